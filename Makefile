@@ -1,0 +1,91 @@
+# Needs Python 3.11 or newer, pip, git and make. Everything else is installed into .venv.
+
+PYTHON ?=
+JOBS ?= auto
+
+VENV := .venv
+BENCH := .venv-bench
+PIP := -m pip install -qq --disable-pip-version-check
+PYTEST := $(VENV)/bin/python -m pytest -q -n $(JOBS) --maxprocesses=4
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test test-all lint bench torture dist clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.cli ## take the guided tour
+	@$(VENV)/bin/python -m dragoman.cli tour
+
+# Two processes on two cores, no more than four anywhere; JOBS=0 runs in this one, for a debugger.
+test: $(VENV)/.dev ## run the tests, with coverage
+	@echo "==> running the tests (corpus tier: core)"
+	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=core $(PYTEST) --cov --cov-report=term
+
+test-all: $(VENV)/.dev ## run all tests: slow ones, the extended corpus, the packaging
+	@echo "==> running all tests (corpus tier: extended)"
+	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=extended $(PYTEST) -m '' --cov --cov-report=term
+
+torture: $(VENV)/.dev ## run the property tests with very many random examples (hours)
+	@echo "==> torturing (corpus tier: extended)"
+	@DRAGOMAN_PROFILE=torture DRAGOMAN_TIER=extended $(PYTEST) -m hypothesis
+
+lint: $(VENV)/.dev ## check style, types and layers
+	@echo "==> ruff"
+	@$(VENV)/bin/ruff check --quiet
+	@$(VENV)/bin/ruff format --check --quiet
+	@echo "==> mypy"
+	@$(VENV)/bin/mypy --no-error-summary
+	@echo "==> pyright"
+	@$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python --warnings
+	@echo "==> import-linter"
+	@out=$$($(VENV)/bin/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
+
+bench: $(BENCH)/.peers ## measure against the peers
+	@echo "==> running the benchmarks"
+	@$(BENCH)/bin/python -m benchmarks
+
+# The packaging tests are marked slow and run here (and in test-all), on what was just built.
+dist: $(VENV)/.dev ## build the wheel and the sdist, and check both
+	@echo "==> building dist/"
+	@rm -rf dist
+	@out=$$($(VENV)/bin/python -m build 2>&1) || { echo "$$out"; exit 1; }
+	@echo "==> checking dist/"
+	@$(VENV)/bin/check-wheel-contents dist/*.whl
+	@DRAGOMAN_DIST=dist $(VENV)/bin/python -m pytest -q -m slow tests/test_packaging.py
+
+clean: ## remove everything that make made
+	@echo "==> removing environments, caches and dist/"
+	@rm -rf $(VENV) $(BENCH) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- environments: a stamp says what is installed, so that the second run is quick ---
+
+$(VENV)/.cli: pyproject.toml src/dragoman/_version.py | $(VENV)/bin/python
+	@echo "==> installing dragoman[cli]"
+	@$(VENV)/bin/python $(PIP) -e '.[cli]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml src/dragoman/_version.py | $(VENV)/bin/python
+	@echo "==> installing dragoman[dev]"
+	@$(VENV)/bin/python $(PIP) -e '.[dev]'
+	@touch $(VENV)/.cli $@
+
+$(BENCH)/.peers: pyproject.toml src/dragoman/_version.py benchmarks/requirements.txt | $(BENCH)/bin/python
+	@echo "==> installing the peers"
+	@$(BENCH)/bin/python $(PIP) -e . -r benchmarks/requirements.txt
+	@touch $@
+
+# A candidate counts if it runs, is new enough and can make environments (Debian splits that off).
+$(VENV)/bin/python $(BENCH)/bin/python:
+	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
+	  if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    echo "==> creating $(@D:/bin=) ($$("$$python" --version))"; \
+	    "$$python" -m venv --clear $(@D:/bin=) && exit 0; \
+	    exit 1; \
+	  fi; \
+	done; \
+	echo "dragoman needs Python 3.11 or newer with its venv module (on Debian: python3-venv)." >&2; \
+	echo "Tried: $(strip $(PYTHON) python3.11 python3.12 python3.13 python3). Name another: make PYTHON=/path/to/python" >&2; \
+	exit 1

@@ -1,0 +1,1 @@
+"""Dragoman side by side with its peers: `make bench` runs everything and prints ratios."""

@@ -1,0 +1,199 @@
+"""Dragoman: a conversation with language models belongs to its owner, not to a provider.
+
+Names are resolved when first used: `import dragoman` loads msgspec and nothing else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dragoman._version import __version__
+
+if TYPE_CHECKING:
+    from dragoman.errors import (
+        AuthenticationError,
+        ConfigError,
+        Conflict,
+        ConnectError,
+        ContextTooLong,
+        ContextTooSmall,
+        Corrupt,
+        DragomanError,
+        InvalidInputError,
+        InvalidRequest,
+        LimitExceeded,
+        LossError,
+        ModelNotFound,
+        NotFound,
+        OrderError,
+        Overloaded,
+        PermissionDenied,
+        ProviderError,
+        QuotaExceeded,
+        RateLimited,
+        Refused,
+        ServerError,
+        StoreError,
+        StreamInterrupted,
+        TimeoutError,  # noqa: A004 - the natural name; users write dragoman.TimeoutError
+        ToolError,
+        ToolRetry,
+        ToolTimeout,
+        TransportError,
+        WireError,
+    )
+    from dragoman.model.accumulate import MessageAccumulator
+    from dragoman.model.collection import Messages, ProvidesMessages
+    from dragoman.model.events import Event
+    from dragoman.model.media import Audio, File, Image, Video
+    from dragoman.model.messages import Message, ProvidesMessage
+    from dragoman.model.parts import (
+        CacheHint,
+        Citation,
+        Opaque,
+        Origin,
+        Refusal,
+        ServerToolCall,
+        ServerToolResult,
+        Text,
+        Thinking,
+    )
+    from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+    from dragoman.model.responses import Choice, Embedding, Response
+    from dragoman.model.roles import Role
+    from dragoman.model.schema import schema_of
+    from dragoman.model.tools import (
+        ServerTool,
+        ToolCall,
+        ToolCallDelta,
+        ToolChoice,
+        ToolDefinition,
+        ToolResult,
+    )
+    from dragoman.model.usage import FinishReason, Usage
+    from dragoman.wire.dialect import Dialect, dialect, dialects
+    from dragoman.wire.encoded import Encoded
+    from dragoman.wire.losses import Loss
+
+_HOMES = {
+    "errors": (
+        "AuthenticationError", "ConfigError", "Conflict", "ConnectError", "ContextTooLong",
+        "ContextTooSmall", "Corrupt", "DragomanError", "InvalidInputError", "InvalidRequest",
+        "LimitExceeded", "LossError", "ModelNotFound", "NotFound", "OrderError", "Overloaded",
+        "PermissionDenied", "ProviderError", "QuotaExceeded", "RateLimited", "Refused",
+        "ServerError", "StoreError", "StreamInterrupted", "TimeoutError", "ToolError", "ToolRetry",
+        "ToolTimeout", "TransportError", "WireError",
+    ),
+    "model.accumulate": ("MessageAccumulator",),
+    "model.collection": ("Messages", "ProvidesMessages"),
+    "model.events": ("Event",),
+    "model.media": ("Audio", "File", "Image", "Video"),
+    "model.messages": ("Message", "ProvidesMessage"),
+    "model.parts": (
+        "CacheHint", "Citation", "Opaque", "Origin", "Refusal", "ServerToolCall",
+        "ServerToolResult", "Text", "Thinking",
+    ),
+    "model.requests": ("Output", "Request", "Sampling", "State", "ThinkingConfig"),
+    "model.responses": ("Choice", "Embedding", "Response"),
+    "model.roles": ("Role",),
+    "model.schema": ("schema_of",),
+    "model.tools": (
+        "ServerTool", "ToolCall", "ToolCallDelta", "ToolChoice", "ToolDefinition", "ToolResult",
+    ),
+    "model.usage": ("FinishReason", "Usage"),
+    "wire.dialect": ("Dialect", "dialect", "dialects"),
+    "wire.encoded": ("Encoded",),
+    "wire.losses": ("Loss",),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Audio",
+    "AuthenticationError",
+    "CacheHint",
+    "Choice",
+    "Citation",
+    "ConfigError",
+    "Conflict",
+    "ConnectError",
+    "ContextTooLong",
+    "ContextTooSmall",
+    "Corrupt",
+    "Dialect",
+    "DragomanError",
+    "Embedding",
+    "Encoded",
+    "Event",
+    "File",
+    "FinishReason",
+    "Image",
+    "InvalidInputError",
+    "InvalidRequest",
+    "LimitExceeded",
+    "Loss",
+    "LossError",
+    "Message",
+    "MessageAccumulator",
+    "Messages",
+    "ModelNotFound",
+    "NotFound",
+    "Opaque",
+    "OrderError",
+    "Origin",
+    "Output",
+    "Overloaded",
+    "PermissionDenied",
+    "ProviderError",
+    "ProvidesMessage",
+    "ProvidesMessages",
+    "QuotaExceeded",
+    "RateLimited",
+    "Refusal",
+    "Refused",
+    "Request",
+    "Response",
+    "Role",
+    "Sampling",
+    "ServerError",
+    "ServerTool",
+    "ServerToolCall",
+    "ServerToolResult",
+    "State",
+    "StoreError",
+    "StreamInterrupted",
+    "Text",
+    "Thinking",
+    "ThinkingConfig",
+    "TimeoutError",
+    "ToolCall",
+    "ToolCallDelta",
+    "ToolChoice",
+    "ToolDefinition",
+    "ToolError",
+    "ToolResult",
+    "ToolRetry",
+    "ToolTimeout",
+    "TransportError",
+    "Usage",
+    "Video",
+    "WireError",
+    "__version__",
+    "dialect",
+    "dialects",
+    "schema_of",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        msg = f"module 'dragoman' has no attribute {name!r}"
+        raise AttributeError(msg)
+    value = getattr(import_module(f"dragoman.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

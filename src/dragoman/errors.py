@@ -1,0 +1,257 @@
+"""Every exception Dragoman raises. The class tells what the caller can do about it.
+
+```
+DragomanError
+├ InvalidInputError (also ValueError)   a value people made: role, message, tool, schema, limits
+├ OrderError                            a conversation rule was broken (Policy.STRICT)
+├ WireError                             a peer's bytes broke its dialect (.dialect, .path)
+├ LossError                             strict translation would lose something (.losses)
+├ ConfigError                           missing key, unknown provider or model string
+├ TransportError                        the network failed
+│   ├ ConnectError
+│   ├ TimeoutError (also builtins.TimeoutError)
+│   └ StreamInterrupted                 .partial holds what had arrived
+├ ProviderError                         .provider .status .code .request_id .retryable .retry_after
+│   ├ AuthenticationError
+│   ├ PermissionDenied
+│   ├ RateLimited
+│   ├ QuotaExceeded
+│   ├ Overloaded
+│   ├ ContextTooLong
+│   ├ Refused
+│   ├ InvalidRequest
+│   ├ ModelNotFound
+│   └ ServerError
+├ ToolError                             a tool could not do its work
+│   ├ ToolRetry                         the model should try again, with this advice
+│   ├ ToolTimeout
+│   └ LimitExceeded
+└ StoreError                            a history could not be read or written
+    ├ Conflict                          .expected .actual
+    ├ NotFound
+    ├ Corrupt
+    └ ContextTooSmall
+```
+
+No message quotes content, arguments or keys, and none is raised while another exception that
+does is being handled: `__cause__` and `__context__` are as safe to log as the text.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = [
+    "AuthenticationError",
+    "ConfigError",
+    "Conflict",
+    "ConnectError",
+    "ContextTooLong",
+    "ContextTooSmall",
+    "Corrupt",
+    "DragomanError",
+    "InvalidInputError",
+    "InvalidRequest",
+    "LimitExceeded",
+    "LossError",
+    "ModelNotFound",
+    "NotFound",
+    "OrderError",
+    "Overloaded",
+    "PermissionDenied",
+    "ProviderError",
+    "QuotaExceeded",
+    "RateLimited",
+    "Refused",
+    "ServerError",
+    "StoreError",
+    "StreamInterrupted",
+    "TimeoutError",
+    "ToolError",
+    "ToolRetry",
+    "ToolTimeout",
+    "TransportError",
+    "WireError",
+]
+
+
+def _rebuild(cls: type[DragomanError], args: tuple[Any, ...], state: dict[str, Any]) -> Any:
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class DragomanError(Exception):
+    """The root: `except DragomanError` catches everything this library raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls cls(*args) and would lose (or demand) our keyword arguments.
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+class InvalidInputError(DragomanError, ValueError):
+    """A value that people made is not acceptable; the text says which, where and what to do."""
+
+
+class OrderError(DragomanError):
+    """A message may not stand where it was put (`Policy.STRICT`)."""
+
+
+class WireError(DragomanError):
+    """A peer's bytes are not what its dialect allows."""
+
+    def __init__(
+        self, message: str, *, dialect: str | None = None, path: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.dialect = dialect
+        self.path = path
+
+
+class LossError(DragomanError):
+    """Something would be lost, and the caller asked for nothing to be."""
+
+    def __init__(self, message: str, *, losses: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.losses = tuple(losses)
+
+
+class ConfigError(DragomanError):
+    """A key, provider or model string is missing or unknown."""
+
+
+class TransportError(DragomanError):
+    """The network failed before the provider could answer."""
+
+
+class ConnectError(TransportError):
+    """No connection was made."""
+
+
+class TimeoutError(TransportError, builtins.TimeoutError):  # noqa: A001 - the natural name; callers write dragoman.TimeoutError
+    """The peer took longer than allowed."""
+
+
+class StreamInterrupted(TransportError):
+    """A stream ended before it was complete; `partial` holds the response so far."""
+
+    def __init__(self, message: str, *, partial: Any = None) -> None:
+        super().__init__(message)
+        self.partial = partial
+
+
+class ProviderError(DragomanError):
+    """The provider answered with an error."""
+
+    retryable_by_default = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str | None = None,
+        status: int | None = None,
+        code: str | None = None,
+        request_id: str | None = None,
+        retryable: bool | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.provider = provider
+        self.status = status
+        self.code = code
+        self.request_id = request_id
+        self.retryable = self.retryable_by_default if retryable is None else retryable
+        self.retry_after = retry_after
+
+
+class AuthenticationError(ProviderError):
+    """The key is missing, wrong or expired."""
+
+
+class PermissionDenied(ProviderError):
+    """The key is valid but may not do this."""
+
+
+class RateLimited(ProviderError):
+    """Too many requests; `retry_after` says when to come back, if the provider did."""
+
+    retryable_by_default = True
+
+
+class QuotaExceeded(ProviderError):
+    """The account has no credit left; waiting does not help."""
+
+
+class Overloaded(ProviderError):
+    """The provider is out of capacity."""
+
+    retryable_by_default = True
+
+
+class ContextTooLong(ProviderError):
+    """The request has more tokens than the model takes."""
+
+
+class Refused(ProviderError):
+    """The provider's safety rules refused the request."""
+
+
+class InvalidRequest(ProviderError):
+    """The provider did not accept the request's shape or values."""
+
+
+class ModelNotFound(ProviderError):
+    """The provider has no such model, or not for this key."""
+
+
+class ServerError(ProviderError):
+    """The provider failed on its side."""
+
+    retryable_by_default = True
+
+
+class ToolError(DragomanError):
+    """A tool could not do its work."""
+
+
+class ToolRetry(ToolError):
+    """Raised by a tool: the model should call it again, with this advice."""
+
+
+class ToolTimeout(ToolError):
+    """A tool took longer than allowed."""
+
+
+class LimitExceeded(ToolError):
+    """A run used up its rounds, calls or tokens."""
+
+
+class StoreError(DragomanError):
+    """A history could not be read or written."""
+
+
+class Conflict(StoreError):
+    """Somebody else wrote first."""
+
+    def __init__(
+        self, message: str, *, expected: int | None = None, actual: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.actual = actual
+
+
+class NotFound(StoreError):
+    """There is no such session, message or branch."""
+
+
+class Corrupt(StoreError):
+    """A stored record can't be read; it has been set aside, not overwritten."""
+
+
+class ContextTooSmall(StoreError):
+    """Not even the shortest valid window fits the context."""

@@ -1,0 +1,1 @@
+"""The canonical model: immutable values, without any I/O."""

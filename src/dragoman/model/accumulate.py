@@ -1,0 +1,368 @@
+"""From events to a response.
+
+Text is kept in pieces and joined once; arguments are never parsed. Whether a tool call's JSON is
+complete is known from a running count of its brackets, which is what tells a second call from a
+continuation on servers that number all calls 0, or none (W7, W8, W87).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import UNSET
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.content import AnyPart
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    OpaqueEvent,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    StreamError,
+    UsageUpdate,
+)
+from dragoman.model.ids import new_id
+from dragoman.model.messages import Message
+from dragoman.model.parts import Citation, Refusal, Text, Thinking
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.usage import FinishReason, Usage
+
+_STRUCTURE = re.compile(r'["\\{}\[\]]')
+
+
+class _JsonProgress:
+    """How far a JSON text has come, from its pieces, without keeping or parsing them."""
+
+    __slots__ = ("_depth", "_escaped", "_in_string", "is_started")
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._in_string = self._escaped = self.is_started = False
+
+    @property
+    def is_complete(self) -> bool:
+        return self.is_started and self._depth == 0 and not self._in_string
+
+    def feed(self, text: str) -> None:
+        position = 0
+        if self._escaped and text:
+            self._escaped, position = False, 1
+        while found := _STRUCTURE.search(text, position):
+            position = found.end()
+            mark = found[0]
+            if mark == "\\":
+                if self._in_string:
+                    self._escaped = position == len(text)
+                    position += 1
+            elif mark == '"':
+                self._in_string = not self._in_string
+            elif not self._in_string:
+                self.is_started = True
+                self._depth += 1 if mark in "{[" else -1
+
+
+class _Slot:
+    """A part that is still growing."""
+
+    __slots__ = ("citations", "data", "is_stopped", "part", "pieces", "progress",
+                 "signature", "wire_index")  # fmt: skip
+
+    def __init__(self, part: AnyPart) -> None:
+        self.part = part
+        self.pieces: list[str] = []
+        self.signature: list[str] = []
+        self.data: list[str] = []
+        self.citations: list[Citation] = []
+        self.is_stopped = False
+        self.progress = _JsonProgress()
+        self.wire_index: int | None = None
+
+    def grow(self, delta: PartDelta) -> None:
+        if delta.text:
+            self.pieces.append(delta.text)
+        if delta.signature:
+            self.signature.append(delta.signature)
+        if delta.data:
+            self.data.append(delta.data)
+        self.citations.extend(delta.citations)
+
+    def built(self) -> AnyPart:
+        """The part with everything that has been added to it."""
+        part = self.part
+        changes: dict[str, Any] = {}
+        if self.pieces:
+            grown = "".join(self.pieces)
+            if isinstance(part, ToolCall):
+                changes = {"raw": (part.raw or "") + grown, "input": None}
+            elif isinstance(part, (Text, Thinking, Refusal)):
+                changes = {"text": part.text + grown}
+        if self.signature:
+            changes["signature"] = (part.signature or "") + "".join(self.signature)
+        if self.data and isinstance(part, Thinking):
+            changes["data"] = (part.data or "") + "".join(self.data)
+        if self.citations and isinstance(part, Text):
+            changes["citations"] = (*part.citations, *self.citations)
+        return part.replace(**changes) if changes else part
+
+
+class _Growing:
+    """A choice that is still growing."""
+
+    __slots__ = ("by_index", "calls", "extras", "finish", "finish_raw", "id", "logprobs", "slots")
+
+    def __init__(self) -> None:
+        self.id = new_id()  # one message, however often it is looked at
+        self.slots: list[_Slot] = []
+        self.by_index: dict[int, _Slot] = {}
+        self.calls: list[_Slot] = []
+        self.finish: FinishReason | None = None
+        self.finish_raw: str | None = None
+        self.logprobs: Any = None
+        self.extras: Any = None
+
+    def start(self, index: int | None, part: AnyPart) -> _Slot:
+        slot = _Slot(part)
+        self.slots.append(slot)
+        if index is not None:
+            self.by_index[index] = slot
+        if isinstance(part, ToolCall):
+            self.calls.append(slot)
+        return slot
+
+
+_HANDLERS: dict[type, str] = {
+    ResponseStart: "_response_start",
+    PartStart: "_part_start",
+    PartDelta: "_part_delta",
+    PartStop: "_part_stop",
+    ToolCallDelta: "_tool_call_delta",
+    UsageUpdate: "_usage_update",
+    ChoiceFinish: "_choice_finish",
+    StreamError: "_stream_error",
+    OpaqueEvent: "_opaque_event",
+    ResponseEnd: "_response_end",
+}
+
+
+class MessageAccumulator:
+    """Folds a stream's events into the response they describe.
+
+    >>> accumulator = MessageAccumulator()
+    >>> for text in ("Hel", "lo"):
+    ...     accumulator.add(PartDelta(0, text))
+    >>> str(accumulator.message)
+    'Hello'
+
+    `response` may be read at any time: it is what has arrived so far. `is_complete` tells whether
+    the provider said that it was done.
+    """
+
+    def __init__(self) -> None:
+        self._choices: dict[int, _Growing] = {}
+        self._start = ResponseStart()
+        self._usage: Usage | None = None
+        self.is_complete = False
+        self.errors: list[StreamError] = []
+        self.opaque: list[OpaqueEvent] = []
+
+    def add(self, event: Event) -> None:
+        """Take in one event."""
+        handler = _HANDLERS.get(type(event))
+        if handler is None:
+            msg = f"an accumulator takes events, not {type(event).__name__}"
+            raise InvalidInputError(msg)
+        getattr(self, handler)(event)
+
+    def extend(self, events: Iterable[Event]) -> None:
+        """Take in several events."""
+        for event in events:
+            self.add(event)
+
+    @property
+    def message(self) -> Message:
+        """The first choice's message so far."""
+        return self.response.message if self._choices else Message.empty(Role.ASSISTANT)
+
+    @property
+    def response(self) -> Response:
+        """The response so far."""
+        start = self._start
+        choices = tuple(
+            self._choice(index, growing) for index, growing in sorted(self._choices.items())
+        )
+        return Response(
+            choices=choices,
+            usage=self._usage,
+            model=start.model,
+            id=start.id,
+            created_at=start.created_at,
+            extras=start.extras,
+        )
+
+    def _choice(self, index: int, growing: _Growing) -> Choice:
+        message = Message(
+            Role.ASSISTANT,
+            tuple(slot.built() for slot in growing.slots),
+            id=growing.id,
+            origin=self._start.origin,
+            finish=growing.finish,
+            usage=self._usage if len(self._choices) == 1 else None,
+        )
+        return Choice(
+            index, message, growing.finish, growing.finish_raw, growing.logprobs, growing.extras
+        )
+
+    # --- one event each
+
+    def _growing(self, choice: int) -> _Growing:
+        return self._choices.setdefault(choice, _Growing())
+
+    def _response_start(self, event: ResponseStart) -> None:
+        # A second start (some servers repeat it in each chunk) fills gaps, it does not reset.
+        known = self._start
+        self._start = ResponseStart(
+            id=known.id or event.id,
+            model=known.model or event.model,
+            created_at=known.created_at or event.created_at,
+            origin=known.origin or event.origin,
+            extras={**known.extras, **event.extras},
+        )
+
+    def _part_start(self, event: PartStart) -> None:
+        slot = self._growing(event.choice).start(event.index, event.part)
+        if isinstance(event.part, ToolCall) and event.part.raw:
+            slot.progress.feed(event.part.raw)
+
+    def _part_delta(self, event: PartDelta) -> None:
+        growing = self._growing(event.choice)
+        slot = growing.by_index.get(event.index)
+        if slot is None:  # a server that forgot to announce it: text is the likeliest
+            slot = growing.start(event.index, Text(""))
+        slot.grow(event)
+
+    def _part_stop(self, event: PartStop) -> None:
+        slot = self._growing(event.choice).by_index.get(event.index)
+        if slot is None:
+            if event.part is None:
+                return
+            slot = self._growing(event.choice).start(event.index, event.part)
+        elif event.part is not None:
+            fresh = _Slot(event.part)
+            slot.part, slot.pieces, slot.signature = fresh.part, fresh.pieces, fresh.signature
+            slot.data, slot.citations = fresh.data, fresh.citations
+        slot.is_stopped = True
+
+    def _tool_call_delta(self, event: ToolCallDelta) -> None:
+        growing = self._growing(event.choice)
+        slot = _slot_of(growing.calls, event)
+        if slot is None:
+            has_id = bool(event.id)
+            call = ToolCall(
+                event.id or new_id("call_"),
+                event.name or "",
+                raw="",
+                kind=event.kind,
+                signature=event.signature,
+                extras=event.extras,
+                **({} if has_id else {"wire_id": None}),
+            )
+            slot = growing.start(None, call)
+            slot.wire_index = event.index
+        else:
+            slot.part = _completed(slot, event)
+            if event.index is not None:
+                slot.wire_index = event.index
+        if event.arguments_delta:
+            slot.pieces.append(event.arguments_delta)
+            slot.progress.feed(event.arguments_delta)
+
+    def _usage_update(self, event: UsageUpdate) -> None:
+        self._usage = event.usage
+
+    def _choice_finish(self, event: ChoiceFinish) -> None:
+        growing = self._growing(event.choice)
+        growing.finish, growing.finish_raw = event.finish, event.finish_raw
+        growing.logprobs, growing.extras = event.logprobs, event.extras
+
+    def _stream_error(self, event: StreamError) -> None:
+        self.errors.append(event)
+
+    def _opaque_event(self, event: OpaqueEvent) -> None:
+        self.opaque.append(event)
+
+    def _response_end(self, _event: ResponseEnd) -> None:
+        self.is_complete = True
+
+
+def _slot_of(calls: list[_Slot], delta: ToolCallDelta) -> _Slot | None:
+    """The call that a delta continues; None where it begins a new one."""
+    if not calls:
+        return None
+    if delta.id:
+        for slot in reversed(calls):
+            if _call(slot).id == delta.id:
+                return None if _comes_after(slot, delta) else slot
+    place = _at(calls, delta.index)
+    return _named(calls, place, delta) if delta.name else _nameless(calls, place, delta)
+
+
+def _nameless(calls: list[_Slot], slot: _Slot | None, delta: ToolCallDelta) -> _Slot | None:
+    if not delta.id:
+        return slot or calls[-1]  # arguments alone can't begin a call, whatever the index says
+    if slot is None and delta.index is not None:
+        return None  # a new id in a new place, its name still to come
+    slot = slot or calls[-1]
+    # An id that comes late, or changes while the arguments are still coming, begins nothing.
+    return None if slot.progress.is_complete and _call(slot).wire_id is UNSET else slot
+
+
+def _named(calls: list[_Slot], slot: _Slot | None, delta: ToolCallDelta) -> _Slot | None:
+    if delta.index is None and not delta.id:
+        last = calls[-1]
+        return last if _call(last).name == delta.name and not last.progress.is_complete else None
+    if slot is None or slot.progress.is_complete:
+        return None
+    if delta.id and _call(slot).wire_id is UNSET:
+        return None  # another id and another name in the same place: another call
+    if _call(slot).name == delta.name or not slot.progress.is_started:
+        return slot  # the name again, or another piece of it
+    return None
+
+
+def _at(calls: list[_Slot], index: int | None) -> _Slot | None:
+    if index is None:
+        return None
+    return next((slot for slot in reversed(calls) if slot.wire_index == index), None)
+
+
+def _comes_after(slot: _Slot, delta: ToolCallDelta) -> bool:
+    """Whether a delta with a name comes after a call that is already whole: it is another one."""
+    return bool(delta.name) and slot.progress.is_complete
+
+
+def _completed(slot: _Slot, delta: ToolCallDelta) -> ToolCall:
+    """The call with what a later delta adds to its head: a late id, a piece of the name."""
+    call = _call(slot)
+    changes: dict[str, Any] = {}
+    if delta.id and call.wire_id is None:
+        changes = {"id": delta.id, "wire_id": UNSET}
+    if delta.name and delta.name != call.name and not slot.progress.is_started:
+        changes["name"] = call.name + delta.name
+    if delta.signature:
+        changes["signature"] = delta.signature
+    if delta.extras:
+        changes["extras"] = {**call.extras, **delta.extras}
+    return call.replace(**changes) if changes else call
+
+
+def _call(slot: _Slot) -> ToolCall:
+    assert isinstance(slot.part, ToolCall)  # noqa: S101 - only calls are in `calls`
+    return slot.part

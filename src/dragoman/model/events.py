@@ -1,0 +1,138 @@
+"""What a stream says, one event at a time; `MessageAccumulator` folds them into a `Response`.
+
+A response starts, its parts start, grow and stop, usage and the reason for the end arrive when
+they do. `choice` tells which answer, `index` which part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY
+from dragoman.model.parts import Citation, Origin, Part
+from dragoman.model.tools import ToolCallDelta
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.model.value import Value, expect, own, own_mapping, own_tuple
+
+
+class _Event(Value, frozen=True, tag_field="type"):
+    pass
+
+
+class ResponseStart(_Event, frozen=True, tag="response_start", kw_only=True):
+    """The provider has begun to answer."""
+
+    id: str | None = None
+    model: str | None = None
+    created_at: float | None = None
+    origin: Origin | None = None
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        own_mapping(self, "extras")
+
+
+class PartStart(_Event, frozen=True, tag="part_start"):
+    """A part begins, with what is known of it."""
+
+    index: int
+    part: AnyPart
+    choice: int = 0
+
+    def __post_init__(self) -> None:
+        expect(self.part, Part, "PartStart.part")
+
+    def _sizes(self) -> Iterator[str]:
+        yield repr(self.part)
+
+
+class PartDelta(_Event, frozen=True, tag="part_delta"):
+    """A part grows: by text (or a tool call's arguments), a signature, sealed data, citations."""
+
+    index: int
+    text: str | None = None
+    signature: str | None = None
+    data: str | None = None
+    citations: tuple[Citation, ...] = ()
+    choice: int = 0
+
+    def __post_init__(self) -> None:
+        if self.citations != ():
+            own_tuple(self, "citations", Citation)
+
+    def _sizes(self) -> Iterator[str]:
+        yield f"{len(self.text or '')} chars"
+
+
+class PartStop(_Event, frozen=True, tag="part_stop"):
+    """A part is complete; `part`, where the wire repeats it, is the final word on it (W26)."""
+
+    index: int
+    part: AnyPart | None = None
+    choice: int = 0
+
+
+class UsageUpdate(_Event, frozen=True, tag="usage"):
+    """What it has cost so far: always the whole, never an increment (W69)."""
+
+    usage: Usage
+
+    def _sizes(self) -> Iterator[str]:
+        yield repr(self.usage)
+
+
+class ChoiceFinish(_Event, frozen=True, tag="finish"):
+    """Why a choice ended."""
+
+    finish: FinishReason
+    finish_raw: str | None = None
+    choice: int = 0
+    logprobs: Any = None
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        own(self, "logprobs")
+        own_mapping(self, "extras")
+
+
+class StreamError(_Event, frozen=True, tag="error"):
+    """The provider reported an error in mid-stream."""
+
+    message: str
+    code: str | None = None
+    status: int | None = None
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        own_mapping(self, "extras")
+
+
+class OpaqueEvent(_Event, frozen=True, tag="opaque_event"):
+    """Something of a dialect that says nothing here, carried whole."""
+
+    dialect: str
+    payload: Any = None
+
+    def __post_init__(self) -> None:
+        own(self, "payload")
+
+
+class ResponseEnd(_Event, frozen=True, tag="response_end"):
+    """The provider said that it is done; a stream without this was cut off."""
+
+
+Event = (
+    ResponseStart
+    | PartStart
+    | PartDelta
+    | ToolCallDelta
+    | PartStop
+    | UsageUpdate
+    | ChoiceFinish
+    | StreamError
+    | OpaqueEvent
+    | ResponseEnd
+)
+"""All that a stream can say."""

@@ -1,0 +1,159 @@
+"""JSON values that can't be changed: what `metadata`, `extras`, arguments and payloads are made of.
+
+They are a `dict` and a `list` that refuse to be modified, so they compare, print, unpack and
+serialise as the ordinary ones do. `freeze` copies a caller's value into them and, on the way,
+refuses what JSON can't carry: everything in a message can be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Never
+
+from dragoman.errors import InvalidInputError
+
+MAX_DEPTH = 100
+"""How deep JSON values may nest: far more than providers send, far less than Python's stack."""
+
+_PLAIN = frozenset({str, int, bool, type(None)})
+
+
+def _refuse(self: object, *_args: object, **_kwargs: object) -> Never:
+    msg = f"{type(self).__name__} can't be changed; make a changed copy instead"
+    raise TypeError(msg)
+
+
+class FrozenDict(dict[str, Any]):
+    """A `dict` that can't be changed and whose values can't either. Hashable."""
+
+    __slots__ = ()
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]  # dict says None: not hashable
+        # Keys are enough for a hash, and cheap; equality looks at the values.
+        return hash(frozenset(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (FrozenDict, (dict(self),)) if self else (_empty, ())
+
+    def __copy__(self) -> FrozenDict:
+        return self
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> FrozenDict:
+        return self
+
+
+class FrozenList(list[Any]):
+    """A `list` that can't be changed and whose items can't either. Hashable."""
+
+    __slots__ = ()
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]  # list says None: not hashable
+        return hash((FrozenList, len(self)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenList, (list(self),)
+
+    def __copy__(self) -> FrozenList:
+        return self
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> FrozenList:
+        return self
+
+
+EMPTY = FrozenDict()
+"""The one empty mapping: fields default to it, and a field that is it is not written down."""
+
+
+def _empty() -> FrozenDict:
+    return EMPTY
+
+
+if TYPE_CHECKING:
+    JsonObject = Mapping[str, Any]
+else:
+    JsonObject = FrozenDict
+"""The type of fields that hold a JSON object. Readers freeze it (`frozen_hook`); for people and
+type checkers it is any mapping."""
+
+
+def frozen_hook(kind: type, value: Any) -> Any:
+    """Msgspec's `dec_hook`: what a `JsonObject` field becomes when it is read."""
+    if kind is FrozenDict:
+        return freeze_mapping(value)
+    raise NotImplementedError  # msgspec's way of being told that the type is not ours
+
+
+def freeze(value: Any, what: str = "value", depth: int = 0) -> Any:
+    """A deep, unchangeable copy of a JSON value; raises where JSON can't carry it.
+
+    `what` names the value in the error. The value itself is never quoted.
+    """
+    kind = type(value)
+    if kind in _PLAIN or kind is FrozenDict or kind is FrozenList:
+        return value
+    if depth > MAX_DEPTH:
+        msg = f"{what} nests deeper than {MAX_DEPTH} levels"
+        raise InvalidInputError(msg)
+    if isinstance(value, Mapping):
+        return _freeze_mapping(value, what, depth)
+    if isinstance(value, (list, tuple)):
+        return FrozenList([freeze(item, what, depth + 1) for item in value])
+    return _freeze_scalar(value, what)
+
+
+def freeze_mapping(value: Any, what: str = "value") -> FrozenDict:
+    """`freeze` for what has to be a mapping; None is empty."""
+    if value is None:
+        return EMPTY
+    if type(value) is FrozenDict:
+        return value
+    if isinstance(value, Mapping):
+        return _freeze_mapping(value, what, 0)
+    msg = f"{what} must be a mapping, not {type(value).__name__}"
+    raise InvalidInputError(msg)
+
+
+def _freeze_mapping(value: Mapping[Any, Any], what: str, depth: int) -> FrozenDict:
+    frozen: dict[str, Any] = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            key = _freeze_key(key, what)  # noqa: PLW2901 - a str subclass becomes a plain str
+        frozen[key] = item if type(item) in _PLAIN else freeze(item, what, depth + 1)
+    return FrozenDict(frozen) if frozen else EMPTY
+
+
+def _freeze_key(key: Any, what: str) -> str:
+    if isinstance(key, str):
+        return str.__str__(key)
+    msg = f"{what} has a key of type {type(key).__name__}; JSON keys are strings"
+    raise InvalidInputError(msg)
+
+
+def _freeze_scalar(value: Any, what: str) -> Any:
+    if isinstance(value, float):
+        if isfinite(value):
+            return float(value)
+        msg = f"{what} holds NaN or an infinity, which JSON can't carry"
+        raise InvalidInputError(msg)
+    if isinstance(value, str):  # an enum or another subclass
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    msg = f"{what} holds a {type(value).__name__}; only JSON values can be stored"
+    raise InvalidInputError(msg)
+
+
+def thaw(value: Any) -> Any:
+    """An ordinary, changeable copy of a frozen value."""
+    if isinstance(value, dict):
+        return {key: thaw(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [thaw(item) for item in value]
+    return value

@@ -1,0 +1,313 @@
+"""Images, audio, video and files: inline as base64, by address, or by an uploaded file's id.
+
+Nothing here fetches an address, and only `from_path` reads a file.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import unquote_to_bytes
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.frozen import EMPTY
+from dragoman.model.parts import Part
+from dragoman.model.value import expect, own_mapping
+
+MAX_FILE_BYTES = 512 * 1024 * 1024
+"""What `from_path` reads at the most: more than any provider takes inline."""
+
+_SNIFF_BYTES = 32
+_SNIFF_CHARS = 44  # base64 of at least that many bytes
+
+# Format, mime type and the leading bytes that tell; None stands for a length field.
+_MAGIC: tuple[tuple[str, bytes, int], ...] = (
+    ("image/png", b"\x89PNG\r\n\x1a\n", 0),
+    ("image/jpeg", b"\xff\xd8\xff", 0),
+    ("image/gif", b"GIF8", 0),
+    ("image/webp", b"WEBP", 8),
+    ("image/bmp", b"BM", 0),
+    ("image/tiff", b"II*\x00", 0),
+    ("image/tiff", b"MM\x00*", 0),
+    ("image/heic", b"ftypheic", 4),
+    ("image/avif", b"ftypavif", 4),
+    ("audio/wav", b"WAVE", 8),
+    ("audio/mpeg", b"ID3", 0),
+    ("audio/mpeg", b"\xff\xfb", 0),
+    ("audio/mpeg", b"\xff\xf3", 0),
+    ("audio/mpeg", b"\xff\xf2", 0),
+    ("audio/flac", b"fLaC", 0),
+    ("audio/ogg", b"OggS", 0),
+    ("audio/aac", b"\xff\xf1", 0),
+    ("audio/mp4", b"ftypM4A", 4),
+    ("video/webm", b"\x1aE\xdf\xa3", 0),
+    ("video/quicktime", b"ftypqt", 4),
+    ("video/mp4", b"ftyp", 4),
+    ("video/x-msvideo", b"AVI ", 8),
+    ("application/pdf", b"%PDF-", 0),
+    ("application/zip", b"PK\x03\x04", 0),
+    ("application/gzip", b"\x1f\x8b", 0),
+)
+
+# What `mimetypes` would say, without the system's own tables deciding: the same on every machine.
+_BY_SUFFIX = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".bmp": "image/bmp",
+    ".svg": "image/svg+xml",
+    ".wav": "audio/wav",
+    ".mp3": "audio/mpeg",
+    ".flac": "audio/flac",
+    ".ogg": "audio/ogg",
+    ".opus": "audio/opus",
+    ".m4a": "audio/mp4",
+    ".aac": "audio/aac",
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+    ".mov": "video/quicktime",
+    ".avi": "video/x-msvideo",
+    ".pdf": "application/pdf",
+    ".json": "application/json",
+    ".csv": "text/csv",
+    ".md": "text/markdown",
+    ".html": "text/html",
+    ".txt": "text/plain",
+    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+}
+
+_AUDIO_FORMATS = {
+    "wav": "audio/wav",
+    "mp3": "audio/mpeg",
+    "flac": "audio/flac",
+    "opus": "audio/opus",
+    "ogg": "audio/ogg",
+    "aac": "audio/aac",
+    "m4a": "audio/mp4",
+    "webm": "audio/webm",
+    "pcm16": "audio/pcm",
+}
+_FORMAT_OF = {mime: name for name, mime in _AUDIO_FORMATS.items()} | {
+    "audio/mp3": "mp3",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+}
+
+
+def sniff(head: bytes) -> str | None:
+    """The mime type that the first bytes of a file betray, if they do."""
+    for mime, magic, offset in _MAGIC:
+        if head[offset : offset + len(magic)] == magic:
+            # RIFF carries pictures, sound and film: the tag at 8 counts only inside one.
+            if offset == 8 and head[:4] != b"RIFF":  # noqa: PLR2004 - the offset in the table
+                continue
+            return mime
+    return None
+
+
+def sniff_base64(data: str) -> str | None:
+    """As `sniff`, looking at no more than the first few characters."""
+    head = data[:_SNIFF_CHARS]
+    try:
+        return sniff(b64decode(head[: len(head) // 4 * 4]))
+    except (binascii.Error, ValueError):
+        return None
+
+
+class Media(Part, frozen=True):
+    """What the four media share. Exactly one of `data`, `url` and `file_id` is set."""
+
+    data: str | None = None
+    """Base64, without a `data:` prefix."""
+    url: str | None = None
+    file_id: str | None = None
+    mime: str | None = None
+    name: str | None = None
+    detail: str | None = None
+
+    _fallback_mime = "application/octet-stream"
+
+    def __post_init__(self) -> None:
+        if (self.data is None) + (self.url is None) + (self.file_id is None) != 2:  # noqa: PLR2004 - one of three is set
+            msg = f"{type(self).__name__} needs exactly one of data, url and file_id"
+            raise InvalidInputError(msg)
+        for name in ("data", "url", "file_id", "mime", "name", "detail"):
+            if (value := getattr(self, name)) is not None:
+                expect(value, str, f"{type(self).__name__}.{name}")
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
+
+    @classmethod
+    def from_bytes(cls, content: bytes, mime: str | None = None, **fields: Any) -> Self:
+        """From a file's content; the mime type is read off its first bytes when not given."""
+        expect(content, (bytes, bytearray, memoryview), f"{cls.__name__} content")
+        mime = mime or sniff(bytes(content[:_SNIFF_BYTES])) or cls._fallback_mime
+        return cls(data=b64encode(content).decode("ascii"), mime=mime, **fields)
+
+    @classmethod
+    def from_base64(cls, data: str, mime: str | None = None, **fields: Any) -> Self:
+        """From base64 text, which is checked and kept as it is; a data URL is welcome too."""
+        expect(data, str, f"{cls.__name__} data")
+        if data.startswith("data:"):
+            return cls.from_data_url(data, mime, **fields)
+        if not _is_base64(data):
+            msg = f"{cls.__name__} data is not base64"
+            raise InvalidInputError(msg)
+        return cls(data=data, mime=mime or sniff_base64(data) or cls._fallback_mime, **fields)
+
+    @classmethod
+    def from_data_url(cls, url: str, mime: str | None = None, **fields: Any) -> Self:
+        """From `data:image/png;base64,…`; other encodings become base64."""
+        declared, data = split_data_url(url)
+        if data is None or not _is_base64(data):
+            msg = f"{cls.__name__} was given a malformed data URL"
+            raise InvalidInputError(msg)
+        return cls(data=data, mime=mime or declared or sniff_base64(data), **fields)
+
+    @classmethod
+    def from_url(cls, url: str, mime: str | None = None, **fields: Any) -> Self:
+        """From an address that the provider will fetch; this library never does."""
+        expect(url, str, f"{cls.__name__} url")
+        if url.startswith("data:"):
+            return cls.from_data_url(url, mime, **fields)
+        scheme, colon, rest = url.partition(":")
+        if not (colon and rest and scheme.isascii() and scheme.replace("+", "").isalnum()):
+            msg = f"{cls.__name__} url must start with a scheme such as https:"
+            raise InvalidInputError(msg)
+        return cls(url=url, mime=mime, **fields)
+
+    @classmethod
+    def from_file_id(cls, file_id: str, mime: str | None = None, **fields: Any) -> Self:
+        """From the id of a file uploaded to the provider before."""
+        expect(file_id, str, f"{cls.__name__} file id")
+        if not file_id:
+            msg = f"{cls.__name__} file id is empty"
+            raise InvalidInputError(msg)
+        return cls(file_id=file_id, mime=mime, **fields)
+
+    @classmethod
+    def from_path(cls, path: str | PathLike[str], mime: str | None = None, **fields: Any) -> Self:
+        """Read a file now. Its name goes along unless `name` says otherwise."""
+        reason = None
+        content = b""
+        file = Path(path)
+        try:
+            with file.open("rb") as stream:
+                content = stream.read(MAX_FILE_BYTES + 1)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "the path is not valid"
+        if reason is None and len(content) > MAX_FILE_BYTES:
+            reason = f"it is larger than {MAX_FILE_BYTES} bytes"
+        if reason is not None:  # outside the handler, so that no context quotes the path
+            msg = f"{cls.__name__}.from_path can't read the file: {reason}"
+            raise InvalidInputError(msg)
+        fields.setdefault("name", file.name)
+        mime = mime or sniff(content[:_SNIFF_BYTES]) or _BY_SUFFIX.get(file.suffix.lower())
+        return cls.from_bytes(content, mime, **fields)
+
+    @property
+    def content(self) -> bytes:
+        """The inline bytes; raises for an address or an uploaded file, which are not here."""
+        if self.data is None:
+            msg = f"this {type(self).__name__} has no inline data"
+            raise InvalidInputError(msg)
+        try:
+            return b64decode(self.data)
+        except (binascii.Error, ValueError):
+            msg = f"this {type(self).__name__}'s data is not base64"
+        raise InvalidInputError(msg)
+
+    @property
+    def data_url(self) -> str:
+        """`data:…;base64,…` for inline media, else the address."""
+        if self.data is not None:
+            return f"data:{self.mime or self._fallback_mime};base64,{self.data}"
+        if self.url is not None:
+            return self.url
+        msg = f"this {type(self).__name__} is an uploaded file and has no address"
+        raise InvalidInputError(msg)
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.data, self.url, self.file_id, self.mime, self.name, self.detail)
+
+    def _sizes(self) -> Iterator[str]:
+        if self.mime:
+            yield self.mime if self.mime in _KNOWN_MIMES else "other type"
+        if self.data is not None:
+            yield f"{len(self.data) * 3 // 4} bytes"
+        else:
+            yield "url" if self.url is not None else "uploaded"
+
+
+class Image(Media, frozen=True, tag="image"):
+    """A picture. `detail` is how closely to look: auto, low or high."""
+
+    _fallback_mime = "image/png"
+
+
+class Audio(Media, frozen=True, tag="audio"):
+    """Sound, with its words where the model spoke them."""
+
+    transcript: str | None = None
+
+    _fallback_mime = "audio/wav"
+
+    @classmethod
+    def from_format(cls, data: str, audio_format: str, **fields: Any) -> Audio:
+        """From base64 and a format name as OpenAI has them, such as wav or mp3."""
+        mime = _AUDIO_FORMATS.get(audio_format) or f"audio/{audio_format}"
+        return cls.from_base64(data, mime, **fields)
+
+    @property
+    def format(self) -> str:
+        """The format's short name, such as wav or mp3."""
+        mime = self.mime or self._fallback_mime
+        return _FORMAT_OF.get(mime) or mime.removeprefix("audio/")
+
+    def _said(self) -> tuple[Any, ...]:
+        return (*Media._said(self), self.transcript)
+
+
+class Video(Media, frozen=True, tag="video"):
+    """Moving pictures."""
+
+    _fallback_mime = "video/mp4"
+
+
+class File(Media, frozen=True, tag="file"):
+    """A document: PDF, text, spreadsheet and the like."""
+
+
+_KNOWN_MIMES = frozenset(mime for mime, _, _ in _MAGIC) | frozenset(_BY_SUFFIX.values())
+
+
+def audio_mime(audio_format: str) -> str:
+    """The mime type of an audio format's short name."""
+    return _AUDIO_FORMATS.get(audio_format) or f"audio/{audio_format}"
+
+
+def split_data_url(url: str) -> tuple[str | None, str | None]:
+    """Mime type and base64 of a data URL; (None, None) if it is not one."""
+    header, comma, data = url.partition(",")
+    if not comma or not header.startswith("data:"):
+        return None, None
+    mime, *parameters = header[5:].split(";")
+    if "base64" in parameters:
+        return mime or None, data
+    return mime or None, b64encode(unquote_to_bytes(data)).decode("ascii")
+
+
+def _is_base64(data: str) -> bool:
+    try:
+        b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True

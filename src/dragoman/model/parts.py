@@ -1,0 +1,221 @@
+"""What a message is made of: text, thinking, refusals, server-side tools, and the unknown.
+
+Media are in `media`, tool calls and results in `tools`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.frozen import EMPTY, JsonObject
+from dragoman.model.value import Value, expect, own, own_mapping, own_tuple
+
+
+class Origin(Value, frozen=True, kw_only=True):
+    """Where something came from: needed to decide whether its opaque state may be replayed (I1)."""
+
+    dialect: str
+    provider: str | None = None
+    model: str | None = None
+    response_id: str | None = None
+
+    def _sizes(self) -> Iterator[str]:
+        yield from (str(field) for field in (self.dialect, self.provider, self.model) if field)
+
+
+class CacheHint(Value, frozen=True):
+    """Ask the provider to keep the prompt up to here; `ttl` such as "5m" or "1h"."""
+
+    ttl: str | None = None
+
+
+class Citation(Value, frozen=True, kw_only=True):
+    """A source that a text leans on: an address, a passage of a document, a search result."""
+
+    kind: str
+    url: str | None = None
+    title: str | None = None
+    quote: str | None = None
+    start: int | None = None
+    end: int | None = None
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.kind, self.url, self.title, self.quote, self.start, self.end)
+
+
+class Part(Value, frozen=True, kw_only=True, tag_field="type"):
+    """What every part carries besides its content."""
+
+    item_id: str | None = None
+    """The wire's own id of this item (Responses `msg_…`); what pairs a call is `ToolCall.id`."""
+    origin: Origin | None = None
+    """Where this part came from, if that is not its message's origin or must not be lost."""
+    cache: CacheHint | None = None
+    signature: str | None = None
+    """The provider's proof that it made this part; replayed verbatim, and only to its origin."""
+    extras: JsonObject = EMPTY
+    """By dialect: what the wire object held that the other fields don't say."""
+
+    def check(self) -> None:
+        """Raise where a field is of the wrong type. Called for parts that enter a message by hand.
+
+        Parts that readers make are right by construction, and a `__post_init__` on the plain
+        ones would cost a seventh of the time it takes to load a conversation.
+        """
+        own_mapping(self, "extras")
+        for name, kind in (("item_id", str), ("signature", str), ("origin", Origin),
+                           ("cache", CacheHint)):  # fmt: skip
+            if (value := getattr(self, name)) is not None:
+                expect(value, kind, f"{type(self).__name__}.{name}")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the part says nothing."""
+        return False
+
+
+class Text(Part, frozen=True, tag="text"):
+    """Plain text, with the sources it cites."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+
+    def check(self) -> None:
+        """As every part; the text must be a text."""
+        expect(self.text, str, "Text.text")
+        own_tuple(self, "citations", Citation)
+        Part.check(self)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no text."""
+        return not self.text
+
+    def with_text(self, text: str) -> Text:
+        """Other words in the same place; what was true of the old words only is dropped."""
+        return Text(text, origin=self.origin, cache=self.cache)
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.text, self.citations)
+
+    def _sizes(self) -> Iterator[str]:
+        yield f"{len(self.text)} chars"
+        if self.citations:
+            yield f"{len(self.citations)} citations"
+
+
+class Thinking(Part, frozen=True, tag="thinking"):
+    """The model's reasoning: readable, summarised, or sealed (`data`)."""
+
+    text: str = ""
+    data: str | None = None
+    """Sealed reasoning that only its provider can read: redacted or encrypted content."""
+    form: Literal["full", "summary", "redacted"] = "full"
+
+    def check(self) -> None:
+        """As every part; the text must be a text and the form a known one."""
+        expect(self.text, str, "Thinking.text")
+        if self.data is not None:
+            expect(self.data, str, "Thinking.data")
+        if self.form not in {"full", "summary", "redacted"}:
+            msg = "Thinking.form must be full, summary or redacted"
+            raise InvalidInputError(msg)
+        Part.check(self)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to read and nothing to replay."""
+        return not (self.text or self.data or self.signature or self.item_id)
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.text, self.form, self.data, self.signature)
+
+    def _sizes(self) -> Iterator[str]:
+        yield self.form
+        yield f"{len(self.text)} chars"
+        if self.signature:
+            yield "signed"
+        if self.data:
+            yield "sealed"
+
+
+class Refusal(Part, frozen=True, tag="refusal"):
+    """The model declined, in its own words."""
+
+    text: str
+
+    def check(self) -> None:
+        """As every part; the text must be a text."""
+        expect(self.text, str, "Refusal.text")
+        Part.check(self)
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.text,)
+
+    def _sizes(self) -> Iterator[str]:
+        yield f"{len(self.text)} chars"
+
+
+class ServerToolCall(Part, frozen=True, tag="server_tool_call"):
+    """A tool that the provider runs itself (web search, code execution, …) was called."""
+
+    name: str
+    call_id: str | None = None
+    input: Any = None
+    """The call's arguments as JSON: an object mostly, code or a query where the wire has text."""
+
+    def __post_init__(self) -> None:
+        expect(self.name, str, "ServerToolCall.name")
+        own(self, "input")
+        own_mapping(self, "extras")
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.name, self.input)
+
+    def _sizes(self) -> Iterator[str]:
+        yield "1 call"
+
+
+class ServerToolResult(Part, frozen=True, tag="server_tool_result"):
+    """What a provider's own tool returned, whole: its sealed fields must come back intact (W71)."""
+
+    name: str
+    call_id: str | None = None
+    content: Any = None
+    is_error: bool | None = None
+
+    def __post_init__(self) -> None:
+        expect(self.name, str, "ServerToolResult.name")
+        own(self, "content")
+        own_mapping(self, "extras")
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.name, self.content, self.is_error)
+
+    def _sizes(self) -> Iterator[str]:
+        yield "error" if self.is_error else "1 result"
+
+
+class Opaque(Part, frozen=True, tag="opaque"):
+    """Something of a dialect that has no place here, carried whole and sent back only there."""
+
+    dialect: str
+    payload: Any = None
+
+    def __post_init__(self) -> None:
+        expect(self.dialect, str, "Opaque.dialect")
+        own(self, "payload")
+        own_mapping(self, "extras")
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.dialect, self.payload)
+
+    def _sizes(self) -> Iterator[str]:
+        yield "1 payload"

@@ -1,0 +1,137 @@
+"""What is asked of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from typing import Any, Literal
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message, settle_all
+from dragoman.model.parts import Part
+from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
+from dragoman.model.value import Value, expect, own_mapping, own_tuple
+
+AnyTool = ToolDefinition | ServerTool
+
+
+def _check_number(value: object, what: str) -> None:
+    if value is not None and (not isinstance(value, (int, float)) or not isfinite(value)):
+        msg = f"{what} must be a finite number"
+        raise InvalidInputError(msg)
+
+
+class Sampling(Value, frozen=True, kw_only=True):
+    """How the answer is drawn. None: as the provider likes."""
+
+    max_tokens: int | None = None
+    """The cap on what the model may write, thinking included where the provider counts it so."""
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    choices: int | None = None
+    """How many answers; None: one."""
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+
+    def __post_init__(self) -> None:
+        own_tuple(self, "stop", str)
+        for name in ("max_tokens", "temperature", "top_p", "top_k", "seed", "presence_penalty",
+                     "frequency_penalty", "choices", "top_logprobs"):  # fmt: skip
+            _check_number(getattr(self, name), f"Sampling.{name}")
+
+
+class Output(Value, frozen=True, kw_only=True):
+    """The form of the answer: free text, any JSON, or JSON of a schema."""
+
+    format: Literal["text", "json", "schema"] = "text"
+    schema: Mapping[str, Any] | None = None
+    name: str | None = None
+    description: str | None = None
+    strict: bool | None = None
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        if self.schema is not None:
+            own_mapping(self, "schema")
+        own_mapping(self, "extras")
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.format, self.schema, self.name, self.description, self.strict)
+
+    def _sizes(self) -> Iterator[str]:
+        yield self.format
+
+
+class ThinkingConfig(Value, frozen=True, kw_only=True):
+    """Whether and how hard the model should think first. None: as the provider likes."""
+
+    enabled: bool | None = None
+    effort: str | None = None
+    """none, minimal, low, medium, high, … as the provider names them."""
+    budget: int | None = None
+    """The most tokens to think with."""
+    visible: bool | None = None
+    """Whether the thinking, or a summary of it, should come along."""
+    summary: str | None = None
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        own_mapping(self, "extras")
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.enabled, self.effort, self.budget, self.visible, self.summary)
+
+
+class State(Value, frozen=True, kw_only=True):
+    """What the provider keeps between requests, where it does (OpenAI Responses)."""
+
+    previous_response_id: str | None = None
+    conversation: str | None = None
+    store: bool | None = None
+
+
+class Request(Value, frozen=True, kw_only=True):
+    """One call to a model: the conversation so far, and how it should go on."""
+
+    model: str | None = None
+    system: tuple[AnyPart, ...] = ()
+    """Instructions that the wire keeps outside the list of messages."""
+    messages: tuple[Message, ...] = ()
+    tools: tuple[AnyTool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    sampling: Sampling = Sampling()
+    output: Output | None = None
+    thinking: ThinkingConfig | None = None
+    state: State | None = None
+    stream: bool | None = None
+    metadata: Mapping[str, Any] = EMPTY
+    """The developer's own; never sent. What a provider calls metadata is in its extras."""
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        own_tuple(self, "system", Part)
+        own_tuple(self, "messages", Message)
+        own_tuple(self, "tools", (ToolDefinition, ServerTool))
+        expect(self.sampling, Sampling, "Request.sampling")
+        own_mapping(self, "metadata")
+        own_mapping(self, "extras")
+
+    def settle(self) -> None:
+        """Assign the ids of messages that have none yet."""
+        settle_all(self.messages)
+
+    def _said(self) -> tuple[Any, ...]:
+        names = ("model", "system", "messages", "tools", "tool_choice", "sampling", "output",
+                 "thinking", "state", "stream", "metadata")  # fmt: skip
+        return tuple(getattr(self, name) for name in names)
+
+    def _sizes(self) -> Iterator[str]:
+        yield f"{len(self.messages)} messages"
+        yield f"{len(self.tools)} tools"

@@ -1,0 +1,115 @@
+"""What a model answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from typing import Any
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.tools import ToolCall
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.model.value import Value, expect, own, own_mapping, own_tuple
+
+
+class Choice(Value, frozen=True):
+    """One of the answers, and why it ended."""
+
+    index: int
+    message: Message
+    finish: FinishReason | None = None
+    finish_raw: str | None = None
+    """The provider's own word for why it ended."""
+    logprobs: Any = None
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        expect(self.message, Message, "Choice.message")
+        own(self, "logprobs")
+        own_mapping(self, "extras")
+
+    def settle(self) -> None:
+        """Assign the message's id."""
+        self.message.settle()
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.index, self.message, self.finish, self.logprobs)
+
+    def _sizes(self) -> Iterator[str]:
+        yield repr(self.message)
+        if self.finish:
+            yield self.finish.value
+
+
+class Response(Value, frozen=True, kw_only=True):
+    """A model's answer: one choice mostly, with what it cost."""
+
+    choices: tuple[Choice, ...] = ()
+    usage: Usage | None = None
+    model: str | None = None
+    id: str | None = None
+    created_at: float | None = None
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        own_tuple(self, "choices", Choice)
+        own_mapping(self, "extras")
+
+    @property
+    def message(self) -> Message:
+        """The first choice's message; raises where the provider gave none."""
+        if not self.choices:
+            msg = "the response has no choices, so there is no message"
+            raise InvalidInputError(msg)
+        return self.choices[0].message
+
+    @property
+    def text(self) -> str:
+        """The first message's text; empty where there is none."""
+        return self.choices[0].message.text if self.choices else ""
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The first message's tool calls."""
+        return self.choices[0].message.tool_calls if self.choices else ()
+
+    @property
+    def finish(self) -> FinishReason | None:
+        """Why the first choice ended."""
+        return self.choices[0].finish if self.choices else None
+
+    def settle(self) -> None:
+        """Assign the messages' ids."""
+        for choice in self.choices:
+            choice.message.settle()
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.choices,)
+
+    def _sizes(self) -> Iterator[str]:
+        yield from (repr(choice) for choice in self.choices)
+
+
+class Embedding(Value, frozen=True):
+    """A text's place in a model's space."""
+
+    vector: tuple[float, ...]
+    index: int = 0
+    model: str | None = None
+    usage: Usage | None = None
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        own_tuple(self, "vector", (int, float))
+        if not isfinite(sum(self.vector)):
+            msg = "Embedding.vector holds NaN or an infinity"
+            raise InvalidInputError(msg)
+        own_mapping(self, "extras")
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.vector, self.index)
+
+    def _sizes(self) -> Iterator[str]:
+        yield f"{len(self.vector)} dimensions"

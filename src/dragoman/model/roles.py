@@ -1,0 +1,68 @@
+"""Who speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from dragoman.errors import InvalidInputError
+
+
+class Role(StrEnum):
+    """The five roles. The value is what goes over the wire, in lower case."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    DEVELOPER = "developer"
+
+    @property
+    def number(self) -> int:
+        """A fixed integer: system 0, user 1, assistant 2, tool 3, developer 4."""
+        return _NUMBERS[self]
+
+    @property
+    def is_system(self) -> bool:
+        """True for system and developer: both instruct the model."""
+        return self is Role.SYSTEM or self is Role.DEVELOPER
+
+    def one_of(self, *roles: Role | str) -> bool:
+        """Whether this is one of `roles`."""
+        return self in Role.normalize(roles)
+
+    @classmethod
+    def parse(cls, value: Role | str) -> Role:
+        """The role of that name in any case; `model`, `ai`, `human`, `function` are known too.
+
+        >>> Role.parse("Model")
+        <Role.ASSISTANT: 'assistant'>
+        """
+        if isinstance(value, Role):
+            return value
+        found = _BY_NAME.get(str(value).lower())
+        if found is None:
+            # The text may be anything a caller mixed up with a role: it is not quoted.
+            msg = (
+                f"unknown role, given as {type(value).__name__};"
+                " expected system, developer, user, assistant or tool"
+            )
+            raise InvalidInputError(msg)
+        return found
+
+    @classmethod
+    def normalize(cls, roles: Role | str | Iterable[Role | str]) -> tuple[Role, ...]:
+        """`roles` as a tuple of `Role`, from one or many names or members."""
+        if isinstance(roles, str):
+            return (cls.parse(roles),)
+        return tuple(cls.parse(role) for role in roles)
+
+
+_NUMBERS = {role: number for number, role in enumerate(Role)}
+_BY_NAME: dict[str, Role] = {
+    **{role.value: role for role in Role},
+    "model": Role.ASSISTANT,
+    "ai": Role.ASSISTANT,
+    "human": Role.USER,
+    "function": Role.TOOL,
+}

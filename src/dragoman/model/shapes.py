@@ -1,0 +1,209 @@
+"""Message dicts in the shapes people have: OpenAI's, the seeds', and the canonical form.
+
+Reading takes them all at once, as they differ in spelling only: tool calls nested under
+`function` or flat, snake_case or camelCase, `metadata` or `_metadata`. Fields that nobody knows
+are kept as extras. Writing makes one of three:
+
+- `openai`: `{id, role, content, tool_calls: [{id, type, function: {name, arguments}}], …}`
+- `content`: `{role, name, content, _metadata}`, content as plain text where it is that
+- `flat`: `{role, content, tool_calls: [{id, name, arguments: {…}}], tool_call_id}`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.content import AnyPart, part_to_dict, parts_from
+from dragoman.model.frozen import EMPTY, thaw
+from dragoman.model.ids import new_id
+from dragoman.model.parts import Refusal, Text, Thinking
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.value import expect
+
+Shape = Literal["canonical", "openai", "content", "flat"]
+SHAPES = ("canonical", "openai", "content", "flat")
+
+_SNAKE = {
+    "toolCalls": "tool_calls",
+    "toolCallId": "tool_call_id",
+    "toolName": "tool_name",
+    "functionCall": "function_call",
+    "isError": "is_error",
+    "createdAt": "created_at",
+    "_metadata": "metadata",
+}
+_KNOWN = frozenset(
+    {"role", "content", "name", "id", "metadata", "extras", "tool_calls", "tool_call_id",
+     "tool_name", "is_error", "function_call", "refusal", "created_at", "reasoning_content"}
+)  # fmt: skip
+
+
+def read(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the message that a dict of any shape but the canonical describes."""
+    fields: dict[str, Any] = {}
+    for key, value in data.items():
+        # The proper spelling wins over the other, whichever comes first.
+        if key in _SNAKE and _SNAKE[key] in data:
+            continue
+        fields[_SNAKE.get(key, key)] = value
+    role = Role.parse(fields.get("role") or Role.USER)
+    parts = _tool_parts(fields) if role is Role.TOOL else _spoken_parts(fields)
+    return {
+        "role": role,
+        "parts": parts,
+        "extras": _extras(fields),
+        **_optional(fields, "name", str),
+        **_optional(fields, "id", str),
+        **_optional(fields, "metadata", Mapping),
+        **_optional(fields, "created_at", (int, float)),
+    }
+
+
+def _optional(fields: dict[str, Any], key: str, kind: Any) -> dict[str, Any]:
+    value = fields.get(key)
+    if value is None or value in ("", [], {}):
+        return {}
+    expect(value, kind, f"the {key} of a message")
+    return {key: value}
+
+
+def _extras(fields: dict[str, Any]) -> Mapping[str, Any]:
+    given = fields.get("extras")
+    expect(given if given is not None else {}, (Mapping, list), "the extras of a message")
+    unknown = {key: value for key, value in fields.items() if key not in _KNOWN}
+    if not unknown:
+        return given or EMPTY
+    given = dict(given or EMPTY)
+    return {**given, "canonical": {**given.get("canonical", EMPTY), **unknown}}
+
+
+def _spoken_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
+    parts = [*parts_from(fields.get("content"))]
+    if isinstance(reasoning := fields.get("reasoning_content"), str) and reasoning:
+        parts.insert(0, Thinking(reasoning))
+    if isinstance(refusal := fields.get("refusal"), str) and refusal:
+        parts.append(Refusal(refusal))
+    calls = fields.get("tool_calls") or ()
+    expect(calls, (list, tuple), "the tool_calls of a message")
+    parts += [read_call(call) for call in calls]
+    if (legacy := fields.get("function_call")) is not None:
+        expect(legacy, Mapping, "the function_call of a message")
+        parts.append(read_call({"function": legacy}))
+    return tuple(parts)
+
+
+def read_call(call: Any) -> ToolCall:
+    """A tool call from a dict: nested under `function` or `custom`, or flat."""
+    if isinstance(call, ToolCall):
+        return call
+    expect(call, Mapping, "a tool call")
+    kind: Literal["function", "custom"] = "custom" if call.get("type") == "custom" else "function"
+    nested = call.get(kind)
+    inner: Mapping[str, Any] = nested if isinstance(nested, Mapping) else call
+    name: Any = inner.get("name")
+    expect(name, str, "the name of a tool call")
+    id_ = call.get("id") or new_id("call_")
+    expect(id_, str, "the id of a tool call")
+    arguments = inner.get("input" if kind == "custom" else "arguments")
+    if isinstance(arguments, str):
+        return ToolCall(id_, name, raw=arguments, kind=kind)
+    if arguments in (None, []):  # PHP writes an empty object as an empty list
+        arguments = EMPTY
+    expect(arguments, Mapping, "the arguments of a tool call")
+    return ToolCall(id_, name, input=arguments)
+
+
+def _tool_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
+    content = fields.get("content")
+    if isinstance(content, (list, tuple)) and content and all(_is_result(item) for item in content):
+        return tuple(parts_from(content))  # results already: the canonical parts
+    call_id, name = fields.get("tool_call_id"), fields.get("tool_name")
+    if isinstance(content, Mapping) and "tool_call_id" in content:
+        # LarAgent's stored form: the content is an object that knows its call.
+        call_id, name = call_id or content["tool_call_id"], name or content.get("tool_name")
+        content = content.get("content")
+    expect(call_id, str, "the tool_call_id of a tool message")
+    if not call_id:
+        msg = "a tool message needs the tool_call_id of the call it answers"
+        raise InvalidInputError(msg)
+    if content is None:
+        msg = "a tool message needs content; the empty text will do"
+        raise InvalidInputError(msg)
+    body = content if isinstance(content, str) else parts_from(content)
+    error = fields.get("is_error")
+    # `function` messages of old have the tool's name where others have the speaker's.
+    name = name or fields.pop("name", None)
+    return (ToolResult(call_id, body, tool_name=name, is_error=error),)  # type: ignore[arg-type]  # checked there
+
+
+def _is_result(item: Any) -> bool:
+    return isinstance(item, ToolResult) or (
+        isinstance(item, Mapping) and item.get("type") == "tool_result"
+    )
+
+
+# --- writing
+
+
+def write(message: Any, shape: Shape) -> dict[str, Any]:
+    """A message in one of the shapes, without metadata; raises where the shape can't say it all."""
+    tool_fields = _tool_fields(message) if message.role is Role.TOOL else {}
+    calls = [_write_call(call, flat=shape == "flat") for call in message.tool_calls]
+    content = tool_fields.pop("content", None) if tool_fields else _content(message, shape)
+    written: dict[str, Any] = {"role": message.role.value}
+    if shape == "openai":
+        written = {"id": message.id, **written}
+    if message.name:
+        written["name"] = message.name
+    if content is not None or shape != "flat":
+        written["content"] = content
+    written |= tool_fields
+    if calls:
+        written["tool_calls"] = calls
+    if shape == "openai" and message.extras:
+        written["extras"] = thaw(message.extras)
+    return written
+
+
+def _content(message: Any, shape: Shape) -> Any:
+    parts = [part for part in message.parts if not isinstance(part, ToolCall)]
+    if not parts:
+        return None if message.tool_calls else ""
+    if len(parts) == 1 and isinstance(parts[0], Text) and not parts[0].citations:
+        return parts[0].text
+    if shape == "flat" and all(isinstance(part, Text) for part in parts):
+        return message.text
+    return [part_to_dict(part) for part in parts]
+
+
+def _tool_fields(message: Any) -> dict[str, Any]:
+    if len(message.parts) != 1 or not isinstance(message.parts[0], ToolResult):
+        msg = "this shape holds one tool result a message; split them first (split_results)"
+        raise InvalidInputError(msg)
+    result = message.parts[0]
+    fields: dict[str, Any] = {
+        "content": result.text if _is_text(result) else [part_to_dict(p) for p in result.parts],
+        "tool_call_id": result.call_id,
+    }
+    if result.tool_name:
+        fields["tool_name"] = result.tool_name
+    if result.is_error:
+        fields["is_error"] = True
+    return fields
+
+
+def _is_text(result: ToolResult) -> bool:
+    return isinstance(result.content, str) or all(isinstance(p, Text) for p in result.content)
+
+
+def _write_call(call: ToolCall, *, flat: bool) -> dict[str, Any]:
+    if call.kind == "custom":
+        inner = {"name": call.name, "input": call.raw_arguments}
+        return {"id": call.id, "type": "custom", **(inner if flat else {"custom": inner})}
+    if flat:
+        return {"id": call.id, "name": call.name, "arguments": thaw(call.arguments)}
+    inner = {"name": call.name, "arguments": call.raw_arguments}
+    return {"id": call.id, "type": "function", "function": inner}

@@ -1,0 +1,384 @@
+"""Tool calls, their results, and the definitions of tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Literal, TypeVar, overload
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import force_setattr
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze, freeze_mapping
+from dragoman.model.ids import new_id
+from dragoman.model.jsontext import convert, dumps, loads
+from dragoman.model.media import Audio, File, Image, Video
+from dragoman.model.parts import CacheHint, Opaque, Origin, Part, Refusal, Text
+from dragoman.model.value import Value, expect, own, own_mapping, own_tuple
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+_NAME = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
+
+ResultPart = Text | Image | Audio | Video | File | Refusal | Opaque
+"""What a tool result's content may be made of."""
+_RESULT_PARTS = (Text, Image, Audio, Video, File, Refusal, Opaque)
+
+
+def check_tool_name(name: object, what: str) -> None:
+    """The rule for names that people make: letters, digits and underscores, 1 to 64 of them."""
+    expect(name, str, what)
+    if not name:
+        msg = f"{what} is empty"
+        raise InvalidInputError(msg)
+    if not _NAME.fullmatch(str(name)):
+        msg = f"{what} may have letters, digits and underscores only, 64 at the most"
+        raise InvalidInputError(msg)
+
+
+class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True):
+    """The model asks for a tool to be run.
+
+    Decoders build it from what came; people use `ToolCall.create`, which checks. Either `raw`
+    (the model's own text, kept byte for byte) or `input` (where a wire has an object) is set;
+    `raw_arguments` and `arguments` give both forms, each made at most once.
+    """
+
+    id: str
+    """Pairs the call with its result; unique within a conversation."""
+    name: str
+    raw: str | None = None
+    input: Mapping[str, Any] | None = None
+    kind: Literal["function", "custom"] = "function"
+    wire_id: str | UnsetType | None = UNSET
+    """The id that the wire had, where that is not `id`; None where it had none."""
+
+    def __post_init__(self) -> None:
+        if self.id.__class__ is not str or self.name.__class__ is not str:
+            expect(self.id, str, "ToolCall.id")
+            expect(self.name, str, "ToolCall.name")
+        if self.raw.__class__ is not str:
+            expect(self.raw, type(None), "ToolCall.raw")
+            own_mapping(self, "input")
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
+
+    @classmethod
+    def create(
+        cls,
+        id: str | None,
+        name: str,
+        arguments: Mapping[str, Any] | str | None = None,
+        *,
+        kind: Literal["function", "custom"] = "function",
+    ) -> ToolCall:
+        """A call made by hand, checked: name, id, and arguments that are a JSON object.
+
+        >>> ToolCall.create("call_1", "weather", {"city": "Basel"}).raw_arguments
+        '{"city":"Basel"}'
+
+        Without an id one is made. A `custom` tool takes any text.
+        """
+        if id is None:
+            id = new_id("call_")
+        expect(id, str, "the id of a tool call")
+        if not id:
+            msg = "the id of a tool call is empty"
+            raise InvalidInputError(msg)
+        check_tool_name(name, "the name of a tool call")
+        if kind == "custom":
+            expect(arguments, str, "the input of a custom tool call")
+            return cls(id, name, raw=str(arguments), kind=kind)
+        if isinstance(arguments, str):
+            call = cls(id, name, raw=arguments)
+            call.arguments  # noqa: B018 - raises if the text is not an object
+            return call
+        return cls(id, name, input=freeze_mapping(arguments, "the arguments of a tool call"))
+
+    @cached_property
+    def _parsed(self) -> FrozenDict | None:
+        """The arguments, or None where the text is not a JSON object."""
+        if self.input is not None:
+            return freeze_mapping(self.input)
+        if self.raw is None or not self.raw.strip():
+            return EMPTY  # a tool without parameters: I6
+        try:
+            parsed = loads(self.raw)
+            return freeze_mapping(parsed) if isinstance(parsed, dict) else None
+        except InvalidInputError:
+            return None
+
+    @property
+    def has_valid_arguments(self) -> bool:
+        """Whether the arguments are an object, or the tool is custom and takes any text."""
+        return self.kind == "custom" or self._parsed is not None
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments as a mapping, parsed once; raises where the text is not an object."""
+        if self._parsed is None or self.kind == "custom":
+            msg = "the arguments of this tool call are not a JSON object; see raw_arguments"
+            raise InvalidInputError(msg)
+        return self._parsed
+
+    @cached_property
+    def raw_arguments(self) -> str:
+        """The arguments as text: what the model wrote, or the object as compact JSON."""
+        return self.raw if self.raw is not None else dumps(self.input).decode("utf-8")
+
+    @overload
+    def argument(self, name: str) -> Any: ...
+    @overload
+    def argument(self, name: str, kind: type[T]) -> T | None: ...
+    @overload
+    def argument(self, name: str, kind: type[T], default: D) -> T | D: ...
+    def argument(self, name: str, kind: Any = Any, default: Any = None) -> Any:
+        """One argument as that type, or the default where it is absent.
+
+        >>> call = ToolCall.create("call_1", "weather", {"city": "Basel", "days": 3})
+        >>> call.argument("days", int), call.argument("unit", str, "C")
+        (3, 'C')
+        """
+        if name not in self.arguments:
+            return default
+        value = self.arguments[name]
+        return value if kind is Any else convert(value, kind)
+
+    def arguments_as(self, kind: type[T]) -> T:
+        """All arguments as a type: a dataclass, TypedDict, msgspec Struct or pydantic model."""
+        validate = getattr(kind, "model_validate", None)
+        if validate is None:
+            converted: T = convert(self.arguments, kind)
+            return converted
+        try:
+            model: T = validate(self.arguments)
+        except Exception as error:  # noqa: BLE001 - pydantic's errors quote the values
+            problem = type(error).__name__
+        else:
+            return model
+        msg = f"the arguments do not fit {kind.__name__} ({problem})"
+        raise InvalidInputError(msg)
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.name, self.kind, self.raw if self._parsed is None else self._parsed)
+
+    def _sizes(self) -> Iterator[str]:
+        size = len(self.raw) if self.raw is not None else len(self.input or ())
+        yield f"{size} {'chars' if self.raw is not None else 'arguments'}"
+
+
+class ToolResult(Part, frozen=True, tag="tool_result"):
+    """What a tool returned: text, or parts where there are media, or data where a wire has JSON."""
+
+    call_id: str
+    content: str | tuple[ResultPart, ...] = ""
+    data: Any = UNSET
+    """The result as JSON, where it came as JSON and not as text (Gemini); unset otherwise."""
+    tool_name: str | None = None
+    is_error: bool | None = None
+    """None where the wire does not say."""
+
+    def __post_init__(self) -> None:
+        if self.call_id.__class__ is not str:
+            expect(self.call_id, str, "ToolResult.call_id")
+        if self.content.__class__ is not str:
+            own_tuple(self, "content", _RESULT_PARTS)
+        if self.data is not UNSET:
+            own(self, "data")
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
+
+    @classmethod
+    def success(
+        cls, call_id: str, result: str | Iterable[ResultPart], *, tool_name: str | None = None
+    ) -> ToolResult:
+        """The result of a call that worked; the empty text is a result."""
+        return cls._made(call_id, result, tool_name, is_error=False)
+
+    @classmethod
+    def error(cls, call_id: str, message: str, *, tool_name: str | None = None) -> ToolResult:
+        """The result of a call that failed, with what the model should know about it."""
+        return cls._made(call_id, message, tool_name, is_error=True)
+
+    @classmethod
+    def _made(
+        cls,
+        call_id: str,
+        content: str | Iterable[ResultPart],
+        tool_name: str | None,
+        *,
+        is_error: bool,
+    ) -> ToolResult:
+        expect(call_id, str, "the call id of a tool result")
+        if not call_id:
+            msg = "the call id of a tool result is empty; it must name the call it answers"
+            raise InvalidInputError(msg)
+        expect(content, (str, Iterable), "the content of a tool result (the empty text will do)")
+        parts = content if isinstance(content, str) else tuple(content)
+        return cls(call_id, parts, tool_name=tool_name, is_error=is_error)
+
+    @property
+    def text(self) -> str:
+        """The result as text: its text parts joined, or its data as JSON."""
+        if isinstance(self.content, str):
+            if not self.content and self.data is not UNSET:
+                return dumps(self.data).decode("utf-8")
+            return self.content
+        return "\n".join(part.text for part in self.content if isinstance(part, (Text, Refusal)))
+
+    @property
+    def parts(self) -> tuple[ResultPart, ...]:
+        """The content as parts, whichever way it is held."""
+        return (Text(self.content),) if isinstance(self.content, str) else self.content
+
+    def _said(self) -> tuple[Any, ...]:
+        content = self.content
+        if type(content) is tuple and len(content) == 1 and type(content[0]) is Text:
+            content = content[0].text  # one text part and a plain text say the same
+        return (content, self.data, self.tool_name, bool(self.is_error))
+
+    def _sizes(self) -> Iterator[str]:
+        yield "error" if self.is_error else "ok"
+        yield f"{len(self.content)} {'chars' if isinstance(self.content, str) else 'parts'}"
+
+
+class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta"):
+    """A piece of a tool call out of a stream.
+
+    Servers differ in what they send (W7, W8): the index may be missing, always 0, or drift; id
+    and name mostly come with the first piece only. `MessageAccumulator` makes sense of them.
+    """
+
+    index: int | None = None
+    id: str | None = None
+    name: str | None = None
+    arguments_delta: str | None = None
+    choice: int = 0
+    kind: Literal["function", "custom"] = "function"
+    signature: str | None = None
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        if self.index is not None:
+            expect(self.index, int, "ToolCallDelta.index")
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
+
+    def _sizes(self) -> Iterator[str]:
+        yield f"{len(self.arguments_delta or '')} chars"
+
+
+class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
+    """A tool that the model may call.
+
+    What people make is checked (seed 004's rules); what came off a wire has an `origin`, keeps
+    its name and its gaps, and is aliased for targets that would refuse them.
+    """
+
+    name: str
+    description: str | None = None
+    parameters: Mapping[str, Any] | None = None
+    """JSON Schema of the arguments; None where the wire had none, or for a custom tool."""
+    strict: bool | UnsetType | None = UNSET
+    """Whether the provider must hold the model to the schema; None: as the provider likes."""
+    kind: Literal["function", "custom"] = "function"
+    format: Mapping[str, Any] | None = None
+    """The grammar of a custom tool's text."""
+    cache: CacheHint | None = None
+    origin: Origin | None = None
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        expect(self.name, str, "ToolDefinition.name")
+        if self.parameters is not None:
+            own_mapping(self, "parameters")
+        if self.format is not None:
+            own_mapping(self, "format")
+        own_mapping(self, "extras")
+        if self.strict is UNSET:
+            force_setattr(self, "strict", True if self.origin is None else None)
+        if self.origin is None:
+            self._check()
+
+    def _check(self) -> None:
+        check_tool_name(self.name, "the name of a tool")
+        expect(self.description, str, "the description of a tool")
+        if not self.description:
+            msg = "the description of a tool is empty; the model chooses by it"
+            raise InvalidInputError(msg)
+        if self.kind == "custom":
+            return
+        if self.parameters is None or self.parameters.get("type") != "object":
+            msg = 'the parameters of a tool must be a JSON Schema with "type": "object"'
+            raise InvalidInputError(msg)
+
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        description: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        strict: bool = True,
+    ) -> ToolDefinition:
+        """A tool made by hand. Without parameters it takes none.
+
+        >>> ToolDefinition.create("now", "The current time.").parameters
+        {'type': 'object', 'properties': {}}
+        """
+        nothing: dict[str, Any] = {"type": "object", "properties": {}}
+        schema = nothing if parameters is None else parameters
+        return cls(name, description, freeze(schema, "the parameters of a tool"), strict)
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.name, self.description, self.parameters, self.strict, self.kind, self.format)
+
+    def _sizes(self) -> Iterator[str]:
+        yield self.kind
+        yield f"{len((self.parameters or EMPTY).get('properties') or ())} parameters"
+
+
+class ServerTool(Value, frozen=True, tag_field="type", tag="server_tool"):
+    """A tool that the provider runs itself: web search, code execution, MCP and the like."""
+
+    name: str
+    """The wire's type of tool, such as `web_search_20250305`."""
+    dialect: str
+    payload: Mapping[str, Any] = EMPTY
+    """Its settings as the wire has them."""
+    cache: CacheHint | None = None
+
+    def __post_init__(self) -> None:
+        expect(self.name, str, "ServerTool.name")
+        expect(self.dialect, str, "ServerTool.dialect")
+        own_mapping(self, "payload")
+
+
+class ToolChoice(Value, frozen=True):
+    """Whether and which tools the model must call."""
+
+    mode: Literal["auto", "none", "required", "named", "allowed"] = "auto"
+    names: tuple[str, ...] = ()
+    """The tool for `named`, the permitted ones for `allowed`."""
+    parallel: bool | None = None
+    """Whether several calls may come in one turn; None: as the provider likes."""
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        own_tuple(self, "names", str)
+        own_mapping(self, "extras")
+        if self.mode not in {"auto", "none", "required", "named", "allowed"}:
+            msg = "ToolChoice.mode must be auto, none, required, named or allowed"
+            raise InvalidInputError(msg)
+        if self.mode == "named" and len(self.names) != 1:
+            msg = "ToolChoice('named') needs exactly one tool name"
+            raise InvalidInputError(msg)
+
+    def _said(self) -> tuple[Any, ...]:
+        return (self.mode, self.names, self.parallel)
+
+    def _sizes(self) -> Iterator[str]:
+        yield self.mode

@@ -1,0 +1,106 @@
+"""How many tokens a turn took, and why it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.frozen import EMPTY
+from dragoman.model.value import Value, own_mapping
+
+
+class FinishReason(StrEnum):
+    """Why the model stopped. The provider's own word is kept beside it (`Choice.finish_raw`)."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    TOOL_CALLS = "tool_calls"
+    CONTENT_FILTER = "content_filter"
+    REFUSAL = "refusal"
+    PAUSE = "pause"
+    CONTEXT_FULL = "context_full"
+    MALFORMED_CALL = "malformed_call"
+    CANCELLED = "cancelled"
+    ERROR = "error"
+    OTHER = "other"
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the turn ended before the model was done: its calls must not be run (I7)."""
+        return self in {FinishReason.LENGTH, FinishReason.CONTEXT_FULL, FinishReason.MALFORMED_CALL}
+
+
+class Usage(Value, frozen=True):
+    """Token counts in buckets that do not overlap, so that they can be added up.
+
+    Providers count differently: OpenAI's and Gemini's prompt tokens include the cached ones,
+    Anthropic's do not (W19, W68, W98). Here every token is in one bucket.
+    """
+
+    input: int = 0
+    """Prompt tokens neither read from nor written to a cache."""
+    output: int = 0
+    """Answer tokens, thinking not included."""
+    cache_read: int = 0
+    cache_write: int = 0
+    thinking: int = 0
+    reported_total: int | None = None
+    """The provider's own total, where it gave one."""
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        for name in ("input", "output", "cache_read", "cache_write", "thinking"):
+            if type(getattr(self, name)) is not int:
+                msg = f"Usage.{name} must be an integer"
+                raise InvalidInputError(msg)
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
+
+    @property
+    def total_input(self) -> int:
+        """All prompt tokens, as OpenAI and Gemini count them."""
+        return self.input + self.cache_read + self.cache_write
+
+    @property
+    def total_output(self) -> int:
+        """All answer tokens, thinking included, as OpenAI and Anthropic count them."""
+        return self.output + self.thinking
+
+    @property
+    def total(self) -> int:
+        """The provider's total where it gave one, else the sum of the buckets."""
+        if self.reported_total is not None:
+            return self.reported_total
+        return self.total_input + self.total_output
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum of two turns. Provider details don't add up and are left behind."""
+        if not isinstance(other, Usage):
+            return NotImplemented
+        reported = None
+        if self.reported_total is not None or other.reported_total is not None:
+            reported = self.total + other.total
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write=self.cache_write + other.cache_write,
+            thinking=self.thinking + other.thinking,
+            reported_total=reported,
+        )
+
+    def _said(self) -> tuple[Any, ...]:
+        return (
+            self.input,
+            self.output,
+            self.cache_read,
+            self.cache_write,
+            self.thinking,
+            self.total,
+        )
+
+    def _sizes(self) -> Iterator[str]:
+        yield f"{self.total_input} in"
+        yield f"{self.total_output} out"

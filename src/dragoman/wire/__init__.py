@@ -1,0 +1,1 @@
+"""Wire formats: between providers' JSON and the model, without any I/O."""

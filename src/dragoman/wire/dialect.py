@@ -1,0 +1,77 @@
+"""The dialect contract, and the dialects there are.
+
+A dialect is found by its folder: `dragoman/wire/<name>/` with a module-level `DIALECT`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, Protocol
+
+from dragoman.errors import ConfigError
+from dragoman.model.jsontext import JsonText
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.wire.encoded import Encoded
+
+Body = JsonText | Mapping[str, Any]
+
+
+class Dialect(Protocol):
+    """A wire format, in both directions."""
+
+    @property
+    def name(self) -> str:
+        """Its name: `openai-chat`, `anthropic` and so on."""
+        ...
+
+    def decode_request(
+        self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> Request:
+        """The request in a body (and in its path: Gemini names the model there)."""
+        ...
+
+    def encode_request(self, request: Request) -> Encoded:
+        """The body to send for a request."""
+        ...
+
+    def decode_response(self, body: Body) -> Response:
+        """The response in a body."""
+        ...
+
+    def encode_response(self, response: Response) -> Encoded:
+        """The body to answer with for a response."""
+        ...
+
+
+def dialect(name: str) -> Dialect:
+    """The dialect of that name.
+
+    >>> dialect("anthropic").name
+    'anthropic'
+    """
+    found = _by_name().get(name)
+    if found is None:
+        msg = f"unknown dialect; there are {', '.join(dialects())}"
+        raise ConfigError(msg)
+    module: Dialect = import_module(f"dragoman.wire.{found}").DIALECT
+    return module
+
+
+def dialects() -> tuple[str, ...]:
+    """The names of all dialects."""
+    return tuple(sorted(_by_name()))
+
+
+@cache
+def _by_name() -> dict[str, str]:
+    """Dialect names and their folders; listed without importing them."""
+    package = import_module("dragoman.wire")
+    return {
+        module.name.replace("_", "-"): module.name
+        for module in iter_modules(package.__path__)
+        if module.ispkg
+    }

@@ -1,0 +1,48 @@
+"""What an encoder returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dragoman.errors import LossError
+from dragoman.model.frozen import EMPTY
+from dragoman.model.jsontext import dumps
+from dragoman.wire.losses import Loss
+
+
+class Encoded:
+    """A body ready to be sent, where to, and what it could not say."""
+
+    __slots__ = ("body", "headers", "losses", "path")
+
+    def __init__(
+        self,
+        body: dict[str, Any],
+        *,
+        path: str | None = None,
+        headers: Mapping[str, str] = EMPTY,
+        losses: tuple[Loss, ...] = (),
+    ) -> None:
+        self.body = body
+        self.path = path
+        self.headers = headers
+        self.losses = losses
+
+    def to_bytes(self) -> bytes:
+        """The body as JSON."""
+        return dumps(self.body)
+
+    def or_raise(self) -> Encoded:
+        """Itself, if nothing was lost."""
+        if self.losses:
+            msg = f"{len(self.losses)} things can't be said in the target's dialect; see losses"
+            raise LossError(msg, losses=self.losses)
+        return self
+
+    def _sizes(self) -> Iterator[str]:
+        yield f"{len(self.body)} fields"
+        yield f"{len(self.losses)} losses"
+
+    def __repr__(self) -> str:
+        return f"Encoded({', '.join(self._sizes())})"

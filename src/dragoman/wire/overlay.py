@@ -1,0 +1,107 @@
+"""Overlays: what a wire object held beyond what the model understands.
+
+A decoder takes the fields it knows and keeps the rest in `extras`, under its dialect's name,
+explicit nulls included. An encoder of the same dialect lays them over what it writes. So nothing
+is lost on the way through, and nothing strange reaches another dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from dragoman.errors import InvalidInputError, WireError
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze, freeze_mapping
+from dragoman.model.jsontext import JsonText, loads
+
+
+def rest(wire: Mapping[str, Any], known: Collection[str], dialect: str) -> FrozenDict:
+    """As `extras`: the fields that are not known.
+
+    >>> rest({"type": "text", "text": "hi", "odd": None}, {"type", "text"}, "openai-chat")
+    {'openai-chat': {'odd': None}}
+    """
+    unknown = {key: value for key, value in wire.items() if key not in known}
+    return FrozenDict({dialect: freeze_mapping(unknown, "the wire")}) if unknown else EMPTY
+
+
+def difference(wire: Mapping[str, Any], rebuilt: Mapping[str, Any], dialect: str) -> FrozenDict:
+    """As `extras`: the fields that an encoder, left to itself, would leave out or get wrong.
+
+    For objects that are few (usage, tools, settings): rebuild them and keep what differs. Where
+    both sides have an object, its own difference is kept.
+    """
+    changed = _changes(wire, rebuilt)
+    return FrozenDict({dialect: freeze(changed, "the wire")}) if changed else EMPTY
+
+
+def _changes(wire: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> dict[str, Any]:
+    changed: dict[str, Any] = {}
+    for key, value in wire.items():
+        if key not in rebuilt:
+            changed[key] = value
+        elif not _same(value, mine := rebuilt[key]):
+            both = isinstance(value, Mapping) and isinstance(mine, Mapping)
+            changed[key] = _changes(value, mine) if both else value
+    return changed
+
+
+def _same(one: Any, other: Any) -> bool:
+    # True == 1 and 1 == 1.0 in Python, but not on the wire.
+    return (
+        one == other and type(one) is type(other)
+        if not isinstance(one, (Mapping, list))
+        else one == other
+    )
+
+
+def overlay(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
+    """The fields that belong to this dialect."""
+    found = extras.get(dialect)
+    return found if isinstance(found, Mapping) else EMPTY
+
+
+def laid_over(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> dict[str, Any]:
+    """`body` with the dialect's own extras laid over it, objects merged field by field."""
+    for key, value in overlay(extras, dialect).items():
+        mine = body.get(key)
+        if isinstance(value, Mapping) and isinstance(mine, dict):
+            body[key] = _merged(mine, value)
+        else:
+            body[key] = value
+    return body
+
+
+def _merged(mine: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(mine)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = _merged(dict(merged[key]), value) if both else value
+    return merged
+
+
+def parsed(body: JsonText | Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
+    """A body as a dict, from JSON text or as it is; raises `WireError` where it is no object."""
+    problem = "the body is not a JSON object"
+    if isinstance(body, Mapping):
+        return body
+    try:
+        value = loads(body)
+        if isinstance(value, dict):
+            return value
+    except InvalidInputError as error:
+        problem = str(error)
+    raise WireError(problem, dialect=dialect, path="$")
+
+
+def want(
+    wire: Mapping[str, Any], key: str, kind: type | tuple[type, ...], dialect: str, path: str
+) -> Any:
+    """A field that has to be there and of that type; raises `WireError` naming it."""
+    value = wire.get(key)
+    if isinstance(value, kind):
+        return value
+    expected = kind.__name__ if isinstance(kind, type) else " or ".join(k.__name__ for k in kind)
+    found = "nothing" if key not in wire else type(value).__name__
+    msg = f"expected {expected} at {path}.{key}, found {found}"
+    raise WireError(msg, dialect=dialect, path=f"{path}.{key}")
