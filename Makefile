@@ -10,7 +10,7 @@ PYTEST := $(VENV)/bin/python -m pytest -q -n $(JOBS) --maxprocesses=4
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-all lint bench torture dist clean
+.PHONY: help run test test-all fidelity lint bench torture dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,10 @@ run: $(VENV)/.cli ## take the guided tour
 test: $(VENV)/.dev ## run the tests, with coverage
 	@echo "==> running the tests (corpus tier: core)"
 	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=core $(PYTEST) --cov --cov-report=term
+	@$(VENV)/bin/python -m tests.wire.recorded
+
+fidelity: $(VENV)/.dev ## show how much of the recorded traffic comes back whole
+	@$(VENV)/bin/python -m tests.wire.recorded
 
 test-all: $(VENV)/.dev ## run all tests: slow ones, the extended corpus, the packaging
 	@echo "==> running all tests (corpus tier: extended)"

@@ -1,0 +1,5 @@
+"""`python -m dragoman.cli`."""
+
+from dragoman.cli import main
+
+main()

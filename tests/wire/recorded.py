@@ -1,0 +1,158 @@
+"""The recorded bodies that each dialect has to carry, and what it means to carry them.
+
+`python -m tests.wire.recorded` prints how much of the corpus comes back whole, and which share of
+its bytes rides in extras instead of in the model's own fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+import dragoman
+from dragoman.model.frozen import EMPTY
+from dragoman.model.value import Value
+from dragoman.wire.dialect import Dialect
+from tests.corpus import Corpus, CorpusNotFoundError, Recording, Tier, current_tier
+
+_ENDPOINTS = {
+    "openai-chat": re.compile(r"/chat/completions$"),
+    "anthropic": re.compile(r"/v1/messages$|:(streamR|r)awPredict$"),
+    "openai-responses": re.compile(r"/responses$"),
+    "gemini": re.compile(r":(streamG|g)enerateContent$"),
+}
+_SPOKEN_BY = {
+    "openai-chat": ("openai_chat", "groq", "mistral", "other_openai_compatible"),
+    "anthropic": ("anthropic",),
+    "openai-responses": ("openai_responses",),
+    "gemini": ("gemini",),
+}
+# The one normal form: a list that holds one plain text, and the text.
+_TEXT_TYPES = frozenset({"text", "input_text", "output_text", None})
+
+
+@dataclass(frozen=True)
+class Body:
+    """A recorded body and how a dialect reads and writes it."""
+
+    dialect: Dialect
+    kind: Literal["request", "response"]
+    wire: Mapping[str, Any]
+    path: str
+    recording: Recording
+
+    def decode(self) -> Value:
+        """What the body says."""
+        if self.kind == "request":
+            return self.dialect.decode_request(self.wire, path=self.path)
+        return self.dialect.decode_response(self.wire)
+
+    def encode(self, value: Any) -> dict[str, Any]:
+        """The body that says it."""
+        if self.kind == "request":
+            return self.dialect.encode_request(value).body
+        return self.dialect.encode_response(value).body
+
+
+def bodies(corpus: Corpus, dialect: str, tier: Tier | None = None) -> Iterator[Body]:
+    """The accepted requests and plain 200 responses that speak a dialect."""
+    speaker = dragoman.dialect(dialect)
+    for recording in corpus.select(provider_api=_SPOKEN_BY[dialect], status=200, tier=tier):
+        path = recording.request_path
+        if not _ENDPOINTS[dialect].search(path.partition("?")[0]):
+            continue
+        if isinstance(recording.request_body, dict):
+            yield Body(speaker, "request", recording.request_body, path, recording)
+        answer = recording.response_body
+        if isinstance(answer, dict) and "error" not in answer:
+            yield Body(speaker, "response", answer, path, recording)
+
+
+def normal(wire: Any) -> Any:
+    """A body in the documented normal form: a list of one plain text is that text."""
+    if isinstance(wire, Mapping):
+        return {key: normal(value) for key, value in wire.items()}
+    if isinstance(wire, (list, tuple)):
+        if len(wire) == 1 and isinstance(wire[0], Mapping) and _is_plain_text(wire[0]):
+            return wire[0]["text"]
+        return [normal(item) for item in wire]
+    return (type(wire).__name__, wire) if isinstance(wire, (bool, int, float)) else wire
+
+
+def _is_plain_text(part: Mapping[str, Any]) -> bool:
+    return (
+        isinstance(part.get("text"), str)
+        and part.keys() <= {"type", "text"}
+        and part.get("type") in _TEXT_TYPES
+    )
+
+
+def rewritten(value: Any, rewrite: Callable[[Value], Value]) -> Any:
+    """A value with every value inside it rewritten, from the inside out."""
+    if isinstance(value, tuple):
+        return tuple(rewritten(item, rewrite) for item in value)
+    if not isinstance(value, Value):
+        return value
+    changes: dict[str, Any] = {}
+    for name in value.__struct_fields__:
+        old = getattr(value, name)
+        if isinstance(old, (Value, tuple)):
+            new = rewritten(old, rewrite)
+            if new is not old:
+                changes[name] = new
+    return rewrite(msgspec.structs.replace(value, **changes) if changes else value)
+
+
+def without_extras(value: Any) -> Any:
+    """A value with nothing in any extras: only what the model understands."""
+    return rewritten(
+        value, lambda v: v.replace(extras=EMPTY) if "extras" in v.__struct_fields__ else v
+    )
+
+
+def bytes_in_extras(value: Any) -> int:
+    """How many bytes of JSON ride in extras and opaque payloads."""
+    total = 0
+
+    def count(found: Value) -> Value:
+        nonlocal total
+        for name in ("extras", "payload"):
+            if name in found.__struct_fields__ and getattr(found, name):
+                total += len(msgspec.json.encode(getattr(found, name)))
+        return found
+
+    rewritten(value, count)
+    return total
+
+
+def main() -> None:
+    """Print the figures."""
+    try:
+        corpus = Corpus.open()
+    except CorpusNotFoundError as reason:
+        print(f"recorded traffic: skipped, {reason}")
+        return
+    print(
+        f"recorded traffic, tier {current_tier()}: what comes back whole, and its share in extras"
+    )
+    for dialect in dragoman.dialects():
+        for kind in ("request", "response"):
+            whole = total = extra = size = 0
+            for body in bodies(corpus, dialect):
+                if body.kind != kind:
+                    continue
+                value = body.decode()
+                total += 1
+                whole += normal(body.encode(value)) == normal(body.wire)
+                extra += bytes_in_extras(value)
+                size += len(msgspec.json.encode(body.wire))
+            share = extra / size if size else 0
+            print(f"  {dialect:17} {kind + 's':10} {whole:4} of {total:4}   {share:6.1%} in extras")
+
+
+if __name__ == "__main__":
+    main()

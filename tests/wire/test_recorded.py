@@ -1,0 +1,168 @@
+"""The proof on real traffic: what providers sent and accepted goes through the model unharmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+import dragoman
+from dragoman.model.media import Media
+from dragoman.model.parts import Part, Text, Thinking
+from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.value import Value
+from tests.corpus import Corpus
+from tests.wire.recorded import Body, bodies, normal, rewritten, without_extras
+
+pytestmark = pytest.mark.corpus
+
+DIALECTS = dragoman.dialects()
+KINDS = ("request", "response")
+
+
+def _failures(
+    corpus: Corpus, dialect: str, kind: str, holds: Callable[[Body], bool]
+) -> tuple[list[str], int]:
+    chosen = [body for body in bodies(corpus, dialect) if body.kind == kind]
+    return [body.recording.row.file for body in chosen if not holds(body)], len(chosen)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_body_comes_back_as_it_was(corpus: Corpus, dialect: str, kind: str) -> None:
+    """Decoded and encoded again, every recorded body is equal to itself."""
+    failures, total = _failures(
+        corpus, dialect, kind, lambda body: normal(body.encode(body.decode())) == normal(body.wire)
+    )
+    assert total > 0
+    assert failures == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_canonical_document_carries_the_whole_body(
+    corpus: Corpus, dialect: str, kind: str
+) -> None:
+    """A body that was stored as our own JSON in between still comes back as it was."""
+
+    def holds(body: Body) -> bool:
+        value = body.decode()
+        reloaded = type(value).from_json(value.to_json())
+        return value.identical(reloaded) and normal(body.encode(reloaded)) == normal(body.wire)
+
+    failures, _ = _failures(corpus, dialect, kind, holds)
+    assert failures == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_changed_text_changes_that_text_only(corpus: Corpus, dialect: str, kind: str) -> None:
+    """Other words in one part come out in its place, and nothing else is different."""
+
+    def holds(body: Body) -> bool:
+        value = body.decode()
+        before = normal(body.encode(value))
+        for text in sorted(
+            {part.text for part in _parts(value) if type(part) is Text and part.text}
+        ):
+            if _count(before, text) != 1:
+                continue  # said twice: which of them moved can't be told from outside
+            changed = rewritten(value, _say_instead(text))
+            after = normal(body.encode(changed))
+            if after != _replaced(before, text, _OTHER_WORDS):
+                return False
+        return True
+
+    failures, _ = _failures(corpus, dialect, kind, holds)
+    assert failures == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_without_extras_the_content_is_still_there(corpus: Corpus, dialect: str, kind: str) -> None:
+    """Text, tool calls, results, media and instructions are in the model, not in its luggage."""
+
+    def holds(body: Body) -> bool:
+        value = body.decode()
+        again = _read_back(body, body.encode(without_extras(value)))
+        return _content(value) == _content(again)
+
+    failures, _ = _failures(corpus, dialect, kind, holds)
+    assert failures == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_encoding_twice_gives_the_same_bytes(corpus: Corpus, dialect: str, kind: str) -> None:
+    """The same value has one wire form: prompt caches compare bytes (I12)."""
+
+    def holds(body: Body) -> bool:
+        value = body.decode()
+        return msgspec.json.encode(body.encode(value)) == msgspec.json.encode(body.encode(value))
+
+    failures, _ = _failures(corpus, dialect, kind, holds)
+    assert failures == []
+
+
+# --- looking into values and bodies
+
+_OTHER_WORDS = "something else entirely"
+
+
+def _say_instead(text: str) -> Callable[[Value], Value]:
+    def rewrite(value: Value) -> Value:
+        if type(value) is Text and value.text == text:
+            return value.replace(text=_OTHER_WORDS)
+        return value
+
+    return rewrite
+
+
+def _parts(value: Any) -> Iterator[Part]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _parts(item)
+    elif isinstance(value, Value):
+        if isinstance(value, Part):
+            yield value
+        for name in value.__struct_fields__:
+            yield from _parts(getattr(value, name))
+
+
+def _content(value: Any) -> list[Any]:
+    """What was said, part by part, without ids."""
+    said: list[Any] = []
+    for part in _parts(value):
+        if isinstance(part, Text):
+            said.append(("text", part.text))
+        elif isinstance(part, Thinking) and part.text:
+            said.append(("thinking", part.text))
+        elif isinstance(part, ToolCall):
+            said.append(("call", part.name, part.raw_arguments))
+        elif isinstance(part, ToolResult):
+            said.append(("result", part.text, len(part.parts)))
+        elif isinstance(part, Media):
+            said.append((type(part).__name__, part.data, part.url, part.file_id))
+    return said
+
+
+def _read_back(body: Body, wire: Mapping[str, Any]) -> Value:
+    return Body(body.dialect, body.kind, wire, body.path, body.recording).decode()
+
+
+def _count(wire: Any, text: str) -> int:
+    if isinstance(wire, dict):
+        return sum(_count(value, text) for value in wire.values())
+    if isinstance(wire, list):
+        return sum(_count(item, text) for item in wire)
+    return int(wire == text)
+
+
+def _replaced(wire: Any, old: str, new: str) -> Any:
+    if isinstance(wire, dict):
+        return {key: _replaced(value, old, new) for key, value in wire.items()}
+    if isinstance(wire, list):
+        return [_replaced(item, old, new) for item in wire]
+    return new if wire == old else wire
