@@ -68,7 +68,7 @@ def bodies(corpus: Corpus, dialect: str, tier: Tier | None = None) -> Iterator[B
         if isinstance(recording.request_body, dict):
             yield Body(speaker, "request", recording.request_body, path, recording)
         answer = recording.response_body
-        if isinstance(answer, dict) and "error" not in answer:
+        if isinstance(answer, dict) and not answer.get("error"):
             yield Body(speaker, "response", answer, path, recording)
 
 

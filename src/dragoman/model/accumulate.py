@@ -118,8 +118,8 @@ class _Growing:
 
     __slots__ = ("by_index", "calls", "extras", "finish", "finish_raw", "id", "logprobs", "slots")
 
-    def __init__(self) -> None:
-        self.id = new_id()  # one message, however often it is looked at
+    def __init__(self, id: str) -> None:
+        self.id = id  # one message, however often it is looked at
         self.slots: list[_Slot] = []
         self.by_index: dict[int, _Slot] = {}
         self.calls: list[_Slot] = []
@@ -167,6 +167,7 @@ class MessageAccumulator:
 
     def __init__(self) -> None:
         self._choices: dict[int, _Growing] = {}
+        self._first_id = new_id()  # one message, before its first event and after
         self._start = ResponseStart()
         self._usage: Usage | None = None
         self.is_complete = False
@@ -189,7 +190,9 @@ class MessageAccumulator:
     @property
     def message(self) -> Message:
         """The first choice's message so far."""
-        return self.response.message if self._choices else Message.empty(Role.ASSISTANT)
+        if not self._choices:
+            return Message(Role.ASSISTANT, id=self._first_id)
+        return self.response.message
 
     @property
     def response(self) -> Response:
@@ -223,7 +226,11 @@ class MessageAccumulator:
     # --- one event each
 
     def _growing(self, choice: int) -> _Growing:
-        return self._choices.setdefault(choice, _Growing())
+        growing = self._choices.get(choice)
+        if growing is None:
+            id_ = new_id() if self._choices else self._first_id
+            growing = self._choices[choice] = _Growing(id_)
+        return growing
 
     def _response_start(self, event: ResponseStart) -> None:
         # A second start (some servers repeat it in each chunk) fills gaps, it does not reset.
@@ -344,8 +351,11 @@ def _at(calls: list[_Slot], index: int | None) -> _Slot | None:
 
 
 def _comes_after(slot: _Slot, delta: ToolCallDelta) -> bool:
-    """Whether a delta with a name comes after a call that is already whole: it is another one."""
-    return bool(delta.name) and slot.progress.is_complete
+    """Whether a delta is a whole call's namesake: it has arguments again, so it is another one.
+
+    Servers that repeat id and name in every delta do so in an empty last one too.
+    """
+    return bool(delta.name and delta.arguments_delta) and slot.progress.is_complete
 
 
 def _completed(slot: _Slot, delta: ToolCallDelta) -> ToolCall:

@@ -1,16 +1,30 @@
-"""A conversation as a value: an immutable sequence of messages."""
+"""A conversation as a value: an immutable sequence of messages.
+
+Appending is cheap: a sequence and the ones made from it by appending share one list, of which
+each sees its own beginning. Only the longest of them can grow in place; the others copy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, Self, overload, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import dropwhile, islice, takewhile
+from threading import Lock
+from typing import Any, Protocol, Self, TypeVar, overload, runtime_checkable
 
 from dragoman.errors import InvalidInputError
-from dragoman.model import document
+from dragoman.model import document, merging, shapes
+from dragoman.model.content import AnyPart
 from dragoman.model.jsontext import JsonText
-from dragoman.model.messages import Message, settle_all
+from dragoman.model.messages import Message, ProvidesMessage, settle_all
 from dragoman.model.parts import Part
+from dragoman.model.roles import Role
 from dragoman.model.value import expect
+
+T = TypeVar("T")
+Roles = Role | str | Iterable[Role | str]
+
+_growing = Lock()
 
 
 @runtime_checkable
@@ -28,14 +42,22 @@ class Messages(Sequence[Message]):
     >>> conversation = Messages.from_any(["Hello!", {"role": "assistant", "content": "Hi."}])
     >>> len(conversation), conversation[-1].text
     (2, 'Hi.')
+    >>> [message.text for message in conversation.append(Message.user("Bye."))]
+    ['Hello!', 'Hi.', 'Bye.']
     """
 
-    __slots__ = ("_items",)
+    __slots__ = ("_length", "_shared")
+
+    _shared: list[Message]
+    _length: int
 
     def __init__(self, *messages: Message) -> None:
         for message in messages:
             expect(message, Message, "an item of Messages")
-        self._items = messages
+        self._shared = list(messages)
+        self._length = len(messages)
+
+    # --- making one
 
     @classmethod
     def of(cls, messages: Iterable[Message]) -> Self:
@@ -43,37 +65,292 @@ class Messages(Sequence[Message]):
         return cls(*messages)
 
     @classmethod
+    def empty(cls) -> Self:
+        """No messages."""
+        return cls()
+
+    @classmethod
+    def from_text(cls, text: str, role: Role | str = Role.USER) -> Self:
+        """One message with that text."""
+        expect(text, str, "the text of a message")
+        return cls(Message.from_any(text, role))
+
+    @classmethod
     def from_any(cls, value: Any) -> Self:
         """From a text, a message, dicts of any shape, a list of those, or `to_messages()`."""
         if isinstance(value, ProvidesMessages):
             value = value.to_messages()
-        if isinstance(value, cls):
-            return value
-        if isinstance(value, (str, Mapping, Message, Part)) or hasattr(value, "to_message"):
-            return cls(Message.from_any(value))
+            expect(value, Messages, "what to_messages() returns")
+        if isinstance(value, Messages):
+            return value if isinstance(value, cls) else cls.wrapping(value)
         if value is None:
             msg = "None is not a conversation"
             raise InvalidInputError(msg)
-        if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
-            return cls(*(Message.from_any(item) for item in value))
-        return cls(Message.from_any(value))
+        if _is_one(value):
+            return cls(Message.from_any(value))
+        return cls(*(Message.from_any(item) for item in value))
 
-    def to_json(self) -> bytes:
-        """The conversation as a versioned document; see `dragoman.model.document`."""
-        settle_all(self._items)
-        return document.write("Messages", self._items)
+    @classmethod
+    def from_input(cls, value: Any) -> Self:
+        """As `from_any` for messages and conversations; all else is one message, by its text."""
+        if isinstance(value, (Messages, ProvidesMessages, Message, ProvidesMessage)):
+            return cls.from_any(value)
+        return cls(Message.from_input(value))
 
     @classmethod
     def from_json(cls, raw: JsonText) -> Self:
         """The conversation in a document."""
-        return cls.wrapping(document.read(raw, "Messages")._items)
+        read: Messages = document.read(raw, "Messages")
+        return cls._view(read._shared)
 
     @classmethod
-    def wrapping(cls, items: tuple[Message, ...]) -> Self:
-        """Around a tuple that is known to hold messages."""
-        messages = cls.__new__(cls)
-        messages._items = items
-        return messages
+    def wrapping(cls, messages: Iterable[Message]) -> Self:
+        """Around what is known to be messages, without looking at each."""
+        return cls._view(list(messages))
+
+    @classmethod
+    def _view(cls, shared: list[Message], length: int | None = None) -> Self:
+        made = cls.__new__(cls)
+        made._shared = shared
+        made._length = len(shared) if length is None else length
+        return made
+
+    # --- asking about raw input
+
+    @staticmethod
+    def becomes_empty(value: Any) -> bool:
+        """Whether `from_any` of this input would say nothing."""
+        return value is None or Messages.from_any(value).is_empty
+
+    @staticmethod
+    def becomes_composite(value: Any) -> bool:
+        """Whether `from_any` of this input would hold more than plain texts."""
+        return value is not None and Messages.from_any(value).has_composites
+
+    # --- looking at it
+
+    @property
+    def first(self) -> Message | None:
+        """The first message."""
+        return self._shared[0] if self._length else None
+
+    @property
+    def last(self) -> Message | None:
+        """The last message."""
+        return self._shared[self._length - 1] if self._length else None
+
+    def at(self, index: int) -> Message | None:
+        """The message at a place, or None where there is no such place."""
+        return self[index] if -self._length <= index < self._length else None
+
+    @property
+    def head(self) -> Self:
+        """The first message alone."""
+        return self[:1]
+
+    @property
+    def tail(self) -> Self:
+        """The last message alone."""
+        return self[-1:]
+
+    @property
+    def first_role(self) -> Role | None:
+        """Who speaks first."""
+        return self.first.role if self.first else None
+
+    @property
+    def last_role(self) -> Role | None:
+        """Who spoke last."""
+        return self.last.role if self.last else None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no message says anything."""
+        return all(message.is_empty for message in self)
+
+    @property
+    def not_empty(self) -> bool:
+        """Whether some message says something."""
+        return not self.is_empty
+
+    @property
+    def has_composites(self) -> bool:
+        """Whether some message is more than a plain text."""
+        return any(message.is_composite for message in self)
+
+    @property
+    def parts(self) -> tuple[AnyPart, ...]:
+        """The parts of all messages, in order."""
+        return tuple(part for message in self for part in message.parts)
+
+    # --- going through it
+
+    def map(self, function: Callable[[Message], T]) -> list[T]:
+        """What a function makes of each message."""
+        return [function(message) for message in self]
+
+    def filter(self, predicate: Callable[[Message], bool]) -> Self:
+        """The messages for which the predicate holds, empty ones among them."""
+        return self.wrapping(message for message in self if predicate(message))
+
+    def reduce(self, function: Callable[[T, Message], T], initial: T) -> T:
+        """One value from all messages, beginning with `initial`."""
+        return reduce(function, self, initial)
+
+    # --- by role
+
+    def for_roles(self, roles: Roles) -> Self:
+        """The messages of these roles."""
+        wanted = Role.normalize(roles)
+        return self.filter(lambda message: message.role in wanted)
+
+    def except_roles(self, roles: Roles) -> Self:
+        """The messages of all other roles."""
+        unwanted = Role.normalize(roles)
+        return self.filter(lambda message: message.role not in unwanted)
+
+    def head_with_roles(self, roles: Roles) -> Self:
+        """The messages before the first that is of another role."""
+        wanted = Role.normalize(roles)
+        return self.wrapping(takewhile(lambda message: message.role in wanted, self))
+
+    def tail_after_roles(self, roles: Roles) -> Self:
+        """The messages from the first that is of another role."""
+        wanted = Role.normalize(roles)
+        return self.wrapping(dropwhile(lambda message: message.role in wanted, self))
+
+    def remap_roles(self, mapping: Mapping[Any, Role | str]) -> Self:
+        """With other roles: `{"developer": "system"}`; those not named stay."""
+        roles = {Role.parse(old): Role.parse(new) for old, new in mapping.items()}
+        return self.wrapping(
+            message.with_role(roles[message.role]) if message.role in roles else message
+            for message in self
+        )
+
+    # --- changed copies
+
+    def append(self, message: Any) -> Self:
+        """With one more message; n of these cost as much as n, not n times n."""
+        added = message if isinstance(message, Message) else Message.from_any(message)
+        with _growing:  # two threads may append to the same sequence: one of them must copy
+            if len(self._shared) == self._length:
+                self._shared.append(added)
+                return self._view(self._shared)
+        return self._view([*self, added])
+
+    def extend(self, messages: Any) -> Self:
+        """With more messages at the end."""
+        longer = self
+        for message in self.from_any(messages):
+            longer = longer.append(message)
+        return longer
+
+    def prepend(self, messages: Any) -> Self:
+        """With more messages at the beginning."""
+        return self.wrapping((*self.from_any(messages), *self))
+
+    def replace_last(self, message: Any) -> Self:
+        """With another last message; the only one where there was none."""
+        return self[:-1].append(message)
+
+    def without_first(self) -> Self:
+        """Without the first message."""
+        return self[1:]
+
+    def without_last(self) -> Self:
+        """Without the last message."""
+        return self[:-1]
+
+    def without_empty(self) -> Self:
+        """Without the messages that say nothing."""
+        return self.filter(lambda message: not message.is_empty)
+
+    def reversed(self) -> Self:
+        """In reverse order."""
+        return self[::-1]
+
+    def with_field(self, key: str, value: Any) -> Self:
+        """With a field set on the last part of the last message."""
+        if self.last is None:
+            msg = "there is no message to set a field on"
+            raise InvalidInputError(msg)
+        return self.replace_last(self.last.with_field(key, value))
+
+    def append_field(self, key: str, value: Any) -> Self:
+        """As `with_field`: seed 003's name for it."""
+        return self.with_field(key, value)
+
+    def merged_per_role(self, separator: str = "\n\n") -> Self:
+        """With neighbours of one role merged into one message; see `merging`."""
+        return self.wrapping(merging.merged_per_role(self, separator))
+
+    def consolidated(self) -> Self:
+        """With the results of each round of tool calls in one message."""
+        return self.wrapping(merging.consolidated(self))
+
+    def split_results(self) -> Self:
+        """With every tool result in a message of its own."""
+        return self.wrapping(merging.split_results(self))
+
+    # --- by key
+
+    def find(self, key: str, value: Any) -> int | None:
+        """The place of the first message whose field `key` is `value`."""
+        return next((i for i, message in enumerate(self) if message.field(key) == value), None)
+
+    def get(self, key: str, value: Any) -> Message | None:
+        """The first message whose field `key` is `value`."""
+        index = self.find(key, value)
+        return None if index is None else self[index]
+
+    def has(self, key: str, value: Any) -> bool:
+        """Whether there is a message whose field `key` is `value`."""
+        return self.find(key, value) is not None
+
+    def set(self, key: str, value: Any, message: Any) -> Self:
+        """With that message in place of the first whose field `key` is `value`, or at the end."""
+        index = self.find(key, value)
+        if index is None:
+            return self.append(message)
+        return self.wrapping((*self[:index], Message.from_any(message), *self[index + 1 :]))
+
+    def remove(self, key: str, value: Any) -> Self:
+        """Without the first message whose field `key` is `value`."""
+        index = self.find(key, value)
+        return self if index is None else self.wrapping((*self[:index], *self[index + 1 :]))
+
+    # --- writing it down
+
+    def to_json(self) -> bytes:
+        """The conversation as a versioned document; see `dragoman.model.document`."""
+        items = tuple(self)
+        settle_all(items)
+        return document.write("Messages", items)
+
+    def to_list(
+        self, *, skip_empty: bool = True, shape: shapes.Shape = "openai", metadata: bool = True
+    ) -> list[dict[str, Any]]:
+        """The messages as dicts, in one of the shapes of `Message.to_dict`."""
+        return [
+            message.to_dict(shape=shape, metadata=metadata)
+            for message in self
+            if not (skip_empty and message.is_empty)
+        ]
+
+    def to_text(
+        self, separator: str = "\n", renderer: Callable[[Message], str] | None = None
+    ) -> str:
+        """All texts, joined; raises where a message is more than text and no renderer is given."""
+        if renderer is None and self.has_composites:
+            msg = "some messages are more than text; use to_list, or give a renderer"
+            raise InvalidInputError(msg)
+        return separator.join((renderer or str)(message) for message in self.without_empty())
+
+    def to_messages(self) -> Self:
+        """Itself."""
+        return self
+
+    # --- as a sequence
 
     @overload
     def __getitem__(self, index: int) -> Message: ...
@@ -81,25 +358,54 @@ class Messages(Sequence[Message]):
     def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: int | slice) -> Message | Self:
         if isinstance(index, slice):
-            return type(self)(*self._items[index])
-        return self._items[index]
+            start, stop, step = index.indices(self._length)
+            if start == 0 and step == 1:  # a beginning: nothing to copy
+                return self._view(self._shared, stop)
+            return self._view(self._shared[: self._length][index])
+        if not -self._length <= index < self._length:
+            msg = "there is no message in that place"
+            raise IndexError(msg)
+        return self._shared[index if index >= 0 else index + self._length]
 
     def __len__(self) -> int:
-        return len(self._items)
+        return self._length
 
     def __iter__(self) -> Iterator[Message]:
-        return iter(self._items)
+        return islice(self._shared, self._length)
+
+    def __add__(self, other: Any) -> Self:
+        if not isinstance(other, Iterable) or isinstance(other, (str, bytes, Mapping)):
+            return NotImplemented
+        return self.extend(other)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Messages):
             return NotImplemented
-        return self._items == other._items
+        return self._length == len(other) and all(
+            mine == theirs for mine, theirs in zip(self, other, strict=True)
+        )
 
     def __hash__(self) -> int:
-        return hash(self._items)
+        return hash(tuple(self))
 
     def __repr__(self) -> str:
-        return f"Messages({', '.join(repr(message) for message in self._items)})"
+        return f"Messages({', '.join(repr(message) for message in self)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(self)
+
+    def __copy__(self) -> Self:
+        return self  # nothing in it can change
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        return self
 
 
-document.register("Messages", tuple[Message, ...], Messages.wrapping)
+def _is_one(value: Any) -> bool:
+    """Whether a value stands for one message rather than for several."""
+    if isinstance(value, (str, bytes, bytearray, Mapping, Message, Part, ProvidesMessage)):
+        return True
+    return not isinstance(value, Iterable)
+
+
+document.register("Messages", list[Message], Messages.wrapping)

@@ -2,8 +2,9 @@
 
 In: a text, a part, a list of either, OpenAI's content parts (`image_url`, `input_audio`, `file`,
 with their payload nested, or flat as older code has it; where both are there, nested wins), and
-the canonical form. Out: the nested shape. Unknown kinds of content are refused here: only a
-dialect's decoder knows enough to carry them on.
+the canonical form. Out: the nested shape. Unknown fields of a part are kept as its extras under
+`canonical`, and written again. Unknown kinds of content are refused here: only a dialect's decoder
+knows enough to carry them on.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+import msgspec
+
 from dragoman.errors import InvalidInputError
+from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.jsontext import convert
-from dragoman.model.media import Audio, File, Image, Media, Video, audio_mime
+from dragoman.model.media import Audio, File, Image, Video, audio_mime
 from dragoman.model.parts import (
     Opaque,
     Part,
@@ -73,69 +77,95 @@ def _part_from_mapping(item: Mapping[str, Any]) -> AnyPart:
     read = _READERS.get(kind) if isinstance(kind, str) else None
     if read is not None:
         return read(item)
-    if kind in {"text", "input_text", "output_text"}:
-        text = item.get("text", "")
-        expect(text, str, "the text of a content part")
-        return Text(text)
+    if kind in ("text", "input_text", "output_text"):  # a tuple: it may be unhashable
+        return _text(item)
     if isinstance(kind, str) and kind in _CANONICAL:
         return _canonical(item)
     msg = "unknown type of content part; text, image_url, input_audio and file are known"
     raise InvalidInputError(msg)
 
 
-def _payload(item: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The fields of a part, flat ones first so that nested ones win; empty ones are left out."""
-    nested = item.get(key)
-    if isinstance(nested, str):
-        nested = {"url": nested} if key == "image_url" else {"data": nested}
-    fields = {**item, **(nested if isinstance(nested, Mapping) else {})}
-    return {
-        name: value
-        for name, value in fields.items()
-        if name not in {"type", key} and value not in (None, "", [])
-    }
+def _text(item: Mapping[str, Any]) -> AnyPart:
+    expect(item.get("text", ""), str, "the text of a content part")
+    known = {"text": "", **{name: item[name] for name in item if name in Text.__struct_fields__}}
+    text = Text(known["text"]) if len(known) == 1 else _canonical({**known, "type": "text"})
+    return _keeping(text, {name: item[name] for name in item if name not in {*known, "type"}})
+
+
+def _refusal(item: Mapping[str, Any]) -> AnyPart:
+    if "refusal" not in item:
+        return _canonical(item)
+    expect(item["refusal"], str, "the text of a refusal part")
+    unknown = {name: value for name, value in item.items() if name not in {"type", "refusal"}}
+    return _keeping(Refusal(item["refusal"]), unknown)
+
+
+class _Fields:
+    """The fields of a part, flat or nested under `key`; nested ones win, empty ones don't count."""
+
+    def __init__(self, item: Mapping[str, Any], key: str, bare: str) -> None:
+        nested = item.get(key)
+        if not isinstance(nested, Mapping):
+            nested = {} if nested is None else {bare: nested}
+        self._key = key
+        self._flat = {name: item[name] for name in item if name not in {"type", key}}
+        self._nested = dict(nested)
+
+    def take(self, *names: str) -> Any:
+        """The first of these that is filled; all of them are known from now on."""
+        found = [fields.pop(name, None) for fields in (self._nested, self._flat) for name in names]
+        return next((value for value in found if value not in (None, "", [])), None)
+
+    def kept_by(self, part: AnyPart) -> AnyPart:
+        """The part with what has not been taken, where it stood."""
+        nested = {self._key: self._nested} if self._nested else {}
+        return _keeping(part, {**self._flat, **nested})
+
+
+def _keeping(part: AnyPart, unknown: Mapping[str, Any]) -> AnyPart:
+    if not unknown:
+        return part
+    known = part.extras.get("canonical", EMPTY)
+    return part.replace(extras={**part.extras, "canonical": {**known, **unknown}})
 
 
 def _image(item: Mapping[str, Any]) -> AnyPart:
-    fields = _payload(item, "image_url")
-    detail = fields.get("detail")
-    if "url" in fields:
-        return Image.from_url(fields["url"], fields.get("mime_type"), detail=detail)
-    if "file_id" in fields:
-        return Image.from_file_id(fields["file_id"], detail=detail)
+    fields = _Fields(item, "image_url", "url")
+    url, file_id = fields.take("url"), fields.take("file_id")
+    mime, detail = fields.take("mime_type"), fields.take("detail")
+    if url is not None:
+        return fields.kept_by(Image.from_url(url, mime, detail=detail))
+    if file_id is not None:
+        return fields.kept_by(Image.from_file_id(file_id, mime, detail=detail))
     msg = "an image_url part needs a url"
     raise InvalidInputError(msg)
 
 
 def _audio(item: Mapping[str, Any]) -> AnyPart:
-    fields = _payload(item, "input_audio")
-    data, audio_format = fields.get("data"), fields.get("format", "wav")
-    expect(data, str, "the data of an input_audio part")
-    expect(audio_format, str, "the format of an input_audio part")
-    return Audio.from_base64(str(data), audio_mime(audio_format))
+    fields = _Fields(item, "input_audio", "data")
+    data, audio_format = fields.take("data"), fields.take("format") or "wav"
+    return fields.kept_by(Audio.from_base64(data, audio_mime(audio_format)))
 
 
 def _file(item: Mapping[str, Any]) -> AnyPart:
-    fields = _payload(item, "file")
-    name = fields.get("file_name") or fields.get("filename")
-    if "file_id" in fields:
-        return File.from_file_id(fields["file_id"], name=name)
-    data = fields.get("file_data") or fields.get("data")
+    fields = _Fields(item, "file", "file_data")
+    name = fields.take("file_name", "filename")
+    file_id, url = fields.take("file_id"), fields.take("file_url")
+    data = fields.take("file_data", "data")
+    if file_id is not None:
+        return fields.kept_by(File.from_file_id(file_id, name=name))
     if data is not None:
-        return File.from_base64(data, name=name)
-    if "file_url" in fields:
-        return File.from_url(fields["file_url"], name=name)
+        return fields.kept_by(File.from_base64(data, name=name))
+    if url is not None:
+        return fields.kept_by(File.from_url(url, name=name))
     msg = "a file part needs file_data, file_id or file_url"
     raise InvalidInputError(msg)
 
 
 def _read_file(item: Mapping[str, Any]) -> AnyPart:
     # The canonical form of a file has the same type name; its fields are flat and called otherwise.
-    if "file" in item or "file_id" in item or "file_data" in item or "file_name" in item:
-        nested = item.get("file")
-        if isinstance(nested, Mapping) or not {"mime", "url", "data"} & item.keys():
-            return _file(item)
-    return _canonical(item)
+    is_canonical = item.keys() <= {*File.__struct_fields__, "type"}
+    return _canonical(item) if is_canonical else _file(item)
 
 
 def _canonical(item: Mapping[str, Any]) -> AnyPart:
@@ -147,22 +177,38 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], AnyPart]] = {
     "image_url": _image,
     "input_audio": _audio,
     "file": _read_file,
+    "refusal": _refusal,
 }
 
 _CANONICAL = frozenset(
-    {"thinking", "refusal", "opaque", "image", "audio", "video", "tool_call", "tool_result",
+    {"thinking", "opaque", "image", "audio", "video", "tool_call", "tool_result",
      "server_tool_call", "server_tool_result"}
 )  # fmt: skip
 
 
 def part_to_dict(part: Part) -> dict[str, Any]:
     """A part in the seeds' nested shape; raises for what that shape can't say."""
+    written = _written(part)
+    for name, value in thaw(part.extras.get("canonical", EMPTY)).items():
+        # What nobody knew goes back to where it stood, in the part or in its payload.
+        inner = written.get(name)
+        if isinstance(inner, dict) and isinstance(value, dict):
+            written[name] = {**value, **inner}
+        else:
+            written.setdefault(name, value)
+    return written
+
+
+def _written(part: Part) -> dict[str, Any]:
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text}
+        citations = {"citations": msgspec.to_builtins(part.citations)} if part.citations else {}
+        return {"type": "text", "text": part.text, **citations}
     if isinstance(part, Refusal):
         return {"type": "refusal", "refusal": part.text}
     if isinstance(part, Image):
-        return {"type": "image_url", "image_url": _filled(url=_address(part), detail=part.detail)}
+        url = part.data_url if part.file_id is None else None
+        fields = _filled(url=url, file_id=part.file_id, detail=part.detail)
+        return {"type": "image_url", "image_url": fields}
     if isinstance(part, Audio) and part.data is not None:
         return {"type": "input_audio", "input_audio": {"data": part.data, "format": part.format}}
     if isinstance(part, File):
@@ -173,10 +219,6 @@ def part_to_dict(part: Part) -> dict[str, Any]:
         return {"type": "file", "file": fields}
     msg = f"the OpenAI shape can't hold a {type(part).__name__}; use shape='canonical'"
     raise InvalidInputError(msg)
-
-
-def _address(part: Media) -> str:
-    return part.file_id if part.file_id is not None else part.data_url
 
 
 def _filled(**fields: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import msgspec
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import frozen_hook
-from dragoman.model.jsontext import JsonText, dumps, loads_as
+from dragoman.model.jsontext import JsonText, check_readable, dumps, loads_as
 
 VERSION = 1
 
@@ -51,6 +51,13 @@ def register(name: str, stored_as: Any, make: Callable[[Any], Any] | None = None
 def write(kind: str, value: Any) -> bytes:
     """A document of that kind."""
     return dumps(_Document(VERSION, kind, value))
+
+
+def write_checked(kind: str, value: Any) -> bytes:
+    """As `write`, for values whose fields may be of the wrong type: they are not written."""
+    raw = write(kind, value)
+    check_readable(raw, _decoder(kind))
+    return raw
 
 
 def read(raw: JsonText, kind: str | None = None) -> Any:

@@ -79,6 +79,9 @@ class UsageUpdate(_Event, frozen=True, tag="usage"):
 
     usage: Usage
 
+    def __post_init__(self) -> None:
+        expect(self.usage, Usage, "UsageUpdate.usage")
+
     def _sizes(self) -> Iterator[str]:
         yield repr(self.usage)
 

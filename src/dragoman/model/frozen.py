@@ -16,7 +16,10 @@ from dragoman.errors import InvalidInputError
 MAX_DEPTH = 100
 """How deep JSON values may nest: far more than providers send, far less than Python's stack."""
 
-_PLAIN = frozenset({str, int, bool, type(None)})
+MAX_INTEGER_BITS = 4096
+"""How large an integer may be: far more than anybody means, far less than Python writes as text."""
+
+_PLAIN = frozenset({str, bool, type(None)})
 
 
 def _refuse(self: object, *_args: object, **_kwargs: object) -> Never:
@@ -27,7 +30,8 @@ def _refuse(self: object, *_args: object, **_kwargs: object) -> Never:
 class FrozenDict(dict[str, Any]):
     """A `dict` that can't be changed and whose values can't either. Hashable."""
 
-    __slots__ = ()
+    __slots__ = ("height",)
+    height: int
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
@@ -49,7 +53,8 @@ class FrozenDict(dict[str, Any]):
 class FrozenList(list[Any]):
     """A `list` that can't be changed and whose items can't either. Hashable."""
 
-    __slots__ = ()
+    __slots__ = ("height",)
+    height: int
 
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
     append = clear = extend = insert = pop = remove = reverse = sort = _refuse
@@ -96,16 +101,36 @@ def freeze(value: Any, what: str = "value", depth: int = 0) -> Any:
     `what` names the value in the error. The value itself is never quoted.
     """
     kind = type(value)
-    if kind in _PLAIN or kind is FrozenDict or kind is FrozenList:
+    if kind in _PLAIN:
+        return value
+    if kind is FrozenDict or kind is FrozenList:
+        # What is frozen already may end up deeper than it was.
+        if depth and depth + _height_of(value) > MAX_DEPTH + 1:
+            raise InvalidInputError(_too_deep(what))
         return value
     if depth > MAX_DEPTH:
-        msg = f"{what} nests deeper than {MAX_DEPTH} levels"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(_too_deep(what))
     if isinstance(value, Mapping):
         return _freeze_mapping(value, what, depth)
     if isinstance(value, (list, tuple)):
         return FrozenList([freeze(item, what, depth + 1) for item in value])
     return _freeze_scalar(value, what)
+
+
+def _too_deep(what: str) -> str:
+    return f"{what} nests deeper than {MAX_DEPTH} levels"
+
+
+def _height_of(value: Any) -> int:
+    """How many levels of containers a frozen value has; looked at once, then remembered."""
+    if not isinstance(value, (FrozenDict, FrozenList)):
+        return 0
+    try:
+        return value.height
+    except AttributeError:
+        items = value.values() if isinstance(value, FrozenDict) else value
+        value.height = 1 + max(map(_height_of, items), default=0)
+        return value.height
 
 
 def freeze_mapping(value: Any, what: str = "value") -> FrozenDict:
@@ -145,6 +170,9 @@ def _freeze_scalar(value: Any, what: str) -> Any:
     if isinstance(value, str):  # an enum or another subclass
         return str.__str__(value)
     if isinstance(value, int):
+        if value.bit_length() > MAX_INTEGER_BITS:
+            msg = f"{what} holds an integer of more than {MAX_INTEGER_BITS} bits"
+            raise InvalidInputError(msg)
         return int(value)
     msg = f"{what} holds a {type(value).__name__}; only JSON values can be stored"
     raise InvalidInputError(msg)

@@ -6,6 +6,7 @@ back; and its error texts, which quote values, never get out.
 
 Numbers that no double can hold (`1e400`, `NaN`) are refused on reading: Python would turn them
 into an infinity and the next writer into `null`. Of duplicate keys the last wins, as everywhere.
+The two halves of a character, side by side, are read as that character: JSON has no other way.
 """
 
 from __future__ import annotations
@@ -54,6 +55,17 @@ def dumps(value: Any) -> bytes:
     raise InvalidInputError(problem)
 
 
+def check_readable(raw: bytes, decoder: msgspec.json.Decoder[Any]) -> None:
+    """Raise unless what was just written can be read: a value may hold what its types forbid."""
+    try:
+        loads_as(raw, decoder)
+    except InvalidInputError as error:
+        problem = f"the value can't be stored: {error}"
+    else:
+        return
+    raise InvalidInputError(problem)
+
+
 def loads(raw: JsonText) -> Any:
     """The value that JSON text stands for; raises `InvalidInputError` without quoting the text."""
     try:
@@ -83,8 +95,10 @@ def convert(value: Any, kind: Any) -> Any:
         return msgspec.convert(value, kind, dec_hook=frozen_hook)
     except InvalidInputError as error:
         problem = str(error)
-    except (msgspec.ValidationError, RecursionError, TypeError, ValueError) as error:
-        problem = _explain(error, "") or "the JSON can't be read"
+    except (msgspec.ValidationError, RecursionError) as error:
+        problem = _explain(error, "") or "the JSON holds a number that is out of range"
+    except Exception:  # noqa: BLE001 - what is no type, or a type's own complaint, which may quote
+        problem = "the JSON can't be read as this type"
     raise InvalidInputError(problem)
 
 
@@ -101,7 +115,7 @@ def _explain(error: Exception, raw: JsonText) -> str | None:
     return f"JSON text must be bytes or str, not {type(raw).__name__}"
 
 
-def _explain_validation(error: msgspec.ValidationError) -> str:
+def _explain_validation(error: msgspec.ValidationError) -> str | None:
     # msgspec wraps what `__post_init__` raises and quotes it; ours are safe and say more.
     cause = error.__cause__
     path = _PATH.search(str(error))
@@ -110,6 +124,8 @@ def _explain_validation(error: msgspec.ValidationError) -> str:
         return f"{cause}{where}"
     if _SAFE.fullmatch(str(error)):
         return str(error)
+    if str(error).startswith("Integer value out of range"):
+        return None  # msgspec counts the sign as a digit; Python does not
     if "out of range" in str(error):
         return f"the JSON holds a number that is out of range{where}"
     return f"the JSON holds a value that is not allowed there{where}"
@@ -119,8 +135,14 @@ def _dumps_ascii(value: Any) -> bytes:
     """As `dumps`, escaping everything but ASCII: the only way to write half a surrogate pair."""
     import json
 
-    plain = msgspec.to_builtins(value)
-    return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode("ascii")
+    try:
+        plain = msgspec.to_builtins(value)
+        return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode("ascii")
+    except RecursionError:
+        problem = "the value nests too deeply to be written as JSON"
+    except (TypeError, ValueError, OverflowError) as error:
+        problem = f"the value can't be written as JSON ({type(error).__name__})"
+    raise InvalidInputError(problem)
 
 
 def _second_try(raw: JsonText) -> Any:

@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Part
-from dragoman.model.value import expect, own_mapping
+from dragoman.model.value import expect, expect_fields, own_mapping
 
 MAX_FILE_BYTES = 512 * 1024 * 1024
 """What `from_path` reads at the most: more than any provider takes inline."""
@@ -30,7 +30,7 @@ _MAGIC: tuple[tuple[str, bytes, int], ...] = (
     ("image/jpeg", b"\xff\xd8\xff", 0),
     ("image/gif", b"GIF8", 0),
     ("image/webp", b"WEBP", 8),
-    ("image/bmp", b"BM", 0),
+    ("image/bmp", b"\x00\x00\x00\x00", 6),
     ("image/tiff", b"II*\x00", 0),
     ("image/tiff", b"MM\x00*", 0),
     ("image/heic", b"ftypheic", 4),
@@ -52,6 +52,10 @@ _MAGIC: tuple[tuple[str, bytes, int], ...] = (
     ("application/zip", b"PK\x03\x04", 0),
     ("application/gzip", b"\x1f\x8b", 0),
 )
+
+# RIFF carries pictures, sound and film: the tag at 8 counts only inside one. Many a text begins
+# with BM: a bitmap has four zeros at 6 as well.
+_LEADS = {8: b"RIFF", 6: b"BM"}
 
 # What `mimetypes` would say, without the system's own tables deciding: the same on every machine.
 _BY_SUFFIX = {
@@ -105,10 +109,8 @@ _FORMAT_OF = {mime: name for name, mime in _AUDIO_FORMATS.items()} | {
 def sniff(head: bytes) -> str | None:
     """The mime type that the first bytes of a file betray, if they do."""
     for mime, magic, offset in _MAGIC:
-        if head[offset : offset + len(magic)] == magic:
-            # RIFF carries pictures, sound and film: the tag at 8 counts only inside one.
-            if offset == 8 and head[:4] != b"RIFF":  # noqa: PLR2004 - the offset in the table
-                continue
+        found = head[offset : offset + len(magic)] == magic
+        if found and head.startswith(_LEADS.get(offset, b"")):
             return mime
     return None
 
@@ -139,9 +141,7 @@ class Media(Part, frozen=True):
         if (self.data is None) + (self.url is None) + (self.file_id is None) != 2:  # noqa: PLR2004 - one of three is set
             msg = f"{type(self).__name__} needs exactly one of data, url and file_id"
             raise InvalidInputError(msg)
-        for name in ("data", "url", "file_id", "mime", "name", "detail"):
-            if (value := getattr(self, name)) is not None:
-                expect(value, str, f"{type(self).__name__}.{name}")
+        expect_fields(self, data=str, url=str, file_id=str, mime=str, name=str, detail=str)
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
 
@@ -166,6 +166,7 @@ class Media(Part, frozen=True):
     @classmethod
     def from_data_url(cls, url: str, mime: str | None = None, **fields: Any) -> Self:
         """From `data:image/png;base64,…`; other encodings become base64."""
+        expect(url, str, f"{cls.__name__} data URL")
         declared, data = split_data_url(url)
         if data is None or not _is_base64(data):
             msg = f"{cls.__name__} was given a malformed data URL"
@@ -198,6 +199,7 @@ class Media(Part, frozen=True):
         """Read a file now. Its name goes along unless `name` says otherwise."""
         reason = None
         content = b""
+        expect(path, (str, PathLike), f"{cls.__name__} path")
         file = Path(path)
         try:
             with file.open("rb") as stream:
@@ -263,14 +265,18 @@ class Audio(Media, frozen=True, tag="audio"):
     @classmethod
     def from_format(cls, data: str, audio_format: str, **fields: Any) -> Audio:
         """From base64 and a format name as OpenAI has them, such as wav or mp3."""
-        mime = _AUDIO_FORMATS.get(audio_format) or f"audio/{audio_format}"
-        return cls.from_base64(data, mime, **fields)
+        return cls.from_base64(data, audio_mime(audio_format), **fields)
 
     @property
     def format(self) -> str:
         """The format's short name, such as wav or mp3."""
         mime = self.mime or self._fallback_mime
         return _FORMAT_OF.get(mime) or mime.removeprefix("audio/")
+
+    def check(self) -> None:
+        """As every part; the transcript must be a text."""
+        expect_fields(self, transcript=str)
+        Media.check(self)
 
     def _said(self) -> tuple[Any, ...]:
         return (*Media._said(self), self.transcript)
@@ -291,6 +297,7 @@ _KNOWN_MIMES = frozenset(mime for mime, _, _ in _MAGIC) | frozenset(_BY_SUFFIX.v
 
 def audio_mime(audio_format: str) -> str:
     """The mime type of an audio format's short name."""
+    expect(audio_format, str, "the format of audio")
     return _AUDIO_FORMATS.get(audio_format) or f"audio/{audio_format}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from threading import Lock
 from typing import Any, Literal, Protocol, Self, get_args, runtime_checkable
 
@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
 from dragoman.model import shapes
-from dragoman.model.content import AnyPart, parts_from
+from dragoman.model.content import AnyPart, part_to_dict, parts_from
 from dragoman.model.frozen import EMPTY, FrozenDict, thaw
 from dragoman.model.ids import new_id
 from dragoman.model.jsontext import convert, dumps
@@ -20,19 +20,21 @@ from dragoman.model.parts import Origin, Part, Refusal, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.model.value import Value, expect, own_mapping, own_tuple
+from dragoman.model.value import Value, expect, expect_number, own_mapping, own_tuple
 
 Kind = Literal["system", "developer", "user", "assistant", "tool_call", "tool_result"]
 Content = str | Part | Mapping[str, Any] | Iterable[str | Part | Mapping[str, Any]]
 
 _CANONICAL = "canonical"
+_DERIVED = frozenset({"kind", "text", "content", "thinking", "tool_call_id"})
 _KINDS: dict[Role, Kind] = {
     Role.SYSTEM: "system",
     Role.DEVELOPER: "developer",
     Role.USER: "user",
     Role.TOOL: "tool_result",
 }
-_PART_TYPES = frozenset(get_args(AnyPart))
+_PART_KINDS = get_args(AnyPart)
+_PART_TYPES = frozenset(_PART_KINDS)
 _SYSTEM, _DEVELOPER, _USER = Role.SYSTEM, Role.DEVELOPER, Role.USER
 _ASSISTANT, _TOOL = Role.ASSISTANT, Role.TOOL  # an enum member costs 200 ns to look up in 3.11
 
@@ -74,10 +76,13 @@ class Message(Value, frozen=True):
         if self.role.__class__ is not Role:
             force_setattr(self, "role", Role.parse(self.role))
         if self.parts.__class__ is not tuple:
-            own_tuple(self, "parts", Part)
+            own_tuple(self, "parts", _PART_KINDS)
         for part in self.parts:
-            if part.__class__ not in _PART_TYPES:
-                own_tuple(self, "parts", Part)
+            if type(part) is Text:
+                if part.text.__class__ is not str:  # a decoder's slip would brick the history
+                    part.check()
+            elif part.__class__ not in _PART_TYPES:
+                own_tuple(self, "parts", _PART_KINDS)
         if self.metadata is not EMPTY:
             own_mapping(self, "metadata")
         if self.extras is not EMPTY:
@@ -160,7 +165,7 @@ class Message(Value, frozen=True):
         object with `to_message()`, or any other object, which is taken by its text. `role`, if
         given, is the message's role whatever the input says.
         """
-        if isinstance(value, ProvidesMessage):
+        if not isinstance(value, Message) and isinstance(value, ProvidesMessage):
             value = value.to_message()
             expect(value, Message, "what to_message() returns")
         if isinstance(value, Message):
@@ -173,6 +178,13 @@ class Message(Value, frozen=True):
         else:
             made = cls(_USER, parts_from(value if is_content(value) else text_of(value)))
         return made if role is None else made.with_role(role)
+
+    @classmethod
+    def from_input(cls, value: Any, role: Role | str = _USER) -> Self:
+        """A message as it is, from `to_message()`, or from anything else by its text."""
+        if isinstance(value, (Message, ProvidesMessage)):
+            return cls.from_any(value)
+        return cls(Role.parse(role), (Text(text_of(value)),))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -204,6 +216,7 @@ class Message(Value, frozen=True):
         if shape == "canonical":
             self.settle()
             written: dict[str, Any] = msgspec.to_builtins(self)
+            written.setdefault("parts", ())  # by which `from_dict` knows this shape
             if not metadata:
                 written.pop("metadata", None)
             return written
@@ -312,6 +325,22 @@ class Message(Value, frozen=True):
                 and isinstance(self.parts[0].content, str))
         )  # fmt: skip
 
+    def field(self, key: str, default: Any = None) -> Any:
+        """A field by name: the message's own, one derived from it, or an extra."""
+        if key in self.__struct_fields__ or key in _DERIVED:
+            value = getattr(self, key)
+            return default if value is None else value
+        return self.extra(key, default)
+
+    def normalized(self) -> str | list[dict[str, Any]]:
+        """The content as seed 003 has it: `""` for none, a text where that is all, or dicts."""
+        content = self.content
+        if content is None:
+            return ""
+        if isinstance(content, str):
+            return content
+        return [part_to_dict(part) for part in content]
+
     def preview(self, length: int = 50) -> str:
         """The beginning of the text, for people who asked to see it."""
         text = self.text
@@ -330,7 +359,12 @@ class Message(Value, frozen=True):
         """A copy with these fields changed; it is still the same message, with the same id."""
         if "id" not in changes:
             self.settle()
-        return super().replace(**changes)
+        _check_fields(changes)
+        made = super().replace(**changes)
+        if "parts" in changes:
+            for part in made.parts:
+                part.check()
+        return made
 
     def with_id(self, id: str) -> Self:
         """The same message under another id."""
@@ -372,6 +406,17 @@ class Message(Value, frozen=True):
             part if part.origin is not None else part.replace(origin=self.origin)
             for part in self.parts
         )
+
+    def with_field(self, key: str, value: Any) -> Self:
+        """With a field set on the last part; see `Part.with_field`."""
+        if not self.parts:
+            msg = "the message has no part to set a field on"
+            raise InvalidInputError(msg)
+        return self.replace(parts=(*self.parts[:-1], self.parts[-1].with_field(key, value)))
+
+    def append_field(self, key: str, value: Any) -> Self:
+        """As `with_field`: seed 003's name for it."""
+        return self.with_field(key, value)
 
     def with_image(self, image: Image | str, *, detail: str | None = None) -> Self:
         """With a picture at the end, given as an `Image`, an address or a data URL."""
@@ -437,7 +482,6 @@ _FIELD_TYPES: dict[str, Any] = {
     "origin": Origin,
     "usage": Usage,
     "finish": FinishReason,
-    "created_at": (int, float),
 }
 
 
@@ -445,6 +489,10 @@ def _check_fields(fields: dict[str, Any]) -> None:
     for name, value in fields.items():
         if value is not None and name in _FIELD_TYPES:
             expect(value, _FIELD_TYPES[name], f"Message.{name}")
+    expect_number(fields.get("created_at"), "Message.created_at")
+    if isinstance(extras := fields.get("extras"), Mapping):
+        for of_dialect in extras.values():
+            expect(of_dialect, Mapping, "the extras of a dialect")
 
 
 def is_message(value: Mapping[str, Any]) -> bool:
@@ -468,7 +516,11 @@ def text_of(value: Any) -> str:
         raise InvalidInputError(msg)
     as_json = getattr(value, "model_dump_json", None)
     if callable(as_json):
-        return str(as_json())
+        try:
+            return str(as_json())
+        except Exception as error:  # noqa: BLE001 - pydantic's errors may quote the values
+            msg = f"{type(value).__name__} can't be written as JSON ({type(error).__name__})"
+        raise InvalidInputError(msg)
     if isinstance(value, (list, tuple, msgspec.Struct)) or hasattr(value, "__dataclass_fields__"):
         return dumps(value).decode("utf-8")
     return str(value)
@@ -488,11 +540,10 @@ def _parts_of(item: Any) -> tuple[AnyPart, ...]:
     return parts
 
 
-def settle_all(messages: Iterable[Message]) -> None:
+def settle_all(messages: Collection[Message]) -> None:
     """Assign the ids that have not been asked for yet."""
-    read = _id_slot.__get__
-    for message in messages:
-        if not read(message):
+    if not all(map(_id_slot.__get__, messages)):
+        for message in messages:
             message.settle()
 
 

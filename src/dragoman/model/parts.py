@@ -6,11 +6,11 @@ Media are in `media`, tool calls and results in `tools`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, JsonObject
-from dragoman.model.value import Value, expect, own, own_mapping, own_tuple
+from dragoman.model.value import Value, expect, expect_fields, own, own_mapping, own_tuple
 
 
 class Origin(Value, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class Origin(Value, frozen=True, kw_only=True):
     response_id: str | None = None
 
     def _sizes(self) -> Iterator[str]:
-        yield from (str(field) for field in (self.dialect, self.provider, self.model) if field)
+        yield from (name for name in self.__struct_fields__ if getattr(self, name) is not None)
 
 
 class CacheHint(Value, frozen=True):
@@ -70,15 +70,41 @@ class Part(Value, frozen=True, kw_only=True, tag_field="type"):
         ones would cost a seventh of the time it takes to load a conversation.
         """
         own_mapping(self, "extras")
-        for name, kind in (("item_id", str), ("signature", str), ("origin", Origin),
-                           ("cache", CacheHint)):  # fmt: skip
-            if (value := getattr(self, name)) is not None:
-                expect(value, kind, f"{type(self).__name__}.{name}")
+        expect_fields(self, item_id=str, signature=str, origin=Origin, cache=CacheHint)
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with these fields changed and all others as they are; checked."""
+        made = super().replace(**changes)
+        made.check()
+        return made
 
     @property
     def is_empty(self) -> bool:
         """Whether the part says nothing."""
         return False
+
+    # --- fields by name: the part's own, and extras of the canonical form for all others
+
+    def field(self, key: str, default: Any = None) -> Any:
+        """The field of that name, or the default where there is none or it is not set."""
+        if key in self.__struct_fields__:
+            value = getattr(self, key)
+            return default if value is None else value
+        return self.extras.get("canonical", EMPTY).get(key, default)
+
+    def has_field(self, key: str) -> bool:
+        """Whether the field of that name is there and set."""
+        return self.field(key) is not None
+
+    def with_field(self, key: str, value: Any) -> Self:
+        """With that field set; a name that the part does not know becomes an extra."""
+        if key in self.__struct_fields__:
+            changed = self.replace(**{key: value})
+        else:
+            own = {**self.extras.get("canonical", EMPTY), key: value}
+            changed = self.replace(extras={**self.extras, "canonical": own})
+        changed.check()
+        return changed
 
 
 class Text(Part, frozen=True, tag="text"):
@@ -111,6 +137,9 @@ class Text(Part, frozen=True, tag="text"):
             yield f"{len(self.citations)} citations"
 
 
+_FORMS = ("full", "summary", "redacted")
+
+
 class Thinking(Part, frozen=True, tag="thinking"):
     """The model's reasoning: readable, summarised, or sealed (`data`)."""
 
@@ -122,9 +151,8 @@ class Thinking(Part, frozen=True, tag="thinking"):
     def check(self) -> None:
         """As every part; the text must be a text and the form a known one."""
         expect(self.text, str, "Thinking.text")
-        if self.data is not None:
-            expect(self.data, str, "Thinking.data")
-        if self.form not in {"full", "summary", "redacted"}:
+        expect_fields(self, data=str)
+        if self.form not in _FORMS:
             msg = "Thinking.form must be full, summary or redacted"
             raise InvalidInputError(msg)
         Part.check(self)
@@ -138,7 +166,7 @@ class Thinking(Part, frozen=True, tag="thinking"):
         return (self.text, self.form, self.data, self.signature)
 
     def _sizes(self) -> Iterator[str]:
-        yield self.form
+        yield self.form if self.form in _FORMS else "other form"
         yield f"{len(self.text)} chars"
         if self.signature:
             yield "signed"
@@ -170,14 +198,17 @@ class ServerToolCall(Part, frozen=True, tag="server_tool_call"):
     call_id: str | None = None
     input: Any = None
     """The call's arguments as JSON: an object mostly, code or a query where the wire has text."""
+    server: str | None = None
+    """The MCP server that the tool is of, where the provider speaks to one."""
 
     def __post_init__(self) -> None:
         expect(self.name, str, "ServerToolCall.name")
+        expect_fields(self, call_id=str, server=str)
         own(self, "input")
         own_mapping(self, "extras")
 
     def _said(self) -> tuple[Any, ...]:
-        return (self.name, self.input)
+        return (self.name, self.input, self.server)
 
     def _sizes(self) -> Iterator[str]:
         yield "1 call"
@@ -193,6 +224,7 @@ class ServerToolResult(Part, frozen=True, tag="server_tool_result"):
 
     def __post_init__(self) -> None:
         expect(self.name, str, "ServerToolResult.name")
+        expect_fields(self, call_id=str, is_error=bool)
         own(self, "content")
         own_mapping(self, "extras")
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import isfinite
 from typing import Any, Literal
+
+from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
@@ -12,15 +13,16 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, settle_all
 from dragoman.model.parts import Part
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
-from dragoman.model.value import Value, expect, own_mapping, own_tuple
+from dragoman.model.value import (
+    Value,
+    expect,
+    expect_fields,
+    expect_number,
+    own_mapping,
+    own_tuple,
+)
 
 AnyTool = ToolDefinition | ServerTool
-
-
-def _check_number(value: object, what: str) -> None:
-    if value is not None and (not isinstance(value, (int, float)) or not isfinite(value)):
-        msg = f"{what} must be a finite number"
-        raise InvalidInputError(msg)
 
 
 class Sampling(Value, frozen=True, kw_only=True):
@@ -28,13 +30,13 @@ class Sampling(Value, frozen=True, kw_only=True):
 
     max_tokens: int | None = None
     """The cap on what the model may write, thinking included where the provider counts it so."""
-    temperature: float | None = None
-    top_p: float | None = None
+    temperature: int | float | None = None
+    top_p: int | float | None = None
     top_k: int | None = None
     stop: tuple[str, ...] = ()
     seed: int | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
+    presence_penalty: int | float | None = None
+    frequency_penalty: int | float | None = None
     choices: int | None = None
     """How many answers; None: one."""
     logprobs: bool | None = None
@@ -42,9 +44,18 @@ class Sampling(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         own_tuple(self, "stop", str)
-        for name in ("max_tokens", "temperature", "top_p", "top_k", "seed", "presence_penalty",
-                     "frequency_penalty", "choices", "top_logprobs"):  # fmt: skip
-            _check_number(getattr(self, name), f"Sampling.{name}")
+        for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty"):
+            expect_number(getattr(self, name), f"Sampling.{name}")
+        for name in ("max_tokens", "top_k", "seed", "choices", "top_logprobs"):
+            self._whole(name)
+        expect_fields(self, logprobs=bool)
+
+    def _whole(self, name: str) -> None:
+        number = getattr(self, name)
+        if isinstance(number, float) and number.is_integer():  # JSON knows no difference
+            force_setattr(self, name, int(number))
+        elif number is not None:
+            expect(number, int, f"Sampling.{name}")
 
 
 class Output(Value, frozen=True, kw_only=True):
@@ -58,6 +69,9 @@ class Output(Value, frozen=True, kw_only=True):
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
+        if self.format not in ("text", "json", "schema"):  # a tuple: it may be unhashable
+            msg = "Output.format must be text, json or schema"
+            raise InvalidInputError(msg)
         if self.schema is not None:
             own_mapping(self, "schema")
         own_mapping(self, "extras")
@@ -120,6 +134,8 @@ class Request(Value, frozen=True, kw_only=True):
         own_tuple(self, "messages", Message)
         own_tuple(self, "tools", (ToolDefinition, ServerTool))
         expect(self.sampling, Sampling, "Request.sampling")
+        expect_fields(self, model=str, tool_choice=ToolChoice, output=Output,
+                      thinking=ThinkingConfig, state=State, stream=bool)  # fmt: skip
         own_mapping(self, "metadata")
         own_mapping(self, "extras")
 

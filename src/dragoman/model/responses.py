@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import isfinite
 from typing import Any
 
 from dragoman.errors import InvalidInputError
@@ -11,7 +10,15 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.model.value import Value, expect, own, own_mapping, own_tuple
+from dragoman.model.value import (
+    Value,
+    expect,
+    expect_fields,
+    expect_number,
+    own,
+    own_mapping,
+    own_tuple,
+)
 
 
 class Choice(Value, frozen=True):
@@ -26,7 +33,9 @@ class Choice(Value, frozen=True):
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
+        expect(self.index, int, "Choice.index")
         expect(self.message, Message, "Choice.message")
+        expect_fields(self, finish=FinishReason, finish_raw=str)
         own(self, "logprobs")
         own_mapping(self, "extras")
 
@@ -55,6 +64,8 @@ class Response(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         own_tuple(self, "choices", Choice)
+        expect_fields(self, usage=Usage, model=str, id=str)
+        expect_number(self.created_at, "Response.created_at")
         own_mapping(self, "extras")
 
     @property
@@ -103,9 +114,8 @@ class Embedding(Value, frozen=True):
 
     def __post_init__(self) -> None:
         own_tuple(self, "vector", (int, float))
-        if not isfinite(sum(self.vector)):
-            msg = "Embedding.vector holds NaN or an infinity"
-            raise InvalidInputError(msg)
+        for number in self.vector:
+            expect_number(number, "a number of Embedding.vector")
         own_mapping(self, "extras")
 
     def _said(self) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Never
 
 from dragoman.errors import InvalidInputError
 
@@ -32,6 +33,15 @@ class Role(StrEnum):
         return self in Role.normalize(roles)
 
     @classmethod
+    def _missing_(cls, value: object) -> Never:
+        # The text may be anything a caller mixed up with a role: it is not quoted.
+        msg = (
+            f"unknown role, given as {type(value).__name__};"
+            " expected system, developer, user, assistant or tool"
+        )
+        raise InvalidInputError(msg)
+
+    @classmethod
     def parse(cls, value: Role | str) -> Role:
         """The role of that name in any case; `model`, `ai`, `human`, `function` are known too.
 
@@ -40,15 +50,9 @@ class Role(StrEnum):
         """
         if isinstance(value, Role):
             return value
-        found = _BY_NAME.get(str(value).lower())
-        if found is None:
-            # The text may be anything a caller mixed up with a role: it is not quoted.
-            msg = (
-                f"unknown role, given as {type(value).__name__};"
-                " expected system, developer, user, assistant or tool"
-            )
-            raise InvalidInputError(msg)
-        return found
+        given: object = value
+        found = _BY_NAME.get(given.lower()) if isinstance(given, str) else None
+        return cls._missing_(value) if found is None else found
 
     @classmethod
     def normalize(cls, roles: Role | str | Iterable[Role | str]) -> tuple[Role, ...]:

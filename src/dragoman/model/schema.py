@@ -1,32 +1,42 @@
 """The JSON Schema of the canonical form.
 
 `canonical.schema.json`, beside this file, is what `document_schema()` returns: for those who read
-our documents without us.
+our documents without us. After a change of the model, write it anew:
+
+    python -m dragoman.model.schema > src/dragoman/model/canonical.schema.json
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
+from dragoman.model.content import AnyPart
 from dragoman.model.document import VERSION
 from dragoman.model.events import Event
 from dragoman.model.frozen import FrozenDict
+from dragoman.model.jsontext import dumps, loads
 from dragoman.model.messages import Message
-from dragoman.model.requests import Request
-from dragoman.model.responses import Embedding, Response
+from dragoman.model.parts import CacheHint, Citation, Origin
+from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+from dragoman.model.responses import Choice, Embedding, Response
+from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
+from dragoman.model.usage import Usage
 
+_KINDS: tuple[type, ...] = (
+    *(Message, Request, Response, Embedding),
+    *(Choice, Usage, Sampling, Output, ThinkingConfig, State),
+    *(Origin, CacheHint, Citation, ToolDefinition, ServerTool, ToolChoice),
+    *get_args(AnyPart),
+    *get_args(Event),
+)
 _ROOTS: dict[str, Any] = {
-    "Message": Message,
     "Messages": tuple[Message, ...],
-    "Request": Request,
-    "Response": Response,
-    "Embedding": Embedding,
-    "Event": Event,
+    **{kind.__name__: kind for kind in _KINDS},
 }
 
 
@@ -48,9 +58,9 @@ def schema_of(kind: type, *, exclude: Collection[str] = ()) -> dict[str, Any]:
     except TypeError:
         schema = None
     if schema is None:
-        msg = f"there is no JSON Schema for {kind.__name__}"
+        msg = f"there is no JSON Schema for {getattr(kind, '__name__', 'this type')}"
         raise InvalidInputError(msg)
-    name = getattr(kind, "__name__", "")
+    name = "Message" if kind is Messages else getattr(kind, "__name__", "")
     _exclude(schema.get("$defs", {}).get(name, schema), exclude)
     return schema
 
@@ -82,5 +92,12 @@ def document_schema() -> dict[str, Any]:
         "title": f"Dragoman document, version {VERSION}",
         "type": "object",
         "oneOf": documents,
-        "$defs": components,
+        "$defs": loads(dumps(components)),  # as a reader of the file has it: no tuples
     }
+
+
+if __name__ == "__main__":
+    import json
+    import sys
+
+    sys.stdout.write(json.dumps(document_schema(), indent=1, ensure_ascii=False) + "\n")

@@ -40,6 +40,8 @@ _KNOWN = frozenset(
      "tool_name", "is_error", "function_call", "refusal", "created_at", "reasoning_content"}
 )  # fmt: skip
 
+_CALL_FIELDS = frozenset({"name", "arguments", "input"})
+
 
 def read(data: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the message that a dict of any shape but the canonical describes."""
@@ -71,13 +73,15 @@ def _optional(fields: dict[str, Any], key: str, kind: Any) -> dict[str, Any]:
 
 
 def _extras(fields: dict[str, Any]) -> Mapping[str, Any]:
-    given = fields.get("extras")
-    expect(given if given is not None else {}, (Mapping, list), "the extras of a message")
+    given = fields.get("extras") or EMPTY  # PHP writes an empty object as an empty list
+    expect(given, Mapping, "the extras of a message")
     unknown = {key: value for key, value in fields.items() if key not in _KNOWN}
+    # Extras are keyed by dialect; those of seed 000 are not, and belong to no dialect.
+    unknown |= {key: value for key, value in given.items() if not isinstance(value, Mapping)}
+    kept = {key: value for key, value in given.items() if key not in unknown}
     if not unknown:
-        return given or EMPTY
-    given = dict(given or EMPTY)
-    return {**given, "canonical": {**given.get("canonical", EMPTY), **unknown}}
+        return kept
+    return {**kept, "canonical": {**kept.get("canonical", EMPTY), **unknown}}
 
 
 def _spoken_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
@@ -107,13 +111,27 @@ def read_call(call: Any) -> ToolCall:
     expect(name, str, "the name of a tool call")
     id_ = call.get("id") or new_id("call_")
     expect(id_, str, "the id of a tool call")
+    extras = _call_extras(call, kind, inner)
     arguments = inner.get("input" if kind == "custom" else "arguments")
-    if isinstance(arguments, str):
-        return ToolCall(id_, name, raw=arguments, kind=kind)
-    if arguments in (None, []):  # PHP writes an empty object as an empty list
+    if isinstance(arguments, str) or kind == "custom":
+        expect(arguments, str, "the input of a custom tool call")
+        return ToolCall(id_, name, raw=arguments, kind=kind, extras=extras)
+    if arguments in (None, []):  # as above
         arguments = EMPTY
     expect(arguments, Mapping, "the arguments of a tool call")
-    return ToolCall(id_, name, input=arguments)
+    return ToolCall(id_, name, input=arguments, extras=extras)
+
+
+def _call_extras(call: Mapping[str, Any], kind: str, inner: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a tool call holds that nobody knows, such as a signature some server put there."""
+    known = {"id", "type", kind}
+    if inner is call:
+        known |= _CALL_FIELDS
+    unknown = {key: value for key, value in call.items() if key not in known}
+    if inner is not call:
+        within = {key: value for key, value in inner.items() if key not in _CALL_FIELDS}
+        unknown |= {kind: within} if within else {}
+    return {"canonical": unknown} if unknown else EMPTY
 
 
 def _tool_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
@@ -133,10 +151,11 @@ def _tool_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
         msg = "a tool message needs content; the empty text will do"
         raise InvalidInputError(msg)
     body = content if isinstance(content, str) else parts_from(content)
-    error = fields.get("is_error")
     # `function` messages of old have the tool's name where others have the speaker's.
     name = name or fields.pop("name", None)
-    return (ToolResult(call_id, body, tool_name=name, is_error=error),)  # type: ignore[arg-type]  # checked there
+    result = ToolResult(call_id, body, tool_name=name, is_error=fields.get("is_error"))  # type: ignore[arg-type]  # checked now
+    result.check()
+    return (result,)
 
 
 def _is_result(item: Any) -> bool:
@@ -172,11 +191,14 @@ def _content(message: Any, shape: Shape) -> Any:
     parts = [part for part in message.parts if not isinstance(part, ToolCall)]
     if not parts:
         return None if message.tool_calls else ""
-    if len(parts) == 1 and isinstance(parts[0], Text) and not parts[0].citations:
-        return parts[0].text
-    if shape == "flat" and all(isinstance(part, Text) for part in parts):
+    plain = [part for part in parts if isinstance(part, Text) and not _has_more(part)]
+    if len(plain) == len(parts) and (len(parts) == 1 or shape == "flat"):
         return message.text
     return [part_to_dict(part) for part in parts]
+
+
+def _has_more(part: Text) -> bool:
+    return bool(part.citations) or "canonical" in part.extras
 
 
 def _tool_fields(message: Any) -> dict[str, Any]:
@@ -200,10 +222,14 @@ def _is_text(result: ToolResult) -> bool:
 
 
 def _write_call(call: ToolCall, *, flat: bool) -> dict[str, Any]:
+    unknown = thaw(call.extras.get("canonical", EMPTY))
     if call.kind == "custom":
         inner = {"name": call.name, "input": call.raw_arguments}
-        return {"id": call.id, "type": "custom", **(inner if flat else {"custom": inner})}
-    if flat:
-        return {"id": call.id, "name": call.name, "arguments": thaw(call.arguments)}
-    inner = {"name": call.name, "arguments": call.raw_arguments}
-    return {"id": call.id, "type": "function", "function": inner}
+    else:
+        inner = {"name": call.name, "arguments": call.raw_arguments}
+    if not flat:
+        inner = {**unknown.pop(call.kind, {}), **inner}
+        return {**unknown, "id": call.id, "type": call.kind, call.kind: inner}
+    if call.kind == "custom":
+        return {**unknown, "id": call.id, "type": "custom", **inner}
+    return {**unknown, "id": call.id, "name": call.name, "arguments": thaw(call.arguments)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Literal, TypeVar, overload
 
@@ -16,12 +16,15 @@ from dragoman.model.ids import new_id
 from dragoman.model.jsontext import convert, dumps, loads
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.parts import CacheHint, Opaque, Origin, Part, Refusal, Text
-from dragoman.model.value import Value, expect, own, own_mapping, own_tuple
+from dragoman.model.value import Value, expect, expect_fields, own, own_mapping, own_tuple
 
 T = TypeVar("T")
 D = TypeVar("D")
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
+
+_KINDS = ("function", "custom")
+_MODES = ("auto", "none", "required", "named", "allowed")
 
 ResultPart = Text | Image | Audio | Video | File | Refusal | Opaque
 """What a tool result's content may be made of."""
@@ -63,8 +66,21 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True):
         if self.raw.__class__ is not str:
             expect(self.raw, type(None), "ToolCall.raw")
             own_mapping(self, "input")
+        elif self.input is not None:
+            own_mapping(self, "input")
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
+
+    def check(self) -> None:
+        """As every part; the kind must be a known one, and a custom call has a text."""
+        if self.kind not in _KINDS:
+            msg = "ToolCall.kind must be function or custom"
+            raise InvalidInputError(msg)
+        if self.kind == "custom":
+            expect(self.raw, str, "ToolCall.raw of a custom call")
+        if self.wire_id is not UNSET:
+            expect_fields(self, wire_id=str)
+        Part.check(self)
 
     @classmethod
     def create(
@@ -142,6 +158,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True):
         >>> call.argument("days", int), call.argument("unit", str, "C")
         (3, 'C')
         """
+        expect(name, str, "the name of an argument")
         if name not in self.arguments:
             return default
         value = self.arguments[name]
@@ -163,7 +180,9 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True):
         raise InvalidInputError(msg)
 
     def _said(self) -> tuple[Any, ...]:
-        return (self.name, self.kind, self.raw if self._parsed is None else self._parsed)
+        if self.kind == "custom" or self._parsed is None:
+            return (self.name, self.kind, self.raw)  # free text: each of its characters counts
+        return (self.name, self.kind, self._parsed)
 
     def _sizes(self) -> Iterator[str]:
         size = len(self.raw) if self.raw is not None else len(self.input or ())
@@ -190,6 +209,14 @@ class ToolResult(Part, frozen=True, tag="tool_result"):
             own(self, "data")
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
+
+    def check(self) -> None:
+        """As every part; the parts of the content are checked too."""
+        expect_fields(self, tool_name=str, is_error=bool)
+        if not isinstance(self.content, str):
+            for part in self.content:
+                part.check()
+        Part.check(self)
 
     @classmethod
     def success(
@@ -262,8 +289,7 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta")
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
-        if self.index is not None:
-            expect(self.index, int, "ToolCallDelta.index")
+        expect_fields(self, index=int, id=str, name=str, arguments_delta=str, signature=str)
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
 
@@ -293,6 +319,9 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
 
     def __post_init__(self) -> None:
         expect(self.name, str, "ToolDefinition.name")
+        if self.kind not in _KINDS:
+            msg = "ToolDefinition.kind must be function or custom"
+            raise InvalidInputError(msg)
         if self.parameters is not None:
             own_mapping(self, "parameters")
         if self.format is not None:
@@ -327,11 +356,74 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
         """A tool made by hand. Without parameters it takes none.
 
         >>> ToolDefinition.create("now", "The current time.").parameters
-        {'type': 'object', 'properties': {}}
+        {'type': 'object', 'properties': {}, 'additionalProperties': False}
+
+        A strict tool takes no arguments that its schema does not list, unless that says otherwise.
         """
         nothing: dict[str, Any] = {"type": "object", "properties": {}}
-        schema = nothing if parameters is None else parameters
-        return cls(name, description, freeze(schema, "the parameters of a tool"), strict)
+        schema = freeze(nothing if parameters is None else parameters, "the parameters of a tool")
+        if strict and isinstance(schema, Mapping) and _OPENERS.isdisjoint(schema):
+            schema = {**schema, "additionalProperties": False}
+        made = cls(name, description, schema, strict)
+        if len(description) > _LONG:
+            _warn_of_length(len(description))
+        return made
+
+    @classmethod
+    def from_type(
+        cls,
+        kind: Any,
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        strict: bool = True,
+    ) -> ToolDefinition:
+        """A tool whose arguments are the fields of a type.
+
+        A dataclass, TypedDict, NamedTuple, msgspec Struct or pydantic model. Name and description
+        are the type's own unless they are given.
+        """
+        from dragoman.model.typeschema import schema_for
+
+        name = str(getattr(kind, "__name__", kind)) if name is None else name
+        schema = schema_for(kind, closed=strict)
+        own = schema.pop("description", None) if description is None else description
+        return cls.create(name, _described(own, name, "the type"), schema, strict=strict)
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[..., Any],
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        strict: bool = True,
+    ) -> ToolDefinition:
+        """A tool whose arguments are the parameters of a function.
+
+        Their types come from its annotations, their descriptions from its docstring (Google,
+        NumPy or Sphinx style) or from `Annotated[int, "How many."]`. See also `@tool`.
+        """
+        from dragoman.model.signatures import signature_of
+
+        signature = signature_of(function)
+        name = signature.name if name is None else name
+        own = signature.description if description is None else description
+        own = _described(own, name, "the function")
+        return cls.create(name, own, signature.schema(closed=strict), strict=strict)
+
+    def check_arguments(self, arguments: Mapping[str, Any]) -> None:
+        """Raise where the arguments do not fit the parameters, in words that a model can act on.
+
+        They tell the path, what is expected there, and the type that came; never the value.
+        """
+        from dragoman.model.validation import in_sentences, problems
+
+        expect(arguments, Mapping, f"the arguments of `{self.name}`")
+        found = problems(self.parameters, arguments)
+        if found:
+            msg = f"the arguments do not fit `{self.name}`: {in_sentences(found)}"
+            raise InvalidInputError(msg)
 
     def _said(self) -> tuple[Any, ...]:
         return (self.name, self.description, self.parameters, self.strict, self.kind, self.format)
@@ -339,6 +431,34 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
     def _sizes(self) -> Iterator[str]:
         yield self.kind
         yield f"{len((self.parameters or EMPTY).get('properties') or ())} parameters"
+
+
+class LongDescriptionWarning(UserWarning):
+    """A tool's description is longer than some providers take."""
+
+
+_LONG = 1_024
+# Where one of these is present, the schema itself says what else there may be; or says it in parts,
+# each of which would then forbid what the others list.
+_OPENERS = frozenset({"additionalProperties", "allOf", "anyOf", "oneOf", "$ref", "if"})
+
+
+def _warn_of_length(length: int) -> None:
+    import inspect
+    import warnings
+
+    depth, frame = 1, inspect.currentframe()
+    while frame and str(frame.f_globals.get("__name__")).startswith("dragoman."):
+        depth, frame = depth + 1, frame.f_back  # the line that is to blame is not ours
+    msg = f"the description of a tool has {length} characters; some providers take {_LONG}"
+    warnings.warn(msg, LongDescriptionWarning, stacklevel=depth)
+
+
+def _described(description: str | None, name: str, what: str) -> str:
+    if description:
+        return description
+    msg = f"the tool `{name}` has no description: give {what} a docstring, or pass one"
+    raise InvalidInputError(msg)
 
 
 class ServerTool(Value, frozen=True, tag_field="type", tag="server_tool"):
@@ -370,7 +490,7 @@ class ToolChoice(Value, frozen=True):
     def __post_init__(self) -> None:
         own_tuple(self, "names", str)
         own_mapping(self, "extras")
-        if self.mode not in {"auto", "none", "required", "named", "allowed"}:
+        if self.mode not in _MODES:
             msg = "ToolChoice.mode must be auto, none, required, named or allowed"
             raise InvalidInputError(msg)
         if self.mode == "named" and len(self.names) != 1:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Never
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY
-from dragoman.model.value import Value, own_mapping
+from dragoman.model.value import Value, expect_fields, own_mapping
 
 
 class FinishReason(StrEnum):
@@ -25,6 +25,11 @@ class FinishReason(StrEnum):
     CANCELLED = "cancelled"
     ERROR = "error"
     OTHER = "other"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Never:
+        msg = f"unknown finish reason, given as {type(value).__name__}"  # the default quotes it
+        raise InvalidInputError(msg)
 
     @property
     def is_cut_off(self) -> bool:
@@ -55,6 +60,7 @@ class Usage(Value, frozen=True):
             if type(getattr(self, name)) is not int:
                 msg = f"Usage.{name} must be an integer"
                 raise InvalidInputError(msg)
+        expect_fields(self, reported_total=int)
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
 from typing import Any, Self
 
 import msgspec
@@ -41,16 +42,17 @@ class Value(
             return NotImplemented
         return bool(self._said() == other._said())
 
+    def __ne__(self, other: object) -> bool:
+        # Struct has one of its own, which with `eq=False` compares addresses.
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
     def __hash__(self) -> int:
         return hash(self._said())
 
     def identical(self, other: object) -> bool:
         """Whether every field is the same, ids, times, origins and extras included."""
-        if not isinstance(other, Value) or type(self) is not type(other):
-            return False
-        self.settle()
-        other.settle()
-        return bool(msgspec.to_builtins(self) == msgspec.to_builtins(other))
+        return isinstance(other, Value) and _same(self, other)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -59,7 +61,7 @@ class Value(
     def to_json(self) -> bytes:
         """The value as a versioned document; see `dragoman.model.document`."""
         self.settle()
-        return document.write(type(self).__name__, self)
+        return document.write_checked(type(self).__name__, self)
 
     @classmethod
     def from_json(cls, raw: JsonText) -> Self:
@@ -83,9 +85,9 @@ class Value(
 
     def replace(self, **changes: Any) -> Self:
         """A copy with these fields changed and all others as they are."""
-        unknown = [name for name in changes if name not in self.__struct_fields__]
-        if unknown:
-            msg = f"{type(self).__name__} has no field {', '.join(unknown)}"
+        if any(name not in self.__struct_fields__ for name in changes):
+            fields = ", ".join(self.__struct_fields__)
+            msg = f"{type(self).__name__} has no such field; its fields are {fields}"
             raise InvalidInputError(msg)
         return msgspec.structs.replace(self, **changes)
 
@@ -93,12 +95,34 @@ class Value(
         """What `repr` says between its brackets: kinds and sizes only."""
         return iter(())
 
+    def _shown(self) -> list[str]:
+        try:
+            return list(map(str, self._sizes()))
+        except Exception:  # noqa: BLE001 - a field of the wrong type must not hide itself in a log
+            return ["malformed"]
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(self._sizes())})"
+        return f"{type(self).__name__}({', '.join(self._shown())})"
 
     def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich takes any iterable
         # msgspec's own would print every field, and rich uses it for tracebacks with locals.
-        return self._sizes()
+        return iter(self._shown())
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equality of every field, and of data that tells `True` from `1`, as Python does not."""
+    if isinstance(left, Value):
+        if type(left) is not type(right):
+            return False
+        left.settle()
+        right.settle()
+        fields = left.__struct_fields__
+        return all(_same(getattr(left, name), getattr(right, name)) for name in fields)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return bool(left == right) and isinstance(left, bool) is isinstance(right, bool)
 
 
 def own(value: Value, name: str) -> None:
@@ -122,7 +146,7 @@ def own_tuple(value: Value, name: str, kinds: type | tuple[type, ...]) -> None:
     given = getattr(value, name)
     where = f"{type(value).__name__}.{name}"
     if type(given) is not tuple:
-        if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
             msg = f"{where} must be a sequence, not {type(given).__name__}"
             raise InvalidInputError(msg)
         given = tuple(given)
@@ -139,3 +163,24 @@ def expect(value: object, kinds: type | tuple[type, ...], what: str) -> None:
         names = " or ".join(k.__name__ for k in (kinds if isinstance(kinds, tuple) else (kinds,)))
         msg = f"{what} must be {names}, not {type(value).__name__}"
         raise InvalidInputError(msg)
+
+
+def expect_fields(value: Value, **kinds: type | tuple[type, ...]) -> None:
+    """As `expect`, for fields of a value; those that are None are fine."""
+    for name, kind in kinds.items():
+        if (field := getattr(value, name)) is not None:
+            expect(field, kind, f"{type(value).__name__}.{name}")
+
+
+def expect_number(value: object, what: str) -> None:
+    """Raise unless `value` is None or a number that JSON and a double can hold."""
+    if value is None:
+        return
+    expect(value, (int, float), what)
+    try:
+        if isfinite(value):  # type: ignore[arg-type]  # expect has seen to it
+            return
+    except OverflowError:
+        pass
+    msg = f"{what} must be a finite number"
+    raise InvalidInputError(msg)

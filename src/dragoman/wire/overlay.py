@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dragoman.errors import InvalidInputError, WireError
-from dragoman.model.frozen import EMPTY, FrozenDict, freeze, freeze_mapping
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.jsontext import JsonText, loads
 
 
@@ -22,7 +22,7 @@ def rest(wire: Mapping[str, Any], known: Collection[str], dialect: str) -> Froze
     {'openai-chat': {'odd': None}}
     """
     unknown = {key: value for key, value in wire.items() if key not in known}
-    return FrozenDict({dialect: freeze_mapping(unknown, "the wire")}) if unknown else EMPTY
+    return freeze_mapping({dialect: unknown}, "the wire") if unknown else EMPTY
 
 
 def difference(wire: Mapping[str, Any], rebuilt: Mapping[str, Any], dialect: str) -> FrozenDict:
@@ -32,7 +32,7 @@ def difference(wire: Mapping[str, Any], rebuilt: Mapping[str, Any], dialect: str
     both sides have an object, its own difference is kept.
     """
     changed = _changes(wire, rebuilt)
-    return FrozenDict({dialect: freeze(changed, "the wire")}) if changed else EMPTY
+    return freeze_mapping({dialect: changed}, "the wire") if changed else EMPTY
 
 
 def _changes(wire: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,12 +47,20 @@ def _changes(wire: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> dict[str, A
 
 
 def _same(one: Any, other: Any) -> bool:
-    # True == 1 and 1 == 1.0 in Python, but not on the wire.
-    return (
-        one == other and type(one) is type(other)
-        if not isinstance(one, (Mapping, list))
-        else one == other
-    )
+    # True == 1 and 1 == 1.0 in Python, but not on the wire, at whatever depth.
+    if isinstance(one, Mapping):
+        return (
+            isinstance(other, Mapping)
+            and one.keys() == other.keys()
+            and all(_same(value, other[key]) for key, value in one.items())
+        )
+    if isinstance(one, (list, tuple)):
+        return (
+            isinstance(other, (list, tuple))
+            and len(one) == len(other)
+            and all(map(_same, one, other))
+        )
+    return type(one) is type(other) and bool(one == other)
 
 
 def overlay(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:

@@ -1,0 +1,209 @@
+"""A conversation that grows: thread-safe, and under `Policy.STRICT` always in valid order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from threading import RLock
+from typing import Any, Self
+
+import msgspec
+
+from dragoman.errors import OrderError
+from dragoman.model import document
+from dragoman.model.collection import Messages
+from dragoman.model.jsontext import JsonText
+from dragoman.model.messages import Message, settle_all
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
+
+
+class Policy(StrEnum):
+    """How particular a conversation is about the order of its messages."""
+
+    STRICT = "strict"
+    """System first and once; user and assistant alternate; results only for calls that wait."""
+    LENIENT = "lenient"
+    """Any order: what is sent is put right when it is sent."""
+
+
+class _Order:
+    """The rules of `Policy.STRICT`, and where a conversation stands: each step in O(1)."""
+
+    __slots__ = ("last_spoken", "last_was_tool", "pending", "started")
+
+    def __init__(self) -> None:
+        self.started = False
+        self.last_spoken: Role | None = None
+        self.last_was_tool = False
+        self.pending: dict[str, ToolCall] = {}
+
+    def copy(self) -> _Order:
+        """The same place, to come back to."""
+        other = _Order()
+        other.started, other.last_spoken = self.started, self.last_spoken
+        other.last_was_tool, other.pending = self.last_was_tool, dict(self.pending)
+        return other
+
+    def problem(self, message: Message) -> str | None:
+        """Why a message may not come next; None where it may."""
+        role = message.role
+        if role.is_system:
+            return "there is a system message already" if self.started else None
+        if not self.started:
+            return "the system message must come first"
+        return self._tool_problem(message) if role is Role.TOOL else self._spoken_problem(message)
+
+    def _spoken_problem(self, message: Message) -> str | None:
+        role = message.role
+        if self.pending:
+            count = len(self.pending)
+            return f"{count} tool_calls still wait for their results; add the tool messages first"
+        # After tools the assistant answers, or the user goes on.
+        if role is self.last_spoken and not (role is Role.ASSISTANT and self.last_was_tool):
+            return "user and assistant messages must alternate"
+        ids = [call.id for call in message.tool_calls]
+        if len(ids) != len(set(ids)):
+            return "two tool_calls of the message have the same id"
+        return None
+
+    def _tool_problem(self, message: Message) -> str | None:
+        if not self.pending:
+            return "a tool message must follow an assistant message with tool_calls"
+        ids = [result.call_id for result in message.tool_results]
+        if not ids or len(ids) != len(message.parts):
+            return "a tool message holds tool results only"
+        if len(ids) != len(set(ids)) or not self.pending.keys() >= set(ids):
+            return "a tool_call_id does not match any of the tool_calls that wait for a result"
+        return None
+
+    def step(self, message: Message) -> None:
+        """Take the message as said, whether the rules like it or not."""
+        role = message.role
+        if role.is_system:
+            self.started = True
+            return
+        self.last_was_tool = role is Role.TOOL
+        for result in message.tool_results:
+            self.pending.pop(result.call_id, None)
+        if role is not Role.TOOL:
+            self.last_spoken = role
+            self.pending.update((call.id, call) for call in message.tool_calls)
+
+
+class ConversationHistory:
+    """Messages in order, added one at a time, from any thread.
+
+    >>> history = ConversationHistory(policy=Policy.STRICT)
+    >>> history.add(Message.system("You are a guide."))
+    >>> history.add(Message.user("Where is the Old Bridge?"))
+    >>> len(history), history.last.role.value
+    (2, 'user')
+    """
+
+    def __init__(self, messages: Any = (), *, policy: Policy | str = Policy.STRICT) -> None:
+        self.policy = Policy(policy)
+        self._lock = RLock()
+        self._messages = Messages()
+        self._order = _Order()
+        self.add_all(messages)
+
+    def add(self, message: Any) -> None:
+        """Add a message; raises `OrderError` where the policy does not allow it there."""
+        added = Message.from_any(message)
+        with self._lock:
+            if self.policy is Policy.STRICT:
+                problem = self._order.problem(added)
+                if problem is not None:
+                    msg = f"message {len(self._messages)}: {problem}"
+                    raise OrderError(msg)
+            self._order.step(added)
+            self._messages = self._messages.append(added)
+
+    def add_all(self, messages: Any) -> None:
+        """Add several messages; all or none."""
+        with self._lock:
+            before, order = self._messages, self._order.copy()
+            try:
+                for message in Messages.from_any(messages):
+                    self.add(message)
+            except OrderError:
+                self._messages, self._order = before, order
+                raise
+
+    def clear(self) -> None:
+        """Remove all messages."""
+        with self._lock:
+            self._messages = Messages()
+            self._order = _Order()
+
+    @property
+    def messages(self) -> Messages:
+        """All messages now: a value that later additions don't change."""
+        with self._lock:
+            return self._messages
+
+    @property
+    def last(self) -> Message | None:
+        """The last message."""
+        return self.messages.last
+
+    @property
+    def pending_tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that have no result yet, in order."""
+        with self._lock:
+            return tuple(self._order.pending.values())
+
+    def validate(self, policy: Policy | str = Policy.STRICT) -> None:
+        """Raise `OrderError` unless the whole conversation follows the policy, calls answered."""
+        if Policy(policy) is Policy.LENIENT:
+            return
+        order = _Order()
+        for index, message in enumerate(self.messages):
+            problem = order.problem(message)
+            if problem is not None:
+                msg = f"message {index}: {problem}"
+                raise OrderError(msg)
+            order.step(message)
+        if order.pending:
+            msg = f"{len(order.pending)} tool_calls at the end have no result"
+            raise OrderError(msg)
+
+    def to_json(self) -> bytes:
+        """The conversation and its policy as a versioned document."""
+        messages = tuple(self.messages)
+        settle_all(messages)
+        return document.write("ConversationHistory", _Stored(self.policy, messages))
+
+    @classmethod
+    def from_json(cls, raw: JsonText) -> Self:
+        """The conversation in a document; its order is checked if its policy is strict."""
+        stored: _Stored = document.read(raw, "ConversationHistory")
+        return cls(Messages.wrapping(stored.messages), policy=stored.policy)
+
+    def to_messages(self) -> Messages:
+        """All messages now."""
+        return self.messages
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.messages)
+
+    def __getitem__(self, index: int) -> Message:
+        return self.messages[index]
+
+    def __contains__(self, message: object) -> bool:
+        return message in self.messages
+
+    def __repr__(self) -> str:
+        return f"ConversationHistory({self.policy.value}, {len(self)} messages)"
+
+
+class _Stored(msgspec.Struct, forbid_unknown_fields=True):
+    policy: Policy
+    messages: tuple[Message, ...]
+
+
+document.register("ConversationHistory", _Stored)

@@ -1,0 +1,104 @@
+"""`@tool`: a Python function that a model may call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from dragoman.model.signatures import signature_of
+from dragoman.model.tools import ToolDefinition
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Tool(Generic[P, R]):
+    """A function together with its definition. It is called as the function is.
+
+    `tool(**tool.validate(arguments))` calls it with what a model has sent.
+    """
+
+    __name__: str
+
+    def __init__(self, function: Callable[P, R], definition: ToolDefinition) -> None:
+        self.function = function
+        self.definition = definition
+        self._signature = signature_of(function)
+        functools.update_wrapper(self, function)
+
+    @property
+    def name(self) -> str:
+        """The name that the model knows it by."""
+        return self.definition.name
+
+    @property
+    def is_async(self) -> bool:
+        """Whether calling it gives something to be awaited."""
+        called = getattr(self.function, "__call__", None)  # noqa: B004 - an object's may be async
+        return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(called)
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments, checked against the definition and in the types of the signature.
+
+        Raises `InvalidInputError` with a text that the model can act on.
+        """
+        self.definition.check_arguments(arguments)
+        return self._signature.read(arguments)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function; parameters that it wants by position may be given by name."""
+        names = self._signature.positional[len(args) :]
+        if not names or names[0] not in kwargs:
+            return self.function(*args, **kwargs)
+        named: dict[str, Any] = dict(kwargs)
+        moved = [named.pop(name) for name in names if name in named]
+        call: Callable[..., R] = self.function
+        return call(*args, *moved, **named)
+
+    def __get__(self, instance: object, _owner: type | None = None) -> Tool[..., R]:
+        """As a method: the tool of that object."""
+        if instance is None or not hasattr(self.function, "__get__"):
+            return self
+        return Tool(self.function.__get__(instance), self.definition)
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name})"
+
+
+@overload
+def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+@overload
+def tool(
+    *, name: str | None = None, description: str | None = None, strict: bool = True
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    strict: bool = True,
+) -> Any:
+    """Make a tool of a function: what the model is told comes from its signature and docstring.
+
+    >>> @tool
+    ... def weather(city: str, days: int = 1) -> str:
+    ...     '''The weather forecast.
+    ...
+    ...     Args:
+    ...         city: Where.
+    ...     '''
+    ...     return f"{days} days of rain in {city}"
+    >>> weather.definition.parameters["properties"]["city"]
+    {'type': 'string', 'description': 'Where.'}
+    >>> weather(**weather.validate({"city": "Basel"}))
+    '1 days of rain in Basel'
+    """
+
+    def made(function: Callable[..., Any]) -> Tool[..., Any]:
+        definition = ToolDefinition.from_function(function, name, description, strict=strict)
+        return Tool(function, definition)
+
+    return made if function is None else made(function)

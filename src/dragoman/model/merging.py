@@ -1,0 +1,109 @@
+"""Joining and splitting messages: neighbours of one role, and the results of a round of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolResult
+
+
+def merged_per_role(messages: Iterable[Message], separator: str) -> Iterator[Message]:
+    """Messages with neighbours of one role and name merged.
+
+    Texts are joined by the separator and tool calls follow them. Messages with anything else in
+    them (media, several texts, tool results) stay as they are: joining would change what is said.
+    The first id stays, later metadata wins.
+    """
+    pending: Message | None = None
+    for message in messages:
+        if pending is not None and _are_mergeable(pending, message):
+            pending = _merged(pending, message, separator)
+            continue
+        if pending is not None:
+            yield pending
+        pending = message
+    if pending is not None:
+        yield pending
+
+
+def _are_mergeable(one: Message, other: Message) -> bool:
+    return (
+        one.role is other.role
+        and one.role is not Role.TOOL
+        and one.name == other.name
+        and _is_plain(one)
+        and _is_plain(other)
+    )
+
+
+def _is_plain(message: Message) -> bool:
+    """Whether a message is one text at the most, with or without tool calls."""
+    texts = [part for part in message.parts if isinstance(part, Text) and not part.citations]
+    return len(texts) <= 1 and len(texts) + len(message.tool_calls) == len(message.parts)
+
+
+def _merged(one: Message, other: Message, separator: str) -> Message:
+    text = separator.join(said for said in (one.text, other.text) if said)
+    calls = tuple(
+        part
+        for message in (one, other)
+        for part in message.parts_with_origin()
+        if isinstance(part, ToolCall)
+    )
+    texts: tuple[AnyPart, ...] = (Text(text),) if text or not calls else ()
+    usage = one.usage + other.usage if one.usage and other.usage else one.usage or other.usage
+    return one.with_parts(*texts, *calls).replace(
+        metadata={**one.metadata, **other.metadata},
+        usage=usage,
+        finish=other.finish,
+        origin=one.origin if one.origin == other.origin else None,
+    )
+
+
+def consolidated(messages: Iterable[Message]) -> Iterator[Message]:
+    """Messages with neighbouring tool messages joined: one message a round of calls."""
+    pending: Message | None = None
+    for message in messages:
+        if pending is not None and pending.role is message.role is Role.TOOL:
+            pending = pending.add_content_from(message).replace(
+                metadata={**pending.metadata, **message.metadata}
+            )
+            continue
+        if pending is not None:
+            yield pending
+        pending = message
+    if pending is not None:
+        yield pending
+
+
+def split_results(messages: Iterable[Message]) -> Iterator[Message]:
+    """Messages with each tool result in a tool message of its own.
+
+    What else a message held (a user's text beside results, as Anthropic has it) follows in a
+    message of the old role. The first of them keeps the id and the metadata.
+    """
+    for message in messages:
+        results = message.tool_results
+        if not results or (message.role is Role.TOOL and len(message.parts) == 1):
+            yield message
+            continue
+        rest = tuple(part for part in message.parts if not isinstance(part, ToolResult))
+        pieces = [_piece(message, Role.TOOL, (result,)) for result in results]
+        if rest:
+            pieces.append(_piece(message, message.role, rest))
+        yield pieces[0].replace(id=message.id, metadata=message.metadata)
+        yield from pieces[1:]
+
+
+def _piece(message: Message, role: Role, parts: tuple[AnyPart, ...]) -> Message:
+    return Message(
+        role,
+        parts,
+        name=message.name if role is message.role else None,
+        origin=message.origin,
+        created_at=message.created_at,
+    )

@@ -1,0 +1,238 @@
+"""Regular expressions of strangers, matched in time that grows with the text and no faster.
+
+A JSON Schema may come from anywhere, and Python's `re` can take forever over a few characters:
+`(a+)+$` on "aaaa…!". Here a pattern becomes a small automaton whose states are followed all at
+once, so no pattern can go back. What that can't express (backreferences, looking around, word
+boundaries) is not decided: `search` says None. Steps are counted, and a budget ends them.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Collection
+from functools import lru_cache
+from typing import NamedTuple
+
+MAX_STATES = 5_000
+MAX_PATTERN = 2_000
+_KNOWN = 2_000
+
+_ATOM = re.compile(
+    r"""
+    \\x[0-9a-fA-F]{2} | \\u[0-9a-fA-F]{4} | \\[^0-9bBAZzpPkKGQEcxuN]  # escapes of one character
+    | \[\^?\]?(?:\\.|[^\]\\])*\]                                      # a class
+    | [^\\[\](){}|*+?^$]                                              # itself, or the dot
+    | [\]}]
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_REPEAT = re.compile(r"(?:([*+?])|\{(\d+)(,(\d*))?\})\??")
+_GROUP = re.compile(r"\((?:\?:|\?P?<(?![=!])\w+>)?(?!\?)")
+
+
+class TooManyStepsError(Exception):
+    """The budget is used up."""
+
+
+class Budget:
+    """How much work may still be done; a step takes about a microsecond."""
+
+    def __init__(self, steps: int = 1_000_000) -> None:
+        self._left = steps
+
+    def spend(self, steps: int) -> None:
+        """Take these steps, or raise where they are not left."""
+        self._left -= steps
+        if self._left < 0:
+            raise TooManyStepsError
+
+
+class _UnsupportedError(Exception):
+    pass
+
+
+class _State(NamedTuple):
+    """Where to go on: over a character that the atom takes, or freely."""
+
+    atom: re.Pattern[str] | None
+    assertion: str
+    targets: list[int]
+
+
+def search(pattern: str, text: str, budget: Budget | None = None) -> bool | None:
+    """Whether the pattern is found in the text; None where that is not decided.
+
+    >>> search("^(a+)+$", "a" * 1000 + "!")
+    False
+    """
+    automaton = _compiled(pattern)
+    return None if automaton is None else automaton.search(text, budget or Budget())
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> _Automaton | None:
+    if len(pattern) > MAX_PATTERN:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about classes that may mean something else some day
+            re.compile(pattern)  # whether it is one at all
+            return _Parser(pattern).automaton()
+    except (_UnsupportedError, re.error, RecursionError, OverflowError, ValueError):
+        return None
+
+
+class _Automaton:
+    """Thompson's: state 0 is the start, state 1 the end."""
+
+    def __init__(self, states: list[_State]) -> None:
+        self._states = states
+        self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
+
+    def search(self, text: str, budget: Budget) -> bool:
+        budget.spend(len(text) // 4)
+        later = self._reach({0}, budget)  # a match may begin anywhere
+        current = self._reach({0}, budget, "^")
+        for character in text:
+            if 1 in current:
+                return True
+            current = self._after(current, character, budget) | later
+        return 1 in current or 1 in self._reach(current, budget, "$" if text else "^$")
+
+    def _after(self, current: frozenset[int], character: str, budget: Budget) -> frozenset[int]:
+        known = self._known.get((current, character))
+        if known is None:
+            if len(self._known) > _KNOWN:
+                self._known.clear()
+            known = self._reach(self._taken(current, character, budget), budget)
+            self._known[current, character] = known
+        return known
+
+    def _taken(self, current: Collection[int], character: str, budget: Budget) -> set[int]:
+        budget.spend(len(current))
+        found: set[int] = set()
+        for number in current:
+            atom = self._states[number].atom
+            if atom is not None and atom.fullmatch(character):
+                found.update(self._states[number].targets)
+        return found
+
+    def _reach(self, start: Collection[int], budget: Budget, holds: str = "") -> frozenset[int]:
+        """All states that can be reached without another character, where `^` or `$` hold."""
+        found, waiting = set(start), list(start)
+        while waiting:
+            state = self._states[waiting.pop()]
+            if state.atom is None and state.assertion in holds:
+                new = set(state.targets) - found
+                found |= new
+                waiting.extend(new)
+        budget.spend(len(found))
+        return frozenset(found)
+
+
+class _Parser:
+    """Recursive descent; each method appends states and returns where they begin and end."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._at = 0
+        self._states: list[_State] = []
+
+    def automaton(self) -> _Automaton:
+        start, end = self._state(), self._state()
+        first, last = self._either()
+        if self._at < len(self._pattern):
+            raise _UnsupportedError
+        self._join(start, first)
+        self._join(last, end)
+        return _Automaton(self._states)
+
+    def _state(self, atom: re.Pattern[str] | None = None, assertion: str = "") -> int:
+        if len(self._states) >= MAX_STATES:
+            raise _UnsupportedError
+        self._states.append(_State(atom, assertion, []))
+        return len(self._states) - 1
+
+    def _join(self, source: int, target: int) -> None:
+        self._states[source].targets.append(target)
+
+    def _next(self) -> str:
+        return self._pattern[self._at : self._at + 1]
+
+    def _either(self) -> tuple[int, int]:
+        first, last = self._state(), self._state()
+        while True:
+            begin, end = self._sequence()
+            self._join(first, begin)
+            self._join(end, last)
+            if self._next() != "|":
+                return first, last
+            self._at += 1
+
+    def _sequence(self) -> tuple[int, int]:
+        first = last = self._state()
+        while self._next() not in {"", "|", ")"}:
+            begin, end = self._repeated()
+            self._join(last, begin)
+            last = end
+        return first, last
+
+    def _repeated(self) -> tuple[int, int]:
+        begins_at = self._at
+        piece = self._piece()
+        found = _REPEAT.match(self._pattern, self._at)
+        if found is None:
+            return piece
+        least, most = _times(found)
+        first = last = self._state()
+        for number in range(max(least, 1) if most is None else most):
+            begin, end = piece if number == 0 else self._piece_at(begins_at)
+            after = self._state()
+            self._join(last, begin)
+            self._join(end, after)
+            if number >= least:
+                self._join(last, after)
+            if most is None and number >= least - 1:
+                self._join(after, begin)
+            last = after
+        self._at = found.end()
+        return first, last
+
+    def _piece_at(self, at: int) -> tuple[int, int]:
+        self._at = at  # parsed again: each copy needs states of its own
+        return self._piece()
+
+    def _piece(self) -> tuple[int, int]:
+        if self._next() in {"^", "$"}:
+            assertion = self._state(assertion=self._next())
+            self._at += 1
+            end = self._state()
+            self._join(assertion, end)
+            return assertion, end
+        group = _GROUP.match(self._pattern, self._at)
+        if group:
+            self._at = group.end()
+            inner = self._either()
+            self._at += 1  # re.compile has seen to it that there is a bracket
+            return inner
+        return self._atom()
+
+    def _atom(self) -> tuple[int, int]:
+        found = _ATOM.match(self._pattern, self._at)
+        if found is None:
+            raise _UnsupportedError
+        self._at = found.end()
+        taker = self._state(re.compile(found[0]))
+        end = self._state()
+        self._join(taker, end)
+        return taker, end
+
+
+def _times(found: re.Match[str]) -> tuple[int, int | None]:
+    if found[1]:
+        return {"*": (0, None), "+": (1, None), "?": (0, 1)}[found[1]]
+    least = int(found[2])
+    if found[3] is None:
+        return least, least
+    return least, int(found[4]) if found[4] else None

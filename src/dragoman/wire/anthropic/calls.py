@@ -1,0 +1,120 @@
+"""Tool calls and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET
+
+from dragoman.model.jsontext import dumps
+from dragoman.model.parts import Opaque
+from dragoman.model.tools import ResultPart, ToolCall, ToolResult
+from dragoman.wire.anthropic.content import decode_content, decode_opaque, encode_content
+from dragoman.wire.anthropic.context import Block, Decoding, Encoding, is_ours
+from dragoman.wire.anthropic.fields import decode_rest, encode_rest
+
+_CALL = frozenset({"type", "id", "name", "input"})
+_CALL_WITHOUT_ID = _CALL - {"id"}
+_BARE_RESULT = frozenset({"type", "tool_use_id", "content"})
+
+TEXT_ARGUMENT = "input"
+"""The argument that holds the text of a call that is not a JSON object (W45, I6)."""
+
+
+def decode_tool_use(block: Block, context: Decoding) -> ToolCall | Opaque:
+    """A call; opaque without a name or without arguments."""
+    name, arguments, wire_id = block.get("name"), block.get("input"), block.get("id")
+    if (
+        type(name) is not str
+        or not isinstance(arguments, dict)
+        or not (wire_id is None or type(wire_id) is str)
+    ):
+        return decode_opaque(block, context)
+    call_id, kept = context.called(wire_id)
+    if len(block) == len(_CALL) and kept is UNSET:
+        return ToolCall(call_id, name, None, arguments)
+    cache, extras = decode_rest(block, _CALL if wire_id is not None else _CALL_WITHOUT_ID)
+    origin = None if kept is UNSET else context.origin  # else nobody knew whose id that was
+    return ToolCall(
+        call_id, name, None, arguments, wire_id=kept, cache=cache, extras=extras, origin=origin
+    )
+
+
+def encode_tool_call(call: ToolCall, context: Encoding) -> Block:
+    """A `tool_use` block."""
+    block: Block = {
+        "type": "tool_use",
+        "id": call.id,
+        "name": call.name,
+        "input": _encode_arguments(call, context),
+    }
+    if call.wire_id is not UNSET and is_ours(context.origin_of(call)):
+        if call.wire_id is None:
+            del block["id"]
+        else:
+            block["id"] = context.wire_ids[call.id] = call.wire_id
+    return encode_rest(block, call)
+
+
+def _encode_arguments(call: ToolCall, context: Encoding) -> Mapping[str, Any]:
+    if call.input is not None:
+        return call.input
+    if call.kind == "function" and call.has_valid_arguments:
+        return call.arguments
+    context.lose(f"arguments that are not a JSON object are sent as text, in {TEXT_ARGUMENT!r}")
+    return {TEXT_ARGUMENT: call.raw_arguments}
+
+
+def decode_tool_result(block: Block, context: Decoding) -> ToolResult | Opaque:
+    """A result; opaque where it does not name its call, or its content is neither text nor blocks.
+
+    No content is an empty tuple, which is not the empty text.
+    """
+    wire_id: Any = block.get("tool_use_id")
+    content: Any = block.get("content")
+    is_text = type(content) is str
+    if type(wire_id) is not str or not (is_text or content is None or isinstance(content, list)):
+        return decode_opaque(block, context)
+    call_id = context.answered(wire_id)
+    if is_text and len(block) == len(_BARE_RESULT):
+        return ToolResult(call_id, content)
+    inner: str | tuple[ResultPart, ...] = content if is_text else _decode_content(content, context)
+    known = {"type", "tool_use_id"}
+    if inner != ():
+        known.add("content")
+    is_error = block.get("is_error")
+    if type(is_error) is bool:
+        known.add("is_error")
+    else:
+        is_error = None
+    cache, extras = decode_rest(block, known)
+    return ToolResult(call_id, inner, is_error=is_error, cache=cache, extras=extras)
+
+
+def encode_tool_result(result: ToolResult, context: Encoding) -> Block:
+    """A `tool_result` block."""
+    block: Block = {
+        "type": "tool_result",
+        "tool_use_id": context.wire_ids.get(result.call_id, result.call_id),
+    }
+    content = result.content
+    if not content and result.data is not UNSET:
+        block["content"] = dumps(result.data).decode("utf-8")
+    elif isinstance(content, str):
+        block["content"] = content
+    elif content:
+        block["content"] = encode_content(content, context)
+    if result.is_error is not None:
+        block["is_error"] = result.is_error
+    return encode_rest(block, result)
+
+
+def _decode_content(blocks: Any, context: Decoding) -> str | tuple[ResultPart, ...]:
+    if not blocks:
+        return ()
+    if len(blocks) == 1 and isinstance(block := blocks[0], dict) and len(block) == 2:  # noqa: PLR2004 - type and text
+        text = block.get("text")
+        if type(text) is str and block.get("type") == "text":
+            return text
+    return tuple([decode_content(block, context) for block in blocks])

@@ -1,0 +1,93 @@
+"""What the functions that read or write one body have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from dragoman.model.ids import new_id
+from dragoman.model.parts import Origin, Part
+from dragoman.wire.losses import Loss
+
+NAME = "anthropic"
+HERE = Origin(dialect=NAME)
+"""On parts of requests whose opaque state may go back to this dialect only (I1)."""
+
+Block = dict[str, Any]
+"""A content block, or any other object of the wire."""
+
+
+def is_ours(origin: Origin | None) -> bool:
+    """Whether something is known to come from this dialect."""
+    return origin is not None and origin.dialect == NAME
+
+
+class Decoding:
+    """A body being read: the origin of its parts, and the ids of its tool calls.
+
+    Ids may be missing, empty or used twice (I5), but have to be unique here: such calls get an id
+    of ours and keep the wire's beside it. A result goes to the oldest open call of its id.
+    """
+
+    __slots__ = ("_last", "_open", "origin")
+
+    def __init__(self, origin: Origin | None) -> None:
+        self.origin = origin
+        """For parts with opaque state; None where the message says it for all its parts."""
+        self._open: dict[str, list[str]] = {}
+        self._last: dict[str, str] = {}
+
+    def called(self, wire_id: str | None) -> tuple[str, str | UnsetType | None]:
+        """The id of a call, and the `wire_id` to keep where that is another."""
+        if wire_id and wire_id not in self._open:
+            self._open[wire_id] = [wire_id]
+            return wire_id, UNSET
+        fresh = new_id("call_")
+        if wire_id is not None:
+            self._open.setdefault(wire_id, []).append(fresh)
+        return fresh, wire_id
+
+    def answered(self, wire_id: str) -> str:
+        """The id of the call that a result answers."""
+        waiting = self._open.get(wire_id)
+        if waiting:
+            self._last[wire_id] = waiting.pop(0)
+        return self._last.get(wire_id, wire_id)
+
+
+class Encoding:
+    """A body being written: what it could not say, and where the writer is."""
+
+    __slots__ = ("item", "losses", "message", "origin", "part", "place", "wire_ids")
+
+    def __init__(self, place: str) -> None:
+        self.losses: list[Loss] = []
+        self.place = place
+        """The path of a part, to be filled in with the numbers of its message and its own."""
+        self.message = 0
+        self.part = 0
+        self.item: int | None = None
+        self.origin: Origin | None = None
+        """The message's origin, which its parts share unless they have their own."""
+        self.wire_ids: dict[str, str] = {}
+        """What calls are called on the wire, where that is not their id."""
+
+    def lose(self, reason: str, field: str = "") -> None:
+        """Note that the part being written, or a field of it, is left out or changed."""
+        path = self.place.format(self.message, self.part)
+        inner = "" if self.item is None else f".content[{self.item}]"
+        self.losses.append(Loss(f"{path}{inner}{field}", reason))
+
+    def lose_at(self, path: str, reason: str) -> None:
+        """Note that what stands at this path is left out or changed."""
+        self.losses.append(Loss(path, reason))
+
+    def origin_of(self, part: Part) -> Origin | None:
+        """Where a part comes from: its own origin, or its message's."""
+        return part.origin if part.origin is not None else self.origin
+
+    def is_foreign(self, part: Part) -> bool:
+        """Whether a part is known to come from another dialect."""
+        origin = self.origin_of(part)
+        return origin is not None and origin.dialect != NAME

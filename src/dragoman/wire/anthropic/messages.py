@@ -1,0 +1,127 @@
+"""Messages, and the system prompt beside them."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from dragoman.errors import WireError
+from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.parts import Opaque, Refusal, Text
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolResult
+from dragoman.wire.anthropic.content import decode_opaque, decode_text, is_plain, joined
+from dragoman.wire.anthropic.context import HERE, NAME, Block, Decoding, Encoding, is_ours
+from dragoman.wire.anthropic.parts import decode_part, encode_parts
+from dragoman.wire.overlay import laid_over, rest
+
+_SYSTEM, _DEVELOPER, _USER = Role.SYSTEM, Role.DEVELOPER, Role.USER
+_ASSISTANT, _TOOL = Role.ASSISTANT, Role.TOOL
+
+_TO_WIRE = {
+    _USER: "user",
+    _TOOL: "user",
+    _ASSISTANT: "assistant",
+    _SYSTEM: "system",
+    _DEVELOPER: "system",
+}
+_MESSAGE = frozenset({"role", "content"})
+_IN_SYSTEM = (Text, Refusal, Opaque)
+
+
+def decode_message(wire: Any, index: int, context: Decoding) -> Message:
+    """One message. A user's that holds nothing but tool results is a tool's."""
+    if not isinstance(wire, dict):
+        _refuse("an object", f"messages[{index}]")
+    name, content = wire.get("role"), wire.get("content")
+    parts: tuple[AnyPart, ...] = ()
+    if type(content) is str:
+        parts = (Text(content),)
+    elif isinstance(content, list):
+        parts = tuple([decode_part(block, context) for block in content])
+    elif name != "system" or content is not None:
+        _refuse("str or list", f"messages[{index}].content")
+    if name == "user":
+        role = _TOOL if _are_results(parts) else _USER
+    elif name == "assistant":
+        role = _ASSISTANT
+    elif name == "system":
+        return _decode_system_message(wire, parts)
+    else:
+        _refuse("user, assistant or system", f"messages[{index}].role")
+    if len(wire) == len(_MESSAGE):
+        return Message(role, parts)
+    return Message(role, parts, extras=rest(wire, _MESSAGE, NAME))
+
+
+def _refuse(expected: str, path: str) -> NoReturn:
+    msg = f"expected {expected} at {path}"
+    raise WireError(msg, dialect=NAME, path=path)
+
+
+def _decode_system_message(wire: Block, parts: tuple[AnyPart, ...]) -> Message:
+    # The origin lets it stay where it stands; those of other dialects are moved (W49). It alone
+    # may have no content, so nothing is written where there are no parts.
+    known = _MESSAGE if parts else {"role"}
+    return Message(_SYSTEM, parts, origin=HERE, extras=rest(wire, known, NAME))
+
+
+def _are_results(parts: tuple[AnyPart, ...]) -> bool:
+    for part in parts:
+        if type(part) is not ToolResult:
+            return False
+    return bool(parts)
+
+
+def encode_message(message: Message, context: Encoding) -> Block:
+    """One message."""
+    parts = message.parts
+    content: str | list[Any]
+    if len(parts) == 1 and is_plain(parts[0]):
+        content = parts[0].text  # type: ignore[union-attr]  # a Text: it is plain
+    else:
+        context.origin = message.origin
+        content = joined(encode_parts(parts, context))
+    wire: Block = {"role": _TO_WIRE[message.role], "content": content}
+    if message.role is _SYSTEM and not parts:
+        del wire["content"]
+    if message.name is not None:
+        context.lose_at(f"messages[{context.message}].name", "messages carry no names here")
+    return wire if message.extras is EMPTY else laid_over(wire, message.extras, NAME)
+
+
+def belongs_outside(message: Message) -> bool:
+    """Whether a system message goes into the prompt outside the list; all but our own do (W49)."""
+    role = message.role
+    return (role is _SYSTEM or role is _DEVELOPER) and not is_ours(message.origin)
+
+
+def decode_system(wire: Any) -> tuple[AnyPart, ...]:
+    """The system prompt, a text or blocks."""
+    if type(wire) is str:
+        return (Text(wire),)
+    if isinstance(wire, list):
+        context = Decoding(HERE)
+        return tuple([_decode_system_block(block, context) for block in wire])
+    if wire is None:
+        return ()
+    _refuse("str or list", "system")
+
+
+def _decode_system_block(block: Any, context: Decoding) -> Text | Opaque:
+    if isinstance(block, dict) and block.get("type") == "text":
+        return decode_text(block, context)
+    return decode_opaque(block, context)
+
+
+def encode_system(parts: tuple[AnyPart, ...], context: Encoding) -> list[Any]:
+    """The blocks of a system prompt: text only, and what this dialect itself put there."""
+    blocks: list[Any] = []
+    for index, part in enumerate(parts):
+        if isinstance(part, _IN_SYSTEM):
+            blocks += encode_parts((part,), context, index)
+        else:
+            context.part = index
+            context.lose("the system prompt takes text only")
+    return blocks

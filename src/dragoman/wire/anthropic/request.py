@@ -1,0 +1,127 @@
+"""Requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.errors import WireError
+from dragoman.model.requests import AnyTool, Request
+from dragoman.wire.anthropic.content import joined
+from dragoman.wire.anthropic.context import HERE, NAME, Block, Decoding, Encoding
+from dragoman.wire.anthropic.messages import (
+    belongs_outside,
+    decode_message,
+    decode_system,
+    encode_message,
+    encode_system,
+)
+from dragoman.wire.anthropic.settings import (
+    decode_output,
+    decode_sampling,
+    decode_thinking_config,
+    encode_settings,
+)
+from dragoman.wire.anthropic.tools import (
+    decode_tool,
+    decode_tool_choice,
+    encode_tool,
+    encode_tool_choice,
+    permitted,
+)
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.overlay import difference, laid_over, want
+
+PATH = "/v1/messages"
+
+
+def decode_request(wire: Block) -> Request:
+    """The request in a body."""
+    context = Decoding(HERE)
+    messages = want(wire, "messages", list, NAME, "$")
+    model, stream = wire.get("model"), wire.get("stream")
+    request = Request(
+        model=model if type(model) is str else None,
+        system=decode_system(wire.get("system")),
+        messages=tuple([decode_message(m, i, context) for i, m in enumerate(messages)]),
+        tools=_decode_tools(wire.get("tools")),
+        tool_choice=decode_tool_choice(wire.get("tool_choice")),
+        sampling=decode_sampling(wire),
+        output=decode_output(wire),
+        thinking=decode_thinking_config(wire),
+        stream=stream if type(stream) is bool else None,
+    )
+    extras = difference(_without_lists(wire, request), _fields(request, Encoding("")), NAME)
+    return request.replace(extras=extras) if extras else request
+
+
+def encode_request(request: Request) -> Encoded:
+    """The body for a request."""
+    context = Encoding("messages[{}].parts[{}]")
+    body = _fields(request, context)
+    tools = _encode_tools(request, context)
+    if tools:
+        body["tools"] = tools
+    system, messages = _encode_conversation(request, context)
+    if system:
+        body["system"] = joined(system)
+    body["messages"] = messages
+    body = laid_over(body, request.extras, NAME)
+    return Encoded(body, path=PATH, losses=tuple(context.losses))
+
+
+def _decode_tools(wire: Any) -> tuple[AnyTool, ...]:
+    if isinstance(wire, list):
+        return tuple([decode_tool(tool, index) for index, tool in enumerate(wire)])
+    if wire is None:
+        return ()
+    msg = "expected list at tools"
+    raise WireError(msg, dialect=NAME, path="tools")
+
+
+def _encode_tools(request: Request, context: Encoding) -> list[Block]:
+    tools = permitted(request.tools, request.tool_choice)
+    encoded = [encode_tool(tool, index, context) for index, tool in enumerate(tools)]
+    return [tool for tool in encoded if tool is not None]
+
+
+def _without_lists(wire: Block, request: Request) -> Block:
+    """The fields that `_fields` regenerates, and the unknown ones; empty lists among them."""
+    written = {"messages"}
+    if request.system:
+        written.add("system")
+    if request.tools:
+        written.add("tools")
+    return {key: value for key, value in wire.items() if key not in written}
+
+
+def _fields(request: Request, context: Encoding) -> Block:
+    """All of a body but its lists."""
+    body: Block = {} if request.model is None else {"model": request.model}
+    body |= encode_settings(request, context)
+    if request.tool_choice is not None:
+        body["tool_choice"] = encode_tool_choice(request.tool_choice)
+    if request.stream is not None:
+        body["stream"] = request.stream
+    state = request.state
+    if state is not None and (state.previous_response_id or state.conversation):
+        context.lose_at("state", "what another provider keeps of a conversation is not known here")
+    return body
+
+
+def _encode_conversation(request: Request, context: Encoding) -> tuple[list[Any], list[Block]]:
+    """The system prompt, with system messages that belong into it, and all other messages."""
+    in_messages, context.place = context.place, "system[{1}]"
+    system = encode_system(request.system, context)
+    context.place = in_messages
+    messages: list[Block] = []
+    for index, message in enumerate(request.messages):
+        context.message = index
+        if not belongs_outside(message):
+            messages.append(encode_message(message, context))
+            continue
+        context.origin = message.origin
+        system += encode_system(message.parts, context)
+        if messages:
+            reason = "a system message amid the others is moved to the system prompt"
+            context.lose_at(f"messages[{index}]", reason)
+    return system, messages

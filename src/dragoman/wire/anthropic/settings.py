@@ -1,0 +1,174 @@
+"""How the answer is to be made: sampling, thinking, and its form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
+from dragoman.wire.anthropic.context import NAME, Block, Encoding
+from dragoman.wire.overlay import difference, laid_over, overlay
+
+DEFAULT_MAX_TOKENS = 4096
+"""Sent where a request names no limit, since the wire demands one (W50); every model takes it."""
+
+_EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
+_VISIBLE = {"summarized": True, "omitted": False}
+_DISPLAY = {True: "summarized", False: "omitted"}
+_FOREIGN_SAMPLING = (
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "choices",
+    "logprobs",
+    "top_logprobs",
+)
+_LEGACY = "output_format"  # where the schema stood before output_config.format
+_INT64 = 1 << 63
+
+
+def decode_sampling(wire: Block) -> Sampling:
+    """Limits and temperature; what is not as it should be stays in the request's extras."""
+    stop = wire.get("stop_sequences")
+    return Sampling(
+        max_tokens=_whole(wire.get("max_tokens")),
+        temperature=_number(wire.get("temperature")),
+        top_p=_number(wire.get("top_p")),
+        top_k=_whole(wire.get("top_k")),
+        stop=tuple(stop) if isinstance(stop, list) and _are_texts(stop) else (),
+    )
+
+
+def encode_sampling(sampling: Sampling, context: Encoding) -> Block:
+    """The fields of the request that limit and steer the drawing."""
+    limit = sampling.max_tokens
+    wire: Block = {"max_tokens": DEFAULT_MAX_TOKENS if limit is None else limit}
+    for name in ("temperature", "top_p", "top_k"):
+        if (value := getattr(sampling, name)) is not None:
+            wire[name] = value
+    if sampling.stop:
+        wire["stop_sequences"] = list(sampling.stop)
+    for name in _FOREIGN_SAMPLING:
+        value = getattr(sampling, name)
+        if value and not (name == "choices" and value == 1):
+            context.lose_at(f"sampling.{name}", "there is no such setting here")
+    return wire
+
+
+def _whole(value: Any) -> int | None:
+    return value if type(value) is int and -_INT64 <= value < _INT64 else None
+
+
+def _number(value: Any) -> float | None:
+    return value if type(value) is float else _whole(value)
+
+
+def _are_texts(items: list[Any]) -> bool:
+    return all(type(item) is str for item in items)
+
+
+def decode_thinking_config(wire: Block) -> ThinkingConfig | None:
+    """Whether and how hard to think, from `thinking` and the effort in `output_config`."""
+    effort = _effort(wire.get("output_config"))
+    thinking = wire.get("thinking")
+    kind = thinking.get("type") if isinstance(thinking, dict) else None
+    if not isinstance(thinking, dict) or kind not in ("enabled", "adaptive", "disabled"):
+        return None if effort is None else ThinkingConfig(effort=effort)
+    display = thinking.get("display")
+    config = ThinkingConfig(
+        enabled=kind != "disabled",
+        effort=effort,
+        budget=_whole(thinking.get("budget_tokens")) if kind == "enabled" else None,
+        visible=_VISIBLE.get(display) if type(display) is str else None,
+    )
+    extras = difference(thinking, _thinking(config), NAME)
+    return config.replace(extras=extras) if extras else config
+
+
+def encode_thinking_config(config: ThinkingConfig, context: Encoding) -> Block:
+    """`thinking`, and the effort in `output_config`."""
+    wire: Block = {}
+    thinking = laid_over(_thinking(config), config.extras, NAME)
+    if thinking:
+        wire["thinking"] = thinking
+    effort = "low" if config.effort == "minimal" else config.effort
+    if effort in _EFFORTS:
+        wire["output_config"] = {"effort": effort}
+    if effort not in {None, "none"} and effort != wire.get("output_config", {}).get("effort"):
+        context.lose_at("thinking.effort", "there is no such effort here")
+    elif effort != config.effort:
+        context.lose_at("thinking.effort", "sent as the lowest effort there is")
+    return wire
+
+
+def _effort(output_config: Any) -> str | None:
+    effort = output_config.get("effort") if isinstance(output_config, dict) else None
+    return effort if type(effort) is str and effort in _EFFORTS else None
+
+
+def _thinking(config: ThinkingConfig) -> Block:
+    enabled = config.enabled
+    if enabled is None and config.effort == "none":
+        enabled = False
+    if enabled is None and config.budget is not None:
+        enabled = True
+    if enabled is None:
+        return {}
+    if not enabled:
+        return {"type": "disabled"}
+    wire: Block = {"type": "adaptive"}
+    if config.budget is not None:
+        wire = {"type": "enabled", "budget_tokens": config.budget}
+    if config.visible is not None:
+        wire["display"] = _DISPLAY[config.visible]
+    return wire
+
+
+def decode_output(wire: Block) -> Output | None:
+    """The schema of the answer, from `output_config` or from the field it had before."""
+    config = wire.get("output_config")
+    found = config.get("format") if isinstance(config, dict) else None
+    place = "format"
+    if found is None:
+        found, place = wire.get(_LEGACY), _LEGACY
+    if not isinstance(found, dict) or found.get("type") != "json_schema":
+        return None
+    schema = found.get("schema")
+    if not isinstance(schema, dict):
+        return None
+    output = Output(format="schema", schema=schema)
+    left = overlay(difference(found, _schema_format(output), NAME), NAME)
+    if place == _LEGACY or left:
+        output = output.replace(extras={NAME: {place: left}})
+    return output
+
+
+def encode_output(output: Output, context: Encoding) -> Block:
+    """`output_config` with the schema; free text needs no word, any JSON has none."""
+    if output.format == "text":
+        return {}
+    if output.schema is None:
+        context.lose_at("output", "JSON can be demanded with a schema only")
+        return {}
+    if output.description is not None:
+        context.lose_at("output.description", "a schema of the answer has no description beside it")
+    ours = overlay(output.extras, NAME)
+    place = _LEGACY if _LEGACY in ours else "format"
+    wire = laid_over({place: _schema_format(output)}, output.extras, NAME)
+    return wire if place == _LEGACY else {"output_config": wire}
+
+
+def _schema_format(output: Output) -> Block:
+    return {"type": "json_schema", "schema": output.schema}
+
+
+def encode_settings(request: Request, context: Encoding) -> Block:
+    """All settings of a request, as fields of its body."""
+    wire = encode_sampling(request.sampling, context)
+    if request.output is not None:
+        wire |= encode_output(request.output, context)
+    if request.thinking is not None:
+        thinking = encode_thinking_config(request.thinking, context)
+        if "output_config" in wire and "output_config" in thinking:
+            thinking["output_config"] |= wire["output_config"]
+        wire |= thinking
+    return wire

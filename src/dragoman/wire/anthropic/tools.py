@@ -1,0 +1,168 @@
+"""Tool definitions, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.errors import WireError
+from dragoman.model.requests import AnyTool
+from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
+from dragoman.wire.anthropic.calls import TEXT_ARGUMENT
+from dragoman.wire.anthropic.context import HERE, NAME, Block, Encoding, is_ours
+from dragoman.wire.anthropic.fields import decode_cache, encode_cache
+from dragoman.wire.overlay import difference, laid_over, want
+
+_CUSTOM = "custom"  # what the wire calls a tool of the user's own, where it says so
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+_TEXT_PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {TEXT_ARGUMENT: {"type": "string"}},
+    "required": [TEXT_ARGUMENT],
+}
+
+
+def decode_tool(wire: Any, index: int) -> AnyTool:
+    """A definition, or one of the provider's own tools, which have a type."""
+    path = f"tools[{index}]"
+    if not isinstance(wire, dict):
+        msg = f"expected an object at {path}"
+        raise WireError(msg, dialect=NAME, path=path)
+    kind = wire.get("type")
+    if kind is not None and kind != _CUSTOM:
+        return _decode_server_tool(wire, want(wire, "type", str, NAME, path))
+    want(wire, "name", str, NAME, path)
+    tool = _decode_definition(wire)
+    extras = difference(wire, _definition(tool), NAME)
+    return tool.replace(extras=extras) if extras else tool
+
+
+def encode_tool(tool: AnyTool, index: int, context: Encoding) -> Block | None:
+    """A tool as the wire has it; None for the own tools of another provider."""
+    if isinstance(tool, ToolDefinition):
+        _note_losses(tool, f"tools[{index}]", context)
+        return laid_over(_definition(tool), tool.extras, NAME)
+    if tool.dialect == NAME:
+        return _encode_server_tool(tool)
+    context.lose_at(f"tools[{index}]", "another provider's own tool is left out")
+    return None
+
+
+def _decode_definition(wire: Block) -> ToolDefinition:
+    description, schema, strict = (
+        wire.get("description"),
+        wire.get("input_schema"),
+        wire.get("strict"),
+    )
+    return ToolDefinition(
+        wire["name"],
+        description if type(description) is str else None,
+        schema if isinstance(schema, dict) else None,
+        strict if type(strict) is bool else None,
+        cache=decode_cache(wire),
+        origin=HERE,
+    )
+
+
+def _definition(tool: ToolDefinition) -> Block:
+    wire: Block = {"name": tool.name}
+    if tool.description is not None:
+        wire["description"] = tool.description
+    if tool.kind == "custom":
+        wire["input_schema"] = _TEXT_PARAMETERS
+    elif tool.parameters is not None:
+        wire["input_schema"] = tool.parameters
+    elif not is_ours(tool.origin):
+        wire["input_schema"] = _NO_PARAMETERS
+    if is_ours(tool.origin):
+        if tool.strict is not None:
+            wire["strict"] = tool.strict
+    elif _is_strict(tool):
+        wire["strict"] = True
+    if tool.cache is not None:
+        wire["cache_control"] = encode_cache(tool.cache)
+    return wire
+
+
+def _is_strict(tool: ToolDefinition) -> bool:
+    """Whether a tool from elsewhere can be strict: here an open schema can't be."""
+    schema = tool.parameters
+    return (
+        tool.strict is True
+        and tool.kind == "function"
+        and schema is not None
+        and schema.get("additionalProperties") is False
+    )
+
+
+def _note_losses(tool: ToolDefinition, path: str, context: Encoding) -> None:
+    if is_ours(tool.origin):
+        return
+    if tool.kind == "custom":
+        reason = f"a tool that takes text is sent as one that takes it as {TEXT_ARGUMENT!r}"
+        context.lose_at(path, reason)
+    elif tool.strict is True and not _is_strict(tool):
+        context.lose_at(f"{path}.strict", "a tool with an open schema can't be strict")
+
+
+def _decode_server_tool(wire: Block, kind: str) -> ServerTool:
+    cache = decode_cache(wire)
+    known = {"type"}
+    if cache is not None and wire["cache_control"] == encode_cache(cache):
+        known.add("cache_control")
+    payload = {key: value for key, value in wire.items() if key not in known}
+    return ServerTool(kind, NAME, payload, cache)
+
+
+def _encode_server_tool(tool: ServerTool) -> Block:
+    wire: Block = {"type": tool.name, **tool.payload}
+    if tool.cache is not None and "cache_control" not in wire:
+        wire["cache_control"] = encode_cache(tool.cache)
+    return wire
+
+
+def decode_tool_choice(wire: Any) -> ToolChoice | None:
+    """The choice; None where it is of no kind we know, and stays in the request's extras."""
+    kind = wire.get("type") if isinstance(wire, dict) else None
+    if kind == "tool" and type(wire.get("name")) is str:
+        choice = ToolChoice("named", (wire["name"],), _decode_parallel(wire))
+    elif kind == "auto":
+        choice = ToolChoice("auto", (), _decode_parallel(wire))
+    elif kind == "any":
+        choice = ToolChoice("required", (), _decode_parallel(wire))
+    elif kind == "none":
+        choice = ToolChoice("none")
+    else:
+        return None
+    extras = difference(wire, _tool_choice(choice), NAME)
+    return choice.replace(extras=extras) if extras else choice
+
+
+def encode_tool_choice(choice: ToolChoice) -> Block:
+    """The `tool_choice` field. Which tools are `allowed` is said by sending no others (W74)."""
+    return laid_over(_tool_choice(choice), choice.extras, NAME)
+
+
+def _decode_parallel(wire: Block) -> bool | None:
+    disabled = wire.get("disable_parallel_tool_use")
+    return not disabled if type(disabled) is bool else None
+
+
+def _tool_choice(choice: ToolChoice) -> Block:
+    wire: Block = {"type": "auto"}
+    if choice.mode == "none":
+        return {"type": "none"}  # which takes no further fields
+    if choice.mode == "required":
+        wire["type"] = "any"
+    elif choice.mode == "named":
+        wire = {"type": "tool", "name": choice.names[0]}
+    if choice.parallel is not None:
+        wire["disable_parallel_tool_use"] = not choice.parallel
+    return wire
+
+
+def permitted(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> tuple[AnyTool, ...]:
+    """The tools to send: all, or those that the choice allows."""
+    if choice is None or choice.mode != "allowed":
+        return tools
+    return tuple([tool for tool in tools if tool.name in choice.names])

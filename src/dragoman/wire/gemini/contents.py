@@ -1,0 +1,98 @@
+"""Contents: what the API calls a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.messages import Message
+from dragoman.model.parts import Origin
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolResult
+from dragoman.wire.gemini.calls import Calls
+from dragoman.wire.gemini.parts import decode_parts, encode_parts
+from dragoman.wire.gemini.trace import Trace, as_it_came, is_object, noted, want_array, want_object
+from dragoman.wire.gemini.writing import Writing
+
+_USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
+_SYSTEM, _DEVELOPER = Role.SYSTEM, Role.DEVELOPER
+_ROLES = {"user": _USER, "model": _ASSISTANT}
+# Not in the API's documents, or no longer; they come back as they were.
+_OTHER_ROLES = {
+    "function": _TOOL,
+    "tool": _TOOL,
+    "assistant": _ASSISTANT,
+    "system": _SYSTEM,
+    "developer": _DEVELOPER,
+}
+_WIRE_ROLES = {_USER: "user", _TOOL: "user", _ASSISTANT: "model"}
+
+Content = tuple[Role, tuple[AnyPart, ...], FrozenDict]
+"""Role, parts and extras of a message."""
+
+
+def decode_content(
+    wire: Any, calls: Calls, absent_role: Role, origin: Origin | None, place: tuple[str, int]
+) -> Content:
+    """What a content says; `origin` goes to parts that carry opaque state."""
+    if not is_object(wire):
+        wire = want_object(wire, place[0].format(place[1]))
+    parts, role = wire.get("parts"), wire.get("role")
+    known = _ROLES.get(role) if type(role) is str else None
+    if known is not None and len(wire) == 2 and type(parts) is list and parts:  # noqa: PLR2004 - role and parts
+        extras = EMPTY
+    else:
+        trace = Trace()
+        parts = _irregular_parts(wire, trace, place)
+        if known is None:
+            known = _irregular_role(wire, trace, absent_role)
+        trace.fields.update((key, wire[key]) for key in wire.keys() - {"role", "parts"})
+        extras = trace.extras()
+    if known is _ASSISTANT:
+        calls.begin_step()
+    decoded = decode_parts(parts, calls, origin)
+    if known is _USER and decoded and all(type(part) is ToolResult for part in decoded):
+        known = _TOOL
+    return known, decoded, extras
+
+
+def _irregular_parts(wire: dict[str, Any], trace: Trace, place: tuple[str, int]) -> list[Any]:
+    parts = wire.get("parts")
+    if is_object(parts):
+        trace.single("parts")
+        return [parts]
+    listed = [] if parts is None else want_array(parts, f"{place[0].format(place[1])}.parts")
+    if not listed and "parts" in wire:
+        trace.fields["parts"] = parts
+    return listed
+
+
+def _irregular_role(wire: dict[str, Any], trace: Trace, absent: Role) -> Role:
+    if "role" not in wire:
+        trace.absent("role", _WIRE_ROLES[absent])
+        return absent
+    name = wire["role"]
+    role = _OTHER_ROLES.get(name, absent) if type(name) is str else absent
+    trace.instead("role", _WIRE_ROLES.get(role, "user"), name)
+    return role
+
+
+def is_instruction(message: Message) -> bool:
+    """Whether a message belongs into the system prompt: contents have no such role (W75).
+
+    One that came as a content, against the documents, goes back as one.
+    """
+    is_system = message.role is _SYSTEM or message.role is _DEVELOPER
+    return is_system and not is_object(noted(message.extras, "instead"))
+
+
+def encode_content(message: Message, index: int, writing: Writing) -> dict[str, Any]:
+    """The content for a message; one without parts has none here either."""
+    writing.origin = message.origin
+    parts = encode_parts(message.parts, index, writing)
+    role = _WIRE_ROLES.get(message.role, "user")
+    body: dict[str, Any] = {"role": role, "parts": parts} if parts else {"role": role}
+    if message.name is not None:
+        writing.lose_of_message(index, "the name of the speaker has no place here")
+    return as_it_came(body, message.extras) if message.extras else body

@@ -1,0 +1,201 @@
+"""Content parts: exactly one data field each, and what may stand beside it (W76)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dragoman.model.content import AnyPart
+from dragoman.model.media import Audio, File, Image, Video
+from dragoman.model.parts import (
+    Opaque,
+    Origin,
+    Part,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    Thinking,
+)
+from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.gemini import functions, media, server_tools
+from dragoman.wire.gemini.calls import Calls
+from dragoman.wire.gemini.trace import (
+    NAME,
+    SIGNATURE,
+    Trace,
+    as_it_came,
+    is_object,
+    snake_names,
+)
+from dragoman.wire.gemini.writing import Writing
+
+_NAMES = snake_names(
+    "thoughtSignature", "inlineData", "fileData", "functionCall", "functionResponse",
+    "executableCode", "codeExecutionResult", "toolCall", "toolResponse", "videoMetadata",
+    "mediaResolution",
+)  # fmt: skip
+_FOREIGN_SIGNATURE = "a signature of another provider was left out"
+_FOREIGN_TOOL = "another provider's own tools can't be replayed here"
+
+
+# --- wire → model
+
+
+def decode_parts(wire: Iterable[Any], calls: Calls, origin: Origin | None) -> tuple[AnyPart, ...]:
+    """The parts of a content; `origin` goes to those that carry opaque state."""
+    parts: list[AnyPart] = []
+    for item in wire:
+        # Most parts are this.
+        if type(item) is dict and len(item) == 1 and type(text := item.get("text")) is str:
+            parts.append(Text(text))
+        else:
+            parts.append(_decode_part(item, calls, origin))
+    return tuple(parts)
+
+
+def _decode_part(wire: Any, calls: Calls, origin: Origin | None) -> AnyPart:
+    part = None
+    if is_object(wire):
+        trace = Trace()
+        fields = trace.camel(wire, _NAMES)
+        kinds = [key for key in fields if key in _DECODERS and fields[key] is not None]
+        if len(kinds) == 1:
+            part = _DECODERS[kinds[0]](fields, trace, calls, origin)
+        elif not kinds and type(fields.get(SIGNATURE)) is str:
+            part = _decode_lone_signature(fields, trace, origin)
+    return Opaque(NAME, wire, origin=origin) if part is None else part
+
+
+def _decode_text(
+    fields: dict[str, Any], trace: Trace, _calls: Calls, origin: Origin | None
+) -> Text | Thinking | None:
+    text = fields["text"]
+    if type(text) is not str:
+        return None
+    if fields.get("thought") is True:
+        signature = trace.leave(fields, "text", "thought")
+        origin = None if signature is None else origin
+        extras = trace.extras()
+        # The API never gives the thoughts themselves.
+        return Thinking(text, None, "summary", signature=signature, origin=origin, extras=extras)
+    signature = trace.leave(fields, "text")
+    origin = None if signature is None else origin
+    return Text(text, signature=signature, origin=origin, extras=trace.extras())
+
+
+def _decode_lone_signature(fields: dict[str, Any], trace: Trace, origin: Origin | None) -> Text:
+    # It belongs to this place among the parts, and must not be lost (W85).
+    signature = trace.leave(fields, "text")
+    if "text" in fields:
+        trace.instead("text", "", None)
+    else:
+        trace.absent("text", "")
+    return Text("", signature=signature, origin=origin, extras=trace.extras())
+
+
+_DECODERS: dict[str, Callable[[dict[str, Any], Trace, Calls, Origin | None], AnyPart | None]] = {
+    "text": _decode_text,
+    "inlineData": media.decode_media,
+    "fileData": media.decode_media,
+    "functionCall": functions.decode_call,
+    "functionResponse": functions.decode_result,
+    "executableCode": server_tools.decode_call,
+    "toolCall": server_tools.decode_call,
+    "codeExecutionResult": server_tools.decode_result,
+    "toolResponse": server_tools.decode_result,
+}
+
+
+# --- model → wire
+
+
+def encode_parts(parts: tuple[AnyPart, ...], message: int, writing: Writing) -> list[Any]:
+    """The parts of a message; what has no place here is left out and recorded."""
+    written: list[Any] = []
+    for index, part in enumerate(parts):
+        if type(part) is Text and part.signature is None and not (part.extras or part.citations):
+            written.append({"text": part.text})
+        elif type(part) is Opaque:
+            if part.dialect == NAME:
+                written.append(part.payload)
+            else:
+                writing.lose_part(message, index, "content that only another dialect knows")
+        else:
+            body = _encode_part(part, message, index, writing)
+            if body is not None:
+                written.append(body)
+    return written
+
+
+def _encode_part(
+    part: AnyPart, message: int, index: int, writing: Writing
+) -> dict[str, Any] | None:
+    encode = _ENCODERS.get(type(part), _encode_unknown)
+    body, problem = encode(part, writing)
+    if problem is not None:
+        writing.lose_part(message, index, problem)
+    if body is None:
+        return None
+    if part.signature is not None:
+        if writing.is_own(part):
+            body[SIGNATURE] = part.signature
+        else:
+            writing.lose_part(message, index, _FOREIGN_SIGNATURE)
+    return as_it_came(body, part.extras) if part.extras else body
+
+
+Written = tuple[dict[str, Any] | None, str | None]
+"""A part's data field, or None where there is none for it; and what was lost."""
+
+
+def _encode_text(part: Text, writing: Writing) -> Written:
+    is_shortened = bool(part.citations) and not writing.has_citations
+    return {"text": part.text}, "citations have no place here" if is_shortened else None
+
+
+def _encode_refusal(part: Refusal, _writing: Writing) -> Written:
+    return {"text": part.text}, "a refusal was sent as plain text"
+
+
+def _encode_thinking(part: Thinking, writing: Writing) -> Written:
+    if not writing.is_own(part):
+        return None, "another provider's thinking can't be replayed here"
+    if part.data is not None and not part.text:
+        return None, "sealed thinking has no place here"
+    return {"text": part.text, "thought": True}, None
+
+
+def _encode_unknown(_part: Part, _writing: Writing) -> Written:
+    return None, "a kind of content that is not known here"
+
+
+def _encode_media(part: media.AnyMedia, _writing: Writing) -> Written:
+    return media.encode_media(part)
+
+
+def _encode_server_call(part: ServerToolCall, writing: Writing) -> Written:
+    if not writing.is_own(part):
+        return None, _FOREIGN_TOOL
+    return server_tools.encode_call(part), None
+
+
+def _encode_server_result(part: ServerToolResult, writing: Writing) -> Written:
+    if not writing.is_own(part):
+        return None, _FOREIGN_TOOL
+    return server_tools.encode_result(part), None
+
+
+_ENCODERS: dict[type[Part], Callable[[Any, Writing], Written]] = {
+    Text: _encode_text,
+    Thinking: _encode_thinking,
+    Refusal: _encode_refusal,
+    Image: _encode_media,
+    Audio: _encode_media,
+    Video: _encode_media,
+    File: _encode_media,
+    ToolCall: functions.encode_call,
+    ToolResult: functions.encode_result,
+    ServerToolCall: _encode_server_call,
+    ServerToolResult: _encode_server_result,
+}

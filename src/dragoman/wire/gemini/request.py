@@ -1,0 +1,130 @@
+"""Requests: `generateContent` and `streamGenerateContent`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request
+from dragoman.model.roles import Role
+from dragoman.wire.dialect import Body
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.gemini.calls import Calls
+from dragoman.wire.gemini.choice import decode_choice, encode_choice
+from dragoman.wire.gemini.contents import decode_content, encode_content, is_instruction
+from dragoman.wire.gemini.generation import decode_generation, encode_generation
+from dragoman.wire.gemini.parts import decode_parts, encode_parts
+from dragoman.wire.gemini.paths import bare_model, decode_path, encode_path
+from dragoman.wire.gemini.tools import decode_tools, encode_tools
+from dragoman.wire.gemini.trace import (
+    NAME,
+    ORIGIN,
+    Trace,
+    as_it_came,
+    is_array,
+    is_object,
+    snake_names,
+    want_array,
+    want_object,
+)
+from dragoman.wire.gemini.writing import Writing
+from dragoman.wire.overlay import parsed
+
+_NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig")
+_TAKEN = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
+_USER = Role.USER
+
+
+def decode_request(body: Body, path: str | None = None) -> Request:
+    """The request in a body; its model and whether it streams are in the path."""
+    trace = Trace()
+    wire = trace.camel(dict(parsed(body, NAME)), _NAMES)
+    trace.fields.update((key, value) for key, value in wire.items() if key not in _TAKEN)
+    model, stream = decode_path(path)
+    if model is None and type(name := wire.get("model")) is str:
+        model = bare_model(name)
+    fields: dict[str, Any] = {}
+    if "systemInstruction" in wire:
+        fields["system"] = _decode_system(wire["systemInstruction"], trace)
+    if "contents" in wire:
+        fields["messages"] = _decode_contents(wire["contents"], trace)
+    if "tools" in wire:
+        fields["tools"] = decode_tools(wire["tools"], trace)
+    if "toolConfig" in wire:
+        fields["tool_choice"] = decode_choice(wire["toolConfig"], trace)
+    if "generationConfig" in wire:
+        fields |= decode_generation(wire["generationConfig"], trace)
+    return Request(model=model, stream=stream, extras=trace.extras(), **fields)
+
+
+def encode_request(request: Request) -> Encoded:
+    """The body and path for a request."""
+    writing = Writing("messages[{}]")
+    body: dict[str, Any] = {}
+    system, contents = _encode_messages(request, writing)
+    if system:
+        body["systemInstruction"] = {"parts": system}
+    if contents:
+        body["contents"] = contents
+    if tools := encode_tools(request.tools, request.extras, writing):
+        body["tools"] = tools
+    if choice := encode_choice(request.tool_choice, writing):
+        body["toolConfig"] = choice
+    if generation := encode_generation(request, writing):
+        body["generationConfig"] = generation
+    if request.state is not None:
+        writing.lose("state", "the provider keeps no state between requests")
+    path = None
+    if request.model is not None:
+        path = encode_path(request.model, stream=bool(request.stream))
+    body = as_it_came(body, request.extras)
+    return Encoded(body, path=path, losses=tuple(writing.losses))
+
+
+def _decode_system(wire: Any, trace: Trace) -> tuple[AnyPart, ...]:
+    if wire is None:
+        trace.fields["systemInstruction"] = None
+        return ()
+    wire = want_object(wire, "$.systemInstruction")
+    parts = wire.get("parts")
+    if is_object(parts):
+        trace.single("systemInstruction.parts")
+        parts = [parts]
+    decoded = decode_parts(parts, Calls(), ORIGIN) if is_array(parts) else ()
+    left = {key: value for key, value in wire.items() if key != "parts" or not decoded}
+    if left or not decoded:
+        trace.fields["systemInstruction"] = left
+    return decoded
+
+
+def _decode_contents(wire: Any, trace: Trace) -> tuple[Message, ...]:
+    if is_object(wire):
+        trace.single("contents")
+        wire = [wire]
+    if wire is None or wire == []:
+        trace.fields["contents"] = wire
+        return ()
+    wire = want_array(wire, "$.contents")
+    calls = Calls()
+    messages: list[Message] = []
+    for index, item in enumerate(wire):
+        role, parts, extras = decode_content(item, calls, _USER, ORIGIN, ("$.contents[{}]", index))
+        messages.append(Message(role, parts, None, "", EMPTY, extras))
+    return tuple(messages)
+
+
+def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], list[dict[str, Any]]]:
+    """The parts of the system prompt, and the contents, which know no system role (W75)."""
+    system = encode_parts(request.system, -1, writing) if request.system else []
+    contents: list[dict[str, Any]] = []
+    for index, message in enumerate(request.messages):
+        if is_instruction(message):
+            writing.origin = message.origin
+            system += encode_parts(message.parts, index, writing)
+            if contents:
+                writing.lose_of_message(index, "a later instruction was moved to the system prompt")
+        else:
+            contents.append(encode_content(message, index, writing))
+    return system, contents

@@ -1,0 +1,162 @@
+"""Responses: what `generateContent` answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.parts import Origin
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.wire.dialect import Body
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.gemini.calls import Calls
+from dragoman.wire.gemini.citations import decode_citations, encode_citations
+from dragoman.wire.gemini.contents import Content, decode_content, encode_content
+from dragoman.wire.gemini.finish import decode_finish, encode_finish, has_calls, is_own
+from dragoman.wire.gemini.trace import (
+    NAME,
+    Trace,
+    as_it_came,
+    noted,
+    snake_names,
+    want_array,
+    want_object,
+)
+from dragoman.wire.gemini.usage import decode_usage, encode_usage
+from dragoman.wire.gemini.writing import Writing
+from dragoman.wire.overlay import parsed
+
+_NAMES = snake_names("responseId", "modelVersion", "createTime", "usageMetadata")
+_CANDIDATE_NAMES = snake_names(
+    "finishReason", "logprobsResult", "groundingMetadata", "citationMetadata"
+)
+_ASSISTANT = Role.ASSISTANT
+_WITHOUT_CONTENT = "bare"
+"""The note that a candidate had no content at all: it was filtered, or its call malformed (W88)."""
+
+
+def decode_response(body: Body) -> Response:
+    """The response in a body; without candidates (a blocked prompt) it has no choices."""
+    trace = Trace()
+    wire = trace.camel(dict(parsed(body, NAME)), _NAMES)
+    model, response_id = wire.get("modelVersion"), wire.get("responseId")
+    response = Response(
+        model=model if type(model) is str else None,
+        id=response_id if type(response_id) is str else None,
+        created_at=_decode_time(wire.get("createTime")),
+        usage=decode_usage(wire.get("usageMetadata")),
+    )
+    choices = _decode_candidates(wire.get("candidates"), _origin(response))
+    if len(choices) == 1 and response.usage is not None:
+        only = choices[0]
+        choices = (only.replace(message=only.message.replace(usage=response.usage)),)
+    taken = {"candidates"} if choices else set[str]()
+    if response.usage is not None:
+        taken.add("usageMetadata")
+    left = {key: value for key, value in wire.items() if key not in taken}
+    trace.compare(left, _encode_head(response))
+    return response.replace(choices=choices, extras=trace.extras())
+
+
+def encode_response(response: Response) -> Encoded:
+    """The body for a response."""
+    writing = Writing("choices[{}].message", has_citations=True)
+    body = _encode_head(response)
+    if response.choices:
+        body["candidates"] = [
+            _encode_candidate(choice, index, writing)
+            for index, choice in enumerate(response.choices)
+        ]
+    if response.usage is not None:
+        body["usageMetadata"] = encode_usage(response.usage)
+    return Encoded(as_it_came(body, response.extras), losses=tuple(writing.losses))
+
+
+def _encode_head(response: Response) -> dict[str, Any]:
+    head: dict[str, Any] = {}
+    if response.model is not None:
+        head["modelVersion"] = response.model
+    if response.id is not None:
+        head["responseId"] = response.id
+    if (created := _encode_time(response.created_at)) is not None:
+        head["createTime"] = created
+    return head
+
+
+def _origin(response: Response) -> Origin:
+    return Origin(dialect=NAME, model=response.model, response_id=response.id)
+
+
+def _decode_candidates(wire: Any, origin: Origin) -> tuple[Choice, ...]:
+    if wire is None:
+        return ()
+    wire = want_array(wire, "$.candidates")
+    calls = Calls()
+    return tuple(_decode_candidate(item, index, calls, origin) for index, item in enumerate(wire))
+
+
+def _decode_candidate(wire: Any, position: int, calls: Calls, origin: Origin) -> Choice:
+    wire = want_object(wire, f"$.candidates[{position}]")
+    trace = Trace()
+    fields = trace.camel(wire, _CANDIDATE_NAMES)
+    said: Content = (_ASSISTANT, (), EMPTY)
+    if (content := fields.get("content")) is None:
+        trace.note(_WITHOUT_CONTENT, True)  # noqa: FBT003 - the note's value
+    else:
+        place = ("$.candidates[{}].content", position)
+        said = decode_content(content, calls, _ASSISTANT, None, place)
+    role, parts, extras = said
+    message = Message(role, decode_citations(fields, parts), None, "", EMPTY, extras, origin)
+    finish, word = decode_finish(fields.get("finishReason"), has_calls(message))
+    index, logprobs = fields.get("index"), fields.get("logprobsResult")
+    choice = Choice(
+        index if type(index) is int else position,
+        message if finish is None else message.replace(finish=finish),
+        finish,
+        word,
+        logprobs,
+    )
+    left = {key: value for key, value in fields.items() if key != "content" or value is None}
+    trace.compare(left, _encode_verdict(choice))
+    return choice.replace(extras=trace.extras())
+
+
+def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[str, Any]:
+    message = choice.message
+    body = _encode_verdict(choice)
+    if message.parts or not noted(choice.extras, _WITHOUT_CONTENT):
+        body["content"] = encode_content(message, position, writing)
+    return as_it_came(body, choice.extras) if choice.extras else body
+
+
+def _encode_verdict(choice: Choice) -> dict[str, Any]:
+    """What a candidate says beside its content."""
+    body: dict[str, Any] = {"index": choice.index}
+    if (finish := encode_finish(choice)) is not None:
+        body["finishReason"] = finish
+    if choice.logprobs is not None and is_own(choice.message):
+        body["logprobsResult"] = choice.logprobs
+    return body | encode_citations(choice.message.parts)
+
+
+def _decode_time(wire: Any) -> float | None:
+    if type(wire) is not str:
+        return None
+    try:
+        moment = datetime.fromisoformat(wire)
+        return moment.timestamp() if moment.tzinfo is not None else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _encode_time(created_at: float | None) -> str | None:
+    if created_at is None:
+        return None
+    try:
+        moment = datetime.fromtimestamp(created_at, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return moment.replace(tzinfo=None).isoformat() + "Z"

@@ -1,0 +1,180 @@
+"""Tool definitions. One object of the wire holds function declarations, server tools, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dragoman.model.requests import AnyTool
+from dragoman.model.tools import ServerTool, ToolDefinition
+from dragoman.wire.gemini.schema import decode_schema, encode_schema
+from dragoman.wire.gemini.trace import (
+    NAME,
+    ORIGIN,
+    Trace,
+    as_it_came,
+    camel_case,
+    is_array,
+    is_object,
+    noted,
+    snake_names,
+    want_array,
+    want_object,
+)
+from dragoman.wire.gemini.writing import Writing
+from dragoman.wire.overlay import want
+
+_DECLARATIONS = "functionDeclarations"
+_NAMES = snake_names("parametersJsonSchema", "responseJsonSchema")
+
+_LAYOUT = "tools"
+"""The note that says how the tools were spread over the wire's objects, where that was not plain:
+for each object the name of its declarations and their `count`, its `servers` and the `rest`."""
+
+
+def decode_tools(wire: Any, trace: Trace) -> tuple[AnyTool, ...]:
+    """The tools of a request, in order; declarations before server tools within an object."""
+    if is_object(wire):
+        trace.single("tools")
+        wire = [wire]
+    if wire is None or wire == []:
+        trace.fields["tools"] = wire
+        return ()
+    wire = want_array(wire, "$.tools")
+    tools: list[AnyTool] = []
+    layout = [_decode_tool(item, tools, f"$.tools[{i}]") for i, item in enumerate(wire)]
+    if layout != [_entry_of(group) for group in _groups(tools)]:
+        trace.note(_LAYOUT, layout)
+    return tuple(tools)
+
+
+def encode_tools(
+    tools: Iterable[AnyTool], extras: Mapping[str, Any], writing: Writing
+) -> list[dict[str, Any]]:
+    """The wire's tool objects; tools that only others have are left out and recorded."""
+    usable = [tool for i, tool in enumerate(tools) if _is_usable(tool, i, writing)]
+    layout = noted(extras, _LAYOUT)
+    arranged = _arranged(usable, layout) if is_array(layout) else None
+    if arranged is not None:
+        return arranged
+    return [_encode_tool(group, _entry_of(group)) for group in _groups(usable)]
+
+
+def _is_usable(tool: AnyTool, index: int, writing: Writing) -> bool:
+    if isinstance(tool, ServerTool):
+        problem = None if tool.dialect == NAME else "a tool that only another provider runs"
+    else:
+        problem = "a tool that takes free text" if tool.kind == "custom" else None
+    if problem is not None:
+        writing.lose(f"tools[{index}]", problem)
+    return problem is None
+
+
+def _decode_tool(wire: Any, tools: list[AnyTool], path: str) -> dict[str, Any]:
+    """Append what an object holds to the tools; returns its entry in the layout."""
+    wire = want_object(wire, path)
+    entry: dict[str, Any] = {}
+    key = _DECLARATIONS if _DECLARATIONS in wire else "function_declarations"
+    declarations = wire.get(key)
+    if declarations is not None:
+        declarations = want_array(declarations, f"{path}.{key}")
+        tools.extend(
+            decode_declaration(item, f"{path}.{key}[{i}]") for i, item in enumerate(declarations)
+        )
+        entry |= {"declarations": key, "count": len(declarations)}
+    others = {name: value for name, value in wire.items() if name != key or declarations is None}
+    servers = [name for name, value in others.items() if is_object(value)]
+    tools.extend(ServerTool(camel_case(name), NAME, others[name]) for name in servers)
+    rest = {name: value for name, value in others.items() if name not in servers}
+    return entry | ({"servers": servers} if servers else {}) | ({"rest": rest} if rest else {})
+
+
+def _encode_tool(tools: list[AnyTool], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The object that holds these tools, laid out as the entry says."""
+    rest = entry.get("rest")
+    body: dict[str, Any] = dict(rest) if is_object(rest) else {}
+    if "declarations" in entry:
+        body[str(entry["declarations"])] = [
+            encode_declaration(tool) for tool in tools if isinstance(tool, ToolDefinition)
+        ]
+    servers = [tool for tool in tools if isinstance(tool, ServerTool)]
+    body.update(zip(entry.get("servers", ()), (tool.payload for tool in servers), strict=True))
+    return body
+
+
+def _groups(tools: list[AnyTool]) -> list[list[AnyTool]]:
+    """How we spread tools over objects: declarations that follow each other share one."""
+    groups: list[list[AnyTool]] = []
+    for tool in tools:
+        is_declaration = isinstance(tool, ToolDefinition)
+        if is_declaration and groups and isinstance(groups[-1][0], ToolDefinition):
+            groups[-1].append(tool)
+        else:
+            groups.append([tool])
+    return groups
+
+
+def _entry_of(group: list[AnyTool]) -> dict[str, Any]:
+    servers = [tool.name for tool in group if isinstance(tool, ServerTool)]
+    return {"servers": servers} if servers else {"declarations": _DECLARATIONS, "count": len(group)}
+
+
+def _arranged(tools: list[AnyTool], layout: list[Any]) -> list[dict[str, Any]] | None:
+    """The tools in the layout they came in; None where they are no longer the same tools."""
+    written: list[dict[str, Any]] = []
+    start = 0
+    for entry in layout:
+        if not is_object(entry):
+            return None
+        servers = entry.get("servers", [])
+        count = entry.get("count", 0)
+        if not is_array(servers) or type(count) is not int or count < 0:
+            return None
+        group = tools[start : start + count + len(servers)]
+        expected = [None] * count + [camel_case(str(name)) for name in servers]
+        if [_server_name(tool) for tool in group] != expected:
+            return None
+        written.append(_encode_tool(group, entry))
+        start += len(group)
+    return written if start == len(tools) else None
+
+
+def _server_name(tool: AnyTool) -> str | None:
+    return tool.name if isinstance(tool, ServerTool) else None
+
+
+def decode_declaration(wire: Any, path: str) -> ToolDefinition:
+    """A function declaration."""
+    wire = want_object(wire, path)
+    trace = Trace()
+    fields = trace.camel(wire, _NAMES)
+    name, description = want(fields, "name", str, NAME, path), fields.get("description")
+    schema, openapi = fields.get("parametersJsonSchema"), fields.get("parameters")
+    if not is_object(schema):
+        schema = None
+        if is_object(openapi):
+            schema, form = decode_schema(openapi)
+            trace.note("openapi", form)
+    tool = ToolDefinition(
+        name,
+        description if type(description) is str else None,
+        schema,
+        origin=ORIGIN,
+        extras=trace.extras(),
+    )
+    trace.compare(fields, encode_declaration(tool, as_came=False))
+    return tool.replace(extras=trace.extras())
+
+
+def encode_declaration(tool: ToolDefinition, *, as_came: bool = True) -> dict[str, Any]:
+    """A function declaration; JSON Schema has its own field, which takes all of it (W93)."""
+    body: dict[str, Any] = {"name": tool.name}
+    if tool.description is not None:
+        body["description"] = tool.description
+    if tool.parameters is not None:
+        form = noted(tool.extras, "openapi")
+        if isinstance(form, str):
+            body["parameters"] = encode_schema(tool.parameters, form)
+        else:
+            body["parametersJsonSchema"] = tool.parameters
+    return as_it_came(body, tool.extras) if as_came and tool.extras else body

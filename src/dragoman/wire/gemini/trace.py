@@ -1,0 +1,230 @@
+"""How a wire object was written, beyond what it said: kept in `extras`, restored on the way back.
+
+Besides the fields that the model does not understand, an overlay holds notes under one key that
+no wire uses (`$wire`). They name fields by their path inside the object (`generationConfig.topK`):
+
+- `snake`: names that were spelled in snake_case. The API takes both spellings, and clients mix
+  them; decoders work on camelCase.
+- `single`: lists that were written as their only item, which the API takes as well.
+- `absent`: fields that our encoder writes and this object did not have, with what we write.
+- `instead`: fields that we would write otherwise (`40`, not `40.0`): our value, and the wire's.
+
+The last two hold only as long as our encoder still writes that value: whoever changes the
+canonical field sees the change on the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeGuard
+
+from dragoman.errors import WireError
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
+from dragoman.model.parts import Origin
+from dragoman.wire.overlay import difference, overlay
+
+NAME = "gemini"
+ORIGIN = Origin(dialect=NAME)
+"""Of parts that carry opaque state in a request: which model made them is not known there."""
+
+SIGNATURE = "thoughtSignature"
+"""May stand on any part, and belongs to the very part it came on (W83)."""
+
+_NOTES = "$wire"
+_PAIR = 2
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether a value off the wire is a JSON object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeGuard[list[Any]]:
+    """Whether a value off the wire is a JSON array."""
+    return isinstance(value, list)
+
+
+def want_object(value: object, path: str) -> dict[str, Any]:
+    """A value that has to be a JSON object; the error names the place, not the value."""
+    if is_object(value):
+        return value
+    msg = f"expected an object at {path}, found {type(value).__name__}"
+    raise WireError(msg, dialect=NAME, path=path)
+
+
+def want_array(value: object, path: str) -> list[Any]:
+    """As `want_object`, for an array."""
+    if is_array(value):
+        return value
+    msg = f"expected an array at {path}, found {type(value).__name__}"
+    raise WireError(msg, dialect=NAME, path=path)
+
+
+def snake_names(*names: str) -> dict[str, str]:
+    """The snake_case spellings of these names, and the names: `{"file_uri": "fileUri"}`."""
+    spelled = {"".join(f"_{c.lower()}" if c.isupper() else c for c in name): name for name in names}
+    return {snake: name for snake, name in spelled.items() if snake != name}
+
+
+def camel_case(snake: str) -> str:
+    """A name in the spelling that the API itself uses."""
+    first, *others = snake.split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in others)
+
+
+class Trace:
+    """Collects what a decoder leaves over of one wire object."""
+
+    __slots__ = ("_notes", "fields")
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        """The fields that ride along, in camelCase where that is known."""
+        self._notes: dict[str, Any] = {}
+
+    def camel(
+        self, wire: dict[str, Any], names: Mapping[str, str], inside: str = ""
+    ) -> dict[str, Any]:
+        """The object with the known names in camelCase; itself where it has no others."""
+        if names.keys().isdisjoint(wire):
+            return wire
+        renamed: dict[str, Any] = {}
+        for key, value in wire.items():
+            name = names.get(key)
+            if name is None or name in wire:
+                renamed[key] = value
+            else:
+                renamed[name] = value
+                self._notes.setdefault("snake", []).append(inside + key)
+        return renamed
+
+    def leave(self, fields: dict[str, Any], *taken: str) -> str | None:
+        """Keep all but the taken fields of a part; returns its signature."""
+        signature = fields.get(SIGNATURE)
+        for key, value in fields.items():
+            if key not in taken and (key != SIGNATURE or type(value) is not str):
+                self.fields[key] = value
+        return signature if type(signature) is str else None
+
+    def single(self, path: str) -> None:
+        """Note a list that was written as its only item."""
+        self._notes.setdefault("single", []).append(path)
+
+    def absent(self, path: str, ours: Any) -> None:
+        """Note a field that we write and the wire did not have."""
+        self._notes.setdefault("absent", {})[path] = ours
+
+    def instead(self, path: str, ours: Any, theirs: Any) -> None:
+        """Note a field that the wire had otherwise than we write it."""
+        self._notes.setdefault("instead", {})[path] = [ours, theirs]
+
+    def note(self, kind: str, value: Any) -> None:
+        """Note something that an encoder asks for itself, by `noted`."""
+        self._notes[kind] = value
+
+    def compare(self, wire: Mapping[str, Any], rebuilt: Mapping[str, Any], key: str = "") -> None:
+        """Keep what the wire has and our encoder, left to itself, would not write, or otherwise.
+
+        `key` is the field that the compared object stands in.
+        """
+        left = self._compared(wire, rebuilt, f"{key}." if key else "")
+        if not key:
+            self.fields.update(left)
+        elif left or not rebuilt:
+            self.fields[key] = left
+
+    def _compared(
+        self, wire: Mapping[str, Any], rebuilt: Mapping[str, Any], inside: str
+    ) -> dict[str, Any]:
+        left: dict[str, Any] = {}
+        for key, value in wire.items():
+            ours = rebuilt.get(key)
+            if key not in rebuilt:
+                left[key] = value
+            elif is_object(value) and is_object(ours):
+                if inner := self._compared(value, ours, f"{inside}{key}."):
+                    left[key] = inner
+            elif difference({key: value}, {key: ours}, NAME):
+                if is_array(value) and is_array(ours):
+                    left[key] = value  # theirs is the fuller one; both would be too much to keep
+                else:
+                    self.instead(inside + key, ours, value)
+        for key, ours in rebuilt.items():
+            if key not in wire:
+                self.absent(inside + key, ours)
+        return left
+
+    def extras(self) -> FrozenDict:
+        """Everything that was left over, as `extras`."""
+        if self._notes:
+            self.fields[_NOTES] = self._notes
+        if not self.fields:
+            return EMPTY
+        return FrozenDict({NAME: freeze_mapping(self.fields, "the wire")})
+
+
+def noted(extras: Mapping[str, Any], kind: str) -> Any:
+    """A note of that kind, or None."""
+    if not extras:
+        return None
+    notes = overlay(extras, NAME).get(_NOTES)
+    return notes.get(kind) if isinstance(notes, Mapping) else None
+
+
+def as_it_came(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+    """An object that an encoder wrote, with what was left over when it was read put back."""
+    over = overlay(extras, NAME)
+    notes = over.get(_NOTES)
+    _lay_over(body, over)
+    if is_object(notes):
+        del body[_NOTES]
+        _restore_values(body, notes)
+        for path in _listed(notes.get("single")):
+            parent, leaf = _reach(body, path)
+            if is_array(items := parent.get(leaf)) and len(items) == 1:
+                parent[leaf] = items[0]
+        for path in reversed(_listed(notes.get("snake"))):  # outer names were noted first
+            parent, leaf = _reach(body, path)
+            if (name := camel_case(leaf)) in parent:
+                parent[leaf] = parent.pop(name)
+    return body
+
+
+def _lay_over(body: dict[str, Any], over: Mapping[str, Any]) -> None:
+    # Not `overlay.laid_over`: a field that we write now and left over then has been changed
+    # since (an explicit null, say, where there is a system prompt by now), and the change counts.
+    for key, value in over.items():
+        ours = body.get(key)
+        if key not in body or (is_array(ours) and is_array(value) and value):
+            body[key] = value
+        elif is_object(ours) and is_object(value):
+            body[key] = merged = dict(ours)
+            _lay_over(merged, value)
+
+
+def _restore_values(body: dict[str, Any], notes: Mapping[str, Any]) -> None:
+    absent, instead = notes.get("absent"), notes.get("instead")
+    for path, ours in absent.items() if is_object(absent) else ():
+        parent, leaf = _reach(body, path)
+        if leaf in parent and parent[leaf] == ours:
+            del parent[leaf]
+    for path, values in instead.items() if is_object(instead) else ():
+        parent, leaf = _reach(body, path)
+        if is_array(values) and len(values) == _PAIR and parent.get(leaf) == values[0]:
+            parent[leaf] = values[1]
+
+
+def _listed(notes: Any) -> list[str]:
+    listed: Iterable[Any] = notes if is_array(notes) else ()
+    return [path for path in listed if isinstance(path, str)]
+
+
+def _reach(body: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+    """The object that holds the last name of a path, made changeable on the way, and that name."""
+    *outer, leaf = path.split(".")
+    for name in outer:
+        inner = body.get(name)
+        if not is_object(inner):
+            return {}, leaf  # somebody changed the object since; nothing to restore
+        body[name] = body = dict(inner)
+    return body, leaf

@@ -1,0 +1,128 @@
+"""The flat list of items, read into messages; `turns` writes it.
+
+A run of items on the assistant's side is one message; any other message is one item, and so is
+each output of a tool. Where `turns`, going back, would draw the border between two items
+elsewhere, a part is marked (`forms.ITEM`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dragoman.errors import WireError
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.parts import Opaque, Origin
+from dragoman.model.roles import Role
+from dragoman.wire.openai_responses.builtin import (
+    decode_server_call,
+    decode_server_result,
+    is_answer,
+    is_call,
+    is_result,
+)
+from dragoman.wire.openai_responses.calls import ReadCalls, decode_call, decode_output
+from dragoman.wire.openai_responses.content import is_unknown_part
+from dragoman.wire.openai_responses.forms import NAME, ORIGIN
+from dragoman.wire.openai_responses.messages import SPEAKERS, decode_answer, decode_message
+from dragoman.wire.openai_responses.reasoning import decode_reasoning
+
+ASSISTANT, TOOL, USER = Role.ASSISTANT, Role.TOOL, Role.USER
+_CALLS = frozenset({"function_call", "custom_tool_call"})
+_ASSISTANT_SIDE = _CALLS | {"message", "reasoning"}
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_FROM_THE_USER = frozenset({"mcp_approval_response", "compaction_trigger"})
+
+
+def decode_items(items: Iterable[Any], path: str) -> list[Message]:
+    """The messages of a request."""
+    reader = _Reader(path, ORIGIN)
+    for index, item in enumerate(items):
+        reader.read(item, index)
+    reader.close_run()
+    return reader.messages
+
+
+def decode_output_items(items: Iterable[Any], path: str) -> tuple[AnyPart, ...]:
+    """The parts of a response: all its items are one message, whose origin speaks for them."""
+    reader = _Reader(path, None)
+    for index, item in enumerate(items):
+        reader.read_into_run(item, index)
+    return tuple(reader.run)
+
+
+class _Reader:
+    """Gathers items into messages."""
+
+    __slots__ = ("_calls", "_origin", "_path", "messages", "run")
+
+    def __init__(self, path: str, origin: Origin | None) -> None:
+        self.messages: list[Message] = []
+        self.run: list[AnyPart] = []
+        self._calls = ReadCalls()
+        self._origin = origin
+        self._path = path
+
+    def read(self, item: Any, index: int) -> None:
+        """Take in an item of a request."""
+        kind, role = (
+            (item.get("type"), item.get("role")) if isinstance(item, dict) else (None, None)
+        )
+        if type(role) is str and (speaker := SPEAKERS.get(role)) is not None:
+            is_message = kind is None or kind == "message"
+            message = decode_message(item, speaker) if is_message else None
+            self._say(message or Message(speaker, (self._opaque(item, index),)))
+        elif type(kind) is not str or kind in _ASSISTANT_SIDE:
+            self.read_into_run(item, index)
+        elif kind in _OUTPUTS:
+            result = decode_output(item, self._calls)
+            self._say(Message(TOOL, (result or self._opaque(item, index),)))
+        elif is_result(kind) and is_answer(item):
+            self._say(Message(TOOL, (decode_server_result(item, self._origin),)))
+        elif kind in _FROM_THE_USER:
+            self._say(Message(USER, (self._opaque(item, index),)))
+        else:
+            self.read_into_run(item, index)
+
+    def _say(self, message: Message) -> None:
+        if self.run:
+            self.close_run()
+        self.messages.append(message)
+
+    def close_run(self) -> None:
+        """The assistant's turn is over."""
+        if self.run:
+            self.messages.append(Message(ASSISTANT, tuple(self.run)))
+            self.run = []
+
+    def read_into_run(self, item: Any, index: int) -> None:
+        """Take in an item of the assistant's turn."""
+        kind = item.get("type", "message") if isinstance(item, dict) else None
+        parts = self._decode(kind, item) if type(kind) is str else None
+        if parts:
+            self.run.extend(parts)
+        else:
+            self.run.append(self._opaque(item, index))
+
+    def _decode(self, kind: str, item: dict[str, Any]) -> Iterable[AnyPart] | None:
+        previous = self.run[-1] if self.run else None
+        if kind == "message":
+            return decode_answer(item, previous)
+        if kind == "reasoning":
+            return decode_reasoning(item, previous, self._origin)
+        if kind in _CALLS:
+            call = decode_call(item, self._calls)
+            return None if call is None else (call,)
+        if kind in _OUTPUTS:
+            result = decode_output(item, self._calls)
+            return None if result is None else (result,)
+        if is_call(kind):
+            return decode_server_call(item, self._origin)
+        return (decode_server_result(item, self._origin),) if is_result(kind) else None
+
+    def _opaque(self, item: Any, index: int) -> Opaque:
+        if is_unknown_part(item):  # it would come out inside a message
+            msg = "an item needs a type, a role or an id"
+            raise WireError(msg, dialect=NAME, path=f"{self._path}[{index}]")
+        return Opaque(NAME, item, origin=self._origin)

@@ -1,0 +1,139 @@
+"""Requests: the conversation as `input`, and how it should go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from dragoman.model.requests import Request
+from dragoman.model.roles import Role
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.losses import Loss
+from dragoman.wire.openai_responses.content import is_plain
+from dragoman.wire.openai_responses.forms import BARE, NAME, filled
+from dragoman.wire.openai_responses.items import decode_items
+from dragoman.wire.openai_responses.settings import (
+    decode_output,
+    decode_sampling,
+    decode_state,
+    decode_thinking,
+    encode_output,
+    encode_sampling,
+    encode_state,
+    encode_thinking,
+)
+from dragoman.wire.openai_responses.tools import (
+    decode_choice,
+    decode_tools,
+    encode_choice,
+    encode_tools,
+)
+from dragoman.wire.openai_responses.turns import Writer
+from dragoman.wire.overlay import difference, want
+
+PATH = "/v1/responses"
+_USER = Role.USER
+
+
+def decode(wire: Mapping[str, Any]) -> Request:
+    """The request in a body."""
+    tools = decode_tools(want(wire, "tools", list, NAME, "$")) if wire.get("tools") else ()
+    instructions = wire.get("instructions")
+    settings = Request(
+        model=_kept(wire.get("model"), str),
+        system=(Text(instructions),) if type(instructions) is str else (),
+        tools=tools,
+        tool_choice=decode_choice(wire, tools),
+        sampling=decode_sampling(wire),
+        output=decode_output(wire),
+        thinking=decode_thinking(wire),
+        state=decode_state(wire),
+        stream=_kept(wire.get("stream"), bool),
+    )
+    messages = _decode_input(wire)
+    read = {"input" if messages else "", "tools" if tools else ""}
+    rest = {key: wire[key] for key in wire if key not in read}
+    extras = difference(rest, _encode_settings(settings, []), NAME)
+    return replace(settings, messages=messages, extras=extras)
+
+
+def encode(request: Request) -> Encoded:
+    """The body that says a request, and what it could not say."""
+    writer = Writer()
+    body = _encode_settings(request, writer.losses)
+    if request.tools:
+        body["tools"] = encode_tools(request.tools, writer.losses)
+    if request.messages:
+        body["input"] = _encode_input(request.messages, writer)
+    return Encoded(filled(body, request.extras), path=PATH, losses=tuple(writer.losses))
+
+
+def _decode_input(wire: Mapping[str, Any]) -> tuple[Message, ...]:
+    given = wire.get("input")
+    if type(given) is str:
+        return (Message(_USER, (Text(given),)),)
+    if given is None:
+        return ()
+    messages = decode_items(want(wire, "input", list, NAME, "$"), "$.input")
+    if len(messages) == 1 and _is_bare(messages[0]):
+        # Without an overlay it would be the bare string that it could have been.
+        return (Message(_USER, messages[0].parts, extras=BARE),)
+    return tuple(messages)
+
+
+def _encode_input(messages: tuple[Message, ...], writer: Writer) -> str | list[Any]:
+    if len(messages) == 1 and _is_bare(messages[0]):
+        return messages[0].text
+    for index, message in enumerate(messages):
+        writer.write(message, index)
+    return writer.items
+
+
+def _is_bare(message: Message) -> bool:
+    """Whether a message is a user's plain text and nothing else."""
+    return (
+        message.role is _USER
+        and not message.extras
+        and message.name is None
+        and len(message.parts) == 1
+        and is_plain(message.parts[0])
+    )
+
+
+def _encode_settings(request: Request, losses: list[Loss]) -> dict[str, Any]:
+    """Everything but the conversation and the tools."""
+    body: dict[str, Any] = {
+        **encode_sampling(request, losses),
+        **encode_output(request.output),
+        **encode_thinking(request.thinking, losses),
+        **encode_state(request),
+    }
+    if request.model is not None:
+        body["model"] = request.model
+    if request.system:
+        body["instructions"] = _encode_system(request.system, losses)
+    if request.tool_choice is not None:
+        body.update(encode_choice(request.tool_choice, request.tools))
+    if request.stream is not None:
+        body["stream"] = request.stream
+    return body
+
+
+def _encode_system(system: tuple[AnyPart, ...], losses: list[Loss]) -> str:
+    """Instructions are one text here."""
+    texts: list[str] = []
+    for index, part in enumerate(system):
+        if isinstance(part, Text):
+            texts.append(part.text)
+        else:
+            losses.append(Loss(f"system[{index}]", "instructions are text only here"))
+    return "\n\n".join(texts)
+
+
+def _kept(value: Any, kind: type) -> Any:
+    return value if type(value) is kind else None

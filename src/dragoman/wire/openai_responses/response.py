@@ -1,0 +1,154 @@
+"""Responses: all items of `output` are one message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.model.content import AnyPart
+from dragoman.model.frozen import FrozenDict, freeze_mapping
+from dragoman.model.messages import Message
+from dragoman.model.parts import Origin, Refusal
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
+from dragoman.model.usage import FinishReason
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.losses import Loss
+from dragoman.wire.openai_responses.forms import NAME, filled
+from dragoman.wire.openai_responses.items import decode_output_items
+from dragoman.wire.openai_responses.turns import Writer
+from dragoman.wire.openai_responses.usage import decode_usage, encode_usage
+from dragoman.wire.overlay import difference, want
+
+_STOP, _LENGTH, _CALLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
+_FILTER, _REFUSAL = FinishReason.CONTENT_FILTER, FinishReason.REFUSAL
+_ERROR, _CANCELLED, _OTHER = FinishReason.ERROR, FinishReason.CANCELLED, FinishReason.OTHER
+
+# W37: `incomplete` is no error.
+_REASONS = {"max_output_tokens": _LENGTH, "content_filter": _FILTER}
+_REASON_NAMES = {
+    _LENGTH: "max_output_tokens",
+    FinishReason.CONTEXT_FULL: "max_output_tokens",
+    _FILTER: "content_filter",
+}
+_FAILURES = {"failed": _ERROR, "cancelled": _CANCELLED}
+_FAILURE_NAMES = {finish: status for status, finish in _FAILURES.items()}
+# What a client's types demand of a response that was not a response of this dialect before.
+_USUAL: Mapping[str, Any] = {
+    "object": "response",
+    "created_at": 0,
+    "status": "completed",
+    "error": None,
+    "incomplete_details": None,
+    "instructions": None,
+    "metadata": {},
+    "model": "",
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+}
+
+
+def decode(wire: Mapping[str, Any]) -> Response:
+    """The response in a body."""
+    parts = decode_output_items(want(wire, "output", list, NAME, "$"), "$.output")
+    finish, finish_raw = _decode_finish(wire, parts)
+    model, response_id = _text(wire.get("model")), _text(wire.get("id"))
+    origin = Origin(dialect=NAME, model=model, response_id=response_id)
+    counts, created_at = wire.get("usage"), wire.get("created_at")
+    usage = decode_usage(counts) if isinstance(counts, dict) else None
+    message = Message(Role.ASSISTANT, parts, origin=origin, usage=usage, finish=finish)
+    response = Response(
+        choices=(Choice(0, message, finish, finish_raw),),
+        usage=usage,
+        model=model,
+        id=response_id,
+        created_at=created_at if _is_time(created_at) else None,
+    )
+    read = {"output", "usage" if response.usage is not None else ""}
+    rest = {key: wire[key] for key in wire if key not in read}
+    kept = difference(rest, _encode_head(response), NAME).get(NAME, {})
+    # Even where there is nothing to keep: that it came from here is worth knowing.
+    return response.replace(extras=FrozenDict({NAME: freeze_mapping(kept, "the wire")}))
+
+
+def encode(response: Response) -> Encoded:
+    """The body that says a response, and what it could not say."""
+    writer = Writer(is_answer=True)
+    body = _encode_head(response)
+    if response.choices:
+        writer.write(response.choices[0].message, "choices[0].message")
+    for index in range(1, len(response.choices)):
+        writer.losses.append(Loss(f"choices[{index}]", "this dialect gives one answer"))
+    body["output"] = writer.items
+    if response.usage is not None:
+        body["usage"] = encode_usage(response.usage)
+    if NAME in response.extras:
+        body = filled(body, response.extras)
+    else:
+        body = {"id": _made_id(response), **_USUAL, **body}
+    return Encoded(body, losses=tuple(writer.losses))
+
+
+def _made_id(response: Response) -> str:
+    """An id for a response that has none, the same each time."""
+    return "resp_" + (response.choices[0].message.id if response.choices else "none")
+
+
+def _encode_head(response: Response) -> dict[str, Any]:
+    """Everything that the model knows besides output and usage."""
+    body: dict[str, Any] = {}
+    if response.id is not None:
+        body["id"] = response.id
+    if response.model is not None:
+        body["model"] = response.model
+    if response.created_at is not None:
+        whole = int(response.created_at)  # stored as a float; the overlay knows a fraction of zero
+        body["created_at"] = whole if whole == response.created_at else response.created_at
+    if response.choices:
+        body.update(_encode_finish(response.choices[0]))
+    return body
+
+
+def _decode_finish(
+    wire: Mapping[str, Any], parts: tuple[AnyPart, ...]
+) -> tuple[FinishReason | None, str | None]:
+    """Why it ended, and the wire's own word for it; nothing where it has not ended."""
+    status = wire.get("status")
+    if status == "completed":
+        return _completed(parts), "completed"
+    if status == "incomplete":
+        details = wire.get("incomplete_details")
+        reason = _text(details.get("reason")) if isinstance(details, dict) else None
+        return (_OTHER, "incomplete") if reason is None else (_REASONS.get(reason, _OTHER), reason)
+    if type(status) is str and status in _FAILURES:
+        return _FAILURES[status], status
+    return None, _text(status)
+
+
+def _completed(parts: tuple[AnyPart, ...]) -> FinishReason:
+    if any(isinstance(part, ToolCall) for part in parts):
+        return _CALLS
+    return _REFUSAL if any(isinstance(part, Refusal) for part in parts) else _STOP
+
+
+def _encode_finish(choice: Choice) -> dict[str, Any]:
+    """Status and reason."""
+    finish = choice.finish
+    if finish is None:
+        return {}
+    reason = _REASON_NAMES.get(finish)
+    if finish is _OTHER and choice.finish_raw not in {None, "incomplete"}:
+        reason = choice.finish_raw
+    if reason is not None:
+        return {"status": "incomplete", "incomplete_details": {"reason": reason}}
+    return {"status": "incomplete" if finish is _OTHER else _FAILURE_NAMES.get(finish, "completed")}
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in {int, float} and abs(value) < 2**53  # what a double holds exactly
+
+
+def _text(value: Any) -> str | None:
+    return value if type(value) is str else None

@@ -1,0 +1,193 @@
+"""How the answer should be: sampling, format, reasoning, and what the provider remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.model.frozen import EMPTY
+from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+from dragoman.wire.losses import Loss
+from dragoman.wire.openai_responses.forms import NAME
+
+_EXACT = 2**53  # whole numbers below it survive being stored as a double
+_LOGPROBS = "message.output_text.logprobs"
+_FORMATS = {"text": "text", "json": "json_object"}
+_UNKNOWN = ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty", "choices")
+
+
+def _text(wire: Mapping[str, Any], key: str) -> str | None:
+    value = wire.get(key)
+    return value if type(value) is str else None
+
+
+def _truth(wire: Mapping[str, Any], key: str) -> bool | None:
+    value = wire.get(key)
+    return value if type(value) is bool else None
+
+
+def _number(wire: Mapping[str, Any], key: str) -> float | None:
+    value = wire.get(key)
+    if type(value) is int or type(value) is float:
+        return value if -_EXACT < value < _EXACT else None
+    return None
+
+
+def _count(wire: Mapping[str, Any], key: str) -> int | None:
+    value = wire.get(key)
+    return value if type(value) is int else None
+
+
+def _exact(number: float | None) -> float | None:
+    """A whole number without its fraction: stored, 1 becomes 1.0; the overlay tells them apart."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+# --- sampling
+
+
+def decode_sampling(wire: Mapping[str, Any]) -> Sampling:
+    """How the answer is drawn."""
+    include = wire.get("include")
+    wants_logprobs = isinstance(include, list) and _LOGPROBS in include
+    return Sampling(
+        max_tokens=_count(wire, "max_output_tokens"),
+        temperature=_number(wire, "temperature"),
+        top_p=_number(wire, "top_p"),
+        logprobs=True if wants_logprobs else None,
+        top_logprobs=_count(wire, "top_logprobs"),
+    )
+
+
+def encode_sampling(request: Request, losses: list[Loss]) -> dict[str, Any]:
+    """The fields of a request that say how the answer is drawn."""
+    sampling = request.sampling
+    losses.extend(
+        Loss(f"sampling.{name}", "this dialect has no such setting")
+        for name in _UNKNOWN
+        if getattr(sampling, name) not in {None, ()}
+    )
+    body: dict[str, Any] = {
+        "max_output_tokens": sampling.max_tokens,
+        "temperature": _exact(sampling.temperature),
+        "top_p": _exact(sampling.top_p),
+        "top_logprobs": sampling.top_logprobs,
+    }
+    if sampling.logprobs:
+        included = request.extras.get(NAME, EMPTY).get("include")
+        known = list(included) if isinstance(included, list) else []
+        body["include"] = known if _LOGPROBS in known else [*known, _LOGPROBS]
+    return {key: value for key, value in body.items() if value is not None}
+
+
+# --- the form of the answer
+
+
+def decode_output(wire: Mapping[str, Any]) -> Output | None:
+    """The format, if it is one of ours; else it stays as it is."""
+    text = wire.get("text")
+    format_ = text.get("format") if isinstance(text, dict) else None
+    if not isinstance(format_, dict):
+        return None
+    match format_.get("type"):
+        case "text":
+            return Output()
+        case "json_object":
+            return Output(format="json")
+        case "json_schema":
+            return _decode_schema(format_)
+        case _:
+            return None
+
+
+def _decode_schema(wire: dict[str, Any]) -> Output | None:
+    schema, name = wire.get("schema"), _text(wire, "name")
+    if not isinstance(schema, dict) or name is None:
+        return None
+    return Output(
+        format="schema",
+        schema=schema,
+        name=name,
+        description=_text(wire, "description"),
+        strict=_truth(wire, "strict"),
+    )
+
+
+def encode_output(output: Output | None) -> dict[str, Any]:
+    """The field of a request that says the form of the answer."""
+    if output is None:
+        return {}
+    if output.format != "schema":
+        return {"text": {"format": {"type": _FORMATS[output.format]}}}
+    fields = {"description": output.description, "strict": output.strict}
+    body = {
+        "type": "json_schema",
+        "name": "answer" if output.name is None else output.name,
+        "schema": output.schema or EMPTY,
+        **{key: value for key, value in fields.items() if value is not None},
+    }
+    return {"text": {"format": body}}
+
+
+# --- reasoning
+
+
+def decode_thinking(wire: Mapping[str, Any]) -> ThinkingConfig | None:
+    """How hard to think, if the request says so."""
+    reasoning = wire.get("reasoning")
+    if not isinstance(reasoning, dict):
+        return None
+    effort, summary = _text(reasoning, "effort"), _text(reasoning, "summary")
+    if effort is None and summary is None:
+        return None
+    enabled = False if effort == "none" else None
+    return ThinkingConfig(enabled=enabled, effort=effort, summary=summary)
+
+
+def encode_thinking(thinking: ThinkingConfig | None, losses: list[Loss]) -> dict[str, Any]:
+    """The field of a request that says how hard to think."""
+    if thinking is None:
+        return {}
+    if thinking.budget is not None:
+        losses.append(Loss("thinking.budget", "this dialect knows efforts, not budgets"))
+    effort, summary = thinking.effort, thinking.summary
+    if effort is None and thinking.enabled is False:
+        effort = "none"
+    if summary is None and thinking.visible:
+        summary = "auto"
+    fields = {"effort": effort, "summary": summary}
+    body = {key: value for key, value in fields.items() if value is not None}
+    return {"reasoning": body} if body else {}
+
+
+# --- what the provider remembers
+
+
+def decode_state(wire: Mapping[str, Any]) -> State | None:
+    """What the request continues, and whether it is kept; a conversation may be an object."""
+    conversation = wire.get("conversation")
+    if isinstance(conversation, dict):
+        conversation = conversation.get("id")
+    state = State(
+        previous_response_id=_text(wire, "previous_response_id"),
+        conversation=conversation if type(conversation) is str else None,
+        store=_truth(wire, "store"),
+    )
+    return None if state == State() else state
+
+
+def encode_state(request: Request) -> dict[str, Any]:
+    """The fields of a request that say what it continues, and whether it is kept."""
+    state = request.state
+    if state is None:
+        return {}
+    conversation: Any = state.conversation
+    came = request.extras.get(NAME, EMPTY).get("conversation")
+    if conversation is not None and isinstance(came, Mapping):
+        conversation = {"id": conversation}
+    fields = {
+        "previous_response_id": state.previous_response_id,
+        "conversation": conversation,
+        "store": state.store,
+    }
+    return {key: value for key, value in fields.items() if value is not None}

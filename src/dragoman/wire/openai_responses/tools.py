@@ -1,0 +1,173 @@
+"""Tool definitions (flat here, not nested: W36) and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from dragoman.errors import WireError
+from dragoman.model.frozen import EMPTY
+from dragoman.model.requests import AnyTool
+from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
+from dragoman.wire.losses import Loss
+from dragoman.wire.openai_responses.forms import NAME, ORIGIN, decode_form, encode_form
+
+_MODES: dict[str, Literal["auto", "none", "required"]] = {
+    "auto": "auto",
+    "none": "none",
+    "required": "required",
+}
+_ANY: Mapping[str, Any] = {"mode": "auto"}
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+
+
+# --- definitions
+
+
+def decode_tools(wire: list[Any]) -> tuple[AnyTool, ...]:
+    """The tools on offer."""
+    return tuple(_decode_tool(tool, index) for index, tool in enumerate(wire))
+
+
+def _decode_tool(wire: Any, index: int) -> AnyTool:
+    if not isinstance(wire, dict) or type(kind := wire.get("type")) is not str:
+        msg = f"expected an object with a type at $.tools[{index}]"
+        raise WireError(msg, dialect=NAME, path=f"$.tools[{index}]")
+    fields: dict[str, Any] = dict(wire)
+    if kind not in {"function", "custom"} or type(fields.get("name")) is not str:
+        del fields["type"]
+        return ServerTool(kind, NAME, fields)
+    is_function = fields.pop("type") == "function"
+    return ToolDefinition(
+        fields.pop("name"),
+        _taken(fields, "description", str),
+        _taken(fields, "parameters", dict) if is_function else None,
+        _taken(fields, "strict", bool) if is_function else None,
+        "function" if is_function else "custom",
+        None if is_function else _taken(fields, "format", dict),
+        origin=ORIGIN,
+        extras=decode_form(fields, EMPTY),
+    )
+
+
+def _taken(fields: dict[str, Any], key: str, kind: type) -> Any:
+    return fields.pop(key) if isinstance(fields.get(key), kind) else None
+
+
+def encode_tools(tools: Sequence[AnyTool], losses: list[Loss]) -> list[dict[str, Any]]:
+    """The tools on offer; those that another provider runs itself are lost."""
+    encoded: list[dict[str, Any]] = []
+    for index, tool in enumerate(tools):
+        if isinstance(tool, ToolDefinition):
+            encoded.append(_encode_definition(tool))
+        elif tool.dialect == NAME:
+            encoded.append({"type": tool.name, **tool.payload})
+        else:
+            losses.append(Loss(f"tools[{index}]", "another provider's own tool"))
+    return encoded
+
+
+def _encode_definition(tool: ToolDefinition) -> dict[str, Any]:
+    is_function = tool.kind == "function"
+    is_foreign = tool.origin is not None and tool.origin.dialect != NAME
+    fields: dict[str, Any] = {
+        "type": tool.kind,
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters if is_function else None,
+        "strict": tool.strict if is_function else None,
+        "format": None if is_function else tool.format,
+    }
+    if is_function and is_foreign:
+        # W16: left out, `strict` means true here and false everywhere else.
+        fields["strict"] = bool(tool.strict)
+        fields["parameters"] = tool.parameters or _NO_PARAMETERS
+    body = {key: value for key, value in fields.items() if value is not None}
+    return {**body, **encode_form(tool.extras, EMPTY)}
+
+
+# --- the choice
+
+
+def decode_choice(wire: Mapping[str, Any], tools: Sequence[AnyTool]) -> ToolChoice | None:
+    """The choice, if there is one that we would write in the same way; else it stays as it is."""
+    parallel = wire.get("parallel_tool_calls")
+    parallel = parallel if type(parallel) is bool else None
+    chosen = wire.get("tool_choice")
+    if type(chosen) is str and chosen in _MODES:
+        return ToolChoice(_MODES[chosen], parallel=parallel)
+    if isinstance(chosen, dict):
+        decode = _decode_allowed if chosen.get("type") == "allowed_tools" else _decode_named
+        choice = decode(chosen, parallel=parallel)
+        if choice is not None and _names_the_same(choice, chosen, tools):
+            return choice
+    return None if parallel is None else ToolChoice(parallel=parallel)
+
+
+def _decode_named(wire: dict[str, Any], *, parallel: bool | None) -> ToolChoice | None:
+    kind = wire.get("type")
+    if type(kind) is not str:
+        return None
+    named = kind in {"function", "custom"}
+    name = wire.get("name") if named else kind
+    if type(name) is not str:
+        return None
+    optional = {key: wire[key] for key in wire if key != "type" and not (named and key == "name")}
+    return ToolChoice("named", (name,), parallel, decode_form(optional, EMPTY))
+
+
+def _decode_allowed(wire: dict[str, Any], *, parallel: bool | None) -> ToolChoice | None:
+    tools = wire.get("tools")
+    if not isinstance(tools, list):
+        return None
+    names = [_name(tool) for tool in tools]
+    if any(name is None for name in names):
+        return None
+    optional = {key: wire[key] for key in wire if key not in {"type", "tools"}}
+    found = tuple(name for name in names if name is not None)
+    return ToolChoice("allowed", found, parallel, decode_form(optional, _ANY))
+
+
+def _name(wire: Any) -> str | None:
+    """What to call a tool that a choice refers to: its name, its server, or its type."""
+    if not isinstance(wire, dict):
+        return None
+    found = next((wire[key] for key in ("name", "server_label", "type") if key in wire), None)
+    return found if type(found) is str else None
+
+
+def _names_the_same(choice: ToolChoice, wire: Any, tools: Sequence[AnyTool]) -> bool:
+    return bool(_encode_chosen(choice, tools) == wire)
+
+
+def encode_choice(choice: ToolChoice, tools: Sequence[AnyTool]) -> dict[str, Any]:
+    """The fields of a request that say the choice."""
+    body: dict[str, Any] = {}
+    if choice.mode != "auto" or choice.parallel is None:
+        body["tool_choice"] = _encode_chosen(choice, tools)
+    if choice.parallel is not None:
+        body["parallel_tool_calls"] = choice.parallel
+    return body
+
+
+def _encode_chosen(choice: ToolChoice, tools: Sequence[AnyTool]) -> str | dict[str, Any]:
+    if choice.mode == "named":
+        return {**_reference(choice.names[0], tools), **encode_form(choice.extras, EMPTY)}
+    if choice.mode == "allowed":
+        references = [_reference(name, tools) for name in choice.names]
+        form = encode_form(choice.extras, _ANY)
+        return {"type": "allowed_tools", "tools": references, **form}
+    return choice.mode
+
+
+def _reference(name: str, tools: Sequence[AnyTool]) -> dict[str, Any]:
+    """How a choice refers to the tool of that name."""
+    for tool in tools:
+        if isinstance(tool, ToolDefinition) and tool.name == name:
+            return {"type": tool.kind, "name": name}
+    for tool in tools:
+        if isinstance(tool, ServerTool) and tool.payload.get("server_label") == name:
+            return {"type": tool.name, "server_label": name}
+        if isinstance(tool, ServerTool) and tool.name == name:
+            return {"type": name}
+    return {"type": "function", "name": name}

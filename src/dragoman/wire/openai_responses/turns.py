@@ -1,0 +1,212 @@
+"""Messages, written as the flat list of items; `items` reads it.
+
+The parts of a message are gathered into items. A call is one. Parts of what somebody says to the
+model are one. Texts of the assistant are one where they share an `item_id`; without an id each is
+its own, for only items with an id may hold several. A part's overlay may say otherwise (`forms`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.parts import Opaque, Part, ServerToolCall, ServerToolResult, Text, Thinking
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.losses import Loss
+from dragoman.wire.openai_responses.builtin import (
+    belongs_to,
+    encode_server_call,
+    encode_server_result,
+)
+from dragoman.wire.openai_responses.calls import WrittenCalls, encode_call, encode_output
+from dragoman.wire.openai_responses.content import (
+    encode_answer_part,
+    encode_input,
+    encode_unknown_part,
+    is_plain,
+    is_unknown_part,
+)
+from dragoman.wire.openai_responses.forms import (
+    NAME,
+    continues_item,
+    is_foreign,
+    is_ours,
+    item_form,
+)
+from dragoman.wire.openai_responses.messages import encode_answer, encode_message, is_content
+from dragoman.wire.openai_responses.reasoning import begins_item, encode_reasoning
+
+_ASSISTANT = Role.ASSISTANT
+_NO_PLACE = "this dialect has no place for it"
+_FOREIGN = "only the dialect that it came from can carry it"
+_OWN_ITEMS = (Thinking, ToolCall, ToolResult, ServerToolCall, ServerToolResult)
+
+
+class Writer:
+    """Writes messages as items, and notes what they could not say.
+
+    `is_answer`: the items are a response's, where each has an id; one is made where it is missing.
+    """
+
+    __slots__ = ("_calls", "_is_answer", "_message", "_path", "items", "losses")
+
+    def __init__(self, *, is_answer: bool = False) -> None:
+        self.items: list[Any] = []
+        self.losses: list[Loss] = []
+        self._calls = WrittenCalls()
+        self._is_answer = is_answer
+        self._message = Message(_ASSISTANT)
+        self._path: int | str = 0
+
+    def write(self, message: Message, path: int | str) -> None:
+        """Append the items of a message; its path is its index or a text."""
+        self._message, self._path = message, path
+        parts, role = message.parts, message.role
+        if message.name is not None:
+            self._lose("name", _NO_PLACE)
+        if len(parts) == 1 and not self._is_answer and is_plain(parts[0]):  # most are this
+            text = cast("Text", parts[0]).text
+            body = {"role": "assistant", "content": text} if role is _ASSISTANT else None
+            self.items.append(body or encode_message(role, text, None, message.extras))
+        elif len(parts) == 1:
+            self._write_item(parts, 0)
+        elif parts:
+            self._write_groups(parts)
+        elif role is not _ASSISTANT:
+            self.items.append(encode_message(role, [], None, message.extras))
+
+    def _write_groups(self, parts: Sequence[Part]) -> None:
+        """Cut the parts where an item begins."""
+        start = 0
+        for index in range(1, len(parts) + 1):
+            if index == len(parts) or not self._continues(parts[index], parts[index - 1]):
+                self._write_item(parts[start:index], start)
+                start = index
+
+    def _continues(self, part: Part, previous: Part) -> bool:
+        """Whether a part belongs to the same item as the one before it."""
+        if isinstance(part, Thinking):
+            return isinstance(previous, Thinking) and not begins_item(part, previous)
+        if belongs_to(part, previous):
+            return True
+        if self._message.role is not _ASSISTANT:
+            return _is_said(part) and _is_said(previous)
+        if not (is_content(part) and is_content(previous)) or part.item_id != previous.item_id:
+            return False
+        return continues_item(part) if part.item_id is None else item_form(part) is None
+
+    def _write_item(self, parts: Sequence[Part], start: int) -> None:
+        """Write the item that these parts make up."""
+        first = parts[0]
+        if isinstance(first, ToolCall):
+            self._note_cache(first, start)
+            ours = is_ours(self._message, first)
+            item_id = self._item_id(first, "fc_" if first.kind == "function" else "ctc_", start)
+            self.items.append(encode_call(first, item_id, self._calls, is_ours=ours))
+        elif isinstance(first, ToolResult):
+            self._write_result(first, start)
+        elif isinstance(first, Thinking):
+            self._write_reasoning(cast("Sequence[Thinking]", parts), start)
+        elif isinstance(first, (ServerToolCall, ServerToolResult)):
+            self._write_server_tool(parts, start)
+        elif isinstance(first, Opaque) and not is_content(first):
+            self._write_opaque(first, start)
+        elif self._message.role is _ASSISTANT:
+            self._write_answer(parts, start)
+        else:
+            self._write_said(parts, start)
+
+    def _write_said(self, parts: Sequence[Part], start: int) -> None:
+        content: list[Any] = []
+        for index, part in enumerate(parts, start):
+            self._add(content, encode_input(part), part, index)
+        # The overlay is of the message's first item; one that was cut in two had none.
+        extras = self._message.extras if start == 0 else EMPTY
+        if content:
+            item_id = self._item_id(parts[0], "msg_", start)
+            self.items.append(encode_message(self._message.role, content, item_id, extras))
+
+    def _write_answer(self, parts: Sequence[Part], start: int) -> None:
+        item_id = self._item_id(parts[0], "msg_", start)
+        content: list[Any] = []
+        for index, part in enumerate(parts, start):
+            body = encode_answer_part(part, has_id=item_id is not None)
+            self._add(content, body, part, index)
+            self._note_cache(part, index)
+        if content:
+            self.items.append(encode_answer(parts[0], content, item_id))
+
+    def _add(self, content: list[Any], body: Any, part: Part, index: int) -> None:
+        if isinstance(part, Opaque):
+            content.append(encode_unknown_part(part))
+        elif body is None:
+            self._lose(f"parts[{index}]", _NO_PLACE)
+        else:
+            content.append(body)
+            cited = part.citations if isinstance(part, Text) else ()
+            if cited and len(body["annotations"]) < len(cited):
+                self._lose(f"parts[{index}].citations", _NO_PLACE)
+
+    def _write_reasoning(self, parts: Sequence[Thinking], start: int) -> None:
+        """Reasoning goes back to where it came from (W21); a client may read anybody's."""
+        first = parts[0]
+        item_id = self._item_id(first, "rs_", start)
+        if is_ours(self._message, first):
+            self.items.append(encode_reasoning(parts, item_id))
+            return
+        readable = [part.replace(data=None) for part in parts if part.text]
+        if self._is_answer and readable:
+            self.items.append(encode_reasoning(readable, item_id))
+        for index, part in enumerate(parts, start):
+            if not self._is_answer or part.data is not None or part.signature is not None:
+                self._lose(f"parts[{index}]", _FOREIGN)
+
+    def _write_result(self, result: ToolResult, index: int) -> None:
+        lost: list[int] = []
+        item_id = None if is_foreign(self._message, result) else result.item_id
+        self.items.append(encode_output(result, item_id, self._calls, lost))
+        self._note_cache(result, index)
+        for position in lost:
+            self._lose(f"parts[{index}].content[{position}]", _NO_PLACE)
+
+    def _write_server_tool(self, parts: Sequence[Part], start: int) -> None:
+        first = parts[0]
+        if not is_ours(self._message, first):
+            for index in range(start, start + len(parts)):
+                self._lose(f"parts[{index}]", _FOREIGN)
+        elif isinstance(first, ServerToolCall):
+            self.items.append(encode_server_call(first, parts[1] if len(parts) > 1 else None))
+        else:
+            self.items.append(encode_server_result(cast("ServerToolResult", first)))
+
+    def _write_opaque(self, part: Opaque, index: int) -> None:
+        if part.dialect == NAME:
+            self.items.append(part.payload)
+        else:
+            self._lose(f"parts[{index}]", _FOREIGN)
+
+    def _item_id(self, part: Part, prefix: str, index: int) -> str | None:
+        """The item's id. A foreign one is left out (W21), and made anew for an answer."""
+        if part.item_id is not None and not is_foreign(self._message, part):
+            return part.item_id
+        if self._is_answer and not is_ours(self._message, part):
+            return f"{prefix}{self._message.id.removeprefix('msg_')}_{index}"
+        return None
+
+    def _note_cache(self, part: Part, index: int) -> None:
+        if part.cache is not None:
+            self._lose(f"parts[{index}].cache", _NO_PLACE)
+
+    def _lose(self, where: str, reason: str) -> None:
+        path = self._path if isinstance(self._path, str) else f"messages[{self._path}]"
+        self.losses.append(Loss(f"{path}.{where}", reason))
+
+
+def _is_said(part: Part) -> bool:
+    """Whether a part belongs into the content of a message item that is not the assistant's."""
+    if isinstance(part, Opaque):
+        return is_unknown_part(part.payload) and part.dialect == NAME
+    return not isinstance(part, _OWN_ITEMS)

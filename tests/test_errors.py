@@ -1,0 +1,122 @@
+"""The exception tree: as drawn, picklable, with what callers need on it."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import pickle
+import re
+from typing import Any
+
+import pytest
+
+from dragoman import errors
+from dragoman.errors import (
+    Conflict,
+    DragomanError,
+    InvalidInputError,
+    LossError,
+    Overloaded,
+    ProviderError,
+    QuotaExceeded,
+    RateLimited,
+    ServerError,
+    StreamInterrupted,
+    WireError,
+)
+
+CLASSES = [getattr(errors, name) for name in errors.__all__]
+PROVIDER_FIELDS: dict[str, Any] = {
+    "provider": "openai", "status": 429, "code": "slow_down", "request_id": "r1",
+    "retryable": False, "retry_after": 1.5,
+}  # fmt: skip
+
+
+def drawn() -> dict[str, str]:
+    """The docstring's drawing, as child to parent."""
+    tree: dict[str, str] = {}
+    branch = ["DragomanError"]
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"([│ ]*)[├└] (\w+)", line)
+        if found:
+            depth = 1 + len(found[1]) // 4
+            branch[depth:] = [found[2]]
+            tree[found[2]] = branch[depth - 1]
+    return tree
+
+
+def test_the_tree_is_as_drawn() -> None:
+    """Every class stands where the drawing has it, and none is missing there."""
+    parents = {
+        kind.__name__: next(base.__name__ for base in kind.__bases__ if base in CLASSES)
+        for kind in CLASSES
+        if kind is not DragomanError
+    }
+    assert drawn() == parents
+    assert len(parents) == 29
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_one_root_catches_all(kind: type[DragomanError]) -> None:
+    """`except DragomanError` is enough, and the text is the message."""
+    error = kind("what happened")
+    with pytest.raises(DragomanError, match="what happened"):
+        raise error
+
+
+def test_some_are_also_what_python_calls_them() -> None:
+    """Code that knows nothing of us still catches these."""
+    assert issubclass(InvalidInputError, ValueError)
+    assert issubclass(errors.TimeoutError, builtins.TimeoutError)
+
+
+@pytest.mark.parametrize(("error", "fields"), [
+    (WireError("broken", dialect="gemini", path="contents[0]"),
+     {"dialect": "gemini", "path": "contents[0]"}),
+    (LossError("lossy", losses=["a", "b"]), {"losses": ("a", "b")}),
+    (StreamInterrupted("cut", partial={"a": 1}), {"partial": {"a": 1}}),
+    (Conflict("late", expected=1, actual=2), {"expected": 1, "actual": 2}),
+    (RateLimited("slow", **PROVIDER_FIELDS), PROVIDER_FIELDS),
+    *((kind("plain"), {}) for kind in CLASSES),
+])  # fmt: skip
+@pytest.mark.parametrize("copied", [
+    copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error)),  # noqa: S301 - our own bytes
+], ids=["copy", "deepcopy", "pickle"])  # fmt: skip
+def test_errors_travel_with_their_attributes(
+    error: DragomanError, fields: dict[str, Any], copied: Any
+) -> None:
+    """Between processes and through copies nothing gets lost."""
+    back = copied(error)
+    assert type(back) is type(error)
+    assert str(back) == str(error)
+    assert back.args == error.args
+    assert vars(back) == vars(error)
+    assert {name: getattr(back, name) for name in fields} == fields
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if issubclass(kind, ProviderError)])
+def test_what_may_be_tried_again(kind: type[ProviderError]) -> None:
+    """By default what passes by itself; the provider's own word wins."""
+    assert kind("x").retryable is (kind in {RateLimited, Overloaded, ServerError})
+    assert kind("x", retryable=True).retryable is True
+    assert kind("x", retryable=False).retryable is False
+
+
+def test_waiting_does_not_fill_an_account() -> None:
+    """Quota is not rate: providers send both as 429."""
+    assert not QuotaExceeded("x", status=429).retryable
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if issubclass(kind, ProviderError)])
+def test_a_provider_error_knows_nothing_unless_told(kind: type[ProviderError]) -> None:
+    """All attributes are there, so that callers need not look first."""
+    fields = {name: getattr(kind("x"), name) for name in PROVIDER_FIELDS if name != "retryable"}
+    assert set(fields.values()) == {None}
+
+
+def test_defaults_of_the_others() -> None:
+    """As above."""
+    assert (WireError("x").dialect, WireError("x").path) == (None, None)
+    assert LossError("x").losses == ()
+    assert StreamInterrupted("x").partial is None
+    assert (Conflict("x").expected, Conflict("x").actual) == (None, None)

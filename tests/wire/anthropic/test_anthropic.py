@@ -1,0 +1,539 @@
+"""The Anthropic dialect: our own pairs in both directions, ids, foreign parts and broken bodies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.errors import WireError
+from dragoman.model import document
+from dragoman.model.frozen import EMPTY
+from dragoman.model.media import Audio, File, Image, Video
+from dragoman.model.messages import Message
+from dragoman.model.parts import (
+    CacheHint,
+    Citation,
+    Opaque,
+    Origin,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    Thinking,
+)
+from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.anthropic import DIALECT
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "anthropic"
+ELSEWHERE = Origin(dialect="gemini")
+
+
+def request(*content: Any, **fields: Any) -> dict[str, Any]:
+    """The smallest body, with this content in one user message."""
+    message = {"role": "user", "content": list(content)}
+    return {"model": "m", "max_tokens": 1, "messages": [message], **fields}
+
+
+def response(*content: Any, **fields: Any) -> dict[str, Any]:
+    """The smallest response, with this content."""
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": list(content),
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 1, "output_tokens": 2},
+        **fields,
+    }
+
+
+def document_of(kind: str, mime: str, data: str, **fields: Any) -> dict[str, Any]:
+    """A document with its content inline."""
+    source = {"type": kind, "media_type": mime, "data": data}
+    return {"type": "document", "source": source, **fields}
+
+
+def sent(*messages: Message, **fields: Any) -> dict[str, Any]:
+    """The body for messages made by hand."""
+    return DIALECT.encode_request(Request(model="m", messages=messages, **fields)).body
+
+
+def lost(*parts: Any) -> list[tuple[str, str]]:
+    """What can't be said of these parts, in a message that says nothing else."""
+    encoded = DIALECT.encode_request(Request(messages=(Message(Role.ASSISTANT, parts),)))
+    assert encoded.body["messages"][0]["content"] == []
+    return [(loss.path, loss.reason) for loss in encoded.losses]
+
+
+def without_ids(value: Request | Response) -> dict[str, Any]:
+    """A value's document, without the ids that each message gets of its own."""
+    written: dict[str, Any] = json.loads(value.to_json())
+    content = written["value"]
+    choices = content.get("choices", [])
+    for message in [*content.get("messages", []), *(choice["message"] for choice in choices)]:
+        message.pop("id")
+    return written
+
+
+@pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.json")), ids=lambda file: file.stem)
+def test_a_pair_says_the_same(file: Path) -> None:
+    """Each fixture's wire form is read as its canonical form, which is written as its wire form."""
+    pair = json.loads(file.read_text(encoding="utf-8"))
+    value = document.read(json.dumps(pair["canonical"]))
+    if isinstance(value, Request):
+        decoded: Request | Response = DIALECT.decode_request(pair["wire"])
+        encoded = DIALECT.encode_request(value)
+    else:
+        decoded = DIALECT.decode_response(pair["wire"])
+        encoded = DIALECT.encode_response(value)
+    assert without_ids(decoded) == pair["canonical"]
+    assert encoded.body == pair["wire"]
+    assert encoded.losses == ()
+
+
+def test_a_list_of_one_plain_text_is_the_text() -> None:
+    """The one normal form: in messages, in the system prompt and in tool results."""
+    block = {"type": "text", "text": "hi"}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [block]}
+    body = DIALECT.encode_request(
+        DIALECT.decode_request(
+            {**request(block, system=[block]), "messages": [{"role": "user", "content": [block]},
+             {"role": "user", "content": [result]}]}
+        )
+    ).body  # fmt: skip
+    assert body["system"] == body["messages"][0]["content"] == "hi"
+    assert body["messages"][1]["content"] == [{**result, "content": "hi"}]
+
+
+def test_responses_keep_their_list() -> None:
+    """A response's content is a list, whatever is in it."""
+    wire = response({"type": "text", "text": "hi"})
+    assert DIALECT.encode_response(DIALECT.decode_response(wire)).body == wire
+
+
+def test_a_response_says_where_it_came_from() -> None:
+    """Origin, usage and the reason to stop are on the message, to be stored with it."""
+    message = DIALECT.decode_response(response()).message
+    assert message.origin == Origin(dialect="anthropic", model="m", response_id="msg_1")
+    assert (message.usage, message.finish) == (Usage(1, 2), FinishReason.STOP)
+
+
+def test_an_unknown_reason_to_stop_is_kept() -> None:
+    """The provider's word goes back even where it means nothing here."""
+    decoded = DIALECT.decode_response(response(stop_reason="sunset"))
+    assert decoded.finish is FinishReason.OTHER
+    assert DIALECT.encode_response(decoded).body["stop_reason"] == "sunset"
+
+
+def test_results_alone_are_a_tool_message() -> None:
+    """Beside anything else they stay part of what the user says."""
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
+    alone = DIALECT.decode_request(request(result))
+    beside = DIALECT.decode_request(request(result, {"type": "text", "text": "go on"}))
+    assert alone.messages[0].role is Role.TOOL
+    assert beside.messages[0].role is Role.USER
+
+
+def test_calls_get_ids_of_their_own_where_the_wire_repeats_one() -> None:
+    """I5: each result finds its call, and the wire's ids go back as they were."""
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
+    turns = [
+        {"role": "assistant", "content": [call, call]},
+        {"role": "user", "content": [result, result]},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result, result]},
+    ]
+    wire = {**request(), "messages": turns}
+    decoded = DIALECT.decode_request(wire)
+    first, second, third = (c.id for m in decoded.messages for c in m.tool_calls)
+    assert len({first, second, third}) == 3
+    answered = [r.call_id for m in decoded.messages for r in m.tool_results]
+    assert answered == [first, second, third, third]
+    assert DIALECT.encode_request(decoded).body == wire
+
+
+@pytest.mark.parametrize("wire_id", [{}, {"id": None}, {"id": ""}], ids=["absent", "null", "empty"])
+def test_a_call_without_an_id_gets_one(wire_id: dict[str, Any]) -> None:
+    """And goes back without it, but only here: elsewhere the id is needed."""
+    wire = request({"type": "tool_use", "name": "f", "input": {}, **wire_id})
+    decoded = DIALECT.decode_request(wire)
+    (call,) = decoded.messages[0].tool_calls
+    assert call.id.startswith("call_")
+    assert DIALECT.encode_request(decoded).body == wire
+    moved = Message(Role.ASSISTANT, (call.replace(origin=ELSEWHERE, extras=EMPTY),))
+    assert sent(moved)["messages"][0]["content"][0]["id"] == call.id
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "text", "text": 5},
+        {"type": "thinking", "thinking": None},
+        {"type": "redacted_thinking"},
+        {"type": "tool_use", "id": "t", "name": "f", "input": "text"},
+        {"type": "tool_use", "id": 7, "name": "f", "input": {}},
+        {"type": "tool_result", "content": "for nobody"},
+        {"type": "tool_result", "tool_use_id": "t", "content": 5},
+        {"type": "server_tool_use", "id": "t", "input": {}},
+        {"type": "web_search_tool_result", "content": []},
+        {"type": "image", "source": {"type": "base64", "data": "AA=="}},
+        {"type": "image", "source": None},
+        {"type": "document", "source": {"type": "content", "content": []}},
+        {"type": "document", "source": {"type": "text", "data": 1, "media_type": "text/plain"}},
+        {"type": ["text"], "text": "hi"},
+        {"text": "hi"},
+        "hi",
+        None,
+    ],
+)
+def test_what_is_not_as_its_type_should_be_is_carried_whole(block: Any) -> None:
+    """A malformed block becomes an opaque part and comes back unharmed."""
+    wire = request(block, {"type": "text", "text": "go on"})
+    decoded = DIALECT.decode_request(wire)
+    assert type(decoded.messages[0].parts[0]) is Opaque
+    assert DIALECT.encode_request(decoded).body == wire
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"system": []},
+        {"system": None},
+        {"system": [{"type": "image", "source": {"type": "url", "url": "https://x.test/"}}]},
+        {"tools": []},
+        {"tools": None},
+        {"tools": [{"name": "f", "input_schema": None, "strict": 1, "type": None}]},
+        {"tools": [{"type": "bash_20250124", "cache_control": {"type": "ephemeral", "odd": 1}}]},
+        {"tool_choice": {"type": "none", "disable_parallel_tool_use": True}},
+        {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}},
+        {"tool_choice": {"type": "auto", "odd": 0}},
+        {"tool_choice": {"type": "tool"}},
+        {"tool_choice": "auto"},
+        {"temperature": True, "top_k": 1.0, "stop_sequences": ["a", 1], "stream": None},
+        {"temperature": 10**400},
+        {"thinking": {"type": "enabled", "budget_tokens": 1.5, "display": "updates"}},
+        {"thinking": {"type": "between_tools"}, "output_config": {"effort": "low"}},
+        {"thinking": {"type": "disabled"}, "output_config": {"effort": "huge"}},
+        {"thinking": None, "output_config": {"format": None}},
+        {"output_format": {"type": "json_schema", "schema": {"type": "object"}, "odd": None}},
+        {"output_config": {"format": {"type": "json_schema", "schema": {}, "odd": 1}}},
+        {"output_config": {"format": {"type": "json_schema", "schema": 1}}},
+        {"model": None},
+        {"unknown": {"deep": [1, 1.0, True, None]}},
+    ],
+)
+def test_odd_settings_come_back(fields: dict[str, Any]) -> None:
+    """What is unknown, empty or of another type than it should be rides along."""
+    wire = request(**fields)
+    body = DIALECT.encode_request(DIALECT.decode_request(wire)).body
+    assert json.dumps(body, sort_keys=True) == json.dumps(wire, sort_keys=True)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "text", "text": "a", "citations": []},
+        {"type": "text", "text": "a", "citations": [{"type": "char_location"}]},
+        {"type": "text", "text": "a", "citations": [{"type": "new_location", "at": 1}]},
+        {"type": "text", "text": "a", "citations": [5]},
+        {"type": "text", "text": "a", "cache_control": {"type": "forever"}},
+        {"type": "thinking", "thinking": "", "signature": None},
+        {"type": "tool_result", "tool_use_id": "t", "content": [], "is_error": None},
+        {"type": "tool_result", "tool_use_id": "t", "content": None},
+        {"type": "tool_result", "tool_use_id": "t",
+         "content": [{"type": "tool_reference", "tool_name": "f"}, {"type": "text", "text": "a"}]},
+        {"type": "mcp_tool_result", "tool_use_id": "t", "is_error": None},
+        {"type": "new_tool_result", "tool_use_id": "t", "content": None},
+        {"type": "image", "source": {"type": "url", "url": "u", "odd": 1}, "transformations": {}},
+        document_of("base64", "text/plain", "not base64", title=None),
+        document_of("base64", "text/csv", "YQ=="),
+        document_of("base64", "a/b", "YQ=="),
+        document_of("text", "text/css", "\ud800"),
+    ],
+)  # fmt: skip
+def test_odd_blocks_come_back(block: dict[str, Any]) -> None:
+    """The same for blocks that are understood, but for a detail."""
+    wire = request(block, {"type": "text", "text": "go on"})
+    decoded = DIALECT.decode_request(wire)
+    assert type(decoded.messages[0].parts[0]) is not Opaque
+    assert DIALECT.encode_request(decoded).body == wire
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"usage": None},
+        {"usage": {"input_tokens": 1.0, "output_tokens": 2}},
+        {"usage": {"input_tokens": 1, "output_tokens": 2,
+                   "output_tokens_details": {"thinking_tokens": 9}}},
+        {"stop_reason": None, "stop_sequence": "x"},
+        {"stop_details": {"type": "refusal", "explanation": None}},
+        {"id": None, "model": 5, "container": {"id": "c"}},
+        {"role": "user"},
+    ],
+)  # fmt: skip
+def test_odd_responses_come_back(fields: dict[str, Any]) -> None:
+    """The same for what stands around a response's content."""
+    wire = response(**fields)
+    assert DIALECT.encode_response(DIALECT.decode_response(wire)).body == wire
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ("[]", "$"),
+        ("{", "$"),
+        ({}, "$.messages"),
+        ({"messages": [5]}, "messages[0]"),
+        ({"messages": [{"role": "robot", "content": ""}]}, "messages[0].role"),
+        ({"messages": [{"role": "user"}]}, "messages[0].content"),
+        ({"messages": [], "system": 5}, "system"),
+        ({"messages": [], "tools": {}}, "tools"),
+        ({"messages": [], "tools": [5]}, "tools[0]"),
+        ({"messages": [], "tools": [{"type": 5}]}, "tools[0].type"),
+        ({"messages": [], "tools": [{"input_schema": {}}]}, "tools[0].name"),
+        ({"messages": [], "odd": float("nan")}, "$"),
+    ],
+)
+def test_a_broken_request_says_where(body: Any, path: str) -> None:
+    """What can't be carried is an error of the peer's, with the place of the fault."""
+    with pytest.raises(WireError) as caught:
+        DIALECT.decode_request(body)
+    assert (caught.value.dialect, caught.value.path) == ("anthropic", path)
+
+
+def test_a_response_without_content_is_an_error() -> None:
+    """An error body, say, is no message."""
+    with pytest.raises(WireError, match=r"list at \$\.content"):
+        DIALECT.decode_response({"type": "error", "error": {"type": "overloaded_error"}})
+
+
+def test_a_conversation_made_by_hand() -> None:
+    """System messages go outside the list, results are the user's, arguments are objects."""
+    body = sent(
+        Message.system("Be brief."),
+        Message.user("Look:", Image.from_url("https://example.com/cat.png")),
+        Message.assistant("Hm.", tool_calls=[ToolCall.create("c1", "look", '{"at": "cat"}')]),
+        Message.tool(ToolResult.error("c1", "too dark")),
+        tools=(ToolDefinition.create("look", "Look at it.", strict=False),),
+        tool_choice=ToolChoice("required", parallel=False),
+    )
+    schema = {"type": "object", "properties": {}}
+    call = {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "cat"}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "too dark", "is_error": True}
+    image = {"type": "image", "source": {"type": "url", "url": "https://example.com/cat.png"}}
+    assert body == {
+        "model": "m",
+        "max_tokens": 4096,
+        "system": "Be brief.",
+        "tools": [{"name": "look", "description": "Look at it.", "input_schema": schema}],
+        "tool_choice": {"type": "any", "disable_parallel_tool_use": True},
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Look:"}, image]},
+            {"role": "assistant", "content": [{"type": "text", "text": "Hm."}, call]},
+            {"role": "user", "content": [result]},
+        ],
+    }
+
+
+def test_a_system_message_amid_others_is_moved_and_reported() -> None:
+    """W49: only this dialect's own may stay where they are."""
+    asked = Request(messages=(Message.user("hi"), Message.developer("Be brief.", Image(url="u:v"))))
+    encoded = DIALECT.encode_request(asked)
+    assert encoded.body["system"] == "Be brief."
+    assert [loss.path for loss in encoded.losses] == ["messages[1].parts[1]", "messages[1]"]
+
+
+def test_files_made_by_hand() -> None:
+    """Text is sent as text, pictures as images, other types not at all."""
+    text = File.from_bytes("Grüezi".encode(), "text/markdown", name="a.md")
+    picture = File(data="iVBORw0KGgo=", mime="image/png")
+    blocks = sent(Message.user(text, picture, File(data="JVBERi0="), Image(data="iVBORw0KGgo=")))
+    markdown, png, pdf, sniffed = blocks["messages"][0]["content"]
+    assert markdown["source"] == {"type": "text", "media_type": "text/plain", "data": "Grüezi"}
+    assert markdown["title"] == "a.md"
+    assert png["type"] == "image"
+    assert pdf["source"]["media_type"] == "application/pdf"
+    assert sniffed["source"]["media_type"] == "image/png"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Audio(data="AA==", mime="audio/wav"),
+        Video(url="https://example.com/film.mp4"),
+        File(data="AA==", mime="application/zip"),
+        File(file_id="f", origin=ELSEWHERE),
+        Image(file_id="f", origin=ELSEWHERE),
+        Thinking("unsigned"),
+        Thinking("signed by another", signature="s", origin=ELSEWHERE),
+        ServerToolCall("web_search", "c", {}, origin=ELSEWHERE),
+        ServerToolResult("web_search", "c", [], origin=ELSEWHERE),
+        ServerToolCall("web_search"),
+        Opaque("gemini", {"odd": 1}),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_what_has_no_place_is_left_out_and_reported(part: Any) -> None:
+    """Nothing is lost silently, in a message or inside a tool result."""
+    assert [path for path, _ in lost(part)] == ["messages[0].parts[0]"]
+    if type(part) in {Audio, Video, File, Image, Opaque}:
+        result = ToolResult("c", (Text("see"), part))
+        encoded = DIALECT.encode_request(Request(messages=(Message(Role.TOOL, (result,)),)))
+        assert encoded.body["messages"][0]["content"][0]["content"] == "see"
+        assert [loss.path for loss in encoded.losses] == ["messages[0].parts[0].content[1]"]
+
+
+def test_words_are_kept_where_their_kind_is_not() -> None:
+    """A refusal becomes text, a custom tool's input an object, broken arguments too; reported."""
+    calls = [ToolCall("c1", "shell", "ls", kind="custom"), ToolCall("c2", "f", '{"cut')]
+    message = Message(Role.ASSISTANT, (Refusal("No."), *calls), name="Ada")
+    encoded = DIALECT.encode_request(Request(messages=(message,)))
+    text, shell, broken = encoded.body["messages"][0]["content"]
+    assert text == {"type": "text", "text": "No."}
+    assert (shell["input"], broken["input"]) == ({"input": "ls"}, {"input": '{"cut'})
+    assert [loss.path for loss in encoded.losses] == [
+        *(f"messages[0].parts[{index}]" for index in range(3)),
+        "messages[0].name",
+    ]
+
+
+def test_data_of_a_result_is_sent_as_json() -> None:
+    """Where another wire had JSON, this one has its text."""
+    result = ToolResult("c", data={"sun": True})
+    body = sent(Message(Role.TOOL, (result, result.replace(content=()))))
+    assert [block["content"] for block in body["messages"][0]["content"]] == ['{"sun":true}'] * 2
+
+
+def test_a_cache_hint_is_written() -> None:
+    """On parts and on tools, with how long to keep it."""
+    tool = ToolDefinition.create("f", "Does it.").replace(cache=CacheHint())
+    body = sent(Message.user(Text("hi", cache=CacheHint("1h"))), tools=(tool,))
+    control = body["messages"][0]["content"][0]["cache_control"]
+    assert control == {"type": "ephemeral", "ttl": "1h"}
+    assert body["tools"][0]["cache_control"] == {"type": "ephemeral"}
+
+
+def test_foreign_tools() -> None:
+    """A free-text tool takes its text as an argument, strictness needs a closed schema (W62)."""
+    closed = {"type": "object", "properties": {}, "additionalProperties": False}
+    asked = Request(
+        messages=(Message.user("hi"),),
+        tools=(
+            ToolDefinition("shell", "Runs it.", kind="custom"),
+            ToolDefinition("open", "Open.", {"type": "object"}),
+            ToolDefinition("closed", "Closed.", closed),
+            ToolDefinition("bare", origin=ELSEWHERE),
+            ServerTool("google_search", "gemini"),
+        ),
+    )
+    encoded = DIALECT.encode_request(asked)
+    shell, is_open, is_closed, bare = encoded.body["tools"]
+    assert shell["input_schema"]["required"] == ["input"]
+    assert ("strict" in is_open, is_closed["strict"]) == (False, True)
+    assert bare == {"name": "bare", "input_schema": {"type": "object", "properties": {}}}
+    assert [loss.path for loss in encoded.losses] == ["tools[0]", "tools[1].strict", "tools[4]"]
+
+
+def test_only_allowed_tools_are_sent() -> None:
+    """W74: there is no other way to say it."""
+    tools = tuple(ToolDefinition.create(name, "Does it.", strict=False) for name in ("a", "b"))
+    body = sent(Message.user("hi"), tools=tools, tool_choice=ToolChoice("allowed", ("b",)))
+    assert [tool["name"] for tool in body["tools"]] == ["b"]
+    assert body["tool_choice"] == {"type": "auto"}
+
+
+@pytest.mark.parametrize(
+    ("config", "fields", "is_lossless"),
+    [
+        (ThinkingConfig(enabled=True), {"thinking": {"type": "adaptive"}}, True),
+        (ThinkingConfig(enabled=False), {"thinking": {"type": "disabled"}}, True),
+        (ThinkingConfig(effort="none"), {"thinking": {"type": "disabled"}}, True),
+        (ThinkingConfig(effort="high"), {"output_config": {"effort": "high"}}, True),
+        (ThinkingConfig(effort="minimal"), {"output_config": {"effort": "low"}}, False),
+        (ThinkingConfig(effort="huge"), {}, False),
+        (
+            ThinkingConfig(budget=2000, visible=True),
+            {"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "summarized"}},
+            True,
+        ),
+    ],
+)
+def test_thinking_made_by_hand(
+    config: ThinkingConfig, fields: dict[str, Any], is_lossless: bool
+) -> None:
+    """Budget and effort as this wire says them; efforts it does not know are reported."""
+    encoded = DIALECT.encode_request(Request(thinking=config))
+    assert encoded.body == {"max_tokens": 4096, "messages": [], **fields}
+    assert (encoded.losses == ()) is is_lossless
+
+
+def test_settings_that_do_not_exist_here_are_reported() -> None:
+    """Seeds, penalties, several choices, JSON of any form, state kept elsewhere."""
+    asked = Request(
+        sampling=Sampling(seed=1, choices=2, logprobs=True),
+        output=Output(format="json"),
+        state=State(previous_response_id="resp_1"),
+    )
+    encoded = DIALECT.encode_request(asked)
+    assert encoded.body == {"max_tokens": 4096, "messages": []}
+    assert {loss.path for loss in encoded.losses} == {
+        *("sampling.seed", "sampling.choices", "sampling.logprobs", "output", "state"),
+    }
+
+
+def test_one_choice_of_form_is_written_beside_the_effort() -> None:
+    """Both live in `output_config`; a description has no place there."""
+    output = Output(format="schema", schema={"type": "object"}, description="A river.")
+    encoded = DIALECT.encode_request(Request(output=output, thinking=ThinkingConfig(effort="max")))
+    form = {"type": "json_schema", "schema": {"type": "object"}}
+    assert encoded.body["output_config"] == {"effort": "max", "format": form}
+    assert [loss.path for loss in encoded.losses] == ["output.description"]
+    assert "output_config" not in DIALECT.encode_request(Request(output=Output())).body
+
+
+def test_a_citation_that_can_not_be_placed_is_left_out() -> None:
+    """W71: without its sealed reference a citation would be refused; the text stays."""
+    cited = Text("It is long.", (Citation(kind="url", url="https://example.com"),))
+    encoded = DIALECT.encode_request(Request(messages=(Message.user(cited),)))
+    assert encoded.body["messages"][0]["content"] == "It is long."
+    assert [loss.path for loss in encoded.losses] == ["messages[0].parts[0].citations[0]"]
+
+
+def test_another_dialects_response_is_completed() -> None:
+    """Clients count on an id, a model, a reason to stop and usage."""
+    message = Message(Role.ASSISTANT, (Text("No?"), Refusal("No.")), origin=ELSEWHERE)
+    choices = (Choice(0, message, FinishReason.STOP, "STOP", [0.5]), Choice(1, message))
+    encoded = DIALECT.encode_response(Response(choices=choices))
+    assert encoded.body == {
+        "type": "message",
+        "role": "assistant",
+        "id": message.id,
+        "model": "",
+        "content": [{"type": "text", "text": "No?"}],
+        "stop_reason": "refusal",
+        "stop_sequence": None,
+        "stop_details": {"type": "refusal", "explanation": "No."},
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+    }
+    assert [loss.path for loss in encoded.losses] == ["choices[1]", "choices[0].logprobs"]
+    assert DIALECT.encode_response(Response()).body["content"] == []
+
+
+@pytest.mark.parametrize("finish", list(FinishReason))
+def test_every_reason_to_stop_has_a_word(finish: FinishReason) -> None:
+    """The nearest one; a cut-off turn stays recognisable as such (I7)."""
+    message = Message(Role.ASSISTANT, (Text("hi"),))
+    body = DIALECT.encode_response(Response(choices=(Choice(0, message, finish),))).body
+    again = DIALECT.decode_response(body).finish
+    assert again is not None
+    assert again.is_cut_off is finish.is_cut_off

@@ -1,0 +1,730 @@
+"""The Gemini dialect: our own pairs in both directions, ids, spellings, foreign and broken."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.errors import WireError
+from dragoman.model import document
+from dragoman.model.frozen import EMPTY
+from dragoman.model.media import Audio, File, Image, Video
+from dragoman.model.messages import Message
+from dragoman.model.parts import (
+    Citation,
+    Opaque,
+    Origin,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    Thinking,
+)
+from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.gemini import DIALECT
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "gemini"
+PATH = "/v1beta/models/gemini-test:generateContent"
+ELSEWHERE = Origin(dialect="anthropic")
+
+
+def request(*parts: Any, **fields: Any) -> dict[str, Any]:
+    """The smallest body, with these parts in one user content."""
+    return {"contents": [{"role": "user", "parts": list(parts)}], **fields}
+
+
+def response(*parts: Any, **fields: Any) -> dict[str, Any]:
+    """The smallest response, with these parts."""
+    content = {"role": "model", "parts": list(parts)}
+    return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0, **fields}]}
+
+
+def part_of(wire: Any) -> Any:
+    """The first part of a request with this part."""
+    return DIALECT.decode_request(request(wire)).messages[0].parts[0]
+
+
+def parts_for(*parts: Any, role: Role = Role.USER, origin: Origin | None = None) -> list[Any]:
+    """How these parts of one message are written."""
+    encoded = DIALECT.encode_request(Request(messages=(Message(role, parts, origin=origin),)))
+    contents = encoded.body.get("contents", [{}])
+    return list(contents[0].get("parts", []))
+
+
+def losses_of(*parts: Any, origin: Origin | None = None) -> list[str]:
+    """The reasons why something of these parts could not be written."""
+    message = Message(Role.ASSISTANT, parts, origin=origin)
+    return [loss.reason for loss in DIALECT.encode_request(Request(messages=(message,))).losses]
+
+
+def exactly(value: Any) -> str:
+    """JSON text in which 1 is not 1.0, and the order of keys does not matter."""
+    return json.dumps(value, sort_keys=True)
+
+
+# --- both directions
+
+
+@pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.json")), ids=lambda file: file.stem)
+def test_a_pair_reads_and_writes(file: Path) -> None:
+    """The wire is read as the canonical value, and that is written as the wire."""
+    pair = json.loads(file.read_text(encoding="utf-8"))
+    canonical = document.read(json.dumps(pair["canonical"]))
+    if isinstance(canonical, Request):
+        assert DIALECT.decode_request(pair["wire"], path=PATH) == canonical
+        encoded = DIALECT.encode_request(canonical)
+        assert encoded.path == PATH
+    else:
+        assert DIALECT.decode_response(pair["wire"]) == canonical
+        encoded = DIALECT.encode_response(canonical)
+    assert exactly(encoded.body) == exactly(pair["wire"])
+    assert encoded.losses == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"contents": None, "tools": [], "systemInstruction": {}, "generationConfig": {}},
+        {"contents": {"role": "user", "parts": {"text": "hi"}}},
+        {"contents": [{"parts": [{"text": "hi"}]}, {"role": "model"}, {"role": None, "parts": []}]},
+        {"contents": [{"role": "system", "parts": [{"text": "hi"}]}]},
+        {"contents": [{"role": "function", "parts": []}, {"role": "odd", "parts": None, "x": 1}]},
+        {"contents": [], "tools": [{}, {"codeExecution": None}, {"mcpServers": [{"name": "a"}]}]},
+        {"tools": {"function_declarations": [{"name": "f", "parameters": None, "x": 1}]}},
+        {"tools": [{"functionDeclarations": [], "googleSearch": {}, "urlContext": {}}]},
+        {"tools": [{"functionDeclarations": [{"name": n}]} for n in "ab"]},
+        {"toolConfig": {"functionCallingConfig": {"mode": "VALIDATED"}, "retrievalConfig": {}}},
+        {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": []}}},
+        {"toolConfig": {"functionCallingConfig": {"mode": "AUTO", "allowedFunctionNames": ["f"]}}},
+        {"toolConfig": {"functionCallingConfig": {"mode": {}}}},
+        {"generationConfig": {"topK": 40.0, "temperature": 1, "seed": 2.5, "maxOutputTokens": "9"}},
+        {"generationConfig": {"seed": 10**400, "temperature": -(10**400)}},
+        {"generationConfig": {"thinkingConfig": {"thinkingBudget": -1, "thinkingLevel": "high"}}},
+        {"generationConfig": {"thinkingConfig": {}, "responseMimeType": "text/plain"}},
+        {"generationConfig": {"responseSchema": {"type": ["string", "null"], "any_of": []}}},
+        {"generationConfig": {"responseMimeType": "text/x.enum", "responseJsonSchema": {}}},
+        request({"inlineData": {"data": "AA==", "mimeType": None}}),
+        request({"fileData": {"file_uri": "gs://a"}, "inline_data": None}),
+        request({"functionCall": {"name": "f"}}, {"functionCall": {"name": "f", "args": None}}),
+        request({"functionResponse": {"name": "f"}}, {"functionResponse": {"name": "f", "id": 1}}),
+        request({"functionResponse": {"name": "f", "response": None, "parts": [None, {}]}}),
+        request({"text": "hi", "thought": False, "partMetadata": {"mimeType": 1}}),
+        request({"text": None, "thoughtSignature": "s"}, {"thoughtSignature": ""}),
+        request({"toolCall": {"tool_type": "URL_CONTEXT", "args": None, "id": None}}),
+    ],
+)
+def test_an_unusual_request_comes_back_as_it_came(body: dict[str, Any]) -> None:
+    """Nulls, other spellings, single items for lists and gaps are all kept."""
+    assert exactly(DIALECT.encode_request(DIALECT.decode_request(body)).body) == exactly(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"candidates": [], "promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {}},
+        {"candidates": None, "usageMetadata": None, "createTime": "yesterday"},
+        {"candidates": [{}, {"content": None}, {"content": {}}, {"content": {"role": "model"}}]},
+        response({"text": "hi"}, finishReason=1),
+        response({"text": "hi"}, finishReason="NEW_REASON", index=None),
+        response(
+            {"text": "hi"}, citationMetadata={"citationSources": [{"uri": "a", "license": "b"}]}
+        ),
+        response({"text": "hi"}, citationMetadata={"citations": [{"endIndex": 2, "title": "t"}]}),
+        response({"text": "hi"}, groundingMetadata={"groundingSupports": [{"segment": {}}]}),
+        response({"text": "hi"}, logprobsResult={"chosenCandidates": []}, avgLogprobs=-1),
+        {"usageMetadata": {"promptTokenCount": 0, "thoughtsTokenCount": None}},
+        {"usageMetadata": {"promptTokenCount": 3, "totalTokenCount": 3.0}},
+        {"response_id": "r", "usage_metadata": {"prompt_token_count": 3, "total_token_count": 3}},
+    ],
+)
+def test_an_unusual_response_comes_back_as_it_came(body: dict[str, Any]) -> None:
+    """Blocked prompts, empty candidates, numbers for words and odd counts are all kept."""
+    assert exactly(DIALECT.encode_response(DIALECT.decode_response(body)).body) == exactly(body)
+
+
+# --- the path
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "stream"),
+    [
+        ("/v1beta/models/gemini-2.5-pro:generateContent", "gemini-2.5-pro", False),
+        ("/v1/models/m:streamGenerateContent?alt=sse", "m", True),
+        ("/v1/projects/p/locations/l/publishers/google/models/m:generateContent", "m", False),
+        ("/v1beta/tunedModels/t:generateContent", "tunedModels/t", False),
+        ("/v1beta/cachedContents", None, None),
+        (None, None, None),
+    ],
+)
+def test_the_path_names_model_and_streaming(
+    path: str | None, model: str | None, stream: bool | None
+) -> None:
+    """What other APIs say in the body stands in the address here."""
+    decoded = DIALECT.decode_request({}, path=path)
+    assert (decoded.model, decoded.stream) == (model, stream)
+
+
+def test_a_request_knows_its_path() -> None:
+    """The path is made of the model and of whether to stream; a strange name can't break out."""
+    for made, path in [
+        (Request(model="m", stream=True), "/v1beta/models/m:streamGenerateContent?alt=sse"),
+        (Request(model="tunedModels/t"), "/v1beta/tunedModels/t:generateContent"),
+        (Request(model="a?b#c"), "/v1beta/models/a%3Fb%23c:generateContent"),
+        (Request(), None),
+    ]:
+        assert DIALECT.encode_request(made).path == path
+
+
+def test_a_model_in_the_body_counts_without_a_path() -> None:
+    """Some clients name the model in the body as well."""
+    decoded = DIALECT.decode_request({"model": "models/m"})
+    assert decoded.model == "m"
+    assert DIALECT.encode_request(decoded).body == {"model": "models/m"}
+
+
+# --- calls and results
+
+
+def turns(*contents: tuple[str, list[Any]]) -> Request:
+    """The request with these contents."""
+    return DIALECT.decode_request(
+        {"contents": [{"role": role, "parts": parts} for role, parts in contents]}
+    )
+
+
+def call(name: str, wire_id: str | None = None) -> dict[str, Any]:
+    """A function call."""
+    body = {"name": name, "args": {}}
+    return {"functionCall": body if wire_id is None else {**body, "id": wire_id}}
+
+
+def answer(name: str, output: str, wire_id: str | None = None) -> dict[str, Any]:
+    """A function response."""
+    body = {"name": name, "response": {"output": output}}
+    return {"functionResponse": body if wire_id is None else {**body, "id": wire_id}}
+
+
+def test_results_without_ids_are_paired_by_name_and_order() -> None:
+    """The first result of a name answers the first call of it, within the step (W81)."""
+    made = turns(
+        ("model", [call("a"), call("b"), call("a")]),
+        ("user", [answer("b", "1"), answer("a", "2"), answer("a", "3")]),
+        ("model", [call("a")]),
+        ("user", [answer("a", "4")]),
+    )
+    first, second, third = made.messages[0].tool_calls
+    assert [result.call_id for result in made.messages[1].tool_results] == [
+        second.id,
+        first.id,
+        third.id,
+    ]
+    assert made.messages[3].tool_results[0].call_id == made.messages[2].tool_calls[0].id
+    assert len({first.id, second.id, third.id, made.messages[2].tool_calls[0].id}) == 4
+
+
+def test_repeated_ids_are_made_unique_and_come_back() -> None:
+    """Two calls under one id are two calls; their results go to them in order (I5)."""
+    made = turns(
+        ("model", [call("a", "x"), call("a", "x")]),
+        ("user", [answer("a", "1", "x"), answer("a", "2", "x")]),
+    )
+    first, second = made.messages[0].tool_calls
+    assert first.id == "x"
+    assert second.id != "x"
+    assert second.wire_id == "x"
+    assert [result.call_id for result in made.messages[1].tool_results] == ["x", second.id]
+    written = DIALECT.encode_request(made).body["contents"]
+    assert [part["functionResponse"]["id"] for part in written[1]["parts"]] == ["x", "x"]
+
+
+def test_an_unanswered_call_does_not_take_a_later_result() -> None:
+    """A result without an id means a call of the turn before it."""
+    made = turns(("model", [call("a")]), ("user", [{"text": "never mind"}]), ("model", [call("a")]),
+                 ("user", [answer("a", "1")]))  # fmt: skip
+    assert made.messages[3].tool_results[0].call_id == made.messages[2].tool_calls[0].id
+
+
+def test_a_turn_of_results_is_a_tool_message() -> None:
+    """The wire has them in user contents; with something said beside them it is the user's."""
+    made = turns(("user", [answer("a", "1")]), ("user", [answer("a", "1"), {"text": "and?"}]))
+    assert [message.role for message in made.messages] == [Role.TOOL, Role.USER]
+
+
+def test_arguments_may_be_missing() -> None:
+    """No arguments and empty ones are the same to a tool, and told apart on the wire (W80)."""
+    made = part_of({"functionCall": {"name": "now"}})
+    assert made.arguments == {}
+    assert parts_for(made) == [{"functionCall": {"name": "now"}}]
+
+
+def test_a_failure_is_recognised() -> None:
+    """The documented key for failures makes an error of a result (W82)."""
+    wire = {"functionResponse": {"name": "f", "response": {"error": "no"}}}
+    assert part_of(wire).is_error is True
+    assert part_of(answer("f", "yes")).is_error is None
+
+
+def test_calls_and_results_made_by_hand() -> None:
+    """Arguments become an object, results an object with the documented keys (W80, W82)."""
+    conversation = Request(
+        messages=(
+            Message.assistant(
+                tool_calls=[
+                    ToolCall.create("c1", "f", '{"a": 1}'),
+                    ToolCall("c2", "g", raw="not json"),
+                    ToolCall("c3", "h", raw="free text", kind="custom"),
+                ]
+            ),
+            Message.tool(
+                ToolResult.success("c1", "fine"),
+                ToolResult.error("c2", "broken"),
+                ToolResult.success("c3", [Text("see"), Image.from_base64("iVBORw0KGgo=")]),
+                ToolResult("c1", data=[1, 2]),
+            ),
+        )
+    )
+    encoded = DIALECT.encode_request(conversation)
+    model, user = encoded.body["contents"]
+    assert [part["functionCall"] for part in model["parts"]] == [
+        {"name": "f", "id": "c1", "args": {"a": 1}},
+        {"name": "g", "id": "c2", "args": {"input": "not json"}},
+        {"name": "h", "id": "c3", "args": {"input": "free text"}},
+    ]
+    picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+    assert [part["functionResponse"] for part in user["parts"]] == [
+        {"name": "f", "id": "c1", "response": {"output": "fine"}},
+        {"name": "g", "id": "c2", "response": {"error": "broken"}},
+        {"name": "h", "id": "c3", "response": {"output": "see"}, "parts": [picture]},
+        {"name": "f", "id": "c1", "response": {"output": [1, 2]}},
+    ]
+    assert user["role"] == "user"
+    assert [loss.path for loss in encoded.losses] == ["messages[0].parts[1]"]
+
+
+def test_a_result_of_an_unknown_tool_still_has_a_name() -> None:
+    """The name is mandatory (W81); where it can't be found out, that is a loss."""
+    encoded = DIALECT.encode_request(Request(messages=(Message.tool("c9", "fine"),)))
+    (part,) = encoded.body["contents"][0]["parts"]
+    assert part["functionResponse"]["name"] == "unknown"
+    assert len(encoded.losses) == 1
+
+
+# --- parts
+
+
+def test_signatures_stay_on_their_part() -> None:
+    """Text, thoughts and calls keep their own signature and where it came from (W83)."""
+    for wire in [
+        {"text": "a", "thoughtSignature": "s"},
+        {"text": "a", "thought": True, "thoughtSignature": "s"},
+        {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "s"},
+        {"inlineData": {"mimeType": "image/png", "data": "AA=="}, "thoughtSignature": "s"},
+    ]:
+        part = part_of(wire)
+        assert part.signature == "s"
+        assert part.origin == Origin(dialect="gemini")
+        assert parts_for(part) == [wire]
+
+
+def test_media_are_told_apart_by_their_mime_type() -> None:
+    """Without one, a film is recognised by what is said about it."""
+    for mime, kind in [("image/webp", Image), ("audio/mp3", Audio), ("video/mp4", Video),
+                       ("text/plain", File)]:  # fmt: skip
+        assert type(part_of({"inlineData": {"mimeType": mime, "data": "AA=="}})) is kind
+    assert type(part_of({"fileData": {"fileUri": "https://youtu.be/x"}})) is File
+    film = {"fileData": {"fileUri": "https://youtu.be/x"}, "videoMetadata": {"fps": 1}}
+    assert type(part_of(film)) is Video
+
+
+def test_media_made_by_hand() -> None:
+    """Inline, by address, or uploaded here before."""
+    assert parts_for(
+        Image.from_url("https://example.com/cat.png", detail="low"),
+        File(data="AA=="),
+        File.from_file_id("files/abc", "application/pdf"),
+    ) == [
+        {
+            "fileData": {"fileUri": "https://example.com/cat.png"},
+            "mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"},
+        },
+        {"inlineData": {"mimeType": "application/octet-stream", "data": "AA=="}},
+        {
+            "fileData": {
+                "mimeType": "application/pdf",
+                "fileUri": "https://generativelanguage.googleapis.com/v1beta/files/abc",
+            }
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        "hi",
+        None,
+        {},
+        {"newThing": {}},
+        {"text": 1},
+        {"text": "a", "functionCall": {"name": "f"}},
+        {"inlineData": {"mimeType": "image/png"}},
+        {"fileData": "x"},
+        {"functionCall": {"name": None}},
+        {"functionCall": {"name": "f", "args": "x"}},
+        {"functionResponse": {"name": "f", "response": "x"}},
+        {"executableCode": "x"},
+        {"toolCall": {}},
+        {"toolCall": {"toolType": "code_execution"}},
+        {"videoMetadata": {"fps": 1}},
+    ],
+)
+def test_what_is_not_understood_is_carried_whole(wire: Any) -> None:
+    """Unknown and malformed parts are opaque, and go back as they came."""
+    part = part_of(wire)
+    assert type(part) is Opaque
+    assert parts_for(part) == [wire]
+
+
+def test_another_providers_state_is_left_out() -> None:
+    """Its thinking, tools and opaque content are losses; its words and calls are kept (W86)."""
+    assert parts_for(
+        Thinking("hm", signature="theirs"),
+        Text("hello", signature="theirs"),
+        ServerToolCall("web_search", "s1", {}),
+        ServerToolResult("web_search", "s1", []),
+        Opaque("anthropic", {"type": "x"}),
+        Image.from_file_id("file-abc"),
+        ToolCall.create("c1", "f", {}),
+        role=Role.ASSISTANT,
+        origin=ELSEWHERE,
+    ) == [{"text": "hello"}, {"functionCall": {"name": "f", "id": "c1", "args": {}}}]
+    for part in [Thinking("hm"), Text("a", signature="s"), ServerToolCall("x"), Opaque("anthropic"),
+                 Image.from_file_id("file-abc")]:  # fmt: skip
+        assert len(losses_of(part, origin=ELSEWHERE)) == 1
+
+
+def test_what_has_no_form_here_is_said_another_way() -> None:
+    """A refusal becomes text; sealed thinking, citations and names are recorded as lost."""
+    assert parts_for(Refusal("I won't.")) == [{"text": "I won't."}]
+    assert losses_of(Refusal("I won't.")) == ["a refusal was sent as plain text"]
+    assert losses_of(Thinking(data="sealed", form="redacted")) == [
+        "sealed thinking has no place here"
+    ]
+    assert losses_of(Text("a", (Citation(kind="x"),))) == ["citations have no place here"]
+    named = Request(messages=(Message.user("hi", name="ann"),))
+    assert [loss.path for loss in DIALECT.encode_request(named).losses] == ["messages[0]"]
+
+
+# --- system prompt, tools and settings
+
+
+def test_instructions_go_to_the_system_prompt() -> None:
+    """Contents know no system role (W75); a late instruction moves, which is a loss."""
+    encoded = DIALECT.encode_request(
+        Request(
+            system=(Text("A"),),
+            messages=(Message.system("B"), Message.user("hi"), Message.developer("C")),
+        )
+    )
+    assert encoded.body == {
+        "systemInstruction": {"parts": [{"text": "A"}, {"text": "B"}, {"text": "C"}]},
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+    }
+    assert [loss.path for loss in encoded.losses] == ["messages[2]"]
+
+
+def test_a_tool_made_by_hand_keeps_its_json_schema() -> None:
+    """The field for JSON Schema takes all of it (W93)."""
+    schema = {"type": "object", "properties": {"a": {"const": 1}}, "additionalProperties": False}
+    made = Request(tools=(ToolDefinition.create("f", "Does it.", schema),))
+    assert DIALECT.encode_request(made).body["tools"] == [
+        {
+            "functionDeclarations": [
+                {"name": "f", "description": "Does it.", "parametersJsonSchema": schema}
+            ]
+        }
+    ]
+
+
+def test_openapi_schemas_are_read_as_json_schema() -> None:
+    """Types in upper case and `nullable` are OpenAPI's way (W91), at every depth."""
+    item = {"type": "OBJECT", "properties": {"type": {"type": "STRING", "nullable": True}}}
+    wire = {"anyOf": [{"type": "ARRAY", "items": item}, {"type": "NULL"}]}
+    body = {"tools": [{"functionDeclarations": [{"name": "f", "parameters": wire}]}]}
+    decoded = DIALECT.decode_request(body)
+    (tool,) = decoded.tools
+    assert isinstance(tool, ToolDefinition)
+    read = {"type": "object", "properties": {"type": {"type": ["string", "null"]}}}
+    assert tool.parameters == {"anyOf": [{"type": "array", "items": read}, {"type": "null"}]}
+    assert DIALECT.encode_request(decoded).body == body
+
+
+def test_changed_tools_are_laid_out_anew() -> None:
+    """The wire's own arrangement holds for the tools it came with."""
+    body = {"tools": [{"functionDeclarations": [{"name": "f"}], "codeExecution": None}]}
+    decoded = DIALECT.decode_request(body)
+    search = ServerTool("googleSearch", "gemini")
+    changed = decoded.replace(tools=(*decoded.tools, search))
+    assert DIALECT.encode_request(changed).body["tools"] == [
+        {"functionDeclarations": [{"name": "f"}]},
+        {"googleSearch": {}},
+    ]
+
+
+def test_tools_that_only_others_have_are_left_out() -> None:
+    """Another provider's server tool and a free-text tool have no place here."""
+    tools = (
+        ServerTool("web_search_20250305", "anthropic"),
+        ToolDefinition("grammar", "Takes text.", kind="custom"),
+    )
+    encoded = DIALECT.encode_request(Request(tools=tools))
+    assert encoded.body == {}
+    assert [loss.path for loss in encoded.losses] == ["tools[0]", "tools[1]"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "calling"),
+    [
+        (ToolChoice("auto"), {"mode": "AUTO"}),
+        (ToolChoice("none"), {"mode": "NONE"}),
+        (ToolChoice("required"), {"mode": "ANY"}),
+        (ToolChoice("named", ("f",)), {"mode": "ANY", "allowedFunctionNames": ["f"]}),
+        (ToolChoice("allowed", ("f", "g")), {"mode": "ANY", "allowedFunctionNames": ["f", "g"]}),
+    ],
+)
+def test_tool_choices(choice: ToolChoice, calling: dict[str, Any]) -> None:
+    """Each choice has its mode (W99)."""
+    body = {"toolConfig": {"functionCallingConfig": calling}}
+    assert DIALECT.encode_request(Request(tool_choice=choice)).body == body
+    assert DIALECT.decode_request(body).tool_choice == choice
+
+
+@pytest.mark.parametrize(
+    ("thinking", "wire"),
+    [
+        (
+            ThinkingConfig(budget=100, visible=True),
+            {"thinkingBudget": 100, "includeThoughts": True},
+        ),
+        (ThinkingConfig(enabled=False), {"thinkingBudget": 0}),
+        (ThinkingConfig(effort="none"), {"thinkingBudget": 0}),
+        (ThinkingConfig(enabled=True), {"thinkingBudget": -1}),
+        (ThinkingConfig(enabled=True, effort="low"), {"thinkingLevel": "LOW"}),
+        (ThinkingConfig(effort="xhigh"), {"thinkingLevel": "HIGH"}),
+    ],
+)
+def test_thinking_made_by_hand(thinking: ThinkingConfig, wire: dict[str, Any]) -> None:
+    """A budget, a level, or a plain yes or no."""
+    body = DIALECT.encode_request(Request(thinking=thinking)).body
+    assert body == {"generationConfig": {"thinkingConfig": wire}}
+
+
+@pytest.mark.parametrize(
+    ("output", "wire"),
+    [
+        (Output(format="json"), {"responseMimeType": "application/json"}),
+        (Output(format="text"), {"responseMimeType": "text/plain"}),
+        (
+            Output(format="schema", schema={"type": "object"}),
+            {"responseMimeType": "application/json", "responseJsonSchema": {"type": "object"}},
+        ),
+    ],
+)
+def test_forms_of_the_answer(output: Output, wire: dict[str, Any]) -> None:
+    """Text, JSON, or JSON of a schema."""
+    body = {"generationConfig": wire}
+    assert DIALECT.encode_request(Request(output=output)).body == body
+    assert DIALECT.decode_request(body).output == output
+
+
+def test_settings_without_a_place_are_recorded() -> None:
+    """Stored state and a ban on parallel calls can't be expressed."""
+    made = Request(state=State(store=True), tool_choice=ToolChoice(parallel=False))
+    losses = DIALECT.encode_request(made).losses
+    assert [loss.path for loss in losses] == ["tool_choice.parallel", "state"]
+
+
+# --- changes
+
+
+def test_changes_win_over_what_the_wire_had() -> None:
+    """Nulls, spellings and gaps are restored only where the canonical field is unchanged."""
+    decoded = DIALECT.decode_request(
+        {
+            "contents": [{"parts": [{"thoughtSignature": "s"}]}],
+            "systemInstruction": None,
+            "toolConfig": None,
+            "generation_config": {"top_k": 40.0, "temperature": None},
+        }
+    )
+    message = decoded.messages[0]
+    changed = decoded.replace(
+        system=(Text("Be brief."),),
+        tool_choice=ToolChoice("none"),
+        sampling=Sampling(top_k=3, temperature=0.5),
+        messages=(message.replace(parts=(message.parts[0].replace(text="hi"),)),),
+    )
+    assert DIALECT.encode_request(changed).body == {
+        "contents": [{"parts": [{"text": "hi", "thoughtSignature": "s"}]}],
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "toolConfig": {"functionCallingConfig": {"mode": "NONE"}},
+        "generation_config": {"top_k": 3, "temperature": 0.5},
+    }
+
+
+def test_without_extras_the_body_is_in_the_apis_own_spelling() -> None:
+    """What the model holds is enough for a valid body."""
+    decoded = DIALECT.decode_request(
+        request({"inline_data": {"mime_type": "image/png", "data": "AA=="}})
+    )
+    (message,) = decoded.messages
+    bare = message.replace(parts=(message.parts[0].replace(extras=EMPTY),))
+    body = DIALECT.encode_request(decoded.replace(messages=(bare,))).body
+    assert body == request({"inlineData": {"mimeType": "image/png", "data": "AA=="}})
+
+
+# --- responses
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("STOP", FinishReason.STOP),
+        ("MAX_TOKENS", FinishReason.LENGTH),
+        ("SAFETY", FinishReason.CONTENT_FILTER),
+        ("MALFORMED_FUNCTION_CALL", FinishReason.MALFORMED_CALL),
+        ("LANGUAGE", FinishReason.OTHER),
+        (2, FinishReason.LENGTH),
+    ],
+)
+def test_finish_reasons(word: Any, reason: FinishReason) -> None:
+    """The choice and its message both know why it ended, and the wire's own word is kept (W88)."""
+    choice = DIALECT.decode_response(response({"text": "a"}, finishReason=word)).choices[0]
+    assert choice.finish is choice.message.finish is reason
+
+
+def test_a_response_remembers_where_it_came_from() -> None:
+    """One origin, with model and id, for all that was said."""
+    wire = {**response({"text": "a"}), "modelVersion": "m-1", "responseId": "r"}
+    decoded = DIALECT.decode_response(wire)
+    assert decoded.message.origin == Origin(dialect="gemini", model="m-1", response_id="r")
+    assert (decoded.model, decoded.id) == ("m-1", "r")
+
+
+def test_another_providers_response_is_written() -> None:
+    """Words, calls, sources, counts and the reason why it ended have their places."""
+    message = Message(
+        Role.ASSISTANT,
+        (
+            Text("Long.", (Citation(kind="url_citation", url="https://a.example", title="A"),)),
+            ToolCall.create("c1", "f", {}),
+        ),
+        origin=ELSEWHERE,
+    )
+    choice = Choice(0, message, FinishReason.TOOL_CALLS, "tool_use", {"content": []})
+    made = Response(choices=(choice,), usage=Usage(10, 5, cache_read=2), id="r", created_at=0.5)
+    encoded = DIALECT.encode_response(made)
+    assert encoded.losses == ()
+    source = {"web": {"uri": "https://a.example", "title": "A"}}
+    assert encoded.body == {
+        "candidates": [
+            {
+                "index": 0,
+                "finishReason": "STOP",
+                "content": {
+                    "role": "model",
+                    "parts": [
+                        {"text": "Long."},
+                        {"functionCall": {"name": "f", "id": "c1", "args": {}}},
+                    ],
+                },
+                "groundingMetadata": {
+                    "groundingChunks": [source],
+                    "groundingSupports": [{"segment": {}, "groundingChunkIndices": [0]}],
+                },
+            }
+        ],
+        "usageMetadata": {
+            "promptTokenCount": 12,
+            "cachedContentTokenCount": 2,
+            "candidatesTokenCount": 5,
+            "totalTokenCount": 17,
+        },
+        "responseId": "r",
+        "createTime": "1970-01-01T00:00:00.500000Z",
+    }
+
+
+def test_a_citation_belongs_to_the_text_that_is_named() -> None:
+    """Without a part index it is the first text's; thoughts are not counted as texts."""
+    chunks = [{"web": {"uri": "u"}}]
+    supports = [
+        {"segment": {"endIndex": 1}, "groundingChunkIndices": [0]},
+        {"segment": {"partIndex": 2, "endIndex": 1}, "groundingChunkIndices": [0, 7]},
+    ]
+    metadata = {"groundingChunks": chunks, "groundingSupports": supports}
+    parts = [{"text": "hm", "thought": True}, {"text": "a"}, {"text": "b"}]
+    wire = response(*parts, groundingMetadata=metadata)
+    decoded = DIALECT.decode_response(wire)
+    cited = [len(part.citations) for part in decoded.message.parts if isinstance(part, Text)]
+    assert cited == [1, 1]
+    assert exactly(DIALECT.encode_response(decoded).body) == exactly(wire)
+
+
+# --- broken bodies
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        (b"[]", "$"),
+        (b"{", "$"),
+        ({"contents": "hi"}, "$.contents"),
+        ({"contents": [{}, 1]}, "$.contents[1]"),
+        ({"contents": [{"parts": "secret"}]}, "$.contents[0].parts"),
+        ({"systemInstruction": "secret"}, "$.systemInstruction"),
+        ({"tools": 1}, "$.tools"),
+        ({"tools": ["secret"]}, "$.tools[0]"),
+        ({"tools": [{"functionDeclarations": {}}]}, "$.tools[0].functionDeclarations"),
+        (
+            {"tools": [{"functionDeclarations": [{"name": 1}]}]},
+            "$.tools[0].functionDeclarations[0].name",
+        ),
+        ({"toolConfig": 1}, "$.toolConfig"),
+        ({"generationConfig": "secret"}, "$.generationConfig"),
+    ],
+)
+def test_a_broken_request_is_a_wire_error(body: Any, path: str) -> None:
+    """The error names the place and quotes nothing."""
+    with pytest.raises(WireError) as caught:
+        DIALECT.decode_request(body)
+    assert (caught.value.path, caught.value.dialect) == (path, "gemini")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "body", [{"candidates": 1}, {"candidates": [1]}, {"candidates": [{"content": 1}]}]
+)
+def test_a_broken_response_is_a_wire_error(body: Any) -> None:
+    """As for requests."""
+    with pytest.raises(WireError):
+        DIALECT.decode_response(body)
+
+
+def test_depth_has_a_limit() -> None:
+    """JSON that no message can hold is refused, not passed on."""
+    deep: Any = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    for body in [{"x": deep}, request({"functionCall": {"name": "f", "args": deep}}), request(deep),
+                 {"generationConfig": {"responseSchema": deep}}]:  # fmt: skip
+        with pytest.raises(WireError):
+            DIALECT.decode_request(body)
