@@ -14,14 +14,15 @@ import dragoman
 # Adding a name here is a promise to keep it; removing one breaks somebody's program.
 PUBLIC = """
     Audio AuthenticationError CacheHint Choice Citation ConfigError Conflict ConnectError
-    ContextTooLong ContextTooSmall Corrupt Dialect DragomanError Embedding Encoded Event File
-    FinishReason Image InvalidInputError InvalidRequest LimitExceeded Loss LossError Message
-    MessageAccumulator Messages ModelNotFound NotFound Opaque OrderError Origin Output Overloaded
-    PermissionDenied ProviderError ProvidesMessage ProvidesMessages QuotaExceeded RateLimited
-    Refusal Refused Request Response Role Sampling ServerError ServerTool ServerToolCall
-    ServerToolResult State StoreError StreamInterrupted Text Thinking ThinkingConfig TimeoutError
-    ToolCall ToolCallDelta ToolChoice ToolDefinition ToolError ToolResult ToolRetry ToolTimeout
-    TransportError Usage Video WireError __version__ dialect dialects schema_of
+    ContextTooLong ContextTooSmall ConversationHistory Corrupt Dialect DragomanError Embedding
+    Encoded Event File FinishReason Image InvalidInputError InvalidRequest LimitExceeded Loss
+    LossError Message MessageAccumulator MessageStore Messages ModelNotFound NotFound Opaque
+    OrderError Origin Output Overloaded PermissionDenied Policy ProviderError ProvidesMessage
+    ProvidesMessages QuotaExceeded RateLimited Refusal Refused Request Response Role Sampling
+    Section Sections ServerError ServerTool ServerToolCall ServerToolResult State StoreError
+    StreamInterrupted Text Thinking ThinkingConfig TimeoutError Tool ToolCall ToolCallDelta
+    ToolChoice ToolDefinition ToolError ToolResult ToolRetry ToolTimeout TransportError Usage Video
+    WireError __version__ dialect dialects schema_of tool
 """.split()  # noqa: SIM905 - 75 lines of one word each would be harder to read
 
 THIRD_PARTY = """

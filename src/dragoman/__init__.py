@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     )
     from dragoman.model.accumulate import MessageAccumulator
     from dragoman.model.collection import Messages, ProvidesMessages
+    from dragoman.model.conversation import ConversationHistory, Policy
     from dragoman.model.events import Event
+    from dragoman.model.functiontool import Tool, tool
     from dragoman.model.media import Audio, File, Image, Video
     from dragoman.model.messages import Message, ProvidesMessage
     from dragoman.model.parts import (
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from dragoman.model.responses import Choice, Embedding, Response
     from dragoman.model.roles import Role
     from dragoman.model.schema import schema_of
+    from dragoman.model.store import MessageStore, Section, Sections
     from dragoman.model.tools import (
         ServerTool,
         ToolCall,
@@ -87,7 +90,9 @@ _HOMES = {
     ),
     "model.accumulate": ("MessageAccumulator",),
     "model.collection": ("Messages", "ProvidesMessages"),
+    "model.conversation": ("ConversationHistory", "Policy"),
     "model.events": ("Event",),
+    "model.functiontool": ("Tool", "tool"),
     "model.media": ("Audio", "File", "Image", "Video"),
     "model.messages": ("Message", "ProvidesMessage"),
     "model.parts": (
@@ -98,6 +103,7 @@ _HOMES = {
     "model.responses": ("Choice", "Embedding", "Response"),
     "model.roles": ("Role",),
     "model.schema": ("schema_of",),
+    "model.store": ("MessageStore", "Section", "Sections"),
     "model.tools": (
         "ServerTool", "ToolCall", "ToolCallDelta", "ToolChoice", "ToolDefinition", "ToolResult",
     ),
@@ -119,6 +125,7 @@ __all__ = [
     "ConnectError",
     "ContextTooLong",
     "ContextTooSmall",
+    "ConversationHistory",
     "Corrupt",
     "Dialect",
     "DragomanError",
@@ -135,6 +142,7 @@ __all__ = [
     "LossError",
     "Message",
     "MessageAccumulator",
+    "MessageStore",
     "Messages",
     "ModelNotFound",
     "NotFound",
@@ -144,6 +152,7 @@ __all__ = [
     "Output",
     "Overloaded",
     "PermissionDenied",
+    "Policy",
     "ProviderError",
     "ProvidesMessage",
     "ProvidesMessages",
@@ -155,6 +164,8 @@ __all__ = [
     "Response",
     "Role",
     "Sampling",
+    "Section",
+    "Sections",
     "ServerError",
     "ServerTool",
     "ServerToolCall",
@@ -166,6 +177,7 @@ __all__ = [
     "Thinking",
     "ThinkingConfig",
     "TimeoutError",
+    "Tool",
     "ToolCall",
     "ToolCallDelta",
     "ToolChoice",
@@ -182,6 +194,7 @@ __all__ = [
     "dialect",
     "dialects",
     "schema_of",
+    "tool",
 ]
 
 

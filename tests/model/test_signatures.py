@@ -114,7 +114,7 @@ def weather(  # type: ignore[no-untyped-def]  # `untyped` is
     *,
     unit: str | None = None,
     anything: Any = object,
-    untyped=None,  # noqa: ANN001 - that is the point
+    untyped=None,  # noqa: ANN001  # pyright: ignore[reportMissingParameterType]
 ) -> Forecast:
     """The weather.
 
@@ -122,6 +122,7 @@ def weather(  # type: ignore[no-untyped-def]  # `untyped` is
         days: Not this.
         unit: C or F.
     """
+    raise NotImplementedError
 
 
 def test_a_function() -> None:

@@ -196,7 +196,7 @@ PLAIN: list[tuple[Any, dict[str, Any]]] = [
     ),
     (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
     (
-        Literal["a", 1, None, True],
+        Literal["a", 1, None, True],  # noqa: PYI061 - the order is kept
         {"type": ["string", "integer", "null", "boolean"], "enum": ["a", 1, None, True]},
     ),
     (Literal[Colour.RED], {"type": "string", "enum": ["red"]}),
@@ -264,7 +264,7 @@ def test_types_without_fields(kind: Any, schema: dict[str, Any]) -> None:
 
 
 def test_a_dataclass() -> None:
-    """Defaults make fields optional; descriptions come from metadata; what is no argument is out."""
+    """Defaults make fields optional, metadata describes them, what is no argument is out."""
     assert schema_for(Item) == {
         "type": "object",
         "properties": {
@@ -386,6 +386,24 @@ def test_a_pydantic_model() -> None:
     assert schema["prefixItems"][1] == {"$ref": "#/$defs/Person"}
     assert "discriminator" not in schema["prefixItems"][0]["properties"]["pet"]
     assert schema_for(Person)["type"] == "object"
+
+
+@pydantic.dataclasses.dataclass
+class Checked:
+    count: int = pydantic.Field(gt=0, description="How many.")
+    unit: str = pydantic.Field(default="C")
+
+
+def test_a_pydantic_dataclass() -> None:
+    """A dataclass whose defaults are notes."""
+    assert schema_for(Checked) == {
+        "type": "object",
+        "properties": {
+            "count": {"type": "integer", "description": "How many.", "exclusiveMinimum": 0},
+            "unit": {"type": "string", "default": "C"},
+        },
+        "required": ["count"],
+    }
 
 
 def test_two_types_of_one_name_keep_apart() -> None:
@@ -549,7 +567,9 @@ def _compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             st.dictionaries(st.text(max_size=3), each[1], max_size=3),
         )
     )
-    optional = inner.map(lambda each: (typing.Union[each[0], None], st.none() | each[1]))
+    optional = inner.map(
+        lambda each: (typing.Union[each[0], None], st.none() | each[1])  # noqa: UP007 - a value
+    )
     fields = st.lists(inner, min_size=1, max_size=3)
     return lists | tables | optional | fields.map(_dataclass) | fields.map(_struct)
 

@@ -32,7 +32,7 @@ _SPOKEN_BY = {
     "gemini": ("gemini",),
 }
 # The one normal form: a list that holds one plain text, and the text.
-_TEXT_TYPES = frozenset({"text", "input_text", "output_text", None})
+_TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _is_plain_text(part: Mapping[str, Any]) -> bool:
     return (
         isinstance(part.get("text"), str)
         and part.keys() <= {"type", "text"}
-        and part.get("type") in _TEXT_TYPES
+        and (part.get("type") is None or str(part["type"]) in _TEXT_TYPES)
     )
 
 

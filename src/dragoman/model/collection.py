@@ -25,6 +25,7 @@ T = TypeVar("T")
 Roles = Role | str | Iterable[Role | str]
 
 _growing = Lock()
+_ABSENT: Any = object()
 
 
 @runtime_checkable
@@ -116,6 +117,11 @@ class Messages(Sequence[Message]):
         return made
 
     # --- asking about raw input
+
+    @staticmethod
+    def is_messages(value: Any) -> bool:
+        """Whether raw input is a list of dicts that each describe a message."""
+        return isinstance(value, (list, tuple)) and all(map(Message.is_message, value))
 
     @staticmethod
     def becomes_empty(value: Any) -> bool:
@@ -295,8 +301,12 @@ class Messages(Sequence[Message]):
     # --- by key
 
     def find(self, key: str, value: Any) -> int | None:
-        """The place of the first message whose field `key` is `value`."""
-        return next((i for i, message in enumerate(self) if message.field(key) == value), None)
+        """The place of the first message whose field `key` is `value`.
+
+        The fields are those of `Message.field`; one that is not there is equal to nothing.
+        """
+        places = enumerate(self)
+        return next((i for i, each in places if each.field(key, _ABSENT) == value), None)
 
     def get(self, key: str, value: Any) -> Message | None:
         """The first message whose field `key` is `value`."""

@@ -187,9 +187,14 @@ _CANONICAL = frozenset(
 
 
 def part_to_dict(part: Part) -> dict[str, Any]:
-    """A part in the seeds' nested shape; raises for what that shape can't say."""
+    """A part in the seeds' nested shape; raises for what that shape can't say.
+
+    Of its extra fields, those that are empty and those with a leading underscore stay private.
+    """
     written = _written(part)
     for name, value in thaw(part.extras.get("canonical", EMPTY)).items():
+        if name.startswith("_") or value in (None, "", [], {}):
+            continue
         # What nobody knew goes back to where it stood, in the part or in its payload.
         inner = written.get(name)
         if isinstance(inner, dict) and isinstance(value, dict):

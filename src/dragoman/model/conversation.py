@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 from threading import RLock
-from typing import Any, Self
+from typing import Any, Never, Self, overload
 
 import msgspec
 
-from dragoman.errors import OrderError
+from dragoman.errors import InvalidInputError, OrderError
 from dragoman.model import document
 from dragoman.model.collection import Messages
 from dragoman.model.jsontext import JsonText
@@ -25,6 +25,11 @@ class Policy(StrEnum):
     """System first and once; user and assistant alternate; results only for calls that wait."""
     LENIENT = "lenient"
     """Any order: what is sent is put right when it is sent."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Never:
+        msg = f"unknown policy, given as {type(value).__name__}; expected strict or lenient"
+        raise InvalidInputError(msg)
 
 
 class _Order:
@@ -48,6 +53,10 @@ class _Order:
     def problem(self, message: Message) -> str | None:
         """Why a message may not come next; None where it may."""
         role = message.role
+        if message.tool_calls and role is not Role.ASSISTANT:
+            return "only an assistant message may hold tool_calls"
+        if message.tool_results and role is not Role.TOOL:
+            return "tool results belong in a tool message; see Messages.split_results"
         if role.is_system:
             return "there is a system message already" if self.started else None
         if not self.started:
@@ -102,7 +111,7 @@ class ConversationHistory:
     """
 
     def __init__(self, messages: Any = (), *, policy: Policy | str = Policy.STRICT) -> None:
-        self.policy = Policy(policy)
+        self._policy = Policy(policy)
         self._lock = RLock()
         self._messages = Messages()
         self._order = _Order()
@@ -112,7 +121,7 @@ class ConversationHistory:
         """Add a message; raises `OrderError` where the policy does not allow it there."""
         added = Message.from_any(message)
         with self._lock:
-            if self.policy is Policy.STRICT:
+            if self._policy is Policy.STRICT:
                 problem = self._order.problem(added)
                 if problem is not None:
                     msg = f"message {len(self._messages)}: {problem}"
@@ -127,7 +136,7 @@ class ConversationHistory:
             try:
                 for message in Messages.from_any(messages):
                     self.add(message)
-            except OrderError:
+            except BaseException:  # whatever it is, an interrupt too: all or none
                 self._messages, self._order = before, order
                 raise
 
@@ -136,6 +145,11 @@ class ConversationHistory:
         with self._lock:
             self._messages = Messages()
             self._order = _Order()
+
+    @property
+    def policy(self) -> Policy:
+        """Which orders it allows."""
+        return self._policy
 
     @property
     def messages(self) -> Messages:
@@ -191,14 +205,27 @@ class ConversationHistory:
     def __iter__(self) -> Iterator[Message]:
         return iter(self.messages)
 
-    def __getitem__(self, index: int) -> Message:
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> Messages: ...
+    def __getitem__(self, index: int | slice) -> Message | Messages:
         return self.messages[index]
 
     def __contains__(self, message: object) -> bool:
         return message in self.messages
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.messages, self._policy)
+
     def __repr__(self) -> str:
         return f"ConversationHistory({self.policy.value}, {len(self)} messages)"
+
+
+def _restored(
+    kind: type[ConversationHistory], messages: Messages, policy: Policy
+) -> ConversationHistory:
+    return kind(messages, policy=policy)
 
 
 class _Stored(msgspec.Struct, forbid_unknown_fields=True):

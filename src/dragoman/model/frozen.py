@@ -36,6 +36,16 @@ class FrozenDict(dict[str, Any]):
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
+    def with_item(self, key: str, value: Any) -> FrozenDict:
+        """With one more entry, or another value for it."""
+        return freeze_mapping({**self, key: value})
+
+    def without(self, key: str) -> FrozenDict:
+        """Without that entry; itself where there is none."""
+        if key not in self:
+            return self
+        return freeze_mapping({name: value for name, value in self.items() if name != key})
+
     def __hash__(self) -> int:  # type: ignore[override]  # dict says None: not hashable
         # Keys are enough for a hash, and cheap; equality looks at the values.
         return hash(frozenset(self))

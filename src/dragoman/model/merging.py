@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
@@ -42,8 +44,13 @@ def _are_mergeable(one: Message, other: Message) -> bool:
 
 def _is_plain(message: Message) -> bool:
     """Whether a message is one text at the most, with or without tool calls."""
-    texts = [part for part in message.parts if isinstance(part, Text) and not part.citations]
+    texts = [part for part in message.parts if isinstance(part, Text) and not _has_more(part)]
     return len(texts) <= 1 and len(texts) + len(message.tool_calls) == len(message.parts)
+
+
+def _has_more(text: Text) -> bool:
+    """Whether a text carries what would not be true of a longer one, or would be lost in it."""
+    return bool(text.citations or text.signature or text.cache or "canonical" in text.extras)
 
 
 def _merged(one: Message, other: Message, separator: str) -> Message:
@@ -58,10 +65,21 @@ def _merged(one: Message, other: Message, separator: str) -> Message:
     usage = one.usage + other.usage if one.usage and other.usage else one.usage or other.usage
     return one.with_parts(*texts, *calls).replace(
         metadata={**one.metadata, **other.metadata},
+        extras=_own_extras(one, other),
         usage=usage,
         finish=other.finish,
         origin=one.origin if one.origin == other.origin else None,
     )
+
+
+def _own_extras(*messages: Message) -> dict[str, Any]:
+    """The extras that no dialect gave, later ones win; a dialect's are of the old messages."""
+    fields = {
+        key: value
+        for message in messages
+        for key, value in message.extras.get("canonical", EMPTY).items()
+    }
+    return {"canonical": fields} if fields else {}
 
 
 def consolidated(messages: Iterable[Message]) -> Iterator[Message]:
@@ -70,7 +88,8 @@ def consolidated(messages: Iterable[Message]) -> Iterator[Message]:
     for message in messages:
         if pending is not None and pending.role is message.role is Role.TOOL:
             pending = pending.add_content_from(message).replace(
-                metadata={**pending.metadata, **message.metadata}
+                metadata={**pending.metadata, **message.metadata},
+                extras=_own_extras(pending, message),
             )
             continue
         if pending is not None:
@@ -84,7 +103,7 @@ def split_results(messages: Iterable[Message]) -> Iterator[Message]:
     """Messages with each tool result in a tool message of its own.
 
     What else a message held (a user's text beside results, as Anthropic has it) follows in a
-    message of the old role. The first of them keeps the id and the metadata.
+    message of the old role. The first of them keeps the id, the metadata and all else.
     """
     for message in messages:
         results = message.tool_results
@@ -95,7 +114,13 @@ def split_results(messages: Iterable[Message]) -> Iterator[Message]:
         pieces = [_piece(message, Role.TOOL, (result,)) for result in results]
         if rest:
             pieces.append(_piece(message, message.role, rest))
-        yield pieces[0].replace(id=message.id, metadata=message.metadata)
+        yield pieces[0].replace(
+            id=message.id,
+            metadata=message.metadata,
+            extras=_own_extras(message),
+            usage=message.usage,
+            finish=message.finish,
+        )
         yield from pieces[1:]
 
 

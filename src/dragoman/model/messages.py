@@ -186,6 +186,16 @@ class Message(Value, frozen=True):
             return cls.from_any(value)
         return cls(Role.parse(role), (Text(text_of(value)),))
 
+    @staticmethod
+    def is_message(value: Any) -> bool:
+        """Whether raw input is a dict that describes a message, rather than a part of one."""
+        return isinstance(value, Mapping) and is_message(value)
+
+    @staticmethod
+    def becomes_composite(value: Any) -> bool:
+        """Whether `from_any` of this input would be more than a plain text."""
+        return value is not None and Message.from_any(value).is_composite
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """A message from a dict: canonical, OpenAI's, or any of the seeds' shapes.
@@ -392,6 +402,10 @@ class Message(Value, frozen=True):
         """With one more part, or several, at the end."""
         return self.replace(parts=(*self.parts, *_parts_of(part)))
 
+    def without_empty(self) -> Self:
+        """Without the parts that say nothing."""
+        return self.replace(parts=tuple(part for part in self.parts if not part.is_empty))
+
     def add_content_from(self, other: Message) -> Self:
         """With the parts of another message at the end; each keeps its own origin."""
         expect(other, Message, "the source of the content")
@@ -527,7 +541,7 @@ def text_of(value: Any) -> str:
 
 
 def _is_plain_text(part: Part) -> bool:
-    return isinstance(part, Text) and not part.citations
+    return isinstance(part, Text) and not part.citations and _CANONICAL not in part.extras
 
 
 def _parts_of(item: Any) -> tuple[AnyPart, ...]:

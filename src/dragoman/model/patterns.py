@@ -89,15 +89,15 @@ class _Automaton:
     def __init__(self, states: list[_State]) -> None:
         self._states = states
         self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
+        self._anew = self._reach({0}, Budget())  # a match may begin anywhere
 
     def search(self, text: str, budget: Budget) -> bool:
         budget.spend(len(text) // 4)
-        later = self._reach({0}, budget)  # a match may begin anywhere
         current = self._reach({0}, budget, "^")
         for character in text:
             if 1 in current:
                 return True
-            current = self._after(current, character, budget) | later
+            current = self._after(current, character, budget)
         return 1 in current or 1 in self._reach(current, budget, "$" if text else "^$")
 
     def _after(self, current: frozenset[int], character: str, budget: Budget) -> frozenset[int]:
@@ -105,7 +105,8 @@ class _Automaton:
         if known is None:
             if len(self._known) > _KNOWN:
                 self._known.clear()
-            known = self._reach(self._taken(current, character, budget), budget)
+            taken = self._taken(current, character, budget)
+            known = self._reach(taken, budget) | self._anew
             self._known[current, character] = known
         return known
 

@@ -486,6 +486,8 @@ class ToolChoice(Value, frozen=True):
     parallel: bool | None = None
     """Whether several calls may come in one turn; None: as the provider likes."""
     extras: Mapping[str, Any] = EMPTY
+    is_required: bool = False
+    """For `allowed`: whether one of them must be called."""
 
     def __post_init__(self) -> None:
         own_tuple(self, "names", str)
@@ -498,7 +500,7 @@ class ToolChoice(Value, frozen=True):
             raise InvalidInputError(msg)
 
     def _said(self) -> tuple[Any, ...]:
-        return (self.mode, self.names, self.parallel)
+        return (self.mode, self.names, self.parallel, self.is_required)
 
     def _sizes(self) -> Iterator[str]:
         yield self.mode

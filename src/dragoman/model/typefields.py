@@ -11,7 +11,17 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, NotRequired, Required, TypeVar, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    NamedTuple,
+    NotRequired,
+    Required,
+    TypeVar,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 from msgspec import UNSET
@@ -156,6 +166,9 @@ def _dataclass(kind: Any) -> typing.Iterator[Field]:
         if field.default_factory is not dataclasses.MISSING:
             default = _json_factory(field.default_factory)
         absent = field.default is field.default_factory is dataclasses.MISSING
+        if hasattr(field.default, "is_required"):  # pydantic's `Field(…)`, in its dataclasses
+            hint, absent = Annotated[hint, field.default], field.default.is_required()
+            default = json_default(field.default.default)
         yield Field(name, name, hint, absent, default, described)
 
 

@@ -31,19 +31,37 @@ def difference(wire: Mapping[str, Any], rebuilt: Mapping[str, Any], dialect: str
     For objects that are few (usage, tools, settings): rebuild them and keep what differs. Where
     both sides have an object, its own difference is kept.
     """
-    changed = _changes(wire, rebuilt)
-    return freeze_mapping({dialect: changed}, "the wire") if changed else EMPTY
+    corrections: list[Any] = []
+    missing = _missing(wire, rebuilt, (), corrections)
+    extras: dict[str, Any] = {dialect: missing} if missing else {}
+    if corrections:
+        extras[_corrections_of(dialect)] = corrections
+    return freeze_mapping(extras, "the wire")
 
 
-def _changes(wire: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> dict[str, Any]:
-    changed: dict[str, Any] = {}
+def _corrections_of(dialect: str) -> str:
+    """Where it is kept what the wire said instead of what we would write: path, ours, theirs."""
+    return f"{dialect} instead"
+
+
+def _missing(
+    wire: Mapping[str, Any],
+    rebuilt: Mapping[str, Any],
+    path: tuple[str, ...],
+    corrections: list[Any],
+) -> dict[str, Any]:
+    missing: dict[str, Any] = {}
     for key, value in wire.items():
         if key not in rebuilt:
-            changed[key] = value
-        elif not _same(value, mine := rebuilt[key]):
-            both = isinstance(value, Mapping) and isinstance(mine, Mapping)
-            changed[key] = _changes(value, mine) if both else value
-    return changed
+            missing[key] = value
+            continue
+        mine = rebuilt[key]
+        if isinstance(value, Mapping) and isinstance(mine, Mapping):
+            if inner := _missing(value, mine, (*path, key), corrections):
+                missing[key] = inner
+        elif not _same(value, mine):
+            corrections.append([[*path, key], mine, value])
+    return missing
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -70,22 +88,31 @@ def overlay(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
 
 
 def laid_over(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> dict[str, Any]:
-    """`body` with the dialect's own extras laid over it, objects merged field by field."""
-    for key, value in overlay(extras, dialect).items():
-        mine = body.get(key)
-        if isinstance(value, Mapping) and isinstance(mine, dict):
-            body[key] = _merged(mine, value)
-        else:
-            body[key] = value
+    """`body` with the dialect's own extras put back where the model says nothing.
+
+    What the model says now is not overruled: a temperature that was set after the request came
+    with an explicit null counts. A value that the wire spelled otherwise is put back only while
+    it is the same value that we would have written then.
+    """
+    _fill(body, overlay(extras, dialect))
+    for correction in extras.get(_corrections_of(dialect), ()):
+        path, ours, theirs = correction
+        *way, key = path
+        inner: Any = body
+        for step in way:
+            inner = inner.get(step) if isinstance(inner, dict) else None
+        if isinstance(inner, dict) and key in inner and _same(inner[key], ours):
+            inner[key] = theirs
     return body
 
 
-def _merged(mine: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(mine)
+def _fill(body: dict[str, Any], over: Mapping[str, Any]) -> None:
     for key, value in over.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = _merged(dict(merged[key]), value) if both else value
-    return merged
+        if key not in body:
+            body[key] = value
+        elif isinstance(value, Mapping) and isinstance(body[key], Mapping):
+            body[key] = inner = dict(body[key])
+            _fill(inner, value)
 
 
 def parsed(body: JsonText | Mapping[str, Any], dialect: str) -> Mapping[str, Any]:

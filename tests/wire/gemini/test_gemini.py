@@ -497,7 +497,14 @@ def test_tools_that_only_others_have_are_left_out() -> None:
         (ToolChoice("none"), {"mode": "NONE"}),
         (ToolChoice("required"), {"mode": "ANY"}),
         (ToolChoice("named", ("f",)), {"mode": "ANY", "allowedFunctionNames": ["f"]}),
-        (ToolChoice("allowed", ("f", "g")), {"mode": "ANY", "allowedFunctionNames": ["f", "g"]}),
+        (
+            ToolChoice("allowed", ("f", "g")),
+            {"mode": "VALIDATED", "allowedFunctionNames": ["f", "g"]},
+        ),
+        (
+            ToolChoice("allowed", ("f", "g"), is_required=True),
+            {"mode": "ANY", "allowedFunctionNames": ["f", "g"]},
+        ),
     ],
 )
 def test_tool_choices(choice: ToolChoice, calling: dict[str, Any]) -> None:

@@ -152,7 +152,7 @@ def _tool_choice(choice: ToolChoice) -> Block:
     wire: Block = {"type": "auto"}
     if choice.mode == "none":
         return {"type": "none"}  # which takes no further fields
-    if choice.mode == "required":
+    if choice.mode == "required" or choice.is_required:
         wire["type"] = "any"
     elif choice.mode == "named":
         wire = {"type": "tool", "name": choice.names[0]}

@@ -37,7 +37,9 @@ def encode_choice(choice: ToolChoice | None, writing: Writing | None = None) -> 
         return {}
     if writing is not None and choice.parallel is False:
         writing.lose("tool_choice.parallel", "parallel calls can't be turned off here")
-    calling: dict[str, Any] = {"mode": _MODES[choice.mode]}
+    # Names go with ANY or VALIDATED only; the latter lets the model choose.
+    is_free = choice.mode == "allowed" and not choice.is_required
+    calling: dict[str, Any] = {"mode": "VALIDATED" if is_free else _MODES[choice.mode]}
     if choice.mode in {"named", "allowed"}:
         calling["allowedFunctionNames"] = list(choice.names)
     return {"functionCallingConfig": calling}
@@ -53,7 +55,7 @@ def _decode_calling(wire: dict[str, Any]) -> ToolChoice | None:
     if mode == "ANY" and len(names) == 1:
         return ToolChoice("named", names)
     if mode in {"ANY", "AUTO", "VALIDATED"} and names:
-        return ToolChoice("allowed", names)
+        return ToolChoice("allowed", names, is_required=mode == "ANY")
     if mode == "ANY":
         return ToolChoice("required")
     # VALIDATED lets the model choose, and holds it to the schemas if it calls.

@@ -75,24 +75,6 @@ def continues_item(part: Part) -> bool:
     return isinstance(found, dict) and found.get(ITEM) is GOES_ON
 
 
-def filled(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
-    """`body` with what the overlay has besides it. What the model says now is not overruled.
-
-    Numbers that are equal are written as the wire had them: 1 or 1.0.
-    """
-    over = extras.get(NAME)
-    return _filled(body, over) if isinstance(over, Mapping) else body
-
-
-def _filled(body: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    for key, value in over.items():
-        if key not in body or body[key] == value:
-            body[key] = value
-        elif isinstance(value, Mapping) and isinstance(body[key], dict):
-            body[key] = _filled(dict(body[key]), value)
-    return body
-
-
 def is_foreign(message: Message, part: Part) -> bool:
     """Whether a part came from another dialect: its ids and sealed contents mean nothing here."""
     origin = part.origin or message.origin

@@ -15,7 +15,7 @@ from dragoman.model.roles import Role
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.content import is_plain
-from dragoman.wire.openai_responses.forms import BARE, NAME, filled
+from dragoman.wire.openai_responses.forms import BARE, NAME
 from dragoman.wire.openai_responses.items import decode_items
 from dragoman.wire.openai_responses.settings import (
     decode_output,
@@ -34,7 +34,7 @@ from dragoman.wire.openai_responses.tools import (
     encode_tools,
 )
 from dragoman.wire.openai_responses.turns import Writer
-from dragoman.wire.overlay import difference, want
+from dragoman.wire.overlay import difference, laid_over, want
 
 PATH = "/v1/responses"
 _USER = Role.USER
@@ -70,7 +70,7 @@ def encode(request: Request) -> Encoded:
         body["tools"] = encode_tools(request.tools, writer.losses)
     if request.messages:
         body["input"] = _encode_input(request.messages, writer)
-    return Encoded(filled(body, request.extras), path=PATH, losses=tuple(writer.losses))
+    return Encoded(laid_over(body, request.extras, NAME), path=PATH, losses=tuple(writer.losses))
 
 
 def _decode_input(wire: Mapping[str, Any]) -> tuple[Message, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import FrozenDict, freeze_mapping
+from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.responses import Choice, Response
@@ -15,11 +15,11 @@ from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.losses import Loss
-from dragoman.wire.openai_responses.forms import NAME, filled
+from dragoman.wire.openai_responses.forms import NAME
 from dragoman.wire.openai_responses.items import decode_output_items
 from dragoman.wire.openai_responses.turns import Writer
 from dragoman.wire.openai_responses.usage import decode_usage, encode_usage
-from dragoman.wire.overlay import difference, want
+from dragoman.wire.overlay import difference, laid_over, want
 
 _STOP, _LENGTH, _CALLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
 _FILTER, _REFUSAL = FinishReason.CONTENT_FILTER, FinishReason.REFUSAL
@@ -68,9 +68,9 @@ def decode(wire: Mapping[str, Any]) -> Response:
     )
     read = {"output", "usage" if response.usage is not None else ""}
     rest = {key: wire[key] for key in wire if key not in read}
-    kept = difference(rest, _encode_head(response), NAME).get(NAME, {})
     # Even where there is nothing to keep: that it came from here is worth knowing.
-    return response.replace(extras=FrozenDict({NAME: freeze_mapping(kept, "the wire")}))
+    kept = {NAME: EMPTY, **difference(rest, _encode_head(response), NAME)}
+    return response.replace(extras=kept)
 
 
 def encode(response: Response) -> Encoded:
@@ -85,7 +85,7 @@ def encode(response: Response) -> Encoded:
     if response.usage is not None:
         body["usage"] = encode_usage(response.usage)
     if NAME in response.extras:
-        body = filled(body, response.extras)
+        body = laid_over(body, response.extras, NAME)
     else:
         body = {"id": _made_id(response), **_USUAL, **body}
     return Encoded(body, losses=tuple(writer.losses))

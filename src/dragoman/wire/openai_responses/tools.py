@@ -18,6 +18,7 @@ _MODES: dict[str, Literal["auto", "none", "required"]] = {
     "required": "required",
 }
 _ANY: Mapping[str, Any] = {"mode": "auto"}
+_MUST: Mapping[str, Any] = {"mode": "required"}
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -125,7 +126,9 @@ def _decode_allowed(wire: dict[str, Any], *, parallel: bool | None) -> ToolChoic
         return None
     optional = {key: wire[key] for key in wire if key not in {"type", "tools"}}
     found = tuple(name for name in names if name is not None)
-    return ToolChoice("allowed", found, parallel, decode_form(optional, _ANY))
+    must = optional.get("mode") == "required"
+    extras = decode_form(optional, _MUST if must else _ANY)
+    return ToolChoice("allowed", found, parallel, extras, is_required=must)
 
 
 def _name(wire: Any) -> str | None:
@@ -155,7 +158,7 @@ def _encode_chosen(choice: ToolChoice, tools: Sequence[AnyTool]) -> str | dict[s
         return {**_reference(choice.names[0], tools), **encode_form(choice.extras, EMPTY)}
     if choice.mode == "allowed":
         references = [_reference(name, tools) for name in choice.names]
-        form = encode_form(choice.extras, _ANY)
+        form = encode_form(choice.extras, _MUST if choice.is_required else _ANY)
         return {"type": "allowed_tools", "tools": references, **form}
     return choice.mode
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.usage import Usage
-from dragoman.wire.openai_responses.forms import BARE, NAME, filled
-from dragoman.wire.overlay import difference
+from dragoman.wire.openai_responses.forms import NAME
+from dragoman.wire.overlay import difference, laid_over
 
 _IN, _OUT = "input_tokens_details", "output_tokens_details"
 
@@ -34,14 +34,14 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
     """The counts as the wire has them; all of them, unless an overlay says which came."""
     if NAME not in usage.extras:
         return _in_full(usage)
-    return filled(_counted(usage), usage.extras)
+    return laid_over(_counted(usage), usage.extras, NAME)
 
 
 def _decode_form(wire: Mapping[str, Any], usage: Usage) -> FrozenDict:
     full = _in_full(usage)
     if wire == full and not difference(wire, full, NAME):
         return EMPTY
-    return difference(wire, _counted(usage), NAME) or BARE
+    return FrozenDict({NAME: EMPTY, **difference(wire, _counted(usage), NAME)})
 
 
 def _count(wire: Any, key: str) -> int:

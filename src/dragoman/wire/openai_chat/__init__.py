@@ -1,0 +1,43 @@
+"""OpenAI's Chat Completions, and what the many servers that speak it have added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.wire.dialect import Body
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.openai_chat.request import decode_request, encode_request
+from dragoman.wire.openai_chat.response import decode_response, encode_response
+from dragoman.wire.openai_chat.spelling import NAME
+
+__all__ = ["DIALECT", "OpenAIChat"]
+
+
+class OpenAIChat:
+    """The dialect."""
+
+    name = NAME
+
+    def decode_request(
+        self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> Request:
+        """The request in a body; path and headers say nothing that it does not."""
+        del path, headers
+        return decode_request(body)
+
+    def encode_request(self, request: Request) -> Encoded:
+        """The body to send for a request."""
+        return encode_request(request)
+
+    def decode_response(self, body: Body) -> Response:
+        """The response in a body."""
+        return decode_response(body)
+
+    def encode_response(self, response: Response) -> Encoded:
+        """The body to answer with for a response."""
+        return encode_response(response)
+
+
+DIALECT = OpenAIChat()

@@ -1,0 +1,308 @@
+"""Assistant messages: what the model said, thought, refused and called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Never
+
+from dragoman.errors import WireError
+from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY
+from dragoman.model.media import Audio, File, Image, Media, Video
+from dragoman.model.messages import Message
+from dragoman.model.parts import (
+    Opaque,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    Thinking,
+)
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
+from dragoman.wire.openai_chat.calls import (
+    decode_call,
+    decode_function_call,
+    encode_call,
+    encode_function_call,
+    is_legacy,
+)
+from dragoman.wire.openai_chat.citations import decode_annotations, encode_annotation
+from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
+from dragoman.wire.openai_chat.parts import decode_parts, encode_content, encode_part
+from dragoman.wire.openai_chat.plain import decode_plain, encode_plain
+from dragoman.wire.openai_chat.servertools import FIELD as EXECUTED
+from dragoman.wire.openai_chat.servertools import decode_executed, encode_executed
+from dragoman.wire.openai_chat.speech import decode_speech, encode_speech
+from dragoman.wire.openai_chat.spelling import (
+    NAME,
+    absent,
+    extras_of,
+    is_list,
+    is_own,
+    laid,
+    left_over,
+    with_word,
+    without_absent,
+    words_of,
+)
+from dragoman.wire.openai_chat.thinking import (
+    decode_reasoning,
+    encode_reasoning,
+    encode_thinking,
+)
+
+_ASSISTANT = Role.ASSISTANT
+_RARE = ("refusal", "annotations", "audio", "images", EXECUTED)
+_THINKING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+
+
+def decode_assistant(
+    wire: dict[str, Any], incoming: Incoming, path: str, *, is_response: bool = False
+) -> Message:
+    """An assistant message; `incoming.origin` says where it came from."""
+    plain = decode_plain(wire, incoming)
+    if plain is not None:
+        return plain
+    return _Reader(wire, incoming, path, is_response=is_response).read()
+
+
+class _Reader:
+    """Takes a message apart, and remembers which of its fields were understood."""
+
+    __slots__ = ("_incoming", "_is_response", "_parts", "_path", "_used", "_wire")
+
+    def __init__(
+        self, wire: dict[str, Any], incoming: Incoming, path: str, *, is_response: bool
+    ) -> None:
+        self._wire = wire
+        self._incoming = incoming
+        self._path = path
+        self._is_response = is_response
+        # Nobody else answers: what a response says of the role instead is kept beside it.
+        self._used = {"role"} if wire.get("role") == "assistant" else set[str]()
+        self._parts: list[AnyPart] = []
+
+    def read(self) -> Message:
+        wire = self._wire
+        if not wire.keys().isdisjoint(_THINKING):
+            self._parts += decode_reasoning(wire, self._incoming.origin, self._used)
+        self._read_content()
+        if any(map(wire.get, _RARE)):
+            self._read_rare()
+        self._read_calls()
+        name = wire.get("name")
+        if isinstance(name, str):
+            self._used.add("name")
+        else:
+            name = None
+        is_whole = len(wire) == len(self._used) and "role" in self._used
+        words = absent(self._used, "role")
+        extras = EMPTY if is_whole else left_over(wire, self._used, words)
+        return Message(_ASSISTANT, tuple(self._parts), name, extras=extras)
+
+    def _read_content(self) -> None:
+        content = self._wire.get("content")
+        if isinstance(content, str):
+            self._used.add("content")
+            self._parts.append(Text(content))
+        elif is_list(content):
+            if content:
+                self._used.add("content")
+                self._parts += [
+                    # The wire's own assistants may show media; others' may not (W2).
+                    part.replace(origin=self._incoming.origin) if isinstance(part, Media) else part
+                    for part in decode_parts(content, self._incoming.origin)
+                ]
+        elif content is not None:
+            self._refuse("content")
+
+    def _read_rare(self) -> None:
+        """The fields that most messages lack or have as null."""
+        wire, origin = self._wire, self._incoming.origin
+        self._cite(decode_annotations(wire.get("annotations")))
+        refusal = wire.get("refusal")
+        if refusal and isinstance(refusal, str):
+            self._take("refusal", [Refusal(refusal, extras=extras_of({}, ("refusal",)))])
+        self._take("audio", decode_speech(wire.get("audio"), origin, is_response=self._is_response))
+        images = wire.get("images")
+        shown = decode_parts(images, origin) if is_list(images) else []
+        if all(isinstance(part, Image) for part in shown):
+            marked = [
+                part.replace(origin=origin, extras=with_word(part.extras, "images"))
+                for part in shown
+            ]
+            self._take("images", marked)
+        self._take(EXECUTED, decode_executed(wire.get(EXECUTED), origin))
+
+    def _take(self, field: str, parts: list[AnyPart]) -> None:
+        if parts:
+            self._used.add(field)
+            self._parts += parts
+
+    def _cite(self, citations: tuple[Any, ...]) -> None:
+        """Hang the annotations on the text they are about; without one they stay in the extras."""
+        for index, part in enumerate(self._parts):
+            if citations and isinstance(part, Text):
+                self._parts[index] = part.replace(citations=citations, origin=self._incoming.origin)
+                self._used.add("annotations")
+                return
+
+    def _read_calls(self) -> None:
+        calls = self._wire.get("tool_calls")
+        if is_list(calls):
+            if calls:
+                self._used.add("tool_calls")
+                self._parts += [decode_call(call, self._incoming) for call in calls]
+        elif calls is not None:
+            self._refuse("tool_calls")
+        call = decode_function_call(self._wire.get("function_call"), self._incoming)
+        if call is not None:
+            self._take("function_call", [call])
+
+    def _refuse(self, field: str) -> Never:
+        where = f"{self._path}.{field}"
+        msg = f"{where} is of the wrong type"
+        raise WireError(msg, dialect=NAME, path=where)
+
+
+def encode_assistant(message: Message, out: Outgoing, path: str) -> dict[str, Any]:
+    """An assistant message."""
+    plain = encode_plain(message, out)
+    return plain if plain is not None else _Writer(message, out, path).write()
+
+
+class _Writer:
+    """Puts each part where the wire has it."""
+
+    __slots__ = ("_body", "_content", "_lists", "_message", "_out", "_path", "_thinking")
+
+    def __init__(self, message: Message, out: Outgoing, path: str) -> None:
+        self._message = message
+        self._out = out
+        self._path = path
+        self._body: dict[str, Any] = {"role": "assistant"}
+        if message.extras is not EMPTY:
+            without_absent(self._body, message.extras)
+        self._content: list[dict[str, Any]] = []
+        self._thinking: list[Thinking] = []
+        self._lists: dict[str, list[Any]] = {}
+
+    def write(self) -> dict[str, Any]:
+        body, message = self._body, self._message
+        for index, part in enumerate(message.parts):
+            put = _PLACES.get(type(part), _Writer.put_content)
+            put(self, part, index)
+        if self._thinking:
+            encode_reasoning(self._thinking, body)
+        if self._content:
+            body["content"] = self._written_content()
+        body.update(self._lists)
+        if message.name is not None:
+            body["name"] = message.name
+        return body if message.extras is EMPTY else laid(body, message.extras)
+
+    def _written_content(self) -> Any:
+        if self._out.is_response and not is_own(self._message.origin):
+            # A response's content is a string; lists are some servers' own.
+            texts = [item.get("text") for item in self._content if type(item) is dict]
+            if len(texts) == len(self._content) and all(isinstance(text, str) for text in texts):
+                return "".join(map(str, texts))
+        return encode_content(self._content)
+
+    def _at(self, index: int) -> str:
+        return f"{self._path}.parts[{index}]"
+
+    def _is_own(self, part: AnyPart) -> bool:
+        return self._out.sees_as_own(part, self._message.origin)
+
+    def put_text(self, part: Any, index: int) -> None:
+        if part.extras is EMPTY and part.cache is None:
+            self._content.append({"type": "text", "text": part.text})
+        else:
+            self._content += encode_part(part, self._out, self._at(index))
+        if part.citations:
+            self._cite(part, index)
+
+    def _cite(self, part: Text, index: int) -> None:
+        is_ours = self._is_own(part)
+        for citation in part.citations if is_ours or self._out.is_response else ():
+            annotation = encode_annotation(citation, is_own=is_ours)
+            if annotation is not None:
+                self._lists.setdefault("annotations", []).append(annotation)
+        if len(self._lists.get("annotations", ())) < len(part.citations):
+            self._out.lose(f"{self._at(index)}.citations", "not all can be written here")
+
+    def put_call(self, part: Any, _index: int) -> None:
+        origin = self._message.origin
+        if is_legacy(part, origin, self._out) and "function_call" not in self._body:
+            self._body["function_call"] = encode_function_call(part, self._out)
+        else:
+            calls = self._lists.setdefault("tool_calls", [])
+            calls.append(encode_call(part, origin, self._out))
+
+    def put_thinking(self, part: Any, index: int) -> None:
+        """Thinking goes back only where it came from; a response may show anybody's."""
+        is_ours = self._is_own(part)
+        if is_ours and "content" in words_of(part.extras):
+            encode_thinking(part, self._content)
+        elif is_ours:
+            self._thinking.append(part)
+        elif self._out.is_response and part.text:
+            self._thinking.append(Thinking(part.text))
+            if part.signature or part.data:
+                self._out.lose(self._at(index), "another dialect's sealed thinking is left out")
+        else:
+            self._out.lose(self._at(index), "another dialect's thinking can't be replayed here")
+
+    def put_refusal(self, part: Any, index: int) -> None:
+        words = words_of(part.extras)
+        if "refusal" in words or (self._out.is_response and "content" not in words):
+            self._body["refusal"] = part.text
+        else:
+            self.put_content(part, index)
+
+    def put_audio(self, part: Any, index: int) -> None:
+        speech = encode_speech(part, self._out, is_own=self._is_own(part))
+        if speech is not None:
+            self._body["audio"] = speech
+        else:
+            self.put_media(part, index)
+
+    def put_media(self, part: Any, index: int) -> None:
+        is_ours = self._is_own(part)
+        is_shown = self._out.is_response and not is_ours and isinstance(part, Image)
+        if is_shown or "images" in words_of(part.extras):
+            found = encode_part(part, self._out, self._at(index), self._message.origin)
+            self._lists.setdefault("images", []).extend(found)
+        elif is_ours:
+            self.put_content(part, index)
+        else:
+            self._out.lose(self._at(index), "an assistant's message holds no media here (W2)")
+
+    def put_executed(self, part: Any, index: int) -> None:
+        if self._is_own(part):
+            encode_executed(part, self._lists.setdefault(EXECUTED, []))
+        else:
+            self._out.lose_part(part, self._at(index))
+
+    def put_content(self, part: AnyPart, index: int) -> None:
+        if type(part) is Opaque and part.dialect == NAME and "tool_calls" in words_of(part.extras):
+            self._lists.setdefault("tool_calls", []).append(part.payload)
+        else:
+            origin = self._message.origin
+            self._content += encode_part(part, self._out, self._at(index), origin)
+
+
+_PLACES: dict[type, Callable[[_Writer, Any, int], None]] = {
+    Text: _Writer.put_text,
+    ToolCall: _Writer.put_call,
+    Thinking: _Writer.put_thinking,
+    Refusal: _Writer.put_refusal,
+    Audio: _Writer.put_audio,
+    Image: _Writer.put_media,
+    Video: _Writer.put_media,
+    File: _Writer.put_media,
+    ServerToolCall: _Writer.put_executed,
+    ServerToolResult: _Writer.put_executed,
+}

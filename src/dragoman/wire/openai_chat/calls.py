@@ -1,0 +1,193 @@
+"""Tool calls, also in their old form (`function_call`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY
+from dragoman.model.parts import Opaque, Origin
+from dragoman.model.tools import ToolCall
+from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
+from dragoman.wire.openai_chat.spelling import (
+    NAME,
+    extras_of,
+    is_object,
+    laid,
+    words_of,
+)
+
+_GOOGLE = "google"  # Gemini's thought signatures behind its Chat front (W17, W100)
+
+
+def decode_call(wire: Any, incoming: Incoming) -> AnyPart:
+    """One of `tool_calls`; what is unknown or malformed is carried whole."""
+    call: ToolCall | None = None
+    if is_object(wire):
+        kind = wire.get("type")
+        if kind == "function" and len(wire) == 3:  # noqa: PLR2004 - id, type and function
+            call = _decode_plain(wire, incoming)
+        if call is None and (kind is None or kind == "function"):
+            call = _decode_function(wire, incoming)
+        elif call is None and kind == "custom":
+            call = _decode_custom(wire, incoming)
+    if call is not None:
+        return call
+    return Opaque(NAME, wire, origin=incoming.origin, extras=extras_of({}, ("tool_calls",)))
+
+
+def _decode_plain(wire: dict[str, Any], incoming: Incoming) -> ToolCall | None:
+    """The call that nearly all are: an id, a name and the arguments as text."""
+    wire_id, function = wire.get("id"), wire.get("function")
+    if not isinstance(wire_id, str) or not is_object(function) or len(function) != 2:  # noqa: PLR2004
+        return None
+    name, arguments = function.get("name"), function.get("arguments")
+    if not isinstance(name, str) or not isinstance(arguments, str):
+        return None
+    call_id = incoming.admit(wire_id)
+    if call_id == wire_id:
+        return ToolCall(call_id, name, arguments)
+    return ToolCall(call_id, name, arguments, wire_id=wire_id, origin=incoming.origin)
+
+
+def _decode_function(wire: dict[str, Any], incoming: Incoming) -> ToolCall | None:
+    function = wire.get("function")
+    if not is_object(function) or not isinstance(name := function.get("name"), str):
+        return None
+    arguments, words = function.get("arguments"), [] if wire.get("type") else ["-type"]
+    known = ["name", "arguments"]
+    if is_object(arguments):
+        words.append("object")
+    elif arguments is None:
+        words.append("-arguments")
+        known.remove("arguments")
+    elif not isinstance(arguments, str):
+        return None
+    left = {key: value for key, value in function.items() if key not in known}
+    fields = _call_fields(wire, "function", left, words, incoming)
+    if isinstance(arguments, str):
+        return ToolCall(name=name, raw=arguments, **fields)
+    return ToolCall(name=name, input=arguments or EMPTY, **fields)
+
+
+def _decode_custom(wire: dict[str, Any], incoming: Incoming) -> ToolCall | None:
+    custom = wire.get("custom")
+    if not is_object(custom):
+        return None
+    name, text = custom.get("name"), custom.get("input")
+    if not isinstance(name, str) or not isinstance(text, str):
+        return None
+    left = {key: value for key, value in custom.items() if key not in ("name", "input")}
+    fields = _call_fields(wire, "custom", left, [], incoming)
+    return ToolCall(name=name, raw=text, kind="custom", **fields)
+
+
+def _call_fields(
+    wire: dict[str, Any], key: str, inner: dict[str, Any], words: list[str], incoming: Incoming
+) -> dict[str, Any]:
+    """What function and custom calls share: ids, origin, signature and extras."""
+    known = {"type", key} if wire.get("type") else {key}
+    wire_id = wire.get("id")
+    if isinstance(wire_id, str):
+        known.add("id")
+    else:
+        wire_id = None
+        words.append("tool_calls")
+    signature = _decode_signature(wire)
+    if signature is not None:
+        known.add("extra_content")
+    left = {name: value for name, value in wire.items() if name not in known}
+    if inner:
+        left[key] = inner
+    call_id = incoming.admit(wire_id)
+    own_id: str | UnsetType | None = UNSET if call_id == wire_id else wire_id
+    is_bound = signature is not None or own_id is not UNSET
+    return {
+        "id": call_id,
+        "wire_id": own_id,
+        "origin": incoming.origin if is_bound else None,
+        "signature": signature,
+        "extras": extras_of(left, words),
+    }
+
+
+def _decode_signature(wire: dict[str, Any]) -> str | None:
+    """Gemini's thought signature, where nothing else is beside it."""
+    content = wire.get("extra_content")
+    google = content.get(_GOOGLE) if is_object(content) and len(content) == 1 else None
+    if is_object(google) and len(google) == 1:
+        signature = google.get("thought_signature")
+        return signature if isinstance(signature, str) else None
+    return None
+
+
+def encode_call(call: ToolCall, origin: Origin | None, out: Outgoing) -> dict[str, Any]:
+    """One of `tool_calls`."""
+    if call.wire_id is UNSET and call.extras is EMPTY and call.signature is None:
+        function: dict[str, Any] = {"name": call.name, "arguments": call.raw_arguments}
+        if call.kind == "function":
+            return {"id": call.id, "type": "function", "function": function}
+    words = words_of(call.extras)
+    body: dict[str, Any] = {} if "-type" in words else {"type": call.kind}
+    wire_id = wire_id_of(call, origin, out)
+    if wire_id is not None:
+        body["id"] = wire_id
+    body[call.kind] = _encode_arguments(call, words)
+    if call.signature is not None and out.sees_as_own(call, origin):
+        body["extra_content"] = {_GOOGLE: {"thought_signature": call.signature}}
+    return laid(body, call.extras)
+
+
+def _encode_arguments(call: ToolCall, words: Any) -> dict[str, Any]:
+    if call.kind == "custom":
+        return {"name": call.name, "input": call.raw_arguments}
+    if "-arguments" in words and not call.input:
+        return {"name": call.name}
+    if "object" in words and call.input is not None:
+        return {"name": call.name, "arguments": call.input}
+    return {"name": call.name, "arguments": call.raw_arguments}
+
+
+def wire_id_of(call: ToolCall, origin: Origin | None, out: Outgoing) -> str | None:
+    """The id a call goes by on the wire; the wire's own only where it came from."""
+    if call.wire_id is UNSET or not out.sees_as_own(call, origin):
+        return call.id
+    out.wire_ids[call.id] = call.wire_id
+    return call.wire_id
+
+
+def decode_function_call(wire: Any, incoming: Incoming) -> ToolCall | None:
+    """The old `function_call`: a call without an id, which is how it is known again."""
+    if not is_object(wire):
+        return None
+    name, arguments = wire.get("name"), wire.get("arguments")
+    if not isinstance(name, str) or not isinstance(arguments, str):
+        return None
+    left = {key: value for key, value in wire.items() if key not in ("name", "arguments")}
+    return ToolCall(
+        incoming.admit(None),
+        name,
+        arguments,
+        wire_id=None,
+        origin=incoming.origin,
+        extras=extras_of(left),
+    )
+
+
+def encode_function_call(call: ToolCall, out: Outgoing) -> dict[str, Any]:
+    """The old `function_call`."""
+    out.legacy.add(call.id)
+    out.wire_ids[call.id] = None
+    return laid({"name": call.name, "arguments": call.raw_arguments}, call.extras)
+
+
+def is_legacy(call: ToolCall, origin: Origin | None, out: Outgoing) -> bool:
+    """Whether a call came as `function_call`."""
+    return (
+        call.wire_id is None
+        and call.kind == "function"
+        and "tool_calls" not in words_of(call.extras)
+        and out.sees_as_own(call, origin)
+    )

@@ -1,0 +1,140 @@
+"""The messages of a conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.errors import WireError
+from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolResult
+from dragoman.wire.openai_chat.assistant import decode_assistant, encode_assistant
+from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
+from dragoman.wire.openai_chat.parts import decode_parts, encode_content, encode_part
+from dragoman.wire.openai_chat.results import decode_result, encode_plain, encode_result
+from dragoman.wire.openai_chat.spelling import NAME, OWN, is_list, is_object, laid, left_over
+
+_ASSISTANT = Role.ASSISTANT
+_TALKERS = {
+    "user": Role.USER,
+    "system": Role.SYSTEM,
+    "developer": Role.DEVELOPER,
+}
+_WRITTEN = {role: word for word, role in _TALKERS.items()}
+
+
+def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
+    """One message for each of the wire's."""
+    incoming = Incoming(OWN)
+    return tuple([_decode_message(item, incoming, index) for index, item in enumerate(wire)])
+
+
+def _decode_message(wire: Any, incoming: Incoming, index: int) -> Message:
+    word = wire.get("role") if is_object(wire) else None
+    if not isinstance(word, str) or not is_object(wire):
+        problem = "is no object" if not is_object(wire) else "has no role"
+        msg = f"messages[{index}] {problem}"
+        raise WireError(msg, dialect=NAME, path=f"messages[{index}]")
+    role = _TALKERS.get(word)
+    if role is not None:
+        return _decode_talk(wire, role, incoming, index)
+    if word == "assistant":
+        return decode_assistant(wire, incoming, f"messages[{index}]")
+    if word in ("tool", "function"):
+        return decode_result(wire, incoming, index)
+    msg = f"messages[{index}] has an unknown role"
+    raise WireError(msg, dialect=NAME, path=f"messages[{index}].role")
+
+
+def _decode_talk(wire: dict[str, Any], role: Role, incoming: Incoming, index: int) -> Message:
+    """A message of a user, a developer or the system."""
+    content = wire.get("content")
+    used = 2
+    if isinstance(content, str):
+        parts: tuple[AnyPart, ...] = (Text(content),)
+    elif is_list(content):
+        parts = tuple(decode_parts(content, incoming.origin))
+    elif content is None:
+        parts = ()
+    else:
+        msg = f"messages[{index}].content is neither a text nor a list"
+        raise WireError(msg, dialect=NAME, path=f"messages[{index}].content")
+    if parts and len(wire) == used:
+        return Message(role, parts)
+    name = wire.get("name")
+    known = {"role", "content"} if parts else {"role"}
+    if isinstance(name, str):
+        known.add("name")
+    else:
+        name = None
+    return Message(role, parts, name, extras=left_over(wire, known))
+
+
+def encode_messages(
+    system: tuple[AnyPart, ...], messages: tuple[Message, ...], out: Outgoing
+) -> list[dict[str, Any]]:
+    """The wire's messages; a system prompt from outside the list goes first."""
+    written: list[dict[str, Any]] = []
+    content: list[Any] = []
+    for index, part in enumerate(system):
+        content += encode_part(part, out, f"system[{index}]")
+    if content:
+        written.append({"role": "system", "content": encode_content(content)})
+    for index, message in enumerate(messages):
+        if message.role is _ASSISTANT:
+            _flush(written, out)
+            body = encode_assistant(message, out, f"messages[{index}]")
+            if len(body) > 1 or not message.parts:  # else nothing of it could be said
+                written.append(body)
+        else:
+            _encode_other(message, written, out, index)
+    _flush(written, out)
+    return written
+
+
+def _encode_other(
+    message: Message, written: list[dict[str, Any]], out: Outgoing, index: int
+) -> None:
+    """A message of anybody but the model. Results come first, each in a message of its own."""
+    parts, word = message.parts, _WRITTEN.get(message.role)
+    only = parts[0] if len(parts) == 1 else None
+    if type(only) is Text and only.extras is EMPTY and only.cache is None and word is not None:
+        _flush(written, out)
+        written.append(_with_luggage({"role": word, "content": only.text}, message))
+        return
+    if type(only) is ToolResult and message.name is None and message.extras is EMPTY:
+        plain = encode_plain(only, out)
+        if plain is not None:
+            written.append(plain)
+            return
+    content: list[Any] = []
+    for place, part in enumerate(parts):
+        path = f"messages[{index}].parts[{place}]"
+        if type(part) is ToolResult:
+            written.append(encode_result(part, message, out, path))
+        elif word is None:
+            out.lose_part(part, path)
+        else:
+            content += encode_part(part, out, path, message.origin)
+    if word is not None and (content or not parts):
+        _flush(written, out)
+        body: dict[str, Any] = {"role": word}
+        if content:
+            body["content"] = encode_content(content)
+        written.append(_with_luggage(body, message))
+
+
+def _with_luggage(body: dict[str, Any], message: Message) -> dict[str, Any]:
+    if message.name is not None:
+        body["name"] = message.name
+    return body if message.extras is EMPTY else laid(body, message.extras)
+
+
+def _flush(written: list[dict[str, Any]], out: Outgoing) -> None:
+    """Show media out of tool results in a user message, after all results of the turn (W1)."""
+    if out.hoisted:
+        written.append({"role": "user", "content": list(out.hoisted)})
+        out.hoisted.clear()

@@ -1,0 +1,87 @@
+"""Requests to `/chat/completions`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.errors import InvalidInputError, WireError
+from dragoman.model.requests import Request
+from dragoman.wire import overlay
+from dragoman.wire.dialect import Body
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.openai_chat.choice import decode_choice, encode_choice
+from dragoman.wire.openai_chat.exchange import Outgoing
+from dragoman.wire.openai_chat.messages import decode_messages, encode_messages
+from dragoman.wire.openai_chat.settings import (
+    decode_output,
+    decode_sampling,
+    decode_state,
+    decode_thinking_config,
+    encode_output,
+    encode_sampling,
+    encode_state,
+    encode_thinking_config,
+)
+from dragoman.wire.openai_chat.spelling import NAME, laid, left_over, words_of
+from dragoman.wire.openai_chat.tools import decode_tools, encode_tools
+
+
+def decode_request(body: Body) -> Request:
+    """The request in a body."""
+    wire = overlay.parsed(body, NAME)
+    messages = overlay.want(wire, "messages", list, NAME, "$")
+    try:
+        return _decode(wire, messages)
+    except InvalidInputError as error:
+        problem = str(error)
+    # Outside the handler: the model's error, which says the same, is not its context.
+    raise WireError(problem, dialect=NAME, path="$")
+
+
+def _decode(wire: Mapping[str, Any], messages: list[Any]) -> Request:
+    plain = wire if isinstance(wire, dict) else dict(wire)
+    used, words = {"messages"}, list[str]()
+    model, stream = wire.get("model"), wire.get("stream")
+    if isinstance(model, str):
+        used.add("model")
+    if isinstance(stream, bool):
+        used.add("stream")
+    output = decode_output(wire.get("response_format"))
+    if output is not None:
+        used.add("response_format")
+    fields: dict[str, Any] = {
+        "tools": decode_tools(plain, used),
+        "tool_choice": decode_choice(plain, used),
+        "sampling": decode_sampling(plain, used, words),
+        "thinking": decode_thinking_config(plain, used),
+        "state": decode_state(plain, used),
+    }
+    return Request(
+        model=model if isinstance(model, str) else None,
+        messages=decode_messages(messages),
+        output=output,
+        stream=stream if isinstance(stream, bool) else None,
+        extras=left_over(wire, used, words),
+        **fields,
+    )
+
+
+def encode_request(request: Request) -> Encoded:
+    """The body to send for a request."""
+    out = Outgoing()
+    body: dict[str, Any] = {} if request.model is None else {"model": request.model}
+    body["messages"] = encode_messages(request.system, request.messages, out)
+    encode_tools(request.tools, body, out)
+    if request.tool_choice is not None:
+        encode_choice(request.tool_choice, request.tools, body)
+    encode_sampling(request.sampling, body, words_of(request.extras), out)
+    if request.output is not None:
+        body["response_format"] = encode_output(request.output)
+    if request.thinking is not None:
+        encode_thinking_config(request.thinking, body, out)
+    if request.state is not None:
+        encode_state(request.state, body, out)
+    if request.stream is not None:
+        body["stream"] = request.stream
+    return Encoded(laid(body, request.extras), losses=tuple(out.losses))

@@ -1,0 +1,153 @@
+"""Responses of `/chat/completions`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.errors import InvalidInputError, WireError
+from dragoman.model.messages import Message
+from dragoman.model.parts import Origin
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.usage import Usage
+from dragoman.wire import overlay
+from dragoman.wire.dialect import Body
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.openai_chat.assistant import decode_assistant, encode_assistant
+from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
+from dragoman.wire.openai_chat.finish import decode_finish, encode_finish
+from dragoman.wire.openai_chat.spelling import (
+    NAME,
+    absent,
+    is_integer,
+    is_object,
+    is_own,
+    laid,
+    left_over,
+    without_absent,
+)
+from dragoman.wire.openai_chat.usage import decode_usage, encode_usage
+
+_OBJECT = "chat.completion"
+_ASSISTANT = Role.ASSISTANT
+_SAFE_INTEGER = 2**53  # what a float holds exactly
+
+
+def decode_response(body: Body) -> Response:
+    """The response in a body."""
+    wire = overlay.parsed(body, NAME)
+    choices = overlay.want(wire, "choices", list, NAME, "$")
+    try:
+        return _decode(wire, choices)
+    except InvalidInputError as error:
+        problem = str(error)
+    # Outside the handler: the model's error, which says the same, is not its context.
+    raise WireError(problem, dialect=NAME, path="$")
+
+
+def _decode(wire: Mapping[str, Any], choices: list[Any]) -> Response:
+    used = {"choices"}
+    texts = {key: wire[key] for key in ("id", "model") if isinstance(wire.get(key), str)}
+    used.update(texts)
+    created, usage = wire.get("created"), wire.get("usage")
+    counts: Usage | None = None
+    if is_object(usage):
+        used.add("usage")
+        counts = decode_usage(usage)
+    if is_integer(created) and abs(created) < _SAFE_INTEGER:
+        used.add("created")
+    else:
+        created = None
+    if wire.get("object") == _OBJECT:
+        used.add("object")
+    origin = Origin(dialect=NAME, model=texts.get("model"), response_id=texts.get("id"))
+    shared = counts if len(choices) == 1 else None
+    return Response(
+        choices=tuple([_decode_choice(c, i, origin, shared) for i, c in enumerate(choices)]),
+        usage=counts,
+        created_at=None if created is None else float(created),
+        extras=left_over(wire, used, absent(used, "id", "object", "created", "model")),
+        **texts,
+    )
+
+
+def encode_response(response: Response) -> Encoded:
+    """The body to answer with for a response."""
+    out = Outgoing(is_response=True)
+    body: dict[str, Any] = {
+        "id": response.id or "",
+        "object": _OBJECT,
+        "created": int(response.created_at or 0),
+        "model": response.model or "",
+    }
+    without_absent(body, response.extras)
+    body["choices"] = [
+        _encode_choice(choice, out, f"choices[{index}]")
+        for index, choice in enumerate(response.choices)
+    ]
+    if response.usage is not None:
+        body["usage"] = encode_usage(response.usage)
+    return Encoded(laid(body, response.extras), losses=tuple(out.losses))
+
+
+def _decode_choice(wire: Any, position: int, origin: Origin, usage: Usage | None) -> Choice:
+    if not is_object(wire):
+        msg = f"choices[{position}] is no object"
+        raise WireError(msg, dialect=NAME, path=f"choices[{position}]")
+    used: set[str] = set()
+    index, raw, logprobs = wire.get("index"), wire.get("finish_reason"), wire.get("logprobs")
+    if is_integer(index):
+        used.add("index")
+    if isinstance(raw, str):
+        used.add("finish_reason")
+    if logprobs is not None:
+        used.add("logprobs")
+    finish = decode_finish(raw)
+    message = _decode_message(wire, f"choices[{position}]", used)
+    return Choice(
+        index if is_integer(index) else position,
+        replace(message, origin=origin, usage=usage, finish=finish),
+        finish,
+        raw if isinstance(raw, str) else None,
+        logprobs,
+        left_over(wire, used, absent(used, "index", "message")),
+    )
+
+
+def _encode_choice(choice: Choice, out: Outgoing, path: str) -> dict[str, Any]:
+    message, is_ours = choice.message, is_own(choice.message.origin)
+    body: dict[str, Any] = {
+        "index": choice.index,
+        "message": _encode_message(message, out, f"{path}.message", is_ours=is_ours),
+    }
+    finish = encode_finish(choice, out, path, is_ours=is_ours)
+    if finish is not None or not is_ours:
+        body["finish_reason"] = finish
+    if not is_ours:
+        body["logprobs"] = None
+        if choice.logprobs is not None:
+            out.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
+    elif choice.logprobs is not None:
+        body["logprobs"] = choice.logprobs
+    return laid(without_absent(body, choice.extras), choice.extras)
+
+
+def _decode_message(wire: dict[str, Any], path: str, used: set[str]) -> Message:
+    message = wire.get("message")
+    if not is_object(message):
+        return Message(_ASSISTANT)  # Azure's filter leaves none
+    used.add("message")
+    return decode_assistant(message, Incoming(None), f"{path}.message", is_response=True)
+
+
+def _encode_message(message: Message, out: Outgoing, path: str, *, is_ours: bool) -> dict[str, Any]:
+    if message.role is not _ASSISTANT:
+        out.lose(f"{path}.role", "only an assistant answers")
+    body = encode_assistant(message, out, path)
+    if not is_ours:  # every client expects them, null or not
+        body.setdefault("content", None)
+        body.setdefault("refusal", None)
+    return body

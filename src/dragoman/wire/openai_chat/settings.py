@@ -1,0 +1,202 @@
+"""How the answer should be made: sampling, its form, thinking, and what is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.model.requests import Output, Sampling, State, ThinkingConfig
+from dragoman.wire.openai_chat.exchange import Outgoing
+from dragoman.wire.openai_chat.spelling import (
+    extras_of,
+    is_integer,
+    is_list,
+    is_object,
+    laid,
+    words_of,
+)
+
+_FLOATS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+# Wire field, canonical field; the first spelling of a field is the one that needs no word.
+_INTEGERS = (
+    ("max_completion_tokens", "max_tokens"),
+    ("max_tokens", "max_tokens"),  # older models and most other servers (W12)
+    ("seed", "seed"),
+    ("random_seed", "seed"),  # Mistral
+    ("n", "choices"),
+    ("top_logprobs", "top_logprobs"),
+)
+_SECOND_SPELLINGS = {"max_tokens": "max_tokens", "seed": "random_seed"}
+_FIRST_SPELLINGS = {name: key for key, name in reversed(_INTEGERS)}
+
+
+def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> Sampling:
+    """The sampling fields; those understood are added to `used`, their spellings to `words`."""
+    fields: dict[str, Any] = {}
+    for key in _FLOATS:
+        value = wire.get(key)
+        if type(value) is float or (is_integer(value) and int(float(value)) == value):
+            fields[key] = float(value)
+            if type(value) is float and value.is_integer():
+                words.append(key)  # 1 and 1.0 differ on the wire, but not in the model
+            used.add(key)
+    for key, name in _INTEGERS:
+        if name not in fields and is_integer(wire.get(key)):
+            fields[name] = wire[key]
+            used.add(key)
+            if key == _SECOND_SPELLINGS.get(name):
+                words.append(f"{name}={key}")
+    if is_integer(wire.get("top_k")):  # other servers' own
+        fields["top_k"] = wire["top_k"]
+        used.add("top_k")
+        words.append("top_k")
+    if isinstance(wire.get("logprobs"), bool):
+        fields["logprobs"] = wire["logprobs"]
+        used.add("logprobs")
+    return Sampling(**fields, stop=_decode_stop(wire.get("stop"), used, words))
+
+
+def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, out: Outgoing) -> None:
+    """Write the sampling fields."""
+    for key in _FLOATS:
+        if (value := getattr(sampling, key)) is not None:
+            body[key] = int(value) if value == int(value) and key not in words else value
+    for name, key in _FIRST_SPELLINGS.items():
+        if (value := getattr(sampling, name)) is not None:
+            second = _SECOND_SPELLINGS.get(name, "")
+            body[second if f"{name}={second}" in words else key] = value
+    if sampling.top_k is not None:
+        if "top_k" in words:
+            body["top_k"] = sampling.top_k
+        else:
+            out.lose("sampling.top_k", "OpenAI knows no top_k")
+    if sampling.logprobs is not None:
+        body["logprobs"] = sampling.logprobs
+    if sampling.stop:
+        is_one = len(sampling.stop) == 1 and "stop" in words
+        body["stop"] = sampling.stop[0] if is_one else list(sampling.stop)
+
+
+def _decode_stop(wire: Any, used: set[str], words: list[str]) -> tuple[str, ...]:
+    if isinstance(wire, str):
+        used.add("stop")
+        words.append("stop")
+        return (wire,)
+    if is_list(wire) and wire and all(isinstance(text, str) for text in wire):
+        used.add("stop")
+        return tuple(wire)
+    return ()
+
+
+def decode_output(wire: Any) -> Output | None:
+    """The form of the answer in `response_format`; None where it is unknown."""
+    kind = wire.get("type") if is_object(wire) else None
+    if not is_object(wire) or kind not in ("text", "json_object", "json_schema"):
+        return None
+    left = {key: value for key, value in wire.items() if key not in ("type", "json_schema")}
+    if kind != "json_schema":
+        left |= {key: wire[key] for key in ("json_schema",) if key in wire}
+        return Output(format="text" if kind == "text" else "json", extras=extras_of(left))
+    spec = wire.get("json_schema")
+    if not is_object(spec):
+        return None
+    kinds = {"name": str, "description": str, "schema": dict, "strict": bool}
+    fields = {name: spec[name] for name, kind in kinds.items() if isinstance(spec.get(name), kind)}
+    odd = {key: value for key, value in spec.items() if key not in fields}
+    if odd:
+        left["json_schema"] = odd
+    words = () if "name" in fields else ("-name",)
+    return Output(format="schema", **fields, extras=extras_of(left, words))
+
+
+def encode_output(output: Output) -> dict[str, Any]:
+    """The `response_format`."""
+    if output.format != "schema":
+        kind = "text" if output.format == "text" else "json_object"
+        return laid({"type": kind}, output.extras)
+    spec: dict[str, Any] = {}
+    for name in ("name", "description", "schema", "strict"):
+        if (value := getattr(output, name)) is not None:
+            spec[name] = value
+    if "-name" not in words_of(output.extras):
+        spec.setdefault("name", "response")  # OpenAI demands one
+    return laid({"type": "json_schema", "json_schema": spec}, output.extras)
+
+
+def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConfig | None:
+    """How hard to think: OpenAI's `reasoning_effort`, OpenRouter's and Z.ai's objects."""
+    effort, reasoning, thinking = (
+        wire.get(key) for key in ("reasoning_effort", "reasoning", "thinking")
+    )
+    if isinstance(effort, str):
+        used.add("reasoning_effort")
+    elif is_object(reasoning):
+        used.add("reasoning")
+        return _decode_reasoning(reasoning)
+    else:
+        effort = None
+    if is_object(thinking) and thinking.get("type") in ("enabled", "disabled"):
+        used.add("thinking")
+        left = {key: value for key, value in thinking.items() if key != "type"}
+        return ThinkingConfig(
+            effort=effort,
+            enabled=thinking["type"] == "enabled",
+            extras=extras_of({"thinking": left} if left else {}, ("thinking",)),
+        )
+    return None if effort is None else ThinkingConfig(effort=effort)
+
+
+def _decode_reasoning(wire: dict[str, Any]) -> ThinkingConfig:
+    fields: dict[str, Any] = {}
+    left: dict[str, Any] = {}
+    for key, value in wire.items():
+        if key == "effort" and isinstance(value, str):
+            fields["effort"] = value
+        elif key == "max_tokens" and is_integer(value):
+            fields["budget"] = value
+        elif key == "enabled" and isinstance(value, bool):
+            fields["enabled"] = value
+        elif key == "exclude" and isinstance(value, bool):
+            fields["visible"] = not value
+        else:
+            left[key] = value
+    extras = extras_of({"reasoning": left} if left else {}, ("reasoning",))
+    return ThinkingConfig(**fields, extras=extras)
+
+
+def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], out: Outgoing) -> None:
+    """Write how hard to think; OpenAI's own API knows the effort only."""
+    words = words_of(config.extras)
+    if "reasoning" in words:
+        exclude = None if config.visible is None else not config.visible
+        found = {"effort": config.effort, "max_tokens": config.budget,
+                 "enabled": config.enabled, "exclude": exclude}  # fmt: skip
+        body["reasoning"] = {key: value for key, value in found.items() if value is not None}
+    else:
+        if config.effort is not None:
+            body["reasoning_effort"] = config.effort
+        said: tuple[str, ...] = ()
+        if "thinking" in words and config.enabled is not None:
+            body["thinking"] = {"type": "enabled" if config.enabled else "disabled"}
+            said = ("enabled",)
+        for name in ("enabled", "budget", "visible", "summary"):
+            if name not in said and getattr(config, name) is not None:
+                out.lose(f"thinking.{name}", "only the effort can be told here")
+    laid(body, config.extras)
+
+
+def decode_state(wire: dict[str, Any], used: set[str]) -> State | None:
+    """Whether the provider keeps the answer."""
+    store = wire.get("store")
+    if not isinstance(store, bool):
+        return None
+    used.add("store")
+    return State(store=store)
+
+
+def encode_state(state: State, body: dict[str, Any], out: Outgoing) -> None:
+    """Write whether the provider keeps the answer; conversations it can't keep."""
+    if state.store is not None:
+        body["store"] = state.store
+    for name in ("previous_response_id", "conversation"):
+        if getattr(state, name) is not None:
+            out.lose(f"state.{name}", "this dialect has no memory: send the whole conversation")

@@ -1,0 +1,144 @@
+"""Thinking on assistant messages: OpenAI's own API shows none, other servers differ.
+
+`reasoning_content` (DeepSeek, Kimi, Z.ai), `reasoning` (Groq, OpenRouter, vLLM: W115),
+`reasoning_details` with signatures and sealed data (OpenRouter), `thinking` parts in the content
+(Mistral). Words note which it was.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from dragoman.model.parts import Origin, Thinking
+from dragoman.wire.openai_chat.spelling import (
+    extras_of,
+    is_list,
+    is_object,
+    laid,
+    left_over,
+    with_word,
+    words_of,
+)
+
+TEXT_FIELDS = ("reasoning_content", "reasoning")
+DETAILS = "reasoning_details"
+
+_Form = Literal["full", "summary", "redacted"]
+# By type of detail: the form of the thinking, and the field that holds its content.
+_DETAILS: dict[str, tuple[_Form, str]] = {
+    "reasoning.text": ("full", "text"),
+    "reasoning.summary": ("summary", "summary"),
+    "reasoning.encrypted": ("redacted", "data"),
+}
+_TYPES = {form: kind for kind, (form, _) in _DETAILS.items()}
+
+
+def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]) -> list[Thinking]:
+    """The thinking in a message's own fields; the fields it takes are added to `used`."""
+    field = next((key for key in TEXT_FIELDS if isinstance(wire.get(key), str)), None)
+    details = _decode_details(wire.get(DETAILS), origin)
+    text = wire[field] if field else None
+    # With `reasoning_details`, OpenRouter repeats their text in `reasoning`.
+    if details and (text is None or text == "".join(part.text for part in details)):
+        used.add(DETAILS)
+        if field is not None:
+            used.add(field)
+            details[0] = _mirrored(details[0], field)
+        return details
+    if field is None:
+        return []
+    used.add(field)
+    words = () if field == "reasoning_content" else (field,)
+    return [Thinking(wire[field], origin=origin, extras=extras_of({}, words))]
+
+
+def encode_reasoning(parts: list[Thinking], body: dict[str, Any]) -> None:
+    """Write thinking into a message's own fields."""
+    details: list[Thinking] = []
+    texts: dict[str, list[str]] = {}
+    for part in parts:
+        words = words_of(part.extras)
+        # A field holds one text: without a word, what is signed, sealed or one of many is a detail.
+        is_detail = part.data is not None or part.signature is not None or len(parts) > 1
+        if DETAILS in words or (is_detail and "reasoning" not in words):
+            details.append(part)
+        else:
+            field = "reasoning" if "reasoning" in words else "reasoning_content"
+            texts.setdefault(field, []).append(part.text)
+    body.update({field: "\n".join(pieces) for field, pieces in texts.items()})
+    if details:
+        body[DETAILS] = [_encode_detail(part) for part in details]
+        for field in TEXT_FIELDS:
+            if f"={field}" in words_of(details[0].extras):
+                body[field] = "".join(part.text for part in details)
+
+
+def _mirrored(part: Thinking, field: str) -> Thinking:
+    return part.replace(extras=with_word(part.extras, f"={field}"))
+
+
+def _decode_details(details: Any, origin: Origin | None) -> list[Thinking]:
+    """A part for each detail; none where one of them is malformed, and all stay in the extras."""
+    if not is_list(details):
+        return []
+    parts = [_decode_detail(detail, origin) for detail in details]
+    return [part for part in parts if part is not None] if all(parts) else []
+
+
+def _decode_detail(wire: Any, origin: Origin | None) -> Thinking | None:
+    kind = wire.get("type") if is_object(wire) else None
+    if not is_object(wire) or not isinstance(kind, str) or kind not in _DETAILS:
+        return None
+    form, key = _DETAILS[kind]
+    content, signature, item_id = wire.get(key), wire.get("signature"), wire.get("id")
+    if not isinstance(content, str):
+        return None
+    known = {"type", key}
+    known.update(name for name in ("signature", "id") if isinstance(wire.get(name), str))
+    return Thinking(
+        "" if form == "redacted" else content,
+        content if form == "redacted" else None,
+        form,
+        signature=signature if isinstance(signature, str) else None,
+        item_id=item_id if isinstance(item_id, str) else None,
+        origin=origin,
+        extras=left_over(wire, known, (DETAILS,)),
+    )
+
+
+def _encode_detail(part: Thinking) -> dict[str, Any]:
+    form: _Form = "redacted" if part.data is not None else part.form
+    kind = _TYPES[form]
+    body = {"type": kind, _DETAILS[kind][1]: part.data if form == "redacted" else part.text}
+    if part.signature is not None:
+        body["signature"] = part.signature
+    if part.item_id is not None:
+        body["id"] = part.item_id
+    return laid(body, part.extras)
+
+
+def decode_thinking(wire: dict[str, Any], origin: Origin | None) -> list[Thinking] | None:
+    """Mistral's `thinking` part, one for each of its texts; None where it is malformed."""
+    pieces = wire.get("thinking")
+    if not is_list(pieces) or not pieces:
+        return None
+    texts: list[str] = []
+    for piece in pieces:
+        if not is_object(piece) or len(piece) != 2 or piece.get("type") != "text":  # noqa: PLR2004
+            return None
+        if not isinstance(text := piece.get("text"), str):
+            return None
+        texts.append(text)
+    extras = left_over(wire, ("type", "thinking"), ("content",))
+    more = extras_of({}, ("content", "more"))
+    first = Thinking(texts[0], origin=origin, extras=extras)
+    return [first, *(Thinking(text, origin=origin, extras=more) for text in texts[1:])]
+
+
+def encode_thinking(part: Thinking, content: list[dict[str, Any]]) -> None:
+    """Write a `thinking` part into the content, or its text into the one before."""
+    piece = {"type": "text", "text": part.text}
+    if content and "more" in words_of(part.extras) and is_list(content[-1].get("thinking")):
+        content[-1]["thinking"].append(piece)
+    else:
+        content.append(laid({"type": "thinking", "thinking": [piece]}, part.extras))

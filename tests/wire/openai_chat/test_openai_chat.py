@@ -1,0 +1,560 @@
+"""The OpenAI Chat dialect: our own pairs in both directions, spellings, ids and foreign parts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from dragoman.errors import WireError
+from dragoman.model import document
+from dragoman.model.frozen import EMPTY
+from dragoman.model.media import Audio, File, Image, Video
+from dragoman.model.messages import Message
+from dragoman.model.parts import (
+    CacheHint,
+    Citation,
+    Opaque,
+    Origin,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    Thinking,
+)
+from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.openai_chat import DIALECT
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "openai-chat"
+ELSEWHERE = Origin(dialect="anthropic", model="m")
+PICTURE = Image(data="iVBORw0KGgo=", mime="image/png")
+
+
+def request(*messages: Any, **fields: Any) -> dict[str, Any]:
+    """A body with these messages; a text or a list of parts is a user's."""
+    written = [{"role": "user", "content": m} if isinstance(m, str | list) else m for m in messages]
+    return {"model": "m", "messages": written, **fields}
+
+
+def assistant(content: Any = None, **fields: Any) -> dict[str, Any]:
+    """An assistant's message."""
+    return {"role": "assistant", "content": content, **fields}
+
+
+def response(message: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """A body with one choice."""
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return {"id": "r", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [choice], **fields}  # fmt: skip
+
+
+def call(call_id: Any, name: str = "weather", arguments: Any = "{}") -> dict[str, Any]:
+    """A tool call."""
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def through(body: dict[str, Any]) -> dict[str, Any]:
+    """A body, decoded and encoded again."""
+    encoded = (
+        DIALECT.encode_request(DIALECT.decode_request(body))
+        if "messages" in body
+        else DIALECT.encode_response(DIALECT.decode_response(body))
+    )
+    assert encoded.losses == ()
+    rebuilt: dict[str, Any] = json.loads(encoded.to_bytes())
+    return rebuilt
+
+
+def sent(*messages: Message, **fields: Any) -> list[dict[str, Any]]:
+    """The messages that are sent for these."""
+    body = DIALECT.encode_request(Request(model="m", messages=messages, **fields)).body
+    found: list[dict[str, Any]] = json.loads(json.dumps(body["messages"]))
+    return found
+
+
+def losses(*messages: Message, **fields: Any) -> list[str]:
+    """Where something was lost."""
+    encoded = DIALECT.encode_request(Request(model="m", messages=messages, **fields))
+    return [loss.path for loss in encoded.losses]
+
+
+# --- pairs
+
+
+@pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.json")), ids=lambda file: file.stem)
+def test_a_fixture_reads_both_ways(file: Path) -> None:
+    """Each pair says the same thing twice: the wire's way and ours."""
+    fixture = json.loads(file.read_text(encoding="utf-8"))
+    canonical, wire = document.read(json.dumps(fixture["canonical"])), fixture["wire"]
+    if isinstance(canonical, Request):
+        decoded: Request | Response = DIALECT.decode_request(json.dumps(wire))
+        encoded = DIALECT.encode_request(canonical)
+    else:
+        decoded, encoded = DIALECT.decode_response(wire), DIALECT.encode_response(canonical)
+    assert decoded == canonical
+    assert json.dumps(json.loads(encoded.to_bytes()), sort_keys=True) == json.dumps(
+        wire, sort_keys=True
+    )
+    assert encoded.losses == ()
+
+
+# --- what the wire has is there again
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        request(assistant(None), assistant(), {"role": "assistant"}, {"role": "user"}),
+        request({"role": "user", "content": []}, {"role": "system", "content": None}),
+        request(assistant("hi", tool_calls=[], refusal=None, annotations=[], audio=None)),
+        request("hi", temperature=1, top_p=1.0, presence_penalty=-0.5, frequency_penalty=None),
+        request("hi", max_tokens=1, max_completion_tokens=2, seed=None, random_seed=3, top_k=4),
+        request("hi", stop=["a"]),
+        request("hi", stop="a"),
+        request("hi", stop=[], tools=None, tool_choice=None, response_format=None, model=None),
+        request("hi", tools=[], stream=None, n=2, logprobs=True, top_logprobs=3, logit_bias={}),
+        request("hi", tool_choice="auto", parallel_tool_calls=False),
+        request("hi", parallel_tool_calls=True),
+        request("hi", tool_choice="any"),
+        request("hi", tool_choice={"type": "custom", "custom": {"name": "sh"}}),
+        request("hi", tool_choice={"type": "function", "function": {"name": "f"}, "odd": 1}),
+        request("hi", tool_choice={"type": "allowed_tools", "allowed_tools": {
+            "mode": "required", "tools": [{"type": "function", "function": {"name": "f"}}]}}),
+        request("hi", tool_choice={"type": "web"}, reasoning={"effort": "low", "odd": 1}),
+        request("hi", thinking={"type": "disabled"}, reasoning_effort="low"),
+        request("hi", thinking={"type": "enabled", "clear_thinking": True}),
+        request("hi", response_format={"type": "json_object"}),
+        request("hi", response_format={"type": "text", "odd": None}),
+        request("hi", response_format={"type": "regex", "regex": "a+"}),
+        request("hi", response_format={"type": "json_schema", "json_schema": {"schema": {}}}),
+        request("hi", functions=[{"name": "f", "parameters": {}, "odd": 1}],
+                function_call={"name": "f"}),
+        request("hi", functions=[{"name": "f"}], function_call="auto"),
+        request("hi", tools=[{"function": {"name": "f", "strict": None}}, {"type": "search"}]),
+        request("hi", tools=[{"type": "function", "function": {"name": "f"},
+                              "cache_control": {"type": "ephemeral", "ttl": "5m"}}]),
+        request("hi", prediction={"type": "content", "content": "a"}, service_tier="flex"),
+        request(assistant(None, tool_calls=[call("a"), {"id": "b", "type": "new"}, None])),
+        request(assistant("", tool_calls=[{"id": "a", "function": {"name": "f"}, "index": 0}])),
+        request(assistant("", tool_calls=[call("a", arguments={"city": "Basel"})])),
+        request(assistant("", tool_calls=[{**call("a"), "extra_content": {
+            "google": {"thought_signature": "sig"}}}])),
+        request(assistant([{"type": "refusal", "refusal": "no"}]), assistant(refusal="no")),
+        request(assistant(reasoning="a", reasoning_content="b"), assistant(reasoning_content="")),
+        request(assistant(reasoning="a", reasoning_details=[{"type": "reasoning.text"}])),
+        request(assistant([{"type": "thinking", "thinking": [
+            {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}])),
+        request(assistant([{"type": "image_url", "image_url": {"url": "https://a/b"}}])),
+        request({"role": "tool", "tool_call_id": "a", "content": [
+            {"type": "image_url", "image_url": {"url": "https://a/b"}}]}),
+        request({"role": "tool", "tool_call_id": "a", "content": None, "name": "f"},
+                {"role": "tool", "content": []}, {"role": "function", "name": "f", "content": ""}),
+    ],
+)  # fmt: skip
+def test_a_request_comes_back_as_it_was(body: dict[str, Any]) -> None:
+    """Nulls, empty lists, absent fields, old and foreign spellings: all are as they were."""
+    assert json.dumps(through(body), sort_keys=True) == json.dumps(body, sort_keys=True)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": "a", "cache_control": {"type": "other"}, "odd": None},
+        {"type": "text", "text": None},
+        {"type": "image_url", "image_url": "https://a/b"},
+        {"type": "image_url", "image_url": {"url": "data:text/plain,hi", "detail": None}},
+        {"type": "image_url", "image_url": {"url": "data:;base64,AAAA", "odd": 1}, "odd": 2},
+        {"type": "image_url", "image_url": {"file_id": "f"}},
+        {"type": "input_audio", "input_audio": "AAAA"},
+        {"type": "input_audio", "input_audio": "https://a/b.mp3"},
+        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "pcm"}},
+        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": None}},
+        {"type": "audio_url", "audio_url": {"url": "https://a/b.mp3"}},
+        {"type": "video_url", "video_url": {"url": "https://a/b.mp4"}},
+        {"type": "file", "file": {"file_data": "JVBERi0="}},
+        {"type": "file", "file": {"file_data": "https://a/b.pdf", "filename": "b.pdf"}},
+        {"type": "file", "file": {"file_id": "f", "file_data": "JVBERi0="}},
+        {"type": "document_url", "document_url": "https://a/b.pdf", "document_name": "b"},
+        {"type": "hologram", "hologram": {"x": 1}},
+        "just a text",
+        None,
+    ],
+)
+def test_a_part_comes_back_as_it_was(part: Any) -> None:
+    """Parts of every server that speaks the dialect, well-formed or not."""
+    body = request([part, {"type": "text", "text": "b"}])
+    assert through(body) == body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"choices": []},
+        {"id": None, "object": "x", "created": 1.5, "model": 3, "choices": [], "usage": None},
+        {"id": "r", "choices": [{"finish_reason": "content_filter", "index": 0, "logprobs": None}]},
+        {"id": "r", "choices": [{"message": {"content": "no role"}, "finish_reason": ""}]},
+        {"id": "r", "choices": [{"message": {"role": "robot", "content": "hi"}, "index": 7}]},
+        response(assistant("hi", executed_tools=[
+            {"type": "search", "arguments": "{}", "index": 0, "output": "o"}, {"type": "python"}])),
+        response(assistant("hi", images=[{"type": "image_url", "image_url": {"url": "https://a"}}])),
+        response(assistant("hi", annotations=[{"type": "file", "file": {"name": "a"}}, {}])),
+        response(assistant(None, annotations=[{"type": "url_citation"}])),
+        response(assistant("hi", annotations=["odd"]), x_groq={"id": "a"}, citations=["https://a"]),
+        response(assistant("hi"), usage={"prompt_tokens": 1, "total_tokens": None}),
+        response(assistant("hi"), usage={"prompt_tokens": 5, "completion_tokens": 2,
+                                         "total_tokens": 17, "prompt_tokens_details": None,
+                                         "completion_tokens_details": {"reasoning_tokens": 10}}),
+    ],
+)  # fmt: skip
+def test_a_response_comes_back_as_it_was(body: dict[str, Any]) -> None:
+    """Gaps, filters, and the additions of other servers."""
+    assert json.dumps(through(body), sort_keys=True) == json.dumps(body, sort_keys=True)
+
+
+def test_one_plain_text_in_a_list_is_the_text() -> None:
+    """The one normal form, in messages and in results."""
+    listed = [{"type": "text", "text": "a"}]
+    body = request(listed, {"role": "tool", "tool_call_id": "c", "content": listed})
+    assert [message["content"] for message in through(body)["messages"]] == ["a", "a"]
+
+
+# --- what it means
+
+
+def test_thinking_is_thinking_wherever_it_stood() -> None:
+    """Every server's spelling becomes thinking, signed and sealed where it was."""
+    details = [
+        {"type": "reasoning.summary", "summary": "c", "id": "rs_1"},
+        {"type": "reasoning.encrypted", "data": "d"},
+    ]
+    inline = {"type": "thinking", "thinking": [{"type": "text", "text": "e"}]}
+    decoded = DIALECT.decode_request(
+        request(
+            assistant("x", reasoning_content="a"),
+            assistant("x", reasoning="b"),
+            assistant("x", reasoning_details=details, reasoning="c"),
+            assistant([inline]),
+        )
+    )
+    found = [part for m in decoded.messages for part in m.parts if isinstance(part, Thinking)]
+    assert [part.text for part in found] == ["a", "b", "c", "", "e"]
+    assert [part.form for part in found[2:4]] == ["summary", "redacted"]
+    assert (found[2].item_id, found[3].data) == ("rs_1", "d")
+    assert all(part.origin == Origin(dialect="openai-chat") for part in found)
+
+
+def test_without_its_notes_thinking_is_still_written() -> None:
+    """The spelling is luggage, the thought is not."""
+    own = Origin(dialect="openai-chat")
+    one = Message.assistant(Thinking("a", origin=own), "x")
+    assert sent(one) == [assistant("x", reasoning_content="a")]
+    sealed = Message.assistant(Thinking("", "d", "redacted", origin=own), "x")
+    details = [{"type": "reasoning.encrypted", "data": "d"}]
+    assert sent(sealed) == [assistant("x", reasoning_details=details)]
+
+
+def test_calls_without_an_id_or_with_the_same_get_their_own() -> None:
+    """Results find their calls by order, and the wire's ids come back (I5)."""
+    body = request(
+        assistant(None, tool_calls=[call("x"), call("x"), call(""), call("")]),
+        *({"role": "tool", "tool_call_id": i, "content": "r"} for i in ("x", "x", "", "")),
+        assistant(None, tool_calls=[call("x")]),
+        {"role": "tool", "tool_call_id": "x", "content": "r"},
+    )
+    messages = DIALECT.decode_request(body).messages
+    calls = [part for message in messages for part in message.tool_calls]
+    results = [part for message in messages for part in message.tool_results]
+    assert [result.call_id for result in results] == [part.id for part in calls]
+    assert len({part.id for part in calls}) == len(calls)
+    assert [part.wire_id for part in calls] == [UNSET, "x", "", "", "x"]
+    assert through(body) == body
+
+
+def test_the_old_form_of_calls_is_a_call_without_an_id() -> None:
+    """`function_call` and its answer pair up, with and without their notes."""
+    body = request(
+        assistant(None, function_call={"name": "f", "arguments": "{}"}),
+        {"role": "function", "name": "f", "content": "r"},
+    )
+    asked, answered = DIALECT.decode_request(body).messages
+    assert answered.tool_results[0].call_id == asked.tool_calls[0].id
+    assert answered.tool_results[0].tool_name == "f"
+    assert through(body) == body
+    bare = [message.replace(extras=EMPTY) for message in (asked, answered)]
+    del body["messages"][0]["content"]
+    assert sent(*bare) == body["messages"]
+
+
+def test_a_call_of_another_dialect_gets_an_id() -> None:
+    """Gemini has calls without an id; here each needs one, and so does its result."""
+    asked = ToolCall("c1", "f", input={"a": 1}, wire_id=None, origin=Origin(dialect="gemini"))
+    found = sent(Message.assistant(asked), Message.tool("c1", "r"))
+    assert found[0]["tool_calls"] == [call("c1", "f", '{"a":1}')]
+    assert found[1] == {"role": "tool", "tool_call_id": "c1", "content": "r"}
+
+
+def test_an_answer_knows_where_it_came_from() -> None:
+    """Origin, finish and usage are on the message; choices share one origin."""
+    choices = [{"index": i, "message": assistant("hi"), "finish_reason": "length"} for i in (0, 1)]
+    two = DIALECT.decode_response({**response(assistant("hi")), "choices": choices})
+    assert two.message.origin == Origin(dialect="openai-chat", model="m", response_id="r")
+    assert two.choices[1].message.origin is two.message.origin
+    assert two.message.finish is FinishReason.LENGTH
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    one = DIALECT.decode_response(response(assistant("hi"), usage=usage))
+    assert one.message.usage == one.usage == Usage(1, 2, reported_total=3)
+
+
+@pytest.mark.parametrize(
+    ("wire", "usage"),
+    [
+        # xAI counts thinking beside the answer.
+        (
+            {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 17,
+             "completion_tokens_details": {"reasoning_tokens": 10}},
+            Usage(5, 2, thinking=10, reported_total=17),
+        ),
+        # DeepSeek has its own name for what was cached.
+        (
+            {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7,
+             "prompt_cache_hit_tokens": 4},
+            Usage(1, 2, 4, reported_total=7),
+        ),
+        ({"prompt_tokens": "many"}, Usage()),
+    ],
+)  # fmt: skip
+def test_tokens_are_in_one_bucket_each(wire: dict[str, Any], usage: Usage) -> None:
+    """Whatever overlaps on the wire does not here (W19)."""
+    assert DIALECT.decode_response(response(assistant("hi"), usage=wire)).usage == usage
+
+
+def test_groqs_executed_tools_are_calls_and_results() -> None:
+    """One object of the wire is two parts."""
+    tool = {"type": "search", "arguments": "{}", "index": 0, "output": "found"}
+    message = DIALECT.decode_response(response(assistant("hi", executed_tools=[tool]))).message
+    asked, answered = message.parts[1:]
+    assert asked == ServerToolCall("search", input="{}")
+    assert answered == ServerToolResult("search", content={"output": "found"})
+
+
+def test_what_is_said_since_wins_over_the_notes() -> None:
+    """A null that was noted does not hide content that was added."""
+    body = request(assistant(None, tool_calls=[call("a")]))
+    decoded = DIALECT.decode_request(body)
+    message = decoded.messages[0].add_part("wait")
+    assert sent(message)[0]["content"] == "wait"
+
+
+def test_a_changed_text_keeps_its_surroundings() -> None:
+    """Only that text is different."""
+    part = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}, "odd": 1}
+    decoded = DIALECT.decode_request(request([part]))
+    text = decoded.messages[0].parts[0].replace(text="b")
+    changed = decoded.messages[0].replace(parts=(text,))
+    assert sent(changed)[0]["content"] == [{**part, "text": "b"}]
+
+
+# --- what people make
+
+
+def test_messages_made_by_hand_are_what_openai_expects() -> None:
+    """Every kind of content that has a place is in it."""
+    asked = ToolCall.create("c1", "weather", {"city": "Basel"})
+    found = sent(
+        Message.user("hi", PICTURE, Audio(data="AAAA", mime="audio/mpeg"), File(file_id="f")),
+        Message.assistant("so", asked),
+        Message.tool(ToolResult.success("c1", "sunny"), ToolResult.success("c2", [])),
+        Message.assistant(Refusal("no")),
+        system=(Text("be kind"),),
+    )
+    assert found == [
+        {"role": "system", "content": "be kind"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "hi"},
+                {"type": "image_url", "image_url": {"url": PICTURE.data_url}},
+                {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}},
+                {"type": "file", "file": {"file_id": "f"}},
+            ],
+        },
+        assistant("so", tool_calls=[call("c1", arguments='{"city":"Basel"}')]),
+        {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+        {"role": "tool", "tool_call_id": "c2", "content": ""},
+        assistant([{"type": "refusal", "refusal": "no"}]),
+    ]
+
+
+def test_a_tools_picture_is_shown_by_the_user_after_all_results() -> None:
+    """Results hold text only, and stand together (W1, W4)."""
+    results = [ToolResult.success("a", [Text("see"), PICTURE]), ToolResult.success("b", "ok")]
+    found = sent(Message.tool(results[0]), Message.tool(results[1]), Message.assistant("nice"))
+    assert [message["role"] for message in found] == ["tool", "tool", "user", "assistant"]
+    assert found[2]["content"][0]["type"] == "image_url"
+    assert losses(Message.tool(results[0])) == ["messages[0].parts[0].content[1]"]
+
+
+def test_results_in_a_users_message_come_before_its_text() -> None:
+    """Anthropic's users bring the results; here tools do."""
+    message = Message(Role.USER, (Text("go on"), ToolResult("c", "ok")))
+    assert [m["role"] for m in sent(message)] == ["tool", "user"]
+
+
+@pytest.mark.parametrize(
+    ("part", "path"),
+    [
+        (Video(url="https://a/b"), ""),
+        (File(url="https://a/b"), ""),
+        (Image(file_id="f"), ""),
+        (Audio(url="https://a/b"), ""),
+        (Thinking("a", origin=ELSEWHERE), ""),
+        (Opaque("gemini", {}), ""),
+        (ServerToolCall("web", origin=ELSEWHERE), ""),
+        (ServerToolResult("web", origin=ELSEWHERE), ""),
+        (Text("a", cache=CacheHint("5m")), ".cache"),
+    ],
+)
+@pytest.mark.parametrize("role", [Role.USER, Role.ASSISTANT])
+def test_what_has_no_place_is_reported(part: Any, path: str, role: Role) -> None:
+    """Left out, and said so; the rest goes out."""
+    message = Message(role, (Text("hi"), part))
+    assert losses(message) == [f"messages[0].parts[1]{path}"]
+    assert "hi" in json.dumps(sent(message))
+
+
+def test_a_message_of_which_nothing_is_left_is_not_sent() -> None:
+    """An empty turn would be refused."""
+    assert sent(Message.assistant(Thinking("a", origin=ELSEWHERE)), Message.user("hi")) == [
+        {"role": "user", "content": "hi"}
+    ]
+
+
+def test_settings_made_by_hand() -> None:
+    """The vendor's own names, and a loss for what it does not know."""
+    encoded = DIALECT.encode_request(
+        Request(
+            model="m",
+            messages=(Message.user("hi"),),
+            tools=(
+                ToolDefinition("now", "The time.", {"type": "object"}),
+                ToolDefinition("sh", "Runs.", kind="custom"),
+                ServerTool("web_search_20250305", "anthropic"),
+            ),
+            tool_choice=ToolChoice("named", ("sh",)),
+            sampling=Sampling(max_tokens=5, temperature=1.0, top_k=3),
+            output=Output(format="schema", schema={"type": "object"}),
+            thinking=ThinkingConfig(effort="low", budget=9),
+            state=State(previous_response_id="r"),
+        )
+    )
+    body = json.loads(encoded.to_bytes())
+    assert body["max_completion_tokens"] == 5
+    assert body["temperature"] == 1
+    assert body["tool_choice"] == {"type": "custom", "custom": {"name": "sh"}}
+    assert body["response_format"]["json_schema"]["name"] == "response"
+    assert body["reasoning_effort"] == "low"
+    assert [loss.path for loss in encoded.losses] == [
+        "tools[0].strict",
+        "tools[2]",
+        "sampling.top_k",
+        "thinking.budget",
+        "state.previous_response_id",
+    ]
+
+
+def test_a_strict_tool_is_strict_where_its_schema_is() -> None:
+    """OpenAI refuses the whole request otherwise (W14)."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+              "additionalProperties": False}  # fmt: skip
+    request_ = Request(tools=(ToolDefinition.create("f", "Does.", schema),))
+    encoded = DIALECT.encode_request(request_)
+    assert encoded.body["tools"][0]["function"]["strict"] is True
+    assert encoded.losses == ()
+
+
+def test_an_answer_of_another_dialect_is_what_clients_expect() -> None:
+    """One string, nulls where clients look, `tool_calls` as the reason, thinking shown (W11)."""
+    cited = Text("b", citations=(Citation(kind="web", url="https://a"), Citation(kind="page")))
+    thought = Thinking("t", signature="s")
+    asked = ToolCall.create("c", "f", {})
+    message = Message.assistant(thought, "a", cited, PICTURE, asked, origin=ELSEWHERE)
+    choice = Choice(0, message, FinishReason.STOP, "end_turn", logprobs={"x": 1})
+    encoded = DIALECT.encode_response(Response(choices=(choice,), usage=Usage(3, 4)))
+    body = json.loads(encoded.to_bytes())
+    assert body["choices"][0]["finish_reason"] == "tool_calls"
+    written = body["choices"][0]["message"]
+    assert (written["content"], written["refusal"]) == ("ab", None)
+    assert written["reasoning_content"] == "t"
+    assert written["images"][0]["type"] == "image_url"
+    assert written["annotations"][0]["url_citation"]["url"] == "https://a"
+    assert body["usage"]["total_tokens"] == 7
+    assert [loss.path for loss in encoded.losses] == [
+        "choices[0].message.parts[0]",
+        "choices[0].message.parts[2].citations",
+        "choices[0].logprobs",
+    ]
+
+
+def test_a_reason_without_a_word_is_reported() -> None:
+    """What clients read is the nearest word."""
+    choice = Choice(0, Message.assistant("a"), FinishReason.PAUSE)
+    encoded = DIALECT.encode_response(Response(choices=(choice,)))
+    assert encoded.body["choices"][0]["finish_reason"] == "stop"
+    assert [loss.path for loss in encoded.losses] == ["choices[0].finish"]
+
+
+def test_a_spoken_answer_is_sent_back_by_its_id() -> None:
+    """A request takes the id; the sound stays with the provider."""
+    audio = {"id": "audio_1", "data": "AAAA", "expires_at": 9, "transcript": "hi"}
+    answer = DIALECT.decode_response(response(assistant(None, audio=audio))).message
+    assert sent(answer)[0]["audio"] == {"id": "audio_1"}
+    assert losses(Message.assistant(Audio(data="AAAA"))) == ["messages[0].parts[0]"]
+
+
+# --- broken bodies
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        (b"[]", "$"),
+        ({"model": "m"}, "$.messages"),
+        (request(7), "messages[0]"),
+        (request({"content": "hi"}), "messages[0]"),
+        (request({"role": "critic"}), "messages[0].role"),
+        (request({"role": "user", "content": 5}), "messages[0].content"),
+        (request({"role": "tool", "content": 5}), "messages[0].content"),
+        (request(assistant(5)), "messages[0].content"),
+        (request(assistant("a", tool_calls={})), "messages[0].tool_calls"),
+        (request("hi", tools=[5]), "tools[0]"),
+    ],
+)
+def test_a_broken_request_says_where(body: Any, path: str) -> None:
+    """The path is named, the content is not."""
+    with pytest.raises(WireError) as caught:
+        DIALECT.decode_request(body)
+    assert (caught.value.path, caught.value.dialect) == (path, "openai-chat")
+
+
+def test_a_broken_response_says_where() -> None:
+    """Choices must be there, and be objects; what is too deep to store is refused."""
+    deep: Any = "x"
+    for _ in range(200):
+        deep = [deep]
+    for body, path in (
+        ({"error": {}}, "$.choices"),
+        ({"choices": ["x"]}, "choices[0]"),
+        (response(assistant("hi", odd=deep)), "$"),
+    ):
+        with pytest.raises(WireError) as caught:
+            DIALECT.decode_response(body)
+        assert caught.value.path == path
+        assert caught.value.__context__ is None
