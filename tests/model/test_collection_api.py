@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
+from dragoman.model.frozen import EMPTY as EMPTY_MAPPING
+from dragoman.model.frozen import freeze_mapping
 from dragoman.model.media import Image
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
@@ -621,3 +623,16 @@ def test_metadata_is_a_mapping_with_changed_copies() -> None:
     assert message.without_metadata("nope").metadata == metadata
     assert not HI.metadata
     assert message.replace(metadata={"other": [1]}).metadata == {"other": [1]}
+
+
+def test_frozen_mappings_have_changed_copies_of_their_own() -> None:
+    """What is stored in one is frozen too, and the old one stays."""
+    inner = {"pages": [1]}
+    old = freeze_mapping({"a": 1})
+    new = old.with_item("b", inner).with_item("a", 2)
+    inner["pages"].append(2)
+    assert (old, new) == ({"a": 1}, {"a": 2, "b": {"pages": [1]}})
+    assert new.without("b").without("a") is EMPTY_MAPPING
+    assert old.without("nope") is old
+    with pytest.raises(InvalidInputError, match="NaN"):
+        old.with_item("b", float("nan"))

@@ -48,7 +48,7 @@ def store_and_reload() -> Any:
 def change_the_provider() -> Any:
     """A request made for one provider goes to another.
 
-    What came in as OpenAI's goes out as Anthropic's, tool call, picture and all.
+    What came in as OpenAI's goes out as Anthropic's, tool call and all.
     """
     openai = dragoman.dialect("openai-chat")
     anthropic = dragoman.dialect("anthropic")
@@ -90,7 +90,7 @@ def lose_nothing() -> Any:
 
 
 def say_what_is_wrong() -> Any:
-    """Mistakes are errors of our own, which say what to do and quote nothing."""
+    """Mistakes are told as such: what to do, and nothing quoted."""
     try:
         dragoman.ToolCall.create("call_1", "find place!", {"name": "Old Bridge"})
     except dragoman.DragomanError as error:
@@ -115,17 +115,22 @@ def take() -> None:
     from rich.rule import Rule
     from rich.syntax import Syntax
 
-    console = Console(soft_wrap=False)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=100, no_color=True)  # a pipe: the same text for every reader
     console.print(f"Dragoman {dragoman.__version__}: a guided tour. Everything below runs now.\n")
     for number, stop in enumerate(STOPS, start=1):
         title, _, more = inspect.cleandoc(stop.__doc__ or "").partition("\n")
         console.print(Rule(f"{number} of {len(STOPS)}: {title}", align="left"))
         if more.strip():
             console.print(more.strip())
-        console.print(Syntax(_code_of(stop), "python", background_color="default", padding=(1, 2)))
+        code = Syntax(
+            _code_of(stop), "python", background_color="default", padding=(1, 2), word_wrap=True
+        )
+        console.print(code)
         result = stop()
-        shown = result if isinstance(result, str) else Pretty(result, expand_all=False)
-        console.print("→", shown, "\n", highlight=not isinstance(result, str))
+        shown = f"→ {result}" if isinstance(result, (str, bool)) else Pretty(result)
+        console.print(shown, "", sep="\n", markup=False)
     console.print("That was it. README.md says how to go on; `make test` proves the rest.")
 
 

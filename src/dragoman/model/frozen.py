@@ -189,9 +189,9 @@ def _freeze_scalar(value: Any, what: str) -> Any:
 
 
 def thaw(value: Any) -> Any:
-    """An ordinary, changeable copy of a frozen value."""
+    """An ordinary, changeable copy of a frozen value; tuples become lists."""
     if isinstance(value, dict):
         return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return [thaw(item) for item in value]
     return value

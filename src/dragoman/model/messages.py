@@ -225,7 +225,7 @@ class Message(Value, frozen=True):
             raise InvalidInputError(msg)
         if shape == "canonical":
             self.settle()
-            written: dict[str, Any] = msgspec.to_builtins(self)
+            written: dict[str, Any] = thaw(msgspec.to_builtins(self))
             written.setdefault("parts", ())  # by which `from_dict` knows this shape
             if not metadata:
                 written.pop("metadata", None)

@@ -166,9 +166,10 @@ def _dataclass(kind: Any) -> typing.Iterator[Field]:
         if field.default_factory is not dataclasses.MISSING:
             default = _json_factory(field.default_factory)
         absent = field.default is field.default_factory is dataclasses.MISSING
-        if hasattr(field.default, "is_required"):  # pydantic's `Field(…)`, in its dataclasses
-            hint, absent = Annotated[hint, field.default], field.default.is_required()
-            default = json_default(field.default.default)
+        note: Any = field.default
+        if hasattr(note, "is_required"):  # pydantic's `Field(…)`, in its dataclasses
+            hint, absent = Annotated[hint, note], note.is_required()
+            default = json_default(note.default)
         yield Field(name, name, hint, absent, default, described)
 
 

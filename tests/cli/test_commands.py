@@ -1,0 +1,57 @@
+"""The command line, as people type it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import dragoman
+from dragoman.cli.commands import dragoman as command
+from dragoman.cli.tour import STOPS
+
+
+def test_the_tour_runs_every_stop() -> None:
+    """The tour shows each stop with its code and what came of it, and ends well."""
+    result = CliRunner().invoke(command, ["tour"])
+    assert result.exit_code == 0
+    for number in range(1, len(STOPS) + 1):
+        assert f"{number} of {len(STOPS)}: " in result.output
+    assert "equal after reload: True" in result.output
+    assert "'type': 'tool_use'" in result.output
+    assert "→ True" in result.output
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_lists_the_commands(flag: str) -> None:
+    """Help names what can be run."""
+    result = CliRunner().invoke(command, [flag])
+    assert result.exit_code == 0
+    assert "tour" in result.output
+
+
+def test_the_version_is_the_package_s() -> None:
+    """`dragoman --version` says the version of the package."""
+    result = CliRunner().invoke(command, ["--version"])
+    assert result.output == f"dragoman {dragoman.__version__}\n"
+
+
+def test_it_runs_as_a_module() -> None:
+    """`python -m dragoman.cli` is the same command."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman.cli", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"dragoman {dragoman.__version__}\n"
+
+
+def test_without_its_packages_it_says_what_to_install() -> None:
+    """Where click is missing, the command names the extra instead of failing with a traceback."""
+    code = "import sys; sys.modules['click'] = None; from dragoman.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "The dragoman command needs its extra: pip install 'dragoman[cli]'\n"

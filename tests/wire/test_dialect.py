@@ -1,0 +1,67 @@
+"""The dialects there are, and what encoding returns."""
+
+from __future__ import annotations
+
+import pytest
+
+import dragoman
+from dragoman import ConfigError, Encoded, Loss, LossError, Message, Request, Thinking
+
+
+def test_dialects_are_found_by_their_folders() -> None:
+    """Every dialect answers to its name."""
+    assert {"anthropic", "gemini", "openai-chat", "openai-responses"} <= set(dragoman.dialects())
+    for name in dragoman.dialects():
+        assert dragoman.dialect(name).name == name
+
+
+def test_an_unknown_dialect_is_told_with_the_known_ones() -> None:
+    """A wrong name is an error that lists the right ones."""
+    with pytest.raises(ConfigError, match="anthropic"):
+        dragoman.dialect("esperanto")
+
+
+@pytest.mark.parametrize("name", dragoman.dialects())
+def test_what_can_t_be_said_is_a_loss(name: str) -> None:
+    """Thinking that the target can't verify is left out and named; `or_raise` makes it an error."""
+    foreign = Thinking("hmm", signature="s", origin=dragoman.Origin(dialect="another"))
+    request = Request(model="m", messages=(Message.user("hi"), Message.assistant(foreign, "yo")))
+    encoded = dragoman.dialect(name).encode_request(request)
+    assert [loss.path for loss in encoded.losses] == ["messages[1].parts[0]"]
+    assert b"hmm" not in encoded.to_bytes()
+    with pytest.raises(LossError) as caught:
+        encoded.or_raise()
+    assert caught.value.losses == encoded.losses
+
+
+@pytest.mark.parametrize("name", dragoman.dialects())
+def test_made_by_hand_goes_everywhere_without_loss(name: str) -> None:
+    """A plain conversation with a tool round and a picture can be said in every dialect."""
+    call = dragoman.ToolCall.create("call_1", "weather", {"city": "Basel"})
+    request = Request(
+        model="m",
+        system=(dragoman.Text("Be brief."),),
+        messages=(
+            Message.user("Weather?", dragoman.Image.from_base64("iVBORw0KGgo=", "image/png")),
+            Message.assistant("Let me look.", tool_calls=[call]),
+            Message.tool("call_1", "sunny", tool_name="weather"),
+            Message.user("Thanks."),
+        ),
+    )
+    speaker = dragoman.dialect(name)
+    encoded = speaker.encode_request(request).or_raise()
+    again = speaker.decode_request(encoded.to_bytes(), path=encoded.path)
+    said = [m.text for m in again.messages if not m.role.is_system]
+    assert said[:2] == ["Weather?", "Let me look."]
+    assert "sunny" in said[2]  # Gemini wraps it in an object
+    assert said[3:] == ["Thanks."]
+    assert [call.arguments for m in again.messages for call in m.tool_calls] == [{"city": "Basel"}]
+    assert [m.data for message in again.messages for m in message.media] == ["iVBORw0KGgo="]
+    assert "Be brief." in encoded.to_bytes().decode()
+
+
+def test_encoded_shows_sizes_only() -> None:
+    """An encoded body's repr does not quote it."""
+    encoded = Encoded({"secret": "value"}, losses=(Loss("messages[0]", "gone"),))
+    assert repr(encoded) == "Encoded(1 fields, 1 losses)"
+    assert encoded.to_bytes() == b'{"secret":"value"}'

@@ -1,0 +1,86 @@
+"""What nobody understands goes along, and comes back without overruling anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import WireError
+from dragoman.model.frozen import EMPTY
+from dragoman.wire.overlay import difference, laid_over, overlay, parsed, rest, want
+
+NAME = "some-dialect"
+scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3))
+objects = st.recursive(
+    st.dictionaries(st.sampled_from("abc"), scalars, max_size=3),
+    lambda inner: st.dictionaries(st.sampled_from("abc"), scalars | inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def test_the_rest_is_what_is_not_known() -> None:
+    """Unknown fields are kept under the dialect's name, explicit nulls too; none is no extras."""
+    assert rest({"known": 1, "odd": None}, {"known"}, NAME) == {NAME: {"odd": None}}
+    assert rest({"known": 1}, {"known"}, NAME) is EMPTY
+
+
+@given(wire=objects, rebuilt=objects)
+def test_a_difference_laid_over_gives_the_wire_s_fields_back(
+    wire: dict[str, Any], rebuilt: dict[str, Any]
+) -> None:
+    """Whatever an encoder leaves out or gets wrong, the difference puts right."""
+    restored = laid_over(dict(rebuilt), difference(wire, rebuilt, NAME), NAME)
+    for key, value in wire.items():
+        if not (isinstance(value, dict) and isinstance(rebuilt.get(key), dict)):
+            assert restored[key] == value
+            assert isinstance(restored[key], type(value))
+
+
+@pytest.mark.parametrize(
+    ("came", "wrote", "writes_now", "goes_out"),
+    [
+        ({"temperature": None}, {}, {"temperature": 0.5}, {"temperature": 0.5}),
+        ({"tools": []}, {}, {"tools": ["t"]}, {"tools": ["t"]}),
+        ({"top_k": 2.0}, {"top_k": 2}, {"top_k": 3}, {"top_k": 3}),
+        ({"top_k": 2.0}, {"top_k": 2}, {"top_k": 2}, {"top_k": 2.0}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}, {"a": {"b": 9}}, {"a": {"b": 9, "c": 2}}),
+        ({"a": {"b": True}}, {"a": {"b": 1}}, {"a": {"b": 1}}, {"a": {"b": True}}),
+    ],
+)
+def test_what_the_model_says_now_is_not_overruled(
+    came: dict[str, Any],
+    wrote: dict[str, Any],
+    writes_now: dict[str, Any],
+    goes_out: dict[str, Any],
+) -> None:
+    """A field that was changed since it came is written as it is now."""
+    extras = difference(came, wrote, NAME)
+    written = laid_over(writes_now, extras, NAME)
+    assert written == goes_out
+    assert repr(written) == repr(goes_out)
+
+
+def test_extras_of_another_dialect_stay_away() -> None:
+    """Only the dialect's own extras are laid over a body."""
+    extras = rest({"odd": 1}, (), "another-dialect")
+    assert laid_over({"a": 1}, extras, NAME) == {"a": 1}
+    assert overlay(extras, NAME) == {}
+
+
+@pytest.mark.parametrize("body", ["[1]", b"3", "{", b"\xff", "null"])
+def test_a_body_that_is_no_object_is_a_wire_error(body: Any) -> None:
+    """Text that is not a JSON object is refused, with the dialect's name."""
+    with pytest.raises(WireError) as caught:
+        parsed(body, NAME)
+    assert caught.value.dialect == NAME
+
+
+def test_a_missing_field_is_named_and_its_value_is_not() -> None:
+    """The error says which field should be what, and quotes nothing."""
+    with pytest.raises(WireError, match=r"expected list at \$\.messages, found str") as caught:
+        want({"messages": "a secret"}, "messages", list, NAME, "$")
+    assert caught.value.path == "$.messages"
+    assert "secret" not in str(caught.value)
