@@ -1,0 +1,109 @@
+"""Frames come out the same however the bytes were cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import WireError
+from dragoman.wire.framing import NdjsonParser, SseEvent, SseParser, sse
+
+
+def _cut(data: bytes, places: list[int]) -> list[bytes]:
+    borders = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
+    return [data[start:end] for start, end in pairwise(borders)]
+
+
+def _events(pieces: list[bytes]) -> list[SseEvent]:
+    parser = SseParser()
+    events = [event for piece in pieces for event in parser.feed(piece)]
+    return events + parser.close()
+
+
+@pytest.mark.parametrize(
+    ("stream", "events"),
+    [
+        (b"data: a\n\ndata: b\n\n", [(None, "a"), (None, "b")]),
+        (b"event: x\ndata: a\n\n", [("x", "a")]),
+        (b"data: a\ndata: b\n\n", [(None, "a\nb")]),
+        (b"data:a\r\n\r\ndata:b\r\rdata:c\n\n", [(None, "a"), (None, "b"), (None, "c")]),
+        (b"\xef\xbb\xbfdata: a\n\n", [(None, "a")]),
+        (b": comment\n\nid: 7\nretry: 9\ndata: a\nodd\n\n", [(None, "a")]),
+        (b"data: a", [(None, "a")]),
+        (b"data: a\n", [(None, "a")]),
+        (b"event: ping\n\ndata: a\n\n", [(None, "a")]),
+        (b"data:\n\n", [(None, "")]),
+        (b"data:  two\n\n", [(None, " two")]),
+        ("data: \u2028\u00e9\x85\n\n".encode(), [(None, "\u2028\u00e9\x85")]),
+        (b"data: \xff\n\n", [(None, "\ufffd")]),
+        (b"", []),
+    ],
+)
+def test_events_are_read_as_the_standard_says(
+    stream: bytes, events: list[tuple[str | None, str]]
+) -> None:
+    """Names, several data lines, comments, every line ending, a missing end: all as specified."""
+    assert _events([stream]) == events
+
+
+@given(
+    texts=st.lists(st.text(st.characters(blacklist_characters="\r\n"), max_size=8), max_size=5),
+    ending=st.sampled_from(["\n", "\r", "\r\n"]),
+    places=st.lists(st.integers(0, 300), max_size=12),
+)
+def test_cuts_make_no_difference_to_events(
+    texts: list[str], ending: str, places: list[int]
+) -> None:
+    """Cut anywhere, in the middle of a character or of a CRLF too, the same events come out."""
+    stream = "".join(f"event: e{ending}data: {text}{ending}{ending}" for text in texts)
+    raw = (
+        stream.encode("utf-8", "surrogatepass")
+        if stream.isascii()
+        else stream.encode("utf-8", "replace")
+    )
+    whole = _events([raw])
+    assert _events(_cut(raw, places)) == whole
+    assert _events([raw[i : i + 1] for i in range(len(raw))]) == whole
+    assert len(whole) == len(texts)
+
+
+@given(
+    lines=st.lists(
+        st.binary(max_size=8).map(lambda b: b.translate(None, b"\r\n \t\x0b\x0c")), max_size=5
+    ),
+    ending=st.sampled_from([b"\n", b"\r\n"]),
+    places=st.lists(st.integers(0, 100), max_size=8),
+    is_ended=st.booleans(),
+)
+def test_cuts_make_no_difference_to_lines(
+    lines: list[bytes], ending: bytes, places: list[int], is_ended: bool
+) -> None:
+    """Lines of JSON come out whole, with or without a newline at the end."""
+    stream = ending.join(lines) + (ending if is_ended else b"")
+    parser = NdjsonParser()
+    found = [line for piece in _cut(stream, places) for line in parser.feed(piece)]
+    found += parser.close()
+    bare = [line.removeprefix(b"\xef\xbb\xbf") if i == 0 else line for i, line in enumerate(lines)]
+    assert found == [line for line in bare if line]
+
+
+def test_a_frame_past_the_limit_is_refused() -> None:
+    """A line, or an event of many lines, that never ends does not fill the memory."""
+    with pytest.raises(WireError):
+        SseParser(limit=10).feed(b"data: 0123456789abc")
+    parser = SseParser(limit=10)
+    with pytest.raises(WireError):
+        parser.feed(b"data: 012\n" * 10)
+    with pytest.raises(WireError):
+        NdjsonParser(limit=3).feed(b"12345")
+
+
+def test_written_events_read_back() -> None:
+    """What `sse` writes, the parser reads."""
+    assert _events([sse(b'{"a":1}', "start"), sse(b"[DONE]")]) == [
+        ("start", '{"a":1}'),
+        (None, "[DONE]"),
+    ]
