@@ -1,5 +1,6 @@
-"""What can be done with a conversation: seed 003's `Messages` and `MessageList`, and seed 000's
-access by key, under Python names. Everything returns a new sequence; none changes the old one.
+"""What can be done with a conversation: seed 003's collection API, seed 000's access by key.
+
+Under Python names. Everything returns a new sequence, nothing changes the old one.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def test_a_subclass_stays_one() -> None:
     assert transcript == TALK
     for made in (
         transcript.append(HI), transcript[1:], transcript[:2], transcript.filter(bool),
-        transcript.reversed(), transcript.merged_per_role(), transcript + [HI],
+        transcript.reversed(), transcript.merged_per_role(), transcript + Messages(HI),
         Transcript.from_json(TALK.to_json()), pickle.loads(pickle.dumps(transcript)),  # noqa: S301
     ):  # fmt: skip
         assert type(made) is Transcript
@@ -245,7 +246,11 @@ def test_iterations_do_not_disturb_each_other() -> None:
 def test_match_sees_a_sequence() -> None:
     """Patterns take it apart, and messages within it."""
     match TALK:
-        case [Message(role=Role.SYSTEM), *middle, Message(role=Role.USER, parts=(Text(text=text),))]:
+        case [
+            Message(role=Role.SYSTEM),
+            *middle,
+            Message(role=Role.USER, parts=(Text(text=text),)),
+        ]:
             assert list(middle) == [HI, HO]
             assert text == "bye"
         case _:
@@ -303,7 +308,7 @@ CHANGES: list[tuple[str, Callable[[Messages], Messages], list[Message]]] = [
     ("append many parts", lambda m: m.append(["a", "b"]), [HI, HO, Message.user("a", "b")]),
     ("extend", lambda m: m.extend([BYE, "!"]), [HI, HO, BYE, Message.user("!")]),
     ("extend by itself", lambda m: m.extend(m), [HI, HO, HI, HO]),
-    ("plus", lambda m: m + [BYE], [HI, HO, BYE]),
+    ("plus", lambda m: m + (BYE,), [HI, HO, BYE]),  # noqa: RUF005 - this is what is tested
     ("plus messages", lambda m: m + Messages(BYE), [HI, HO, BYE]),
     ("prepend", lambda m: m.prepend([SYSTEM]), [SYSTEM, HI, HO]),
     ("replace_last", lambda m: m.replace_last(BYE), [HI, BYE]),
@@ -317,7 +322,9 @@ CHANGES: list[tuple[str, Callable[[Messages], Messages], list[Message]]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "after"), [row[1:] for row in CHANGES], ids=[r[0] for r in CHANGES])
+@pytest.mark.parametrize(
+    ("change", "after"), [row[1:] for row in CHANGES], ids=[r[0] for r in CHANGES]
+)
 def test_a_change_is_a_copy(change: Callable[[Messages], Messages], after: list[Message]) -> None:
     """The old conversation stays as it was."""
     before = Messages(HI, HO)
@@ -338,7 +345,7 @@ def test_changes_of_nothing() -> None:
 def test_plus_takes_several_messages(other: Any) -> None:
     """A text or a dict is one, and `append` is for one."""
     with pytest.raises(TypeError):
-        TALK + other
+        _ = TALK + other
 
 
 @pytest.mark.parametrize("change", [
@@ -501,7 +508,7 @@ def test_appending_one_by_one_is_linear() -> None:
 def test_extending_and_taking_beginnings_copies_nothing() -> None:
     """Either is a view of the same list."""
     messages = Messages(HI)
-    longer = messages + [HO, BYE]
+    longer = messages + Messages(HO, BYE)
     assert longer._shared is messages._shared
     assert longer[:2]._shared is messages._shared
     assert longer.without_last()._shared is messages._shared
@@ -531,7 +538,7 @@ def test_any_history_of_branches_is_that_of_tuples(steps: list[tuple[int, int, i
         if kind == 0:
             made.append((messages.append(HI), (*plain, HI)))
         elif kind == 1:
-            made.append((messages + [HO, BYE], (*plain, HO, BYE)))
+            made.append((messages + Messages(HO, BYE), (*plain, HO, BYE)))
         elif kind == 2:
             made.append((messages[:cut], plain[:cut]))
         else:
@@ -598,10 +605,11 @@ def test_a_text_with_more_fields_is_no_simple_one() -> None:
 def test_nulls_empties_and_underscored_fields_are_not_exported(shape: Any) -> None:
     """Of a part's extra fields only those that say something; the document keeps them all."""
     message = PICTURE
-    for key, value in {
+    fields: dict[str, Any] = {
         "nothing": None, "blank": "", "none": [], "bare": {}, "_private": "x",
         "zero": 0, "no": False, "alt": "a cat",
-    }.items():  # fmt: skip
+    }  # fmt: skip
+    for key, value in fields.items():
         message = message.with_field(key, value)
     (part,) = message.to_dict(shape=shape)["content"]
     assert part == {

@@ -143,7 +143,7 @@ def test_unknown_fields_of_a_part_survive(shape: dict[str, Any]) -> None:
     (File(file_id="f"), {"type": "file", "file": {"file_id": "f"}}),
     (File(url="https://x/y"), {"type": "file", "file": {"file_url": "https://x/y"}}),
     (Text("hi", (Citation(kind="url", url=URL),)),
-     {"type": "text", "text": "hi", "citations": ({"kind": "url", "url": URL},)}),
+     {"type": "text", "text": "hi", "citations": [{"kind": "url", "url": URL}]}),
 ])  # fmt: skip
 def test_parts_are_written_nested(part: Part, shape: dict[str, Any]) -> None:
     """The shape is OpenAI's, without empty fields, and reads as the same part."""

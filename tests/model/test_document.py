@@ -430,6 +430,15 @@ def test_values_refuse_to_be_changed(kind: type[Value], data: st.DataObject) -> 
     assert value.to_json() == before
 
 
+def test_a_call_with_both_forms_of_its_arguments_is_frozen() -> None:
+    """Text and object side by side: neither can be changed, and NaN gets into neither."""
+    call = ToolCall("1", "f", raw="{}", input={"a": 1})
+    with pytest.raises(TypeError):
+        call.input["a"] = 2  # type: ignore[index]
+    with pytest.raises(InvalidInputError):
+        ToolCall("1", "f", raw="{}", input={"a": nan})
+
+
 # --- junk
 
 

@@ -133,7 +133,9 @@ def test_usage_adds_up_and_the_last_finish_counts() -> None:
 _spoken = st.one_of(
     st.builds(Message.user, some.texts),
     st.builds(Message.assistant, some.texts),
-    st.builds(lambda text, call: Message.assistant(text, tool_calls=[call]), some.texts, some.tool_calls),
+    st.builds(
+        lambda text, call: Message.assistant(text, tool_calls=[call]), some.texts, some.tool_calls
+    ),
     st.builds(lambda text: Message.user(text, IMAGE), some.texts),
     st.builds(lambda result: Message(Role.TOOL, (result,)), some.tool_results),
 )
@@ -222,9 +224,7 @@ def test_messages_without_several_results_are_left_alone() -> None:
 def test_moved_results_remember_their_origin() -> None:
     """Each keeps the one of the message that it came in."""
     here, there = Origin(dialect="here"), Origin(dialect="there")
-    messages = Messages(
-        Message.tool("c1", "a", origin=here), Message.tool("c2", "b", origin=there)
-    )
+    messages = Messages(Message.tool("c1", "a", origin=here), Message.tool("c2", "b", origin=there))
     (joined,) = messages.consolidated()
     assert [joined.origin_of(part) for part in joined.parts] == [here, there]
     assert [m.origin_of(m.parts[0]) for m in Messages(joined).split_results()] == [here, there]
@@ -232,14 +232,15 @@ def test_moved_results_remember_their_origin() -> None:
 
 def answered(messages: Messages) -> list[Any]:
     """All results with the ids of their calls, in order."""
-    return [
-        (part.call_id, part) for message in messages for part in message.tool_results
-    ]
+    return [(part.call_id, part) for message in messages for part in message.tool_results]
 
 
 _rounds = st.lists(
     st.one_of(
-        st.builds(lambda parts: Message(Role.TOOL, tuple(parts)), st.lists(some.tool_results, min_size=1, max_size=3)),
+        st.builds(
+            lambda parts: Message(Role.TOOL, tuple(parts)),
+            st.lists(some.tool_results, min_size=1, max_size=3),
+        ),
         st.builds(Message.user, some.texts),
         st.builds(Message.assistant, some.texts),
     ),

@@ -1,4 +1,4 @@
-"""Messages in named sections, with parameters: operators return changed stores, never change one."""
+"""Messages in named sections, with parameters: operators return changed stores."""
 
 from __future__ import annotations
 
@@ -181,7 +181,9 @@ OPERATIONS: list[tuple[str, Callable[[MessageStore], MessageStore], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "text"), [o[1:] for o in OPERATIONS], ids=[o[0] for o in OPERATIONS])
+@pytest.mark.parametrize(
+    ("change", "text"), [o[1:] for o in OPERATIONS], ids=[o[0] for o in OPERATIONS]
+)
 def test_operators_leave_the_original_unchanged(
     change: Callable[[MessageStore], MessageStore], text: str
 ) -> None:
@@ -190,8 +192,6 @@ def test_operators_leave_the_original_unchanged(
     changed = change(STORE)
     assert changed.to_text("|") == text
     assert STORE.to_json() == before
-    if "parameter" not in changed.parameters.get():
-        assert changed is not STORE or text == "Be brief.|hi|ho"
 
 
 def test_a_section_can_be_asked_about_before_it_is_there() -> None:
@@ -358,7 +358,7 @@ def test_a_stores_document_has_a_version() -> None:
     assert json.loads(STORE.to_json())["dragoman"] == 1
     with pytest.raises(InvalidInputError, match="another kind"):
         MessageStore.from_json(STORE.to_messages().to_json())
-    assert STORE != STORE.to_messages()
+    assert STORE.to_messages() != STORE
 
 
 def test_a_dict_is_the_callers_own() -> None:

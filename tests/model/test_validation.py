@@ -299,11 +299,9 @@ SCHEMAS = st.recursive(st.booleans() | TYPE_NAMES.map(lambda name: {"type": name
 def test_agreement_with_jsonschema(schema: Any, named: Any, value: Any) -> None:
     """On the keywords that both know, for schemas and values at random."""
     assume(isinstance(schema, dict))
+    assume("#/$defs/x" not in str(named))  # the judge does not survive a circle
     document = {**schema, "$defs": {"x": named, "y": {"items": {"$ref": "#/$defs/y"}}}}
-    try:
-        expected = jsonschema.Draft202012Validator(document).is_valid(value)
-    except RecursionError:
-        assume(False)
+    expected = jsonschema.Draft202012Validator(document).is_valid(value)
     assert (problems(document, value) == []) is expected
 
 

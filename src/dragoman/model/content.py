@@ -206,7 +206,9 @@ def part_to_dict(part: Part) -> dict[str, Any]:
 
 def _written(part: Part) -> dict[str, Any]:
     if isinstance(part, Text):
-        citations = {"citations": thaw(msgspec.to_builtins(part.citations))} if part.citations else {}
+        citations = (
+            {"citations": thaw(msgspec.to_builtins(part.citations))} if part.citations else {}
+        )
         return {"type": "text", "text": part.text, **citations}
     if isinstance(part, Refusal):
         return {"type": "refusal", "refusal": part.text}

@@ -1,0 +1,143 @@
+"""Writes `docs/reference.md` from the docstrings of the public names: `make docs`.
+
+Only the standard library and the package itself; the same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import dragoman
+
+PAGE = Path(__file__).parent / "reference.md"
+
+INTRO = """\
+# Reference
+
+Every public name: `from dragoman import …`. Made from the docstrings by `make docs`; do not edit.
+"""
+
+# Defaults that are objects print an address or a long text; the reader needs neither.
+_ADDRESS = re.compile(r"<(?:[\w.]+\.)?(\w+)[^<>]*? at 0x[0-9a-f]+>")
+_MODULES = re.compile(r"\b(?:dragoman|collections|typing|msgspec)(?:\.\w+)*\.(?=\w)")
+
+
+def page() -> str:
+    """The whole page."""
+    return INTRO + "".join(f"\n{section}" for section in _sections())
+
+
+def _sections() -> Iterator[str]:
+    groups: dict[str, list[str]] = {}
+    for name in dragoman.__all__:
+        if not name.startswith("_"):
+            groups.setdefault(_home(name), []).append(name)
+    for home in sorted(groups):
+        yield f"## dragoman.{home}\n"
+        for name in groups[home]:
+            yield _entry(name, getattr(dragoman, name))
+
+
+def _home(name: str) -> str:
+    return next(home for home, names in dragoman._HOMES.items() if name in names)  # pyright: ignore[reportPrivateUsage]
+
+
+def _entry(name: str, value: Any) -> str:
+    lines = [f"### {name}\n"]
+    if inspect.isclass(value):
+        signature = "" if issubclass(value, Enum | BaseException) else _signature(value)
+        bases = [base.__name__ for base in value.__bases__ if base.__module__ != "builtins"]
+        lines.append(f"```text\nclass {name}{signature}\n```\n")
+        lines.append(f"{paragraph(value)}\n")
+        if issubclass(value, BaseException):
+            lines.append(f"Is a {' and a '.join(_all_bases(value, bases))}.\n")
+        lines += _members(value)
+    elif callable(value):
+        lines += [f"```text\n{name}{_signature(value)}\n```\n", f"{paragraph(value)}\n"]
+    else:  # a union of classes, such as Event
+        kinds = ", ".join(f"`{kind.__name__}`" for kind in getattr(value, "__args__", ()))
+        lines.append(f"One of {kinds}.\n")
+    return "\n".join(lines)
+
+
+def _all_bases(value: type, bases: list[str]) -> list[str]:
+    return bases or [base.__name__ for base in value.__bases__]
+
+
+def _members(kind: type) -> list[str]:
+    """One line for each method and property; members of an enum by value."""
+    if issubclass(kind, Enum):
+        values = ", ".join(f"`{member.name}`" for member in kind)
+        return [f"Members: {values}.\n", *_listed(kind)]
+    return _listed(kind)
+
+
+def _listed(kind: type) -> list[str]:
+    lines = [
+        f"- `{name}{signature}`: {paragraph(member)}" for name, signature, member in members(kind)
+    ]
+    return ["\n".join(lines) + "\n"] if lines else []
+
+
+def members(kind: type) -> Iterator[tuple[str, str, Any]]:
+    """The public methods and properties that are a class's own or its base classes' of ours."""
+    fields = set(getattr(kind, "__struct_fields__", ()))
+    for name in sorted(dir(kind)):
+        if name.startswith("_") or name in fields:
+            continue
+        owner = next(base for base in kind.__mro__ if name in vars(base))
+        if not owner.__module__.startswith("dragoman."):
+            continue
+        member = vars(owner)[name]
+        if isinstance(member, classmethod | staticmethod):
+            yield name, _signature(getattr(kind, name)), member.__func__
+        elif inspect.isfunction(member):
+            yield name, _signature(member), member
+        elif hasattr(member, "__get__") and not inspect.ismemberdescriptor(member):
+            yield name, "", getattr(member, "fget", None) or getattr(member, "func", member)
+
+
+def paragraph(value: Any) -> str:
+    """The first paragraph of a docstring, on one line."""
+    text = inspect.cleandoc(getattr(value, "__doc__", None) or "")
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def _signature(value: Callable[..., Any]) -> str:
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return "(…)"
+    parameters = [p for p in signature.parameters.values() if p.name not in {"self", "cls"}]
+    plain = [p.replace(default=_default(p.default)) for p in parameters]
+    text = str(signature.replace(parameters=plain)).replace("'", "")
+    return _MODULES.sub("", _ADDRESS.sub(r"\1", text))
+
+
+class _Shown:
+    """A default as the reader should see it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _default(value: Any) -> Any:
+    if value is inspect.Parameter.empty:
+        return value
+    if isinstance(value, Enum):
+        return _Shown(f"{type(value).__name__}.{value.name}")
+    return _Shown(repr(value))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    sys.stdout.write(f"{PAGE.name}: {len(dragoman.__all__)} names\n")

@@ -1,0 +1,103 @@
+"""Seed 004's limits on time and memory, measured in a process without coverage or other tests.
+
+The least of many rounds counts: a busy machine makes single rounds slow, never all of them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import dragoman
+
+MEASURE = """
+import sys; sys.path[:0] = {path!r}
+from timeit import repeat
+from dragoman import Message, Role, Text, ToolCall, ToolResult
+text = Text("Hello, world!")
+call = ToolCall.create("call_1", "write_file", {{"path": "a.py", "content": "pass"}})
+message = Message.assistant("This is a typical message with some content.", tool_calls=[call])
+raw = message.to_json()
+same = Message.from_json(raw)
+print(min(repeat(lambda: {code}, number=200, repeat=300)) / 200)
+"""
+
+MEMORY = """
+import sys; sys.path[:0] = {path!r}
+import tracemalloc
+from dragoman import Message
+text = "Hello, world!"
+Message.user(text).id
+kept = []
+tracemalloc.start()
+for _ in range(1000):
+    message = Message.user(text)
+    message.id
+    kept.append(message)
+print(tracemalloc.get_traced_memory()[0] / 1000)
+"""
+
+
+def printed(program: str, code: str = "") -> float:
+    """The number that a program of its own prints."""
+    source = program.format(path=sys.path, code=code)
+    command = [sys.executable, "-c", source]
+    run = subprocess.run(command, capture_output=True, check=True, text=True, timeout=120)
+    return float(run.stdout)
+
+
+@pytest.mark.parametrize(("code", "seconds"), [
+    ('Message.user("Hello, world!")', 1e-6),
+    ("Message(Role.ASSISTANT, (text,))", 1e-6),
+    ('ToolCall("call_1", "write_file", raw="{}")', 1e-6),
+    ('ToolResult("call_1", "ok")', 1e-6),
+    ("message.to_json()", 1e-3),
+    ("Message.from_json(raw)", 1e-3),
+    ("message == same", 1e-3),
+], ids=["message", "parts", "call", "result", "serialize", "deserialize", "equality"])  # fmt: skip
+def test_it_is_quick(code: str, seconds: float) -> None:
+    """Construction within a microsecond, JSON within a millisecond a message."""
+    assert printed(MEASURE, code) < seconds
+
+
+def test_a_message_takes_less_than_a_kilobyte() -> None:
+    """Besides its content, its id included."""
+    assert printed(MEMORY) < 1024
+
+
+def test_roles_are_made_once() -> None:
+    """Parsing and comparing give the members that are there: nothing is allocated."""
+    for role in dragoman.Role:
+        assert dragoman.Role.parse(role.value.upper()) is role
+        assert dragoman.Role(role.value) is role
+        assert dragoman.Message(role).role is role
+
+
+OUTSIDE = """
+import sys; sys.path[:0] = {path!r}
+from dragoman import *
+def everything():
+    call = ToolCall.create("c", "f", '{{"a": "import os"}}')
+    said = ["__import__('os').system('x')", {{"role": "assistant", "content": "$(ls)"}}]
+    messages = Messages.from_any(said).append(Message.assistant(tool_calls=[call]))
+    messages = messages.append(Message.user(Image.from_url("https://example.com/cat.png")))
+    history = ConversationHistory(messages, policy="lenient")
+    store = MessageStore.from_messages(messages)
+    call.arguments, repr(messages), hash(messages), messages.to_text(renderer=str)
+    assert messages == Messages.from_json(messages.to_json())
+    ConversationHistory.from_json(history.to_json()), MessageStore.from_json(store.to_json())
+    schema = {{"type": "object", "properties": {{"a": {{"type": "string"}}}}}}
+    ToolDefinition.create("f", "It works.", schema).check_arguments(call.arguments)
+everything()
+seen = []
+sys.addaudithook(lambda event, _: seen.append(event))
+everything()
+print(len([event for event in seen if event != "builtins.id"]))
+"""
+
+
+def test_values_touch_nothing_outside() -> None:
+    """No file, no network, no process, no code: the interpreter's audit hook sees nothing."""
+    assert printed(OUTSIDE) == 0
