@@ -1,6 +1,6 @@
 """The dialect contract, and the dialects there are.
 
-A dialect is found by its folder: `dragoman/wire/<name>/` with a module-level `DIALECT`.
+A dialect is found by its folder: `dragoman/wire/<name>/` with a `request` module and a `DIALECT`.
 """
 
 from __future__ import annotations
@@ -68,10 +68,14 @@ def dialects() -> tuple[str, ...]:
 
 @cache
 def _by_name() -> dict[str, str]:
-    """Dialect names and their folders; listed without importing them."""
-    package = import_module("dragoman.wire")
+    """Dialect names and their folders, those with a `request` module; listed, not imported."""
+    folders = import_module("dragoman.wire").__path__
+    packages = [module.name for module in iter_modules(folders) if module.ispkg]
     return {
-        module.name.replace("_", "-"): module.name
-        for module in iter_modules(package.__path__)
-        if module.ispkg
+        package.replace("_", "-"): package
+        for package in packages
+        if any(
+            module.name == "request"
+            for module in iter_modules([f"{folder}/{package}" for folder in folders])
+        )
     }

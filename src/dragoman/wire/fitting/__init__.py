@@ -1,0 +1,48 @@
+"""Fitting a request to its target: only what the target would refuse is touched.
+
+Each step takes the messages and returns the same object where there is nothing to do, so that a
+request which the target accepts goes through untouched, and cheaply. The steps are repeated until
+none of them finds anything: putting one thing right may bring out another (I11).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dragoman.model.requests import Request
+from dragoman.wire.context import Context
+from dragoman.wire.fitting.blanks import without_blanks
+from dragoman.wire.fitting.names import with_accepted_names
+from dragoman.wire.fitting.openings import with_opening
+from dragoman.wire.fitting.pairs import with_pairs
+from dragoman.wire.fitting.toolids import with_accepted_ids
+from dragoman.wire.losses import Loss
+from dragoman.wire.target import Target
+
+_MAX_ROUNDS = 5
+
+
+class Fitted(NamedTuple):
+    """A request that the target accepts, what it cost, and how to undo it on the way back."""
+
+    request: Request
+    losses: tuple[Loss, ...]
+    context: Context
+
+
+def fitted(request: Request, target: Target) -> Fitted:
+    """The request as the target takes it."""
+    losses: list[Loss] = []
+    messages = request.messages
+    for _ in range(_MAX_ROUNDS):
+        before = messages
+        messages = without_blanks(messages, target, losses)
+        messages = with_pairs(messages, target, losses)
+        messages = with_opening(messages, target)
+        if messages is before:
+            break
+    messages = with_accepted_ids(messages, target)
+    if messages is not request.messages:
+        request = request.replace(messages=messages)
+    request, context = with_accepted_names(request, target)
+    return Fitted(request, tuple(losses), context)

@@ -1,0 +1,45 @@
+"""Texts of nothing but white space, for targets that refuse them (W46, W76)."""
+
+from __future__ import annotations
+
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from dragoman.model.roles import Role
+from dragoman.wire.losses import Loss
+from dragoman.wire.target import Target
+
+_BLANK = "(no text)"
+_ASSISTANT = Role.ASSISTANT
+
+
+def without_blanks(
+    messages: tuple[Message, ...], target: Target, losses: list[Loss]
+) -> tuple[Message, ...]:
+    """Messages without blank texts; one that was nothing else is left out, or says that it is."""
+    if not target.refuses_blank_text or not any(map(_has_blanks, messages)):
+        return messages
+    kept: list[Message] = []
+    for index, message in enumerate(messages):
+        if not _has_blanks(message):
+            kept.append(message)
+            continue
+        rest = tuple(part for part in message.parts if not _is_blank(part))
+        if rest:
+            kept.append(message.replace(parts=rest))
+        elif message.role is _ASSISTANT:
+            losses.append(Loss(f"messages[{index}]", "an empty answer"))
+        else:  # who spoke is part of the conversation: leaving it out would join two answers
+            kept.append(message.replace(parts=(Text(_BLANK),)))
+    return tuple(kept)
+
+
+def _has_blanks(message: Message) -> bool:
+    for part in message.parts:
+        if part.__class__ is Text and not part.text.strip():
+            return True
+    return not message.parts
+
+
+def _is_blank(part: AnyPart) -> bool:
+    return isinstance(part, Text) and not part.text.strip()

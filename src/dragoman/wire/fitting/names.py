@@ -1,0 +1,79 @@
+"""Names of tools as the target takes them, and back again on the way back (W6, W89).
+
+A name that came off a wire (an MCP server's, with dots) gets an alias: what of it is allowed, and
+a hash that keeps it apart from others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.requests import AnyTool, Request
+from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
+from dragoman.wire.context import Context
+from dragoman.wire.target import Target
+
+_REFUSED = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
+_HASH = 8
+
+
+def with_accepted_names(request: Request, target: Target) -> tuple[Request, Context]:
+    """The request with aliases for names that the target refuses, and the way back."""
+    refused = dict.fromkeys(name for name in _names(request) if not target.accepts_name(name))
+    if not refused:
+        return request, _NOTHING
+    aliases = {name: _alias(name, target) for name in refused}
+    changed = request.replace(
+        tools=tuple(_tool(tool, aliases) for tool in request.tools),
+        messages=tuple(_message(message, aliases) for message in request.messages),
+    )
+    choice = request.tool_choice
+    if choice is not None and any(name in aliases for name in choice.names):
+        names = tuple(aliases.get(name, name) for name in choice.names)
+        changed = changed.replace(tool_choice=choice.replace(names=names))
+    return changed, Context({alias: name for name, alias in aliases.items()})
+
+
+_NOTHING = Context()
+
+
+def _names(request: Request) -> Iterator[str]:
+    for tool in request.tools:
+        if isinstance(tool, ToolDefinition):
+            yield tool.name
+    for message in request.messages:
+        for part in message.parts:
+            if part.__class__ is ToolCall:
+                yield part.name
+
+
+def _alias(name: str, target: Target) -> str:
+    mark = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
+    room = target.tool_name_length - _HASH - 1
+    stem = _REFUSED.sub("_", name).strip("_")[:room]
+    return f"{stem or 'tool'}_{mark}"
+
+
+def _tool(tool: AnyTool, aliases: dict[str, str]) -> AnyTool:
+    if isinstance(tool, ToolDefinition) and tool.name in aliases:
+        return tool.replace(name=aliases[tool.name])
+    return tool
+
+
+def _message(message: Message, aliases: dict[str, str]) -> Message:
+    parts = tuple(_part(part, aliases) for part in message.parts)
+    if all(new is old for new, old in zip(parts, message.parts, strict=True)):
+        return message
+    return message.replace(parts=parts)
+
+
+def _part(part: AnyPart, aliases: dict[str, str]) -> AnyPart:
+    if isinstance(part, ToolCall) and part.name in aliases:
+        return part.replace(name=aliases[part.name])
+    if isinstance(part, ToolResult) and part.tool_name in aliases:
+        return part.replace(tool_name=aliases[part.tool_name])
+    return part

@@ -1,0 +1,24 @@
+"""Who speaks first, for targets that want it to be the user (W47, W77)."""
+
+from __future__ import annotations
+
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from dragoman.model.roles import Role
+from dragoman.wire.target import Target
+
+OPENING = "(The conversation begins here.)"
+
+
+def with_opening(messages: tuple[Message, ...], target: Target) -> tuple[Message, ...]:
+    """Messages that begin with the user's, or with instructions followed by it."""
+    if not target.starts_with_user:
+        return messages
+    for index, message in enumerate(messages):
+        if message.role.is_system:
+            continue
+        if message.role is Role.USER:
+            return messages
+        opening = Message(Role.USER, (Text(OPENING),))
+        return (*messages[:index], opening, *messages[index:])
+    return messages

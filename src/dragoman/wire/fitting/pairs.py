@@ -1,0 +1,140 @@
+"""Every call has one result, and every result its call, before anyone else speaks (I8, I9).
+
+A call without a result gets one that says that nobody knows how it ended: leaving the call out
+would make the model run it again. A result without a call is left out and reported.
+"""
+
+from __future__ import annotations
+
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.losses import Loss
+from dragoman.wire.target import Target
+
+UNKNOWN = (
+    "The call was interrupted and its outcome is unknown: it may or may not have taken effect."
+    " Check before calling again."
+)
+CUT_OFF = "The call was cut off before its arguments were complete, and was not run."
+
+_ASSISTANT, _TOOL, _USER = Role.ASSISTANT, Role.TOOL, Role.USER
+Messages = tuple[Message, ...]
+
+
+def with_pairs(messages: Messages, target: Target, losses: list[Loss]) -> Messages:
+    """Messages in which calls and results are paired, if the target asks for it."""
+    if not target.pairs_results or _are_paired(messages, target):
+        return messages
+    return _Pairing(messages, losses).paired()
+
+
+def _are_paired(messages: Messages, target: Target) -> bool:
+    waiting: set[str] = set()
+    rounds = 0
+    for message in messages:
+        role = message.role
+        if role is _ASSISTANT:
+            if waiting:
+                return False
+            calls = [part.id for part in message.parts if part.__class__ is ToolCall]
+            waiting.update(calls)
+            rounds = 0
+            if len(waiting) != len(calls):
+                return False
+            continue
+        results = [part.call_id for part in message.parts if part.__class__ is ToolResult]
+        rounds += bool(results)
+        for call_id in results:
+            if call_id not in waiting:
+                return False
+            waiting.remove(call_id)
+        if waiting and (len(results) != len(message.parts) or not results):
+            return False
+        if results and target.groups_results and (rounds > 1 or not _come_first(message)):
+            return False
+    return not waiting
+
+
+def _come_first(message: Message) -> bool:
+    """Whether no result stands behind something else (W41)."""
+    are_over = False
+    for part in message.parts:
+        if part.__class__ is not ToolResult:
+            are_over = True
+        elif are_over:
+            return False
+    return True
+
+
+class _Pairing:
+    """One pass over a conversation that is out of order."""
+
+    def __init__(self, messages: Messages, losses: list[Loss]) -> None:
+        self._messages = messages
+        self._losses = losses
+        self._taken: set[tuple[int, int]] = set()
+
+    def paired(self) -> Messages:
+        done: list[Message] = []
+        for index, message in enumerate(self._messages):
+            if message.role is _ASSISTANT:
+                done.append(_with_distinct_calls(message))
+                calls = done[-1].tool_calls
+                if calls:
+                    results = tuple(self._result_of(call, index) for call in calls)
+                    done.append(Message(_TOOL, results))
+                continue
+            rest = self._without_results(index, message)
+            if rest is not None:
+                done.append(rest)
+        return tuple(done)
+
+    def _result_of(self, call: ToolCall, after: int) -> ToolResult:
+        """The call's own result, from wherever it stands before the id is used again."""
+        for index in range(after + 1, len(self._messages)):
+            message = self._messages[index]
+            if message.role is _ASSISTANT and any(c.id == call.id for c in message.tool_calls):
+                break
+            for place, part in enumerate(message.parts):
+                is_it = isinstance(part, ToolResult) and part.call_id == call.id
+                if is_it and (index, place) not in self._taken:
+                    self._taken.add((index, place))
+                    assert isinstance(part, ToolResult)  # noqa: S101 - `is_it` says so
+                    return part
+        finish = self._messages[after].finish
+        text = CUT_OFF if finish is not None and finish.is_cut_off else UNKNOWN
+        return ToolResult(call.id, text, tool_name=call.name, is_error=True)
+
+    def _without_results(self, index: int, message: Message) -> Message | None:
+        """The message without its results, which stand with their calls now or have none."""
+        if not message.tool_results:
+            return message
+        rest: list[AnyPart] = []
+        for place, part in enumerate(message.parts):
+            if not isinstance(part, ToolResult):
+                rest.append(part)
+            elif (index, place) not in self._taken:
+                path = f"messages[{index}].parts[{place}]"
+                self._losses.append(Loss(path, "the result of a call that is not there"))
+        if not rest:
+            return None
+        role = _USER if message.role is _TOOL else message.role
+        return message.replace(role=role, parts=tuple(rest))
+
+
+def _with_distinct_calls(message: Message) -> Message:
+    """With other ids for calls that share one in the same message: results could not be told."""
+    ids = [call.id for call in message.tool_calls]
+    if len(ids) == len(set(ids)):
+        return message
+    seen: set[str] = set()
+    parts: list[AnyPart] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            if part.id in seen:
+                part = part.replace(id=f"{part.id}#{len(seen)}")  # noqa: PLW2901 - the same call
+            seen.add(part.id)
+        parts.append(part)
+    return message.replace(parts=tuple(parts))

@@ -1,0 +1,93 @@
+"""Ids of tool calls as the target takes them, the same for call and result (I4, I5).
+
+An id that the target accepts stays. Any other becomes a hash of itself: the same each time, so
+that what is sent again has the same bytes, and different for different ids.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from msgspec import UNSET
+
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.target import Target
+
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+_PREFIX = "call_"
+_DIGITS = 24  # of base 36: 124 bits, no two ids alike
+_ASSISTANT = Role.ASSISTANT
+
+
+def with_accepted_ids(messages: tuple[Message, ...], target: Target) -> tuple[Message, ...]:
+    """Messages in which every tool call has an id that the target accepts."""
+    if _are_accepted(messages, target):
+        return messages
+    projection = _Projection(target)
+    return tuple(projection.message(message) for message in messages)
+
+
+def _are_accepted(messages: tuple[Message, ...], target: Target) -> bool:
+    seen: set[str] = set()
+    for message in messages:
+        if message.role is not _ASSISTANT:
+            continue
+        for part in message.parts:
+            if part.__class__ is ToolCall:
+                tool_id: str = part.id
+                if not target.accepts_id(tool_id):
+                    return False
+                if target.has_unique_tool_ids and tool_id in seen:
+                    return False
+                seen.add(tool_id)
+    return True
+
+
+class _Projection:
+    """Ids of one conversation, in the order of its calls."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._used: set[str] = set()
+        self._current: dict[str, str] = {}
+
+    def message(self, message: Message) -> Message:
+        parts = tuple(self._part(part) for part in message.parts)
+        if all(new is old for new, old in zip(parts, message.parts, strict=True)):
+            return message
+        return message.replace(parts=parts)
+
+    def _part(self, part: AnyPart) -> AnyPart:
+        if isinstance(part, ToolCall):
+            accepted = self._accepted(part.id)
+            return part if accepted == part.id else part.replace(id=accepted, wire_id=UNSET)
+        if isinstance(part, ToolResult):
+            accepted = self._current.get(part.call_id) or self._accepted(part.call_id)
+            return part if accepted == part.call_id else part.replace(call_id=accepted)
+        return part
+
+    def _accepted(self, tool_id: str) -> str:
+        """An id for the next call that has this one; results that follow are for it."""
+        found = tool_id
+        attempt = 0
+        is_taken = self._used if self._target.has_unique_tool_ids else frozenset[str]()
+        while not self._target.accepts_id(found) or found in is_taken:
+            found = _hashed(f"{tool_id}\0{attempt}", self._target)
+            attempt += 1
+        self._used.add(found)
+        self._current[tool_id] = found
+        return found
+
+
+def _hashed(text: str, target: Target) -> str:
+    number = int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest(), "big")
+    digits = ""
+    for _ in range(_DIGITS):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits += _ALPHABET[digit]
+    # A target whose ids are short and plain (Mistral's have nine characters) gets no prefix.
+    candidate = f"{_PREFIX}{digits}"[: target.tool_id_length]
+    return candidate if target.accepts_id(candidate) else digits[: target.tool_id_length]
