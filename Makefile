@@ -10,7 +10,7 @@ PYTEST := $(VENV)/bin/python -m pytest -q -n $(JOBS) --maxprocesses=4
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-all fidelity lint bench torture dist clean
+.PHONY: help run test test-all fidelity lint docs bench torture dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ lint: $(VENV)/.dev ## check style, types and layers
 	@$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python --warnings
 	@echo "==> import-linter"
 	@out=$$($(VENV)/bin/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
+
+docs: $(VENV)/.dev ## write docs/reference.md anew from the docstrings
+	@$(VENV)/bin/python docs/generate_reference.py
 
 bench: $(BENCH)/.peers ## measure against the peers
 	@echo "==> running the benchmarks"

@@ -51,7 +51,7 @@ def _home(name: str) -> str:
 def _entry(name: str, value: Any) -> str:
     lines = [f"### {name}\n"]
     if inspect.isclass(value):
-        signature = "" if issubclass(value, Enum | BaseException) else _signature(value)
+        signature = "" if _is_not_made(value) else _signature(value).removesuffix(" -> None")
         bases = [base.__name__ for base in value.__bases__ if base.__module__ != "builtins"]
         lines.append(f"```text\nclass {name}{signature}\n```\n")
         lines.append(f"{paragraph(value)}\n")
@@ -64,6 +64,11 @@ def _entry(name: str, value: Any) -> str:
         kinds = ", ".join(f"`{kind.__name__}`" for kind in getattr(value, "__args__", ()))
         lines.append(f"One of {kinds}.\n")
     return "\n".join(lines)
+
+
+def _is_not_made(kind: type) -> bool:
+    """Whether the reader never calls it: enums, errors (raised by us) and protocols."""
+    return issubclass(kind, Enum | BaseException) or bool(getattr(kind, "_is_protocol", False))
 
 
 def _all_bases(value: type, bases: list[str]) -> list[str]:
@@ -87,7 +92,7 @@ def _listed(kind: type) -> list[str]:
 
 def members(kind: type) -> Iterator[tuple[str, str, Any]]:
     """The public methods and properties that are a class's own or its base classes' of ours."""
-    fields = set(getattr(kind, "__struct_fields__", ()))
+    fields: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
     for name in sorted(dir(kind)):
         if name.startswith("_") or name in fields:
             continue

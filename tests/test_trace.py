@@ -182,16 +182,20 @@ def names_in(path: str) -> frozenset[str]:
 
 
 def _tests(tree: ast.Module) -> Iterator[str]:
+    yield from _functions(tree.body)
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            yield from (f"{node.name}::{inner.name}" for inner in node.body if _is_test(inner))
-        elif isinstance(node, ast.FunctionDef) and _is_test(node):
-            yield node.name
+            yield from (f"{node.name}::{name}" for name in _functions(node.body))
 
 
-def _is_test(node: ast.stmt) -> bool:
-    is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    return is_function and node.name.startswith("test_")
+def _functions(body: list[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                if name.startswith("test_"):
+                    yield name
+            case _:
+                pass
 
 
 TRACE = rows(PAGE.read_text("utf-8"))

@@ -11,7 +11,8 @@ DragomanError
 │   ├ ConnectError
 │   ├ TimeoutError (also builtins.TimeoutError)
 │   └ StreamInterrupted                 .partial holds what had arrived
-├ ProviderError                         .provider .status .code .request_id .retryable .retry_after
+├ ProviderError                         .provider .status .code .param .request_id .retryable
+│                                       .retry_after
 │   ├ AuthenticationError
 │   ├ PermissionDenied
 │   ├ RateLimited
@@ -155,6 +156,7 @@ class ProviderError(DragomanError):
         provider: str | None = None,
         status: int | None = None,
         code: str | None = None,
+        param: str | None = None,
         request_id: str | None = None,
         retryable: bool | None = None,
         retry_after: float | None = None,
@@ -163,6 +165,8 @@ class ProviderError(DragomanError):
         self.provider = provider
         self.status = status
         self.code = code
+        self.param = param
+        """The path of the field that was at fault, if the provider named one."""
         self.request_id = request_id
         self.retryable = self.retryable_by_default if retryable is None else retryable
         self.retry_after = retry_after

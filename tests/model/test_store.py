@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
 from dragoman.model.media import Image
 from dragoman.model.messages import Message
+from dragoman.model.schema import document_schema
 from dragoman.model.store import MessageStore, Section, Sections
 from tests.model import strategies as some
 
@@ -350,6 +352,12 @@ def test_a_store_comes_back(store: MessageStore) -> None:
         assert hash(back) == hash(store)
         assert back.sections.names == store.sections.names
         assert all(map(Message.identical, back.to_messages(), store.to_messages()))
+
+
+@given(_stores)
+def test_a_stores_document_is_what_the_schema_promises(store: MessageStore) -> None:
+    """The one that ships with the package."""
+    jsonschema.validate(json.loads(store.to_json()), document_schema())
 
 
 def test_a_stores_document_has_a_version() -> None:

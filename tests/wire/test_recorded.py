@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 import dragoman
+from dragoman import Request
 from dragoman.model.media import Media
 from dragoman.model.parts import Part, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.value import Value
+from dragoman.wire.fitting import fitted
 from tests.corpus import Corpus
 from tests.wire.recorded import Body, bodies, normal, rewritten, without_extras
 
@@ -103,6 +105,19 @@ def test_encoding_twice_gives_the_same_bytes(corpus: Corpus, dialect: str, kind:
         return msgspec.json.encode(body.encode(value)) == msgspec.json.encode(body.encode(value))
 
     failures, _ = _failures(corpus, dialect, kind, holds)
+    assert failures == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_accepted_request_is_never_repaired(corpus: Corpus, dialect: str) -> None:
+    """What a provider took is what it wants: fitting leaves it alone."""
+
+    def holds(body: Body) -> bool:
+        request = body.decode()
+        assert isinstance(request, Request)
+        return fitted(request, body.target).request is request
+
+    failures, _ = _failures(corpus, dialect, "request", holds)
     assert failures == []
 
 

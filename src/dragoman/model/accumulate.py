@@ -8,6 +8,7 @@ continuation on servers that number all calls 0, or none (W7, W8, W87).
 from __future__ import annotations
 
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,7 +28,9 @@ from dragoman.model.events import (
     StreamError,
     UsageUpdate,
 )
+from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
+from dragoman.model.media import Audio
 from dragoman.model.messages import Message
 from dragoman.model.parts import Citation, Refusal, Text, Thinking
 from dragoman.model.responses import Choice, Response
@@ -72,7 +75,7 @@ class _JsonProgress:
 class _Slot:
     """A part that is still growing."""
 
-    __slots__ = ("citations", "data", "is_stopped", "part", "pieces", "progress",
+    __slots__ = ("citations", "data", "extras", "is_stopped", "part", "pieces", "progress",
                  "signature", "wire_index")  # fmt: skip
 
     def __init__(self, part: AnyPart) -> None:
@@ -81,6 +84,7 @@ class _Slot:
         self.signature: list[str] = []
         self.data: list[str] = []
         self.citations: list[Citation] = []
+        self.extras: dict[str, dict[str, Any]] = {}
         self.is_stopped = False
         self.progress = _JsonProgress()
         self.wire_index: int | None = None
@@ -92,7 +96,10 @@ class _Slot:
             self.signature.append(delta.signature)
         if delta.data:
             self.data.append(delta.data)
-        self.citations.extend(delta.citations)
+        if delta.citations:
+            self.citations.extend(delta.citations)
+        for dialect, fields in delta.extras.items():
+            self.extras.setdefault(dialect, {}).update(fields)
 
     def built(self) -> AnyPart:
         """The part with everything that has been added to it."""
@@ -104,19 +111,38 @@ class _Slot:
                 changes = {"raw": (part.raw or "") + grown, "input": None}
             elif isinstance(part, (Text, Thinking, Refusal)):
                 changes = {"text": part.text + grown}
+            elif isinstance(part, Audio):
+                changes = {"transcript": (part.transcript or "") + grown}
         if self.signature:
             changes["signature"] = (part.signature or "") + "".join(self.signature)
         if self.data and isinstance(part, Thinking):
             changes["data"] = (part.data or "") + "".join(self.data)
+        elif self.data and isinstance(part, Audio):
+            changes["data"] = _joined_base64([part.data or "", *self.data])
         if self.citations and isinstance(part, Text):
             changes["citations"] = (*part.citations, *self.citations)
+        if self.extras:
+            late = {name: {**part.extras.get(name, EMPTY), **self.extras[name]}
+                    for name in self.extras}  # fmt: skip
+            changes["extras"] = {**part.extras, **late}
         return part.replace(**changes) if changes else part
+
+
+def _joined_base64(pieces: list[str]) -> str:
+    """Pieces of base64 as one: where a piece ends in padding, the bytes are joined instead."""
+    if not any(piece.endswith("=") for piece in pieces[:-1]):
+        return "".join(pieces)
+    try:
+        return b64encode(b"".join(map(b64decode, pieces))).decode("ascii")
+    except ValueError:
+        return "".join(pieces)  # no base64 at all: as it came
 
 
 class _Growing:
     """A choice that is still growing."""
 
-    __slots__ = ("by_index", "calls", "extras", "finish", "finish_raw", "id", "logprobs", "slots")
+    __slots__ = ("by_index", "calls", "extras", "finish", "finish_raw", "id", "logprobs",
+                 "message_extras", "slots")  # fmt: skip
 
     def __init__(self, id: str) -> None:
         self.id = id  # one message, however often it is looked at
@@ -127,6 +153,7 @@ class _Growing:
         self.finish_raw: str | None = None
         self.logprobs: Any = None
         self.extras: Any = None
+        self.message_extras: Any = EMPTY
 
     def start(self, index: int | None, part: AnyPart) -> _Slot:
         slot = _Slot(part)
@@ -187,6 +214,17 @@ class MessageAccumulator:
         for event in events:
             self.add(event)
 
+    def resolved(self, delta: ToolCallDelta) -> ToolCallDelta:
+        """The delta with the number of the call that it belongs to, whatever its server sent.
+
+        To be asked before the delta is added; both forms add up to the same calls.
+        """
+        growing = self._choices.get(delta.choice)
+        calls = growing.calls if growing is not None else []
+        slot = _slot_of(calls, delta)
+        place = len(calls) if slot is None else calls.index(slot)
+        return delta if delta.index == place else delta.replace(index=place)
+
     @property
     def message(self) -> Message:
         """The first choice's message so far."""
@@ -217,6 +255,7 @@ class MessageAccumulator:
             id=growing.id,
             origin=self._start.origin,
             finish=growing.finish,
+            extras=growing.message_extras,
             usage=self._usage if len(self._choices) == 1 else None,
         )
         return Choice(
@@ -239,7 +278,7 @@ class MessageAccumulator:
             id=known.id or event.id,
             model=known.model or event.model,
             created_at=known.created_at or event.created_at,
-            origin=known.origin or event.origin,
+            origin=event.origin or known.origin,  # a later one knows more
             extras={**known.extras, **event.extras},
         )
 
@@ -264,22 +303,23 @@ class MessageAccumulator:
         elif event.part is not None:
             fresh = _Slot(event.part)
             slot.part, slot.pieces, slot.signature = fresh.part, fresh.pieces, fresh.signature
-            slot.data, slot.citations = fresh.data, fresh.citations
+            slot.data, slot.citations, slot.extras = fresh.data, fresh.citations, fresh.extras
         slot.is_stopped = True
 
     def _tool_call_delta(self, event: ToolCallDelta) -> None:
         growing = self._growing(event.choice)
         slot = _slot_of(growing.calls, event)
         if slot is None:
-            has_id = bool(event.id)
+            # Ids are left out, empty, or used twice (I5): such calls get one of their own.
+            is_free = bool(event.id) and all(_call(slot).id != event.id for slot in growing.calls)
             call = ToolCall(
-                event.id or new_id("call_"),
+                event.id if event.id and is_free else new_id("call_"),
                 event.name or "",
                 raw="",
                 kind=event.kind,
                 signature=event.signature,
                 extras=event.extras,
-                **({} if has_id else {"wire_id": None}),
+                wire_id=UNSET if is_free else event.id or None,
             )
             slot = growing.start(None, call)
             slot.wire_index = event.index
@@ -298,6 +338,7 @@ class MessageAccumulator:
         growing = self._growing(event.choice)
         growing.finish, growing.finish_raw = event.finish, event.finish_raw
         growing.logprobs, growing.extras = event.logprobs, event.extras
+        growing.message_extras = event.message_extras
 
     def _stream_error(self, event: StreamError) -> None:
         self.errors.append(event)

@@ -187,12 +187,12 @@ class ConversationHistory:
         """The conversation and its policy as a versioned document."""
         messages = tuple(self.messages)
         settle_all(messages)
-        return document.write("ConversationHistory", _Stored(self.policy, messages))
+        return document.write("ConversationHistory", StoredConversation(self.policy, messages))
 
     @classmethod
     def from_json(cls, raw: JsonText) -> Self:
         """The conversation in a document; its order is checked if its policy is strict."""
-        stored: _Stored = document.read(raw, "ConversationHistory")
+        stored: StoredConversation = document.read(raw, "ConversationHistory")
         return cls(Messages.wrapping(stored.messages), policy=stored.policy)
 
     def to_messages(self) -> Messages:
@@ -228,9 +228,11 @@ def _restored(
     return kind(messages, policy=policy)
 
 
-class _Stored(msgspec.Struct, forbid_unknown_fields=True):
+class StoredConversation(msgspec.Struct, forbid_unknown_fields=True):
+    """A conversation in a document."""
+
     policy: Policy
     messages: tuple[Message, ...]
 
 
-document.register("ConversationHistory", _Stored)
+document.register("ConversationHistory", StoredConversation)

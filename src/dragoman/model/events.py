@@ -49,7 +49,11 @@ class PartStart(_Event, frozen=True, tag="part_start"):
 
 
 class PartDelta(_Event, frozen=True, tag="part_delta"):
-    """A part grows: by text (or a tool call's arguments), a signature, sealed data, citations."""
+    """A part grows.
+
+    `text` is more of a text, of a tool call's arguments or of a sound's transcript, `data` more
+    sealed data or base64; `extras` are fields of the wire that come after the part's start.
+    """
 
     index: int
     text: str | None = None
@@ -57,10 +61,13 @@ class PartDelta(_Event, frozen=True, tag="part_delta"):
     data: str | None = None
     citations: tuple[Citation, ...] = ()
     choice: int = 0
+    extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
         if self.citations != ():
             own_tuple(self, "citations", Citation)
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
 
     def _sizes(self) -> Iterator[str]:
         yield f"{len(self.text or '')} chars"
@@ -87,17 +94,20 @@ class UsageUpdate(_Event, frozen=True, tag="usage"):
 
 
 class ChoiceFinish(_Event, frozen=True, tag="finish"):
-    """Why a choice ended."""
+    """Why a choice ended. A second one for the same choice replaces the first: it knows more."""
 
     finish: FinishReason
     finish_raw: str | None = None
     choice: int = 0
     logprobs: Any = None
     extras: Mapping[str, Any] = EMPTY
+    message_extras: Mapping[str, Any] = EMPTY
+    """What the wire said of the message beyond its parts."""
 
     def __post_init__(self) -> None:
         own(self, "logprobs")
         own_mapping(self, "extras")
+        own_mapping(self, "message_extras")
 
 
 class StreamError(_Event, frozen=True, tag="error"):

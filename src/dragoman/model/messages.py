@@ -112,6 +112,8 @@ class Message(Value, frozen=True):
         cls, *content: Content | None, tool_calls: Iterable[ToolCall] = (), **fields: Any
     ) -> Self:
         """What the model says and the tools it calls; one of the two must be there."""
+        if not tool_calls and len(content) == 1 and type(content[0]) is str and not fields:
+            return cls(_ASSISTANT, (Text(content[0]),))  # as in `user`
         said = tuple(item for item in content if item is not None)
         return cls._made(_ASSISTANT, (*said, *tool_calls), fields)
 
@@ -139,6 +141,8 @@ class Message(Value, frozen=True):
 
     @classmethod
     def _made(cls, role: Role, content: tuple[Any, ...], fields: dict[str, Any]) -> Self:
+        if len(content) == 1 and type(content[0]) is str and not fields and role is not _TOOL:
+            return cls(role, (Text(content[0]),))
         parts = tuple(part for item in content for part in _parts_of(item))
         if not parts:
             needs = "content or tool calls" if role is _ASSISTANT else "content"

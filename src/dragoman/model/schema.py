@@ -16,6 +16,7 @@ import msgspec
 from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
+from dragoman.model.conversation import StoredConversation
 from dragoman.model.document import VERSION
 from dragoman.model.events import Event
 from dragoman.model.frozen import FrozenDict
@@ -24,6 +25,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import CacheHint, Citation, Origin
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
 from dragoman.model.responses import Choice, Embedding, Response
+from dragoman.model.store import StoredStore
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
 from dragoman.model.usage import Usage
 
@@ -36,6 +38,8 @@ _KINDS: tuple[type, ...] = (
 )
 _ROOTS: dict[str, Any] = {
     "Messages": tuple[Message, ...],
+    "MessageStore": StoredStore,
+    "ConversationHistory": StoredConversation,
     **{kind.__name__: kind for kind in _KINDS},
 }
 

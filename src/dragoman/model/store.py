@@ -217,7 +217,7 @@ class MessageStore:
     @classmethod
     def from_json(cls, raw: JsonText) -> Self:
         """The store in a document."""
-        stored: _StoredStore = document.read(raw, "MessageStore")
+        stored: StoredStore = document.read(raw, "MessageStore")
         sections = Sections(
             *(Section(s.name, Messages.wrapping(s.messages)) for s in stored.sections)
         )
@@ -296,8 +296,8 @@ class MessageStore:
     def to_json(self) -> bytes:
         """The store as a versioned document."""
         settle_all(self.to_messages())
-        sections = tuple(_StoredSection(s.name, tuple(s.messages)) for s in self._sections)
-        return document.write("MessageStore", _StoredStore(sections, self._parameters))
+        sections = tuple(StoredSection(s.name, tuple(s.messages)) for s in self._sections)
+        return document.write("MessageStore", StoredStore(sections, self._parameters))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MessageStore):
@@ -388,14 +388,18 @@ class ParameterOperator:
         return self._store.with_parameters(parameters)
 
 
-class _StoredSection(msgspec.Struct, forbid_unknown_fields=True):
+class StoredSection(msgspec.Struct, forbid_unknown_fields=True):
+    """A section in a document."""
+
     name: str
     messages: tuple[Message, ...]
 
 
-class _StoredStore(msgspec.Struct, forbid_unknown_fields=True):
-    sections: tuple[_StoredSection, ...]
+class StoredStore(msgspec.Struct, forbid_unknown_fields=True):
+    """A store in a document."""
+
+    sections: tuple[StoredSection, ...]
     parameters: dict[str, Any] = {}
 
 
-document.register("MessageStore", _StoredStore)
+document.register("MessageStore", StoredStore)

@@ -39,3 +39,7 @@ class Context:
 
     def __repr__(self) -> str:
         return f"Context({len(self.names)} names)"
+
+
+NOTHING = Context()
+"""Nothing to undo."""

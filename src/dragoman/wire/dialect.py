@@ -15,7 +15,9 @@ from dragoman.errors import ConfigError
 from dragoman.model.jsontext import JsonText
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.target import Target
 
 Body = JsonText | Mapping[str, Any]
 
@@ -34,12 +36,17 @@ class Dialect(Protocol):
         """The request in a body (and in its path: Gemini names the model there)."""
         ...
 
-    def encode_request(self, request: Request) -> Encoded:
-        """The body to send for a request."""
+    def encode_request(
+        self, request: Request, target: Target | None = None, *, strict: bool = False
+    ) -> Encoded:
+        """The body to send for a request, fitted to a target: the vendor's own, if none is given.
+
+        `strict` raises `LossError` where anything can't be said.
+        """
         ...
 
-    def decode_response(self, body: Body) -> Response:
-        """The response in a body."""
+    def decode_response(self, body: Body, context: Context = NOTHING) -> Response:
+        """The response in a body; with the request's context, in the request's own terms."""
         ...
 
     def encode_response(self, response: Response) -> Encoded:

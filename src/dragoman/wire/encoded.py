@@ -8,13 +8,14 @@ from typing import Any
 from dragoman.errors import LossError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps
+from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.losses import Loss
 
 
 class Encoded:
     """A body ready to be sent, where to, and what it could not say."""
 
-    __slots__ = ("body", "headers", "losses", "path")
+    __slots__ = ("body", "context", "headers", "losses", "path")
 
     def __init__(
         self,
@@ -23,11 +24,14 @@ class Encoded:
         path: str | None = None,
         headers: Mapping[str, str] = EMPTY,
         losses: tuple[Loss, ...] = (),
+        context: Context = NOTHING,
     ) -> None:
         self.body = body
         self.path = path
         self.headers = headers
         self.losses = losses
+        self.context = context
+        """What to undo in the response: hand it to `decode_response`."""
 
     def to_bytes(self) -> bytes:
         """The body as JSON."""

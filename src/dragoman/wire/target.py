@@ -36,6 +36,9 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     """Whether every call needs its result, and every result its call, before anyone goes on."""
     groups_results: bool = False
     """Whether all results of a round must be in one message (W40, W78)."""
+    merges_turns: bool = False
+    """Whether neighbouring messages of one role are one turn to it: calls in two of them wait for
+    results together."""
     refuses_blank_text: bool = False
     """Whether a text of nothing but white space is refused (W46, W76)."""
     starts_with_user: bool = False

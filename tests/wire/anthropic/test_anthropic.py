@@ -30,6 +30,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic import DIALECT
+from dragoman.wire.anthropic.request import encode_request
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "anthropic"
 ELSEWHERE = Origin(dialect="gemini")
@@ -63,12 +64,12 @@ def document_of(kind: str, mime: str, data: str, **fields: Any) -> dict[str, Any
 
 def sent(*messages: Message, **fields: Any) -> dict[str, Any]:
     """The body for messages made by hand."""
-    return DIALECT.encode_request(Request(model="m", messages=messages, **fields)).body
+    return encode_request(Request(model="m", messages=messages, **fields)).body
 
 
 def lost(*parts: Any) -> list[tuple[str, str]]:
     """What can't be said of these parts, in a message that says nothing else."""
-    encoded = DIALECT.encode_request(Request(messages=(Message(Role.ASSISTANT, parts),)))
+    encoded = encode_request(Request(messages=(Message(Role.ASSISTANT, parts),)))
     assert encoded.body["messages"][0]["content"] == []
     return [(loss.path, loss.reason) for loss in encoded.losses]
 
@@ -90,7 +91,7 @@ def test_a_pair_says_the_same(file: Path) -> None:
     value = document.read(json.dumps(pair["canonical"]))
     if isinstance(value, Request):
         decoded: Request | Response = DIALECT.decode_request(pair["wire"])
-        encoded = DIALECT.encode_request(value)
+        encoded = encode_request(value)
     else:
         decoded = DIALECT.decode_response(pair["wire"])
         encoded = DIALECT.encode_response(value)
@@ -103,7 +104,7 @@ def test_a_list_of_one_plain_text_is_the_text() -> None:
     """The one normal form: in messages, in the system prompt and in tool results."""
     block = {"type": "text", "text": "hi"}
     result = {"type": "tool_result", "tool_use_id": "t", "content": [block]}
-    body = DIALECT.encode_request(
+    body = encode_request(
         DIALECT.decode_request(
             {**request(block, system=[block]), "messages": [{"role": "user", "content": [block]},
              {"role": "user", "content": [result]}]}
@@ -158,7 +159,7 @@ def test_calls_get_ids_of_their_own_where_the_wire_repeats_one() -> None:
     assert len({first, second, third}) == 3
     answered = [r.call_id for m in decoded.messages for r in m.tool_results]
     assert answered == [first, second, third, third]
-    assert DIALECT.encode_request(decoded).body == wire
+    assert encode_request(decoded).body == wire
 
 
 @pytest.mark.parametrize("wire_id", [{}, {"id": None}, {"id": ""}], ids=["absent", "null", "empty"])
@@ -168,7 +169,7 @@ def test_a_call_without_an_id_gets_one(wire_id: dict[str, Any]) -> None:
     decoded = DIALECT.decode_request(wire)
     (call,) = decoded.messages[0].tool_calls
     assert call.id.startswith("call_")
-    assert DIALECT.encode_request(decoded).body == wire
+    assert encode_request(decoded).body == wire
     moved = Message(Role.ASSISTANT, (call.replace(origin=ELSEWHERE, extras=EMPTY),))
     assert sent(moved)["messages"][0]["content"][0]["id"] == call.id
 
@@ -200,7 +201,7 @@ def test_what_is_not_as_its_type_should_be_is_carried_whole(block: Any) -> None:
     wire = request(block, {"type": "text", "text": "go on"})
     decoded = DIALECT.decode_request(wire)
     assert type(decoded.messages[0].parts[0]) is Opaque
-    assert DIALECT.encode_request(decoded).body == wire
+    assert encode_request(decoded).body == wire
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ def test_what_is_not_as_its_type_should_be_is_carried_whole(block: Any) -> None:
 def test_odd_settings_come_back(fields: dict[str, Any]) -> None:
     """What is unknown, empty or of another type than it should be rides along."""
     wire = request(**fields)
-    body = DIALECT.encode_request(DIALECT.decode_request(wire)).body
+    body = encode_request(DIALECT.decode_request(wire)).body
     assert json.dumps(body, sort_keys=True) == json.dumps(wire, sort_keys=True)
 
 
@@ -265,7 +266,7 @@ def test_odd_blocks_come_back(block: dict[str, Any]) -> None:
     wire = request(block, {"type": "text", "text": "go on"})
     decoded = DIALECT.decode_request(wire)
     assert type(decoded.messages[0].parts[0]) is not Opaque
-    assert DIALECT.encode_request(decoded).body == wire
+    assert encode_request(decoded).body == wire
 
 
 @pytest.mark.parametrize(
@@ -348,7 +349,7 @@ def test_a_conversation_made_by_hand() -> None:
 def test_a_system_message_amid_others_is_moved_and_reported() -> None:
     """W49: only this dialect's own may stay where they are."""
     asked = Request(messages=(Message.user("hi"), Message.developer("Be brief.", Image(url="u:v"))))
-    encoded = DIALECT.encode_request(asked)
+    encoded = encode_request(asked)
     assert encoded.body["system"] == "Be brief."
     assert [loss.path for loss in encoded.losses] == ["messages[1].parts[1]", "messages[1]"]
 
@@ -388,7 +389,7 @@ def test_what_has_no_place_is_left_out_and_reported(part: Any) -> None:
     assert [path for path, _ in lost(part)] == ["messages[0].parts[0]"]
     if type(part) in {Audio, Video, File, Image, Opaque}:
         result = ToolResult("c", (Text("see"), part))
-        encoded = DIALECT.encode_request(Request(messages=(Message(Role.TOOL, (result,)),)))
+        encoded = encode_request(Request(messages=(Message(Role.TOOL, (result,)),)))
         assert encoded.body["messages"][0]["content"][0]["content"] == "see"
         assert [loss.path for loss in encoded.losses] == ["messages[0].parts[0].content[1]"]
 
@@ -397,7 +398,7 @@ def test_words_are_kept_where_their_kind_is_not() -> None:
     """A refusal becomes text, a custom tool's input an object, broken arguments too; reported."""
     calls = [ToolCall("c1", "shell", "ls", kind="custom"), ToolCall("c2", "f", '{"cut')]
     message = Message(Role.ASSISTANT, (Refusal("No."), *calls), name="Ada")
-    encoded = DIALECT.encode_request(Request(messages=(message,)))
+    encoded = encode_request(Request(messages=(message,)))
     text, shell, broken = encoded.body["messages"][0]["content"]
     assert text == {"type": "text", "text": "No."}
     assert (shell["input"], broken["input"]) == ({"input": "ls"}, {"input": '{"cut'})
@@ -436,7 +437,7 @@ def test_foreign_tools() -> None:
             ServerTool("google_search", "gemini"),
         ),
     )
-    encoded = DIALECT.encode_request(asked)
+    encoded = encode_request(asked)
     shell, is_open, is_closed, bare = encoded.body["tools"]
     assert shell["input_schema"]["required"] == ["input"]
     assert ("strict" in is_open, is_closed["strict"]) == (False, True)
@@ -472,7 +473,7 @@ def test_thinking_made_by_hand(
     config: ThinkingConfig, fields: dict[str, Any], is_lossless: bool
 ) -> None:
     """Budget and effort as this wire says them; efforts it does not know are reported."""
-    encoded = DIALECT.encode_request(Request(thinking=config))
+    encoded = encode_request(Request(thinking=config))
     assert encoded.body == {"max_tokens": 4096, "messages": [], **fields}
     assert (encoded.losses == ()) is is_lossless
 
@@ -484,7 +485,7 @@ def test_settings_that_do_not_exist_here_are_reported() -> None:
         output=Output(format="json"),
         state=State(previous_response_id="resp_1"),
     )
-    encoded = DIALECT.encode_request(asked)
+    encoded = encode_request(asked)
     assert encoded.body == {"max_tokens": 4096, "messages": []}
     assert {loss.path for loss in encoded.losses} == {
         *("sampling.seed", "sampling.choices", "sampling.logprobs", "output", "state"),
@@ -494,17 +495,17 @@ def test_settings_that_do_not_exist_here_are_reported() -> None:
 def test_one_choice_of_form_is_written_beside_the_effort() -> None:
     """Both live in `output_config`; a description has no place there."""
     output = Output(format="schema", schema={"type": "object"}, description="A river.")
-    encoded = DIALECT.encode_request(Request(output=output, thinking=ThinkingConfig(effort="max")))
+    encoded = encode_request(Request(output=output, thinking=ThinkingConfig(effort="max")))
     form = {"type": "json_schema", "schema": {"type": "object"}}
     assert encoded.body["output_config"] == {"effort": "max", "format": form}
     assert [loss.path for loss in encoded.losses] == ["output.description"]
-    assert "output_config" not in DIALECT.encode_request(Request(output=Output())).body
+    assert "output_config" not in encode_request(Request(output=Output())).body
 
 
 def test_a_citation_that_can_not_be_placed_is_left_out() -> None:
     """W71: without its sealed reference a citation would be refused; the text stays."""
     cited = Text("It is long.", (Citation(kind="url", url="https://example.com"),))
-    encoded = DIALECT.encode_request(Request(messages=(Message.user(cited),)))
+    encoded = encode_request(Request(messages=(Message.user(cited),)))
     assert encoded.body["messages"][0]["content"] == "It is long."
     assert [loss.path for loss in encoded.losses] == ["messages[0].parts[0].citations[0]"]
 

@@ -29,6 +29,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.request import encode_request
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "gemini"
 PATH = "/v1beta/models/gemini-test:generateContent"
@@ -53,7 +54,7 @@ def part_of(wire: Any) -> Any:
 
 def parts_for(*parts: Any, role: Role = Role.USER, origin: Origin | None = None) -> list[Any]:
     """How these parts of one message are written."""
-    encoded = DIALECT.encode_request(Request(messages=(Message(role, parts, origin=origin),)))
+    encoded = encode_request(Request(messages=(Message(role, parts, origin=origin),)))
     contents = encoded.body.get("contents", [{}])
     return list(contents[0].get("parts", []))
 
@@ -61,7 +62,7 @@ def parts_for(*parts: Any, role: Role = Role.USER, origin: Origin | None = None)
 def losses_of(*parts: Any, origin: Origin | None = None) -> list[str]:
     """The reasons why something of these parts could not be written."""
     message = Message(Role.ASSISTANT, parts, origin=origin)
-    return [loss.reason for loss in DIALECT.encode_request(Request(messages=(message,))).losses]
+    return [loss.reason for loss in encode_request(Request(messages=(message,))).losses]
 
 
 def exactly(value: Any) -> str:
@@ -79,7 +80,7 @@ def test_a_pair_reads_and_writes(file: Path) -> None:
     canonical = document.read(json.dumps(pair["canonical"]))
     if isinstance(canonical, Request):
         assert DIALECT.decode_request(pair["wire"], path=PATH) == canonical
-        encoded = DIALECT.encode_request(canonical)
+        encoded = encode_request(canonical)
         assert encoded.path == PATH
     else:
         assert DIALECT.decode_response(pair["wire"]) == canonical
@@ -123,7 +124,7 @@ def test_a_pair_reads_and_writes(file: Path) -> None:
 )
 def test_an_unusual_request_comes_back_as_it_came(body: dict[str, Any]) -> None:
     """Nulls, other spellings, single items for lists and gaps are all kept."""
-    assert exactly(DIALECT.encode_request(DIALECT.decode_request(body)).body) == exactly(body)
+    assert exactly(encode_request(DIALECT.decode_request(body)).body) == exactly(body)
 
 
 @pytest.mark.parametrize(
@@ -181,14 +182,14 @@ def test_a_request_knows_its_path() -> None:
         (Request(model="a?b#c"), "/v1beta/models/a%3Fb%23c:generateContent"),
         (Request(), None),
     ]:
-        assert DIALECT.encode_request(made).path == path
+        assert encode_request(made).path == path
 
 
 def test_a_model_in_the_body_counts_without_a_path() -> None:
     """Some clients name the model in the body as well."""
     decoded = DIALECT.decode_request({"model": "models/m"})
     assert decoded.model == "m"
-    assert DIALECT.encode_request(decoded).body == {"model": "models/m"}
+    assert encode_request(decoded).body == {"model": "models/m"}
 
 
 # --- calls and results
@@ -242,7 +243,7 @@ def test_repeated_ids_are_made_unique_and_come_back() -> None:
     assert second.id != "x"
     assert second.wire_id == "x"
     assert [result.call_id for result in made.messages[1].tool_results] == ["x", second.id]
-    written = DIALECT.encode_request(made).body["contents"]
+    written = encode_request(made).body["contents"]
     assert [part["functionResponse"]["id"] for part in written[1]["parts"]] == ["x", "x"]
 
 
@@ -292,7 +293,7 @@ def test_calls_and_results_made_by_hand() -> None:
             ),
         )
     )
-    encoded = DIALECT.encode_request(conversation)
+    encoded = encode_request(conversation)
     model, user = encoded.body["contents"]
     assert [part["functionCall"] for part in model["parts"]] == [
         {"name": "f", "id": "c1", "args": {"a": 1}},
@@ -312,7 +313,7 @@ def test_calls_and_results_made_by_hand() -> None:
 
 def test_a_result_of_an_unknown_tool_still_has_a_name() -> None:
     """The name is mandatory (W81); where it can't be found out, that is a loss."""
-    encoded = DIALECT.encode_request(Request(messages=(Message.tool("c9", "fine"),)))
+    encoded = encode_request(Request(messages=(Message.tool("c9", "fine"),)))
     (part,) = encoded.body["contents"][0]["parts"]
     assert part["functionResponse"]["name"] == "unknown"
     assert len(encoded.losses) == 1
@@ -420,7 +421,7 @@ def test_what_has_no_form_here_is_said_another_way() -> None:
     ]
     assert losses_of(Text("a", (Citation(kind="x"),))) == ["citations have no place here"]
     named = Request(messages=(Message.user("hi", name="ann"),))
-    assert [loss.path for loss in DIALECT.encode_request(named).losses] == ["messages[0]"]
+    assert [loss.path for loss in encode_request(named).losses] == ["messages[0]"]
 
 
 # --- system prompt, tools and settings
@@ -428,7 +429,7 @@ def test_what_has_no_form_here_is_said_another_way() -> None:
 
 def test_instructions_go_to_the_system_prompt() -> None:
     """Contents know no system role (W75); a late instruction moves, which is a loss."""
-    encoded = DIALECT.encode_request(
+    encoded = encode_request(
         Request(
             system=(Text("A"),),
             messages=(Message.system("B"), Message.user("hi"), Message.developer("C")),
@@ -445,7 +446,7 @@ def test_a_tool_made_by_hand_keeps_its_json_schema() -> None:
     """The field for JSON Schema takes all of it (W93)."""
     schema = {"type": "object", "properties": {"a": {"const": 1}}, "additionalProperties": False}
     made = Request(tools=(ToolDefinition.create("f", "Does it.", schema),))
-    assert DIALECT.encode_request(made).body["tools"] == [
+    assert encode_request(made).body["tools"] == [
         {
             "functionDeclarations": [
                 {"name": "f", "description": "Does it.", "parametersJsonSchema": schema}
@@ -464,7 +465,7 @@ def test_openapi_schemas_are_read_as_json_schema() -> None:
     assert isinstance(tool, ToolDefinition)
     read = {"type": "object", "properties": {"type": {"type": ["string", "null"]}}}
     assert tool.parameters == {"anyOf": [{"type": "array", "items": read}, {"type": "null"}]}
-    assert DIALECT.encode_request(decoded).body == body
+    assert encode_request(decoded).body == body
 
 
 def test_changed_tools_are_laid_out_anew() -> None:
@@ -473,7 +474,7 @@ def test_changed_tools_are_laid_out_anew() -> None:
     decoded = DIALECT.decode_request(body)
     search = ServerTool("googleSearch", "gemini")
     changed = decoded.replace(tools=(*decoded.tools, search))
-    assert DIALECT.encode_request(changed).body["tools"] == [
+    assert encode_request(changed).body["tools"] == [
         {"functionDeclarations": [{"name": "f"}]},
         {"googleSearch": {}},
     ]
@@ -485,7 +486,7 @@ def test_tools_that_only_others_have_are_left_out() -> None:
         ServerTool("web_search_20250305", "anthropic"),
         ToolDefinition("grammar", "Takes text.", kind="custom"),
     )
-    encoded = DIALECT.encode_request(Request(tools=tools))
+    encoded = encode_request(Request(tools=tools))
     assert encoded.body == {}
     assert [loss.path for loss in encoded.losses] == ["tools[0]", "tools[1]"]
 
@@ -510,7 +511,7 @@ def test_tools_that_only_others_have_are_left_out() -> None:
 def test_tool_choices(choice: ToolChoice, calling: dict[str, Any]) -> None:
     """Each choice has its mode (W99)."""
     body = {"toolConfig": {"functionCallingConfig": calling}}
-    assert DIALECT.encode_request(Request(tool_choice=choice)).body == body
+    assert encode_request(Request(tool_choice=choice)).body == body
     assert DIALECT.decode_request(body).tool_choice == choice
 
 
@@ -530,7 +531,7 @@ def test_tool_choices(choice: ToolChoice, calling: dict[str, Any]) -> None:
 )
 def test_thinking_made_by_hand(thinking: ThinkingConfig, wire: dict[str, Any]) -> None:
     """A budget, a level, or a plain yes or no."""
-    body = DIALECT.encode_request(Request(thinking=thinking)).body
+    body = encode_request(Request(thinking=thinking)).body
     assert body == {"generationConfig": {"thinkingConfig": wire}}
 
 
@@ -548,14 +549,14 @@ def test_thinking_made_by_hand(thinking: ThinkingConfig, wire: dict[str, Any]) -
 def test_forms_of_the_answer(output: Output, wire: dict[str, Any]) -> None:
     """Text, JSON, or JSON of a schema."""
     body = {"generationConfig": wire}
-    assert DIALECT.encode_request(Request(output=output)).body == body
+    assert encode_request(Request(output=output)).body == body
     assert DIALECT.decode_request(body).output == output
 
 
 def test_settings_without_a_place_are_recorded() -> None:
     """Stored state and a ban on parallel calls can't be expressed."""
     made = Request(state=State(store=True), tool_choice=ToolChoice(parallel=False))
-    losses = DIALECT.encode_request(made).losses
+    losses = encode_request(made).losses
     assert [loss.path for loss in losses] == ["tool_choice.parallel", "state"]
 
 
@@ -579,7 +580,7 @@ def test_changes_win_over_what_the_wire_had() -> None:
         sampling=Sampling(top_k=3, temperature=0.5),
         messages=(message.replace(parts=(message.parts[0].replace(text="hi"),)),),
     )
-    assert DIALECT.encode_request(changed).body == {
+    assert encode_request(changed).body == {
         "contents": [{"parts": [{"text": "hi", "thoughtSignature": "s"}]}],
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
         "toolConfig": {"functionCallingConfig": {"mode": "NONE"}},
@@ -594,7 +595,7 @@ def test_without_extras_the_body_is_in_the_apis_own_spelling() -> None:
     )
     (message,) = decoded.messages
     bare = message.replace(parts=(message.parts[0].replace(extras=EMPTY),))
-    body = DIALECT.encode_request(decoded.replace(messages=(bare,))).body
+    body = encode_request(decoded.replace(messages=(bare,))).body
     assert body == request({"inlineData": {"mimeType": "image/png", "data": "AA=="}})
 
 

@@ -31,6 +31,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.openai_chat import DIALECT
+from dragoman.wire.openai_chat.request import encode_request
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "openai-chat"
 ELSEWHERE = Origin(dialect="anthropic", model="m")
@@ -63,7 +64,7 @@ def call(call_id: Any, name: str = "weather", arguments: Any = "{}") -> dict[str
 def through(body: dict[str, Any]) -> dict[str, Any]:
     """A body, decoded and encoded again."""
     encoded = (
-        DIALECT.encode_request(DIALECT.decode_request(body))
+        encode_request(DIALECT.decode_request(body))
         if "messages" in body
         else DIALECT.encode_response(DIALECT.decode_response(body))
     )
@@ -74,14 +75,14 @@ def through(body: dict[str, Any]) -> dict[str, Any]:
 
 def sent(*messages: Message, **fields: Any) -> list[dict[str, Any]]:
     """The messages that are sent for these."""
-    body = DIALECT.encode_request(Request(model="m", messages=messages, **fields)).body
+    body = encode_request(Request(model="m", messages=messages, **fields)).body
     found: list[dict[str, Any]] = json.loads(json.dumps(body["messages"]))
     return found
 
 
 def losses(*messages: Message, **fields: Any) -> list[str]:
     """Where something was lost."""
-    encoded = DIALECT.encode_request(Request(model="m", messages=messages, **fields))
+    encoded = encode_request(Request(model="m", messages=messages, **fields))
     return [loss.path for loss in encoded.losses]
 
 
@@ -95,7 +96,7 @@ def test_a_fixture_reads_both_ways(file: Path) -> None:
     canonical, wire = document.read(json.dumps(fixture["canonical"])), fixture["wire"]
     if isinstance(canonical, Request):
         decoded: Request | Response = DIALECT.decode_request(json.dumps(wire))
-        encoded = DIALECT.encode_request(canonical)
+        encoded = encode_request(canonical)
     else:
         decoded, encoded = DIALECT.decode_response(wire), DIALECT.encode_response(canonical)
     assert decoded == canonical
@@ -439,7 +440,7 @@ def test_a_message_of_which_nothing_is_left_is_not_sent() -> None:
 
 def test_settings_made_by_hand() -> None:
     """The vendor's own names, and a loss for what it does not know."""
-    encoded = DIALECT.encode_request(
+    encoded = encode_request(
         Request(
             model="m",
             messages=(Message.user("hi"),),
@@ -475,7 +476,7 @@ def test_a_strict_tool_is_strict_where_its_schema_is() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
               "additionalProperties": False}  # fmt: skip
     request_ = Request(tools=(ToolDefinition.create("f", "Does.", schema),))
-    encoded = DIALECT.encode_request(request_)
+    encoded = encode_request(request_)
     assert encoded.body["tools"][0]["function"]["strict"] is True
     assert encoded.losses == ()
 

@@ -29,6 +29,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.openai_responses import DIALECT
+from dragoman.wire.openai_responses.request import encode as encode_request
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "openai-responses"
 NAME = "openai-responses"
@@ -42,13 +43,13 @@ def decoded(*items: Any, **fields: Any) -> Request:
 
 def again(*items: Any) -> list[Any]:
     """The items after a trip through the model."""
-    found: list[Any] = DIALECT.encode_request(decoded(*items)).body["input"]
+    found: list[Any] = encode_request(decoded(*items)).body["input"]
     return found
 
 
 def written(*messages: Message, **fields: Any) -> list[Any]:
     """The items of messages made by hand, none of which may be lost."""
-    encoded = DIALECT.encode_request(Request(messages=messages, **fields))
+    encoded = encode_request(Request(messages=messages, **fields))
     assert encoded.losses == ()
     found: list[Any] = encoded.body["input"]
     return found
@@ -56,7 +57,7 @@ def written(*messages: Message, **fields: Any) -> list[Any]:
 
 def lost(*messages: Message, **fields: Any) -> list[str]:
     """The paths of what could not be said."""
-    encoded = DIALECT.encode_request(Request(messages=messages, **fields))
+    encoded = encode_request(Request(messages=messages, **fields))
     return [loss.path for loss in encoded.losses]
 
 
@@ -109,7 +110,7 @@ def test_a_fixture_reads_and_writes(file: Path) -> None:
     value = document.read(json.dumps(pair["canonical"]))
     if isinstance(value, Request):
         read: Request | Response = DIALECT.decode_request(pair["wire"])
-        encoded = DIALECT.encode_request(value)
+        encoded = encode_request(value)
     else:
         read = DIALECT.decode_response(pair["wire"])
         encoded = DIALECT.encode_response(value)
@@ -134,7 +135,7 @@ def test_a_lone_text_is_a_string_only_where_it_was_one() -> None:
     for given in ("hi", [{"role": "user", "content": "hi"}]):
         request = DIALECT.decode_request({"input": given})
         assert request.messages == (Message.user("hi"),)
-        assert DIALECT.encode_request(request).body == {"input": given}
+        assert encode_request(request).body == {"input": given}
 
 
 # --- which items make a message
@@ -199,7 +200,7 @@ def test_changed_words_change_nothing_else() -> None:
     request = decoded(item)
     first, second = request.messages[0].parts
     message = request.messages[0].replace(parts=(first.replace(text="c"), second))
-    changed = DIALECT.encode_request(request.replace(messages=(message,))).body["input"]
+    changed = encode_request(request.replace(messages=(message,))).body["input"]
     item["content"][0]["text"] = "c"
     assert changed == [item]
 
@@ -213,12 +214,12 @@ def test_an_edit_beats_the_overlay() -> None:
         "text": {"verbosity": "low"},
     }
     request = DIALECT.decode_request(body)
-    assert DIALECT.encode_request(request).body == body
+    assert encode_request(request).body == body
     tool = ServerTool("web_search", NAME)
     edited = request.replace(
         sampling=Sampling(temperature=0.5), tools=(tool,), output=Output(format="json")
     )
-    assert DIALECT.encode_request(edited).body == {
+    assert encode_request(edited).body == {
         "input": "hi",
         "temperature": 0.5,
         "tools": [{"type": "web_search"}],
@@ -307,7 +308,7 @@ def test_what_people_make_is_valid() -> None:
 def test_settings_made_by_hand() -> None:
     """Sampling, format, effort, state, tools and choice all have their place."""
     tool = ToolDefinition.create("now", "The time.")
-    encoded = DIALECT.encode_request(
+    encoded = encode_request(
         Request(
             model="m",
             system=(Text("a"), Text("b")),
@@ -343,7 +344,7 @@ def test_settings_made_by_hand() -> None:
 def test_another_dialects_tool_is_not_strict() -> None:
     """W16: left out, `strict` would be tried here, and it was not meant."""
     tool = ToolDefinition("a.b", origin=ELSEWHERE)
-    body = DIALECT.encode_request(Request(tools=(tool,))).body
+    body = encode_request(Request(tools=(tool,))).body
     nothing = {"type": "object", "properties": {}}
     assert body["tools"] == [
         {"type": "function", "name": "a.b", "parameters": nothing, "strict": False}
@@ -383,7 +384,7 @@ def test_every_choice_comes_back(chosen: Any, parallel: dict[str, Any]) -> None:
         {"type": "mcp", "server_label": "wiki"},
     ]
     body = {"input": "hi", "tools": tools, "tool_choice": chosen, **parallel}
-    assert DIALECT.encode_request(DIALECT.decode_request(body)).body == body
+    assert encode_request(DIALECT.decode_request(body)).body == body
 
 
 @pytest.mark.parametrize(
@@ -403,7 +404,7 @@ def test_odd_settings_come_back(fields: dict[str, Any]) -> None:
     request = DIALECT.decode_request(json.dumps(body))
     reloaded = Request.from_json(request.to_json())
     for value in (request, reloaded):
-        written = DIALECT.encode_request(value).body
+        written = encode_request(value).body
         assert json.dumps(written, sort_keys=True) == json.dumps(body, sort_keys=True)
 
 
@@ -496,7 +497,7 @@ def test_citations_of_other_dialects_keep_their_address() -> None:
         Citation(kind="char_location", quote="a"),
     )
     message = Message(Role.ASSISTANT, (Text("a", sources),))
-    encoded = DIALECT.encode_request(Request(messages=(message,)))
+    encoded = encode_request(Request(messages=(message,)))
     (annotation,) = encoded.body["input"][0]["content"][0]["annotations"]
     assert annotation == {
         "type": "url_citation",
@@ -535,7 +536,7 @@ def test_foreign_things_are_left_out_and_named() -> None:
         "messages[0].parts[0]", "messages[0].parts[1]", "messages[0].parts[2]",
         "messages[0].parts[3]", "messages[0].parts[4].cache",
     ]  # fmt: skip
-    assert DIALECT.encode_request(Request(messages=(message,))).body["input"] == [
+    assert encode_request(Request(messages=(message,))).body["input"] == [
         {"role": "assistant", "content": "ok"}
     ]
 

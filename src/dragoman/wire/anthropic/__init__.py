@@ -11,9 +11,13 @@ from dragoman.model.responses import Response
 from dragoman.wire.anthropic.context import NAME
 from dragoman.wire.anthropic.request import decode_request, encode_request
 from dragoman.wire.anthropic.response import decode_response, encode_response
+from dragoman.wire.anthropic.target import TARGET
+from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.fitting import encoded_for
 from dragoman.wire.overlay import parsed
+from dragoman.wire.target import Target
 
 __all__ = ["DIALECT"]
 
@@ -35,13 +39,15 @@ class _Anthropic:
         """The request in a body."""
         return _read(decode_request, body)
 
-    def encode_request(self, request: Request) -> Encoded:
+    def encode_request(
+        self, request: Request, target: Target | None = None, *, strict: bool = False
+    ) -> Encoded:
         """The body to send for a request."""
-        return encode_request(request)
+        return encoded_for(request, target or TARGET, encode_request, strict=strict)
 
-    def decode_response(self, body: Body) -> Response:
+    def decode_response(self, body: Body, context: Context = NOTHING) -> Response:
         """The response in a body."""
-        return _read(decode_response, body)
+        return context.restored(_read(decode_response, body))
 
     def encode_response(self, response: Response) -> Encoded:
         """The body to answer with for a response."""

@@ -7,10 +7,12 @@ none of them finds anything: putting one thing right may bring out another (I11)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from dragoman.model.requests import Request
 from dragoman.wire.context import Context
+from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.blanks import without_blanks
 from dragoman.wire.fitting.names import with_accepted_names
 from dragoman.wire.fitting.openings import with_opening
@@ -34,6 +36,10 @@ def fitted(request: Request, target: Target) -> Fitted:
     """The request as the target takes it."""
     losses: list[Loss] = []
     messages = request.messages
+    state = request.state
+    if state is not None and (state.previous_response_id or state.conversation):
+        # The calls that results here belong to are with the provider.
+        target = target.replace(pairs_results=False)
     for _ in range(_MAX_ROUNDS):
         before = messages
         messages = without_blanks(messages, target, losses)
@@ -46,3 +52,14 @@ def fitted(request: Request, target: Target) -> Fitted:
         request = request.replace(messages=messages)
     request, context = with_accepted_names(request, target)
     return Fitted(request, tuple(losses), context)
+
+
+def encoded_for(
+    request: Request, target: Target, encode: Callable[[Request], Encoded], *, strict: bool = False
+) -> Encoded:
+    """The body for a request, fitted to the target; `strict` raises where anything is lost."""
+    done = fitted(request, target)
+    encoded = encode(done.request)
+    encoded.losses = (*done.losses, *encoded.losses)
+    encoded.context = done.context
+    return encoded.or_raise() if strict else encoded

@@ -14,7 +14,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
-from dragoman.wire.context import Context
+from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.target import Target
 
 _REFUSED = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
@@ -25,7 +25,7 @@ def with_accepted_names(request: Request, target: Target) -> tuple[Request, Cont
     """The request with aliases for names that the target refuses, and the way back."""
     refused = dict.fromkeys(name for name in _names(request) if not target.accepts_name(name))
     if not refused:
-        return request, _NOTHING
+        return request, NOTHING
     aliases = {name: _alias(name, target) for name in refused}
     changed = request.replace(
         tools=tuple(_tool(tool, aliases) for tool in request.tools),
@@ -36,9 +36,6 @@ def with_accepted_names(request: Request, target: Target) -> tuple[Request, Cont
         names = tuple(aliases.get(name, name) for name in choice.names)
         changed = changed.replace(tool_choice=choice.replace(names=names))
     return changed, Context({alias: name for name, alias in aliases.items()})
-
-
-_NOTHING = Context()
 
 
 def _names(request: Request) -> Iterator[str]:

@@ -33,17 +33,20 @@ def with_pairs(messages: Messages, target: Target, losses: list[Loss]) -> Messag
 def _are_paired(messages: Messages, target: Target) -> bool:
     waiting: set[str] = set()
     rounds = 0
+    was_assistant = False
     for message in messages:
         role = message.role
         if role is _ASSISTANT:
-            if waiting:
+            if waiting and not (was_assistant and target.merges_turns):
                 return False
             calls = [part.id for part in message.parts if part.__class__ is ToolCall]
+            count = len(waiting) + len(calls)
             waiting.update(calls)
-            rounds = 0
-            if len(waiting) != len(calls):
+            rounds, was_assistant = 0, True
+            if len(waiting) != count:
                 return False
             continue
+        was_assistant = False
         results = [part.call_id for part in message.parts if part.__class__ is ToolResult]
         rounds += bool(results)
         for call_id in results:

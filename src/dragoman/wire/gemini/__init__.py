@@ -8,11 +8,15 @@ from typing import TypeVar
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.fitting import encoded_for
 from dragoman.wire.gemini.request import decode_request, encode_request
 from dragoman.wire.gemini.response import decode_response, encode_response
+from dragoman.wire.gemini.target import TARGET
 from dragoman.wire.gemini.trace import NAME
+from dragoman.wire.target import Target
 
 __all__ = ["DIALECT"]
 
@@ -31,13 +35,15 @@ class Gemini:
         del headers  # they say nothing about the request
         return _read(lambda: decode_request(body, path))
 
-    def encode_request(self, request: Request) -> Encoded:
+    def encode_request(
+        self, request: Request, target: Target | None = None, *, strict: bool = False
+    ) -> Encoded:
         """The body and path for a request."""
-        return encode_request(request)
+        return encoded_for(request, target or TARGET, encode_request, strict=strict)
 
-    def decode_response(self, body: Body) -> Response:
+    def decode_response(self, body: Body, context: Context = NOTHING) -> Response:
         """The response in a body."""
-        return _read(lambda: decode_response(body))
+        return context.restored(_read(lambda: decode_response(body)))
 
     def encode_response(self, response: Response) -> Encoded:
         """The body for a response."""

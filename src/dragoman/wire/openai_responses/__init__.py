@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.fitting import encoded_for
 from dragoman.wire.openai_responses import request as requests
 from dragoman.wire.openai_responses import response as responses
 from dragoman.wire.openai_responses.forms import NAME
+from dragoman.wire.openai_responses.target import TARGET
 from dragoman.wire.overlay import parsed
+from dragoman.wire.target import Target
 
 __all__ = ["DIALECT", "OpenAIResponses"]
 
@@ -35,15 +39,17 @@ class OpenAIResponses:
         # Outside the handler: what the model refuses (depth, NaN) is the peer's doing.
         raise WireError(problem, dialect=NAME, path="$")
 
-    def encode_request(self, request: Request) -> Encoded:
+    def encode_request(
+        self, request: Request, target: Target | None = None, *, strict: bool = False
+    ) -> Encoded:
         """The body to send for a request."""
-        return requests.encode(request)
+        return encoded_for(request, target or TARGET, requests.encode, strict=strict)
 
-    def decode_response(self, body: Body) -> Response:
+    def decode_response(self, body: Body, context: Context = NOTHING) -> Response:
         """The response in a body."""
         wire = parsed(body, NAME)
         try:
-            return responses.decode(wire)
+            return context.restored(responses.decode(wire))
         except InvalidInputError as error:
             problem = str(error)
         raise WireError(problem, dialect=NAME, path="$")

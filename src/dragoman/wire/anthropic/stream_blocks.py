@@ -1,0 +1,135 @@
+"""Content blocks that are still growing: what their deltas add up to, and say meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.content import AnyPart
+from dragoman.model.events import PartDelta
+from dragoman.model.jsontext import loads
+from dragoman.model.parts import Opaque, ServerToolCall, Text, Thinking
+from dragoman.model.tools import ToolCall
+from dragoman.wire.anthropic.citations import decode_citations
+from dragoman.wire.anthropic.context import Block, Decoding
+from dragoman.wire.anthropic.parts import decode_part
+
+# What a block starts out with; some servers leave it out, or say null.
+_BEGINNINGS: dict[str, tuple[str, Any]] = {
+    "text": ("text", ""),
+    "thinking": ("thinking", ""),
+    "tool_use": ("input", {}),
+    "server_tool_use": ("input", {}),
+    "mcp_tool_use": ("input", {}),
+}
+_FIRST_DELTAS = {"text_delta": "text", "thinking_delta": "thinking"}
+
+
+class GrowingBlock:
+    """A block between its start and its stop.
+
+    Texts, thinking and the arguments of calls are only passed on: whoever folds the events has
+    them. Kept here is what the folded part could not say: citations, the arguments of a server's
+    tools, and the fields of blocks that nobody knows.
+    """
+
+    __slots__ = ("_citations", "_pieces", "_wire", "index", "is_open", "part")
+
+    def __init__(self, index: int, wire: Any, context: Decoding) -> None:
+        self.index = index
+        self._wire: Any = _begun(wire)
+        self.part: AnyPart = decode_part(self._wire, context)
+        self._pieces: list[str] = []
+        self._citations: list[Any] = []
+        self.is_open = True
+
+    def grow(self, delta: Block) -> PartDelta | None:
+        """What a delta adds; None where that is nothing, or shows when the block stops only.
+
+        Raises `LookupError` for a delta that does not fit the block.
+        """
+        kind, part = delta.get("type"), self.part
+        if kind == "text_delta" and type(part) is Text:
+            text = _text(delta, "text")
+            self._pieces.append(text)
+            return PartDelta(self.index, text) if text else None
+        if kind == "input_json_delta" and type(part) in _CALLS:
+            piece = _text(delta, "partial_json")
+            self._pieces.append(piece)
+            return PartDelta(self.index, piece) if piece else None
+        if kind == "thinking_delta" and type(part) is Thinking:
+            text = _text(delta, "thinking")
+            return PartDelta(self.index, text) if text else None
+        if kind == "signature_delta" and type(part) is Thinking:
+            return PartDelta(self.index, signature=_text(delta, "signature"))
+        if kind == "citations_delta" and type(part) is Text and "citation" in delta:
+            self._citations.append(delta["citation"])
+            found = decode_citations([delta["citation"]])
+            return PartDelta(self.index, citations=found) if found else None
+        if type(part) is Opaque and isinstance(self._wire, dict):
+            _merge(self._wire, delta)
+            return None
+        raise LookupError
+
+    def stop(self, context: Decoding) -> AnyPart | None:
+        """The whole part, where that is more than its start and its deltas say."""
+        self.is_open = False
+        part = self.part
+        if type(part) is Opaque:
+            return decode_part(self._wire, context)
+        if type(part) is Text and self._citations:
+            text = part.text + "".join(self._pieces)
+            known = self._wire.get("citations")
+            citations = [*(known if isinstance(known, list) else ()), *self._citations]
+            return decode_part({**self._wire, "text": text, "citations": citations}, context)
+        if type(part) is ServerToolCall and (written := "".join(self._pieces)):
+            return decode_part({**self._wire, "input": _arguments(written)}, context)
+        return None
+
+
+_CALLS = frozenset({ToolCall, ServerToolCall})
+
+
+def unannounced(delta: Block) -> Block | None:
+    """The start of a block that a server forgot to announce; None where it can't be guessed."""
+    kind: Any = delta.get("type")
+    field = _FIRST_DELTAS.get(kind) if type(kind) is str else None
+    return {"type": field, field: ""} if field is not None else None
+
+
+def _begun(wire: Any) -> Any:
+    """A copy of a block, to grow on."""
+    if not isinstance(wire, dict):
+        return wire
+    kind = wire.get("type")
+    beginning = _BEGINNINGS.get(kind) if type(kind) is str else None
+    if beginning is not None and not wire.get(beginning[0]):
+        return {**wire, beginning[0]: beginning[1]}
+    return dict(wire)
+
+
+def _text(delta: Block, field: str) -> str:
+    text = delta.get(field)
+    if type(text) is str:
+        return text
+    raise LookupError
+
+
+def _merge(wire: Block, delta: Block) -> None:
+    """Add the fields of a delta that nobody knows: texts grow, anything else is replaced."""
+    for key, value in delta.items():
+        known = wire.get(key)
+        if key == "type":
+            continue
+        if isinstance(known, str) and isinstance(value, str):
+            wire[key] = known + value
+        elif value is not None or known is None:
+            wire[key] = value
+
+
+def _arguments(written: str) -> Any:
+    """The arguments in a text; the text itself where it is not JSON, or not whole."""
+    try:
+        return loads(written)
+    except InvalidInputError:
+        return written

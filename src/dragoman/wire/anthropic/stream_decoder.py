@@ -1,0 +1,288 @@
+"""Streams, from server-sent events to ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.errors import InvalidInputError, WireError
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    OpaqueEvent,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    StreamError,
+    UsageUpdate,
+)
+from dragoman.model.frozen import EMPTY
+from dragoman.model.parts import Refusal
+from dragoman.model.responses import Response
+from dragoman.wire.anthropic.context import NAME, Block, Decoding
+from dragoman.wire.anthropic.response import decode_response
+from dragoman.wire.anthropic.stream_blocks import GrowingBlock, unannounced
+from dragoman.wire.framing import SseEvent, SseParser
+from dragoman.wire.overlay import parsed, rest
+
+_DONE = "[DONE]"  # OpenAI's last word, which gateways send here too
+_LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
+"""Fields of the message that are not settled at its start."""
+_PADDING = "obfuscation"  # W18
+_BARE_DELTA = 3  # fields: type, index, delta
+_BARE_PIECE = 2  # fields: type, and what there is
+
+
+class StreamDecoder:
+    """Reads one response out of a stream's bytes, cut anywhere."""
+
+    def __init__(self) -> None:
+        self._frames = SseParser()
+        self._folded = MessageAccumulator()
+        self._context = Decoding(None)  # the message's origin is its parts' too
+        self._message: Block | None = None
+        self._blocks: dict[Any, GrowingBlock] = {}  # by the wire's index: the last one there
+        self._last: GrowingBlock | None = None
+        self._started = 0
+        self._refusal: str | None = None
+        self._is_over = False
+
+    @property
+    def response(self) -> Response:
+        """What has arrived so far."""
+        return self._folded.response
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the provider said that it is done."""
+        return self._folded.is_complete
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete."""
+        return self._read(self._frames.feed(data))
+
+    def close(self) -> list[Event]:
+        """What is left when the stream ends; whether that was its proper end, `is_complete` says."""
+        return self._read(self._frames.close())
+
+    def _read(self, frames: list[SseEvent]) -> list[Event]:
+        events: list[Event] = []
+        for frame in frames:
+            if frame.data == _DONE:
+                continue
+            wire: Any = parsed(frame.data, NAME)
+            try:
+                found = self._frame(wire, frame.event)
+            except InvalidInputError as error:  # nested too deeply, a number out of range
+                problem = str(error)
+            else:
+                self._folded.extend(found)
+                events += found
+                continue
+            raise WireError(problem, dialect=NAME, path="$")
+        return events
+
+    def _frame(self, wire: Block, name: str | None) -> list[Event]:
+        kind = wire.get("type")
+        if type(kind) is not str:
+            kind = "error" if "error" in wire else name
+        if kind == "ping":
+            return []
+        handler = _HANDLERS.get(kind) if kind is not None and not self._is_over else None
+        return [OpaqueEvent(NAME, wire)] if handler is None else handler(self, wire)
+
+    # --- the message
+
+    def _message_start(self, wire: Block) -> list[Event]:
+        if self._message is not None:
+            # Two answers spliced into one stream: what came first will never be finished.
+            self._is_over = True
+            return [OpaqueEvent(NAME, wire), StreamError("the stream started over", "restarted")]
+        message = wire.get("message")
+        content: Any = None
+        self._message = {}
+        if isinstance(message, dict):
+            content = message.get("content")
+            self._learn(message, ("content",))
+        self._learn(wire, ("type", "message"))
+        events = self._header()
+        for block in content if isinstance(content, list) else ():
+            events += self._begin(None, block)
+            events += self._end(self._last)
+        return events
+
+    def _message_delta(self, wire: Block) -> list[Event]:
+        delta = wire.get("delta")
+        if isinstance(delta, dict):
+            self._learn(delta, ())
+        self._learn(wire, ("type", "delta"))
+        return self._trailer()
+
+    def _message_stop(self, wire: Block) -> list[Event]:
+        self._is_over = True
+        events: list[Event] = []
+        for block in self._blocks.values():
+            events += self._end(block)
+        # Some say why it ended at the start already, and Bedrock adds its measures here.
+        if len(wire) > 1 or not self._has_finish:
+            self._learn(wire, ("type",))
+            events += self._trailer()
+        return [*events, ResponseEnd()]
+
+    @property
+    def _has_finish(self) -> bool:
+        return self._folded.response.finish is not None
+
+    def _learn(self, fields: Block, handled: tuple[str, ...]) -> None:
+        """Add to what is known of the message. Null says nothing that a value has not said."""
+        known = self._message = {} if self._message is None else self._message
+        for key, value in fields.items():
+            if key in handled:
+                continue
+            old = known.get(key)
+            if key == "usage" and isinstance(old, dict) and isinstance(value, dict):
+                # Cumulative, but the counts that have not changed may be left out: W69.
+                late = {name: count for name, count in value.items() if count is not None}
+                known[key] = {**value, **old, **late}
+            elif value is not None or old is None:
+                known[key] = value
+
+    def _known(self) -> Response:
+        """The response without its content, as the plain form would say it."""
+        return decode_response({**(self._message or {}), "content": []})
+
+    def _header(self) -> list[Event]:
+        """What the start of the message tells."""
+        known = self._known()
+        fields = self._message or {}
+        settled = {k: v for k, v in fields.items() if k not in _LATE and v is not None}
+        start = ResponseStart(
+            id=known.id,
+            model=known.model,
+            origin=known.message.origin,
+            # Not its nulls, nor what the end will tell: an extra can't be taken back.
+            extras=decode_response({**settled, "content": []}).extras if settled else EMPTY,
+        )
+        events: list[Event] = [start]
+        if known.usage is not None:
+            events.append(UsageUpdate(known.usage))
+        return events
+
+    def _trailer(self) -> list[Event]:
+        """What the end of the message tells, over what its start told."""
+        known = self._known()
+        events: list[Event] = []
+        for part in known.message.parts:
+            if isinstance(part, Refusal) and self._refusal is None:
+                self._refusal = part.text
+                events += [PartStart(self._started, part), PartStop(self._started)]
+                self._started += 1
+        events.append(
+            ResponseStart(
+                id=known.id, model=known.model, origin=known.message.origin, extras=known.extras
+            )
+        )
+        if known.usage is not None:
+            events.append(UsageUpdate(known.usage))
+        if known.finish is not None:
+            events.append(ChoiceFinish(known.finish, known.choices[0].finish_raw))
+        return events
+
+    # --- its blocks
+
+    def _block_start(self, wire: Block) -> list[Event]:
+        events = self._begin(_index(wire), wire.get("content_block"))
+        return events + _leftover(wire, "content_block")
+
+    def _begin(self, index: Any, block: Any) -> list[Event]:
+        growing = GrowingBlock(self._started, block, self._context)
+        self._started += 1
+        self._blocks[index] = self._last = growing
+        return [PartStart(growing.index, growing.part)]
+
+    def _block_delta(self, wire: Block) -> list[Event]:
+        delta: Any = wire.get("delta")
+        index = wire.get("index")
+        block = self._blocks.get(index) if type(index) is int else self._last
+        if not isinstance(delta, dict):
+            return [OpaqueEvent(NAME, wire)]
+        events: list[Event] = []
+        if block is None or not block.is_open:
+            start = unannounced(delta)
+            if start is None:
+                return [OpaqueEvent(NAME, wire)]
+            events = self._begin(_index(wire), start)
+            block = self._last or block
+        try:
+            grown: PartDelta | None = block.grow(delta) if block is not None else None
+        except LookupError:
+            return [*events, OpaqueEvent(NAME, wire)]
+        if grown is not None:
+            events.append(grown)
+        if len(wire) > _BARE_DELTA or (len(delta) > _BARE_PIECE and grown is not None):
+            events += _leftover(wire, "delta")
+        return events
+
+    def _block_stop(self, wire: Block) -> list[Event]:
+        index = _index(wire)
+        block = self._last if index is None else self._blocks.get(index)
+        return self._end(block) + _leftover(wire, "")
+
+    def _end(self, block: GrowingBlock | None) -> list[Event]:
+        if block is None or not block.is_open:
+            return []
+        return [PartStop(block.index, block.stop(self._context))]
+
+    # --- its failure
+
+    def _error(self, wire: Block) -> list[Event]:
+        self._is_over = True  # whatever follows, this answer is not complete
+        error = wire.get("error")
+        fields = error if isinstance(error, dict) else {"message": error}
+        message, code = fields.get("message"), fields.get("type")
+        return [
+            StreamError(
+                message if type(message) is str else "",
+                code if type(code) is str else None,
+                _STATUS.get(code) if type(code) is str else None,
+                rest(wire, ("type",), NAME),
+            )
+        ]
+
+
+_HANDLERS: dict[str, Callable[[StreamDecoder, Block], list[Event]]] = {
+    "message_start": StreamDecoder._message_start,
+    "content_block_start": StreamDecoder._block_start,
+    "content_block_delta": StreamDecoder._block_delta,
+    "content_block_stop": StreamDecoder._block_stop,
+    "message_delta": StreamDecoder._message_delta,
+    "message_stop": StreamDecoder._message_stop,
+    "error": StreamDecoder._error,
+}
+
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+def _index(wire: Block) -> int | None:
+    index = wire.get("index")
+    return index if type(index) is int else None
+
+
+def _leftover(wire: Block, field: str) -> list[Event]:
+    """The fields of an event that nobody knows, as an event of its own."""
+    strange = {k: v for k, v in wire.items() if k not in {"type", "index", field, _PADDING}}
+    return [OpaqueEvent(NAME, strange)] if strange else []

@@ -1,0 +1,18 @@
+"""Anthropic's own deployment."""
+
+from __future__ import annotations
+
+from dragoman.wire.anthropic.context import NAME
+from dragoman.wire.target import Target
+
+TARGET = Target(
+    dialect=NAME,
+    provider="anthropic",
+    tool_id=r"[a-zA-Z0-9_-]+",  # W44
+    tool_name=r"[a-zA-Z0-9_-]{1,128}",
+    tool_name_length=128,
+    has_unique_tool_ids=True,  # W43
+    groups_results=True,  # W40, W41
+    merges_turns=True,  # W47; recordings show calls in two messages answered together
+    refuses_blank_text=True,  # W46
+)

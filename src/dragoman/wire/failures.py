@@ -1,0 +1,236 @@
+"""Which of our errors a provider's error is.
+
+The most telling evidence counts first: a specific code, then the provider's words (gateways file
+an overflow under 400, 413 and 502 alike: G6), then the status, then a general type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dragoman.errors import (
+    AuthenticationError,
+    ContextTooLong,
+    InvalidRequest,
+    ModelNotFound,
+    Overloaded,
+    PermissionDenied,
+    ProviderError,
+    QuotaExceeded,
+    RateLimited,
+    Refused,
+    ServerError,
+)
+from dragoman.wire.faults import Fault, lowered
+from dragoman.wire.retryafter import retry_after
+
+_Kind = type[ProviderError]
+
+_SAYS: dict[_Kind, str] = {
+    AuthenticationError: "the provider did not accept the key",
+    PermissionDenied: "the provider does not allow this key to do that",
+    RateLimited: "the provider's rate limit is reached",
+    QuotaExceeded: "the account has no credit or quota left",
+    Overloaded: "the provider is overloaded",
+    ContextTooLong: "the request is longer than the model takes",
+    Refused: "the provider's content rules refused the request",
+    InvalidRequest: "the provider did not accept the request",
+    ModelNotFound: "the provider does not have this model, or not for this key",
+    ServerError: "the provider failed",
+}
+
+# Codes that say all, whatever the status.
+_SPECIFIC: dict[str, _Kind] = {
+    "api_key_invalid": AuthenticationError,
+    "authentication_error": AuthenticationError,
+    "invalid_api_key": AuthenticationError,
+    "unauthenticated": AuthenticationError,
+    "country_not_supported": PermissionDenied,
+    "permission_denied": PermissionDenied,
+    "unsupported_country_region_territory": PermissionDenied,
+    "billing_error": QuotaExceeded,
+    "billing_hard_limit_reached": QuotaExceeded,
+    "billing_not_active": QuotaExceeded,
+    "insufficient_balance": QuotaExceeded,
+    "insufficient_quota": QuotaExceeded,
+    "payment_method_required": QuotaExceeded,
+    "payment_required": QuotaExceeded,
+    "capacity_exceeded": Overloaded,
+    "engine_overloaded_error": Overloaded,
+    "overloaded_error": Overloaded,
+    "service_unavailable": Overloaded,
+    "context_length_exceeded": ContextTooLong,
+    "exceed_context_size_error": ContextTooLong,
+    "model_context_window_exceeded": ContextTooLong,
+    "request_too_large": ContextTooLong,
+    "content_filter": Refused,
+    "content_policy_violation": Refused,
+    "invalid_prompt": Refused,
+    "moderation_blocked": Refused,
+    "responsibleaipolicyviolation": Refused,
+    "deploymentnotfound": ModelNotFound,
+    "invalid_model": ModelNotFound,
+    "model_not_found": ModelNotFound,
+    # Groq: the model wrote a bad call, and may do better next time (W112).
+    "json_validate_failed": ServerError,
+    "output_parse_failed": ServerError,
+    "tool_use_failed": ServerError,
+    "rate_limit_error": RateLimited,
+    "rate_limit_exceeded": RateLimited,
+}
+# Types that are given to many faults: the status is better evidence.
+_GENERAL: dict[str, _Kind] = {
+    "permission_error": PermissionDenied,
+    "forbidden": PermissionDenied,
+    "rate_limit": RateLimited,
+    "resource_exhausted": RateLimited,
+    "too_many_requests": RateLimited,
+    "unavailable": Overloaded,
+    "api_error": ServerError,
+    "internal": ServerError,
+    "internal_error": ServerError,
+    "internal_server_error": ServerError,
+    "server_error": ServerError,
+    "timeout_error": ServerError,
+    "bad_request": InvalidRequest,
+    "badrequest": InvalidRequest,
+    "invalid_argument": InvalidRequest,
+    "invalid_request": InvalidRequest,
+    "invalid_request_error": InvalidRequest,
+    "not_found_error": InvalidRequest,
+}
+_BY_STATUS: dict[int, _Kind] = {
+    401: AuthenticationError,
+    402: QuotaExceeded,
+    403: PermissionDenied,
+    408: ServerError,
+    413: ContextTooLong,
+    429: RateLimited,
+    498: Overloaded,  # Groq: flex capacity
+    503: Overloaded,
+    529: Overloaded,  # Anthropic (W73)
+}
+_RETRYABLE = frozenset({408, 409, 425})  # the official SDKs try these again
+
+# The providers' own words (evidence E), all in lower case.
+_TOO_LONG = re.compile(
+    r"prompt is too long|input is too long|(?:context|window)[ _](?:length|limit|size)"
+    r"|context window|maximum context|max_context|prompt too long|too many (?:input )?tokens"
+    r"|(?:exceeds?|exceeded) the (?:maximum|max)(?: number of| allowed)*(?: input)? tokens?"
+    r"|reduce the length of the|request too large for model|please reduce your message size"
+)
+_NO_CREDIT = re.compile(
+    r"exceeded your current quota|insufficient (?:quota|balance|credit|funds)|credit balance"
+    r"|no credits? left|out of credits|never purchased credits|requires more credits"
+    r"|payment method is required|spending limit|billing (?:hard )?limit"
+)
+_WAIT = re.compile(r"(?:try again|retry) in |per (?:minute|hour|day)")
+_OVERLOADED = re.compile(
+    r"\boverloaded\b|at capacity|over capacity|out of capacity|no available capacity"
+)
+_REFUSED = re.compile(
+    r"content filter|content management policy|content policy|safety system|usage polic(?:y|ies)"
+    r"|flagged (?:as|by|for)|responsible ai"
+)
+_NO_MODEL = re.compile(
+    r"\bmodels?\b.{0,200}?(?:not found|does not exist|do(?:es)? not have access|not available)"
+    r"|(?:not found|no such|unknown|invalid|unsupported)[ :]{1,2}(?:the )?model\b"
+    r"|not a valid model|supported api model names|no endpoints found"
+)
+_MODEL = re.compile(r"\bmodel|deployment|no endpoints found")
+_BAD_KEY = re.compile(
+    r"(?:incorrect|invalid|missing|wrong) (?:x-)?api[- ]?key"
+    r"|api[- ]?key.{0,40}(?:invalid|not valid|missing|expired|incorrect)|invalid x-api-key"
+    r"|authentication fails"
+)
+
+
+def decode_failure(
+    status: object, body: object, headers: object = None, *, provider: str | None = None
+) -> ProviderError:
+    """The error that a status and a body stand for, whatever they are; never raises.
+
+    Without a status (in mid-stream) the body alone decides. The provider's message is not kept:
+    it may quote what people said, and their keys.
+    """
+    named = lowered(headers)
+    fault = Fault(status, body, named)
+    kind = classified(fault)
+    return kind(
+        _said(kind, fault),
+        provider=provider,
+        status=fault.status,
+        code=fault.code,
+        param=fault.param,
+        request_id=fault.request_id,
+        retryable=_retryable(fault, named),
+        retry_after=_wait(kind, fault, named),
+    )
+
+
+def classified(fault: Fault) -> _Kind:
+    """The class of an error."""
+    if fault.status == 413:  # noqa: PLR2004 - Groq files it under rate_limit_exceeded
+        return ContextTooLong
+    for word in fault.words:
+        if word in _SPECIFIC:
+            return _SPECIFIC[word]
+    return _by_words(fault) or _by_status(fault)
+
+
+def _by_words(fault: Fault) -> _Kind | None:
+    """What the message says, where the status leaves it open."""
+    text, status = fault.text.lower(), fault.status
+    if status == 404:  # noqa: PLR2004 - HTTP's; files and stored items may be missing, too
+        return ModelNotFound if _MODEL.search(text) else None
+    if status in {401, 402}:
+        return None
+    if _NO_CREDIT.search(text) and not _WAIT.search(text):
+        return QuotaExceeded
+    if _OVERLOADED.search(text):
+        return Overloaded
+    if status == 429:  # noqa: PLR2004 - HTTP's
+        return None
+    if _BAD_KEY.search(text):
+        return AuthenticationError
+    if _REFUSED.search(text):
+        return Refused
+    if status == 403:  # noqa: PLR2004 - HTTP's
+        return None
+    if _TOO_LONG.search(text):
+        return ContextTooLong
+    return ModelNotFound if _NO_MODEL.search(text) else None
+
+
+def _by_status(fault: Fault) -> _Kind:
+    if fault.status in _BY_STATUS:
+        return _BY_STATUS[fault.status]
+    if fault.status is None:
+        kinds = [_GENERAL[word] for word in fault.words if word in _GENERAL]
+        return kinds[0] if kinds else ServerError
+    return InvalidRequest if fault.status < 500 else ServerError  # noqa: PLR2004 - HTTP's
+
+
+def _retryable(fault: Fault, headers: Mapping[str, str]) -> bool | None:
+    """What the provider says about another try; None leaves it to the class."""
+    said = headers.get("x-should-retry", "").lower()
+    if said in {"true", "false"}:
+        return said == "true"
+    return True if fault.status in _RETRYABLE else None
+
+
+def _wait(kind: _Kind, fault: Fault, headers: Mapping[str, str]) -> float | None:
+    if fault.status == 529:  # noqa: PLR2004 - Anthropic's: what it says there can't be trusted (W73)
+        return None
+    if kind in {RateLimited, Overloaded}:
+        return retry_after(headers, fault.text)
+    plain = {name: headers[name] for name in ("retry-after", "retry-after-ms") if name in headers}
+    return retry_after(plain)
+
+
+def _said(kind: _Kind, fault: Fault) -> str:
+    notes = [f"status {fault.status}"] if fault.status is not None else []
+    notes += [fault.code] if fault.code else []
+    notes += [f"at {fault.param}"] if fault.param else []
+    return f"{_SAYS[kind]} ({', '.join(notes)})" if notes else _SAYS[kind]

@@ -1,0 +1,207 @@
+"""What an error body says, in whichever of the usual shapes it comes.
+
+`{"error": {…}}`, `{"type": "error", "error": {…}}`, the inner object alone (streams), `{"error":
+"text"}`, `{"detail": …}`, a list around one of these, or a page of HTML from a proxy in between.
+
+Providers quote keys and content in their messages, so the text serves to find the class of an
+error and is then forgotten. What is kept has to look like a code, a path or an id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.frozen import EMPTY
+from dragoman.model.jsontext import loads
+
+_MAX_TEXT = 4000
+# Words, or Mistral's numbers. Two digits at most at a word's end: keys and ids have more.
+_CODE = re.compile(r"(?=.{1,64}\Z)(?:[A-Za-z]+[0-9]{0,2}(?:[_.-][A-Za-z]+[0-9]{0,2})*|[0-9]{1,6})")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_STEP = re.compile(r"[a-z_]{1,40}|[0-9]{1,6}")
+_PREFIX = re.compile(r"\s*'?([a-z_]{1,40}(?:\.(?:[a-z_]{1,40}|[0-9]{1,6})){0,12})'?: ")
+_REQUEST_ID_HEADERS = ("request-id", "x-request-id", "apim-request-id", "x-groq-id")
+# A path has to begin with one of these: anything else may be somebody's word.
+_ROOTS = frozenset(
+    [
+        "audio",
+        "cache_control",
+        "container",
+        "context_management",
+        "frequency_penalty",
+        "function_call",
+        "functions",
+        "include",
+        "input",
+        "instructions",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "max_tokens",
+        "mcp_servers",
+        "messages",
+        "metadata",
+        "modalities",
+        "model",
+        "n",
+        "output_config",
+        "output_format",
+        "parallel_tool_calls",
+        "prediction",
+        "presence_penalty",
+        "prompt",
+        "prompt_cache_key",
+        "reasoning",
+        "reasoning_effort",
+        "response_format",
+        "safety_identifier",
+        "seed",
+        "service_tier",
+        "stop",
+        "stop_sequences",
+        "store",
+        "stream",
+        "stream_options",
+        "system",
+        "temperature",
+        "thinking",
+        "tool_choice",
+        "tools",
+        "top_k",
+        "top_logprobs",
+        "top_p",
+        "user",
+        "verbosity",
+        "web_search_options",
+    ]
+)
+# Below these the names are people's own.
+_OWN_NAMES = frozenset(
+    {"properties", "input", "arguments", "metadata", "definitions", "logit_bias", "defs"}
+)
+
+
+class Fault:
+    """One error as a provider described it. `text` is for matching only, never to be shown."""
+
+    __slots__ = ("code", "param", "request_id", "status", "text", "words")
+
+    def __init__(self, status: object, body: object, headers: Mapping[str, str] = EMPTY) -> None:
+        outer, raw = _opened(body)
+        inner = _inner(outer)
+        found = list(_codes(inner, outer))
+        self.status = _status(status, inner, outer)
+        self.code = found[0] if found else None
+        self.words = tuple([code.lower() for code in found])
+        self.text = _text(inner, outer) or raw
+        self.param = _param(inner, self.text)
+        self.request_id = _request_id(inner, outer, headers)
+
+
+def lowered(headers: object) -> Mapping[str, str]:
+    """The headers that are texts, their names in lower case."""
+    if not isinstance(headers, Mapping):
+        return EMPTY
+    pairs = headers.items()
+    return {k.lower(): v for k, v in pairs if isinstance(k, str) and isinstance(v, str)}
+
+
+def _opened(body: object) -> tuple[Mapping[str, Any], str]:
+    """The error object, or nothing and the text that stood there instead."""
+    raw = ""
+    if isinstance(body, (bytes, bytearray, memoryview, str)):
+        raw = body if isinstance(body, str) else bytes(body).decode("utf-8", "replace")
+        try:
+            body = loads(body)
+        except InvalidInputError:
+            return EMPTY, raw[:_MAX_TEXT]
+    if isinstance(body, (list, tuple)) and body:
+        body = body[0]  # Gemini's compatible endpoint
+    return (body, "") if isinstance(body, Mapping) else (EMPTY, raw[:_MAX_TEXT])
+
+
+def _inner(outer: Mapping[str, Any]) -> Mapping[str, Any]:
+    error = outer.get("error")
+    if isinstance(error, Mapping):
+        return error
+    return {"message": error} if isinstance(error, str) else outer
+
+
+def _codes(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> Iterator[str]:
+    """What calls itself a code, the most specific first."""
+    deeper = inner.get("innererror")
+    places = (
+        inner.get("code"),
+        inner.get("type"),
+        deeper.get("code") if isinstance(deeper, Mapping) else None,
+        inner.get("status"),
+        outer.get("code"),
+    )
+    for code in places:
+        if isinstance(code, str) and code != "error" and _CODE.fullmatch(code):
+            yield code
+
+
+def _status(status: object, inner: Mapping[str, Any], outer: Mapping[str, Any]) -> int | None:
+    """The HTTP status; of a stream's error, or an error under 200, what the body says instead."""
+    names = ("status", "status_code", "code", "http_code", "raw_status_code")
+    for candidate in (status, *map(inner.get, names), *map(outer.get, names)):
+        if type(candidate) is int and 400 <= candidate < 600:  # noqa: PLR2004 - what HTTP calls errors
+            return candidate
+    return None
+
+
+def _text(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> str:
+    metadata = inner.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, Mapping) else None  # OpenRouter
+    texts = (inner.get("message"), outer.get("message"), inner.get("detail"), raw)
+    found = [text[:_MAX_TEXT] for text in texts if isinstance(text, str)]
+    return "\n".join(dict.fromkeys(found))
+
+
+def _param(inner: Mapping[str, Any], text: str) -> str | None:
+    """The path of the field that the provider complains about."""
+    named = inner.get("param")
+    if isinstance(named, str):
+        return safe_path(named)
+    if prefix := _PREFIX.match(text):
+        return safe_path(prefix[1])
+    detail = inner.get("detail")
+    first = detail[0] if isinstance(detail, list) and detail else None
+    where = first.get("loc") if isinstance(first, Mapping) else None
+    if isinstance(where, list):  # FastAPI: ["body", "messages", 0]
+        return safe_path(".".join(str(step) for step in where[1:13]))
+    return None
+
+
+def safe_path(path: str) -> str | None:
+    """A path as far as it names fields of the dialect and not people's own; None for no path.
+
+    >>> safe_path("tools[0].function.parameters.properties.diagnosis")
+    'tools[0].function.parameters.properties'
+    """
+    steps = path[:200].replace("[", ".").replace("]", "").split(".")
+    if steps[0] not in _ROOTS:
+        return None
+    kept: list[str] = []
+    for step in steps:
+        if not _STEP.fullmatch(step):
+            break
+        kept.append(f"[{step}]" if step.isdigit() else f".{step}")
+        if step in _OWN_NAMES:
+            break
+    return "".join(kept).removeprefix(".")
+
+
+def _request_id(
+    inner: Mapping[str, Any], outer: Mapping[str, Any], headers: Mapping[str, str]
+) -> str | None:
+    named = map(headers.get, _REQUEST_ID_HEADERS)
+    for candidate in (outer.get("request_id"), inner.get("request_id"), *named):
+        if isinstance(candidate, str) and _REQUEST_ID.fullmatch(candidate):
+            return candidate
+    return None

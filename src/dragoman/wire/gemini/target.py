@@ -1,0 +1,16 @@
+"""Google's own deployment."""
+
+from __future__ import annotations
+
+from dragoman.wire.gemini.trace import NAME
+from dragoman.wire.target import Target
+
+TARGET = Target(
+    dialect=NAME,
+    provider="google",
+    tool_name=r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}",  # W89
+    tool_name_length=128,
+    groups_results=True,  # W78
+    merges_turns=True,
+    starts_with_user=True,  # W77; blank texts are taken, as recordings show (against W76)
+)
