@@ -9,6 +9,7 @@ import copy
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from time import sleep
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from tests.model import strategies as some
+from tests.model.test_conversation import impatient
 
 SYSTEM = Message.system("Be brief.")
 HI, HO = Message.user("hi"), Message.assistant("ho")
@@ -557,11 +559,29 @@ def test_threads_may_append_to_one_base() -> None:
             messages = messages.append(f"{number}.{step}")
         return messages
 
-    with ThreadPoolExecutor(8) as pool:
+    with impatient(), ThreadPoolExecutor(8) as pool:
         branches = list(pool.map(branch, range(64)))
     assert base.map(str) == ["hi"] * 50
     for number, messages in enumerate(branches):
         assert messages.map(str)[50:] == [f"{number}.{step}" for step in range(100)]
+
+
+class SlowList(list[Message]):
+    """A list that lets other threads in while its length is looked at."""
+
+    def __len__(self) -> int:
+        length = super().__len__()
+        sleep(0.001)
+        return length
+
+
+def test_only_one_of_two_threads_grows_in_place() -> None:
+    """Both find the list as long as the base; the second must notice the first."""
+    base = Messages(HI)
+    base._shared = SlowList(base._shared)
+    with ThreadPoolExecutor(8) as pool:
+        branches = list(pool.map(lambda n: base.append(str(n)), range(8)))
+    assert [branch.map(str) for branch in branches] == [["hi", str(n)] for n in range(8)]
 
 
 # --- the parts of one message, as seed 003's `Content` and `ContentParts` have them

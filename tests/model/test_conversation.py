@@ -6,8 +6,10 @@ import copy
 import json
 import pickle
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from threading import Barrier
 from typing import Any
 
@@ -466,6 +468,17 @@ def test_adding_copies_nothing() -> None:
         assert len(shared) == 20_001
 
 
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Threads take turns far more often than usual, so that races are found."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
+
+
 def _race(
     history: ConversationHistory, make: Callable[[int], Message], threads: int = 8, each: int = 50
 ) -> int:
@@ -483,7 +496,7 @@ def _race(
             accepted += 1
         return accepted
 
-    with ThreadPoolExecutor(threads) as pool:
+    with impatient(), ThreadPoolExecutor(threads) as pool:
         return sum(pool.map(run, range(threads)))
 
 
@@ -519,7 +532,7 @@ def test_eight_threads_keep_the_order_valid() -> None:
 def test_batches_of_threads_stay_together() -> None:
     """`add_all` lets nobody in between."""
     history = ConversationHistory(policy=Policy.LENIENT)
-    with ThreadPoolExecutor(8) as pool:
+    with impatient(), ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: history.add_all([str(n)] * 10), range(40)))
     said = history.messages.map(str)
     assert len(said) == 400
@@ -534,7 +547,7 @@ def _add_rounds(history: ConversationHistory, count: int) -> None:
 def test_readers_see_whole_states_while_others_write() -> None:
     """A snapshot's calls and results fit: never half of a batch."""
     history = strict(SYSTEM, USER)
-    with ThreadPoolExecutor(8) as pool:
+    with impatient(), ThreadPoolExecutor(8) as pool:
         writer = pool.submit(_add_rounds, history, 200)
         while not writer.done():
             assert is_valid(list(history.messages))

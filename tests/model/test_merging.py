@@ -100,6 +100,12 @@ def test_tool_results_are_never_merged(role: Role) -> None:
     assert list(messages.merged_per_role()) == list(messages)
 
 
+def test_tool_messages_are_never_merged_whatever_they_hold() -> None:
+    """A decoder may have found nothing but text in them."""
+    messages = Messages(Message(Role.TOOL, (Text("a"),)), Message(Role.TOOL, (Text("b"),)))
+    assert list(messages.merged_per_role()) == list(messages)
+
+
 def test_speakers_of_different_names_stay_apart() -> None:
     """What Ann said, Ben did not."""
     messages = Messages(Message.user("a", name="Ann"), Message.user("b", name="Ben"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from dragoman.errors import InvalidInputError, WireError
@@ -33,7 +33,8 @@ _LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
 """Fields of the message that are not settled at its start."""
 _PADDING = "obfuscation"  # W18
 _BARE_DELTA = 3  # fields: type, index, delta
-_BARE_PIECE = 2  # fields: type, and what there is
+_BARE_PIECE = 2  # fields: type, and one of
+_PIECES = frozenset({"type", "text", "partial_json", "thinking", "signature", "citation"})
 
 
 class StreamDecoder:
@@ -48,6 +49,7 @@ class StreamDecoder:
         self._last: GrowingBlock | None = None
         self._started = 0
         self._refusal: str | None = None
+        self._has_finished = False
         self._is_over = False
 
     @property
@@ -127,14 +129,10 @@ class StreamDecoder:
         for block in self._blocks.values():
             events += self._end(block)
         # Some say why it ended at the start already, and Bedrock adds its measures here.
-        if len(wire) > 1 or not self._has_finish:
+        if len(wire) > 1 or not self._has_finished:
             self._learn(wire, ("type",))
             events += self._trailer()
         return [*events, ResponseEnd()]
-
-    @property
-    def _has_finish(self) -> bool:
-        return self._folded.response.finish is not None
 
     def _learn(self, fields: Block, handled: tuple[str, ...]) -> None:
         """Add to what is known of the message. Null says nothing that a value has not said."""
@@ -188,6 +186,7 @@ class StreamDecoder:
         if known.usage is not None:
             events.append(UsageUpdate(known.usage))
         if known.finish is not None:
+            self._has_finished = True
             events.append(ChoiceFinish(known.finish, known.choices[0].finish_raw))
         return events
 
@@ -198,10 +197,11 @@ class StreamDecoder:
         return events + _leftover(wire, "content_block")
 
     def _begin(self, index: Any, block: Any) -> list[Event]:
+        events = self._end(self._blocks.get(index))  # one that was never stopped
         growing = GrowingBlock(self._started, block, self._context)
         self._started += 1
         self._blocks[index] = self._last = growing
-        return [PartStart(growing.index, growing.part)]
+        return [*events, PartStart(growing.index, growing.part)]
 
     def _block_delta(self, wire: Block) -> list[Event]:
         delta: Any = wire.get("delta")
@@ -222,8 +222,10 @@ class StreamDecoder:
             return [*events, OpaqueEvent(NAME, wire)]
         if grown is not None:
             events.append(grown)
-        if len(wire) > _BARE_DELTA or (len(delta) > _BARE_PIECE and grown is not None):
+        if len(wire) > _BARE_DELTA:
             events += _leftover(wire, "delta")
+        if len(delta) > _BARE_PIECE and grown is not None:
+            events += _unknown(delta, _PIECES)
         return events
 
     def _block_stop(self, wire: Block) -> list[Event]:
@@ -283,6 +285,10 @@ def _index(wire: Block) -> int | None:
 
 
 def _leftover(wire: Block, field: str) -> list[Event]:
+    return _unknown(wire, {"type", "index", field})
+
+
+def _unknown(wire: Block, known: Collection[str]) -> list[Event]:
     """The fields of an event that nobody knows, as an event of its own."""
-    strange = {k: v for k, v in wire.items() if k not in {"type", "index", field, _PADDING}}
+    strange = {key: value for key, value in wire.items() if key not in known and key != _PADDING}
     return [OpaqueEvent(NAME, strange)] if strange else []

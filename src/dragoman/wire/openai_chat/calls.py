@@ -95,7 +95,7 @@ def _call_fields(
     else:
         wire_id = None
         words.append("tool_calls")
-    signature = _decode_signature(wire)
+    signature = decode_signature(wire)
     if signature is not None:
         known.add("extra_content")
     left = {name: value for name, value in wire.items() if name not in known}
@@ -113,7 +113,7 @@ def _call_fields(
     }
 
 
-def _decode_signature(wire: dict[str, Any]) -> str | None:
+def decode_signature(wire: dict[str, Any]) -> str | None:
     """Gemini's thought signature, where nothing else is beside it."""
     content = wire.get("extra_content")
     google = content.get(_GOOGLE) if is_object(content) and len(content) == 1 else None

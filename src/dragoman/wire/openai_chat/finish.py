@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.model.responses import Choice
 from dragoman.model.usage import FinishReason
 from dragoman.wire.openai_chat.exchange import Outgoing
 
@@ -44,14 +43,21 @@ def decode_finish(raw: Any) -> FinishReason | None:
     return _FINISHES.get(raw, _OTHER)
 
 
-def encode_finish(choice: Choice, out: Outgoing, path: str, *, is_ours: bool) -> str | None:
+def encode_finish(
+    finish: FinishReason | None,
+    raw: str | None,
+    out: Outgoing,
+    path: str,
+    *,
+    is_ours: bool,
+    has_calls: bool,
+) -> str | None:
     """The `finish_reason`: the wire's own word where it still holds."""
-    finish = choice.finish
-    if is_ours and choice.finish_raw is not None and decode_finish(choice.finish_raw) is finish:
-        return choice.finish_raw
+    if is_ours and raw is not None and decode_finish(raw) is finish:
+        return raw
     if finish is None:
         return None
-    if finish is _STOP and choice.message.tool_calls:
+    if finish is _STOP and has_calls:
         return "tool_calls"  # clients run tools on this word only (W11)
     if finish not in _WORDS:
         out.lose(f"{path}.finish", "this reason has no word here")

@@ -123,7 +123,14 @@ def _encode_choice(choice: Choice, out: Outgoing, path: str) -> dict[str, Any]:
         "index": choice.index,
         "message": _encode_message(message, out, f"{path}.message", is_ours=is_ours),
     }
-    finish = encode_finish(choice, out, path, is_ours=is_ours)
+    finish = encode_finish(
+        choice.finish,
+        choice.finish_raw,
+        out,
+        path,
+        is_ours=is_ours,
+        has_calls=bool(message.tool_calls),
+    )
     if finish is not None or not is_ours:
         body["finish_reason"] = finish
     if not is_ours:

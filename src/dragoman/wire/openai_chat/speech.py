@@ -46,3 +46,21 @@ def encode_speech(part: Audio, out: Outgoing, *, is_own: bool) -> dict[str, Any]
         return None
     # The SDKs' type demands all of them.
     return {"id": "", "data": part.data, "expires_at": 0, "transcript": part.transcript or ""}
+
+
+def decode_speech_delta(wire: dict[str, Any]) -> dict[str, Any]:
+    """A piece of `audio`: more of the sound (`data`) or of its words (`text`), its id, and more."""
+    growth: dict[str, Any] = {}
+    known: set[str] = set()
+    for key, name in (("id", "id"), ("data", "data"), ("transcript", "text")):
+        if isinstance(wire.get(key), str):
+            growth[name] = wire[key]
+            known.add(key)
+    extras = left_over(wire, known)
+    return {**growth, "extras": extras} if extras else growth
+
+
+def encode_speech_delta(part: Audio) -> dict[str, Any]:
+    """A piece of `audio`."""
+    fields = {"id": part.item_id, "data": part.data or None, "transcript": part.transcript}
+    return laid({key: value for key, value in fields.items() if value is not None}, part.extras)

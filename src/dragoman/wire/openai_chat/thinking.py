@@ -24,13 +24,13 @@ TEXT_FIELDS = ("reasoning_content", "reasoning")
 DETAILS = "reasoning_details"
 
 _Form = Literal["full", "summary", "redacted"]
-# By type of detail: the form of the thinking, and the field that holds its content.
-_DETAILS: dict[str, tuple[_Form, str]] = {
+DETAIL_TYPES: dict[str, tuple[_Form, str]] = {
     "reasoning.text": ("full", "text"),
     "reasoning.summary": ("summary", "summary"),
     "reasoning.encrypted": ("redacted", "data"),
 }
-_TYPES = {form: kind for kind, (form, _) in _DETAILS.items()}
+"""By type of detail: the form of the thinking, and the field that holds its content."""
+_TYPES = {form: kind for kind, (form, _) in DETAIL_TYPES.items()}
 
 
 def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]) -> list[Thinking]:
@@ -43,7 +43,7 @@ def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]
         used.add(DETAILS)
         if field is not None:
             used.add(field)
-            details[0] = _mirrored(details[0], field)
+            details[0] = mirrored(details[0], field)
         return details
     if field is None:
         return []
@@ -73,7 +73,8 @@ def encode_reasoning(parts: list[Thinking], body: dict[str, Any]) -> None:
                 body[field] = "".join(part.text for part in details)
 
 
-def _mirrored(part: Thinking, field: str) -> Thinking:
+def mirrored(part: Thinking, field: str) -> Thinking:
+    """A detail whose text stands in a field of the message as well."""
     return part.replace(extras=with_word(part.extras, f"={field}"))
 
 
@@ -81,15 +82,16 @@ def _decode_details(details: Any, origin: Origin | None) -> list[Thinking]:
     """A part for each detail; none where one of them is malformed, and all stay in the extras."""
     if not is_list(details):
         return []
-    parts = [_decode_detail(detail, origin) for detail in details]
+    parts = [decode_detail(detail, origin) for detail in details]
     return [part for part in parts if part is not None] if all(parts) else []
 
 
-def _decode_detail(wire: Any, origin: Origin | None) -> Thinking | None:
+def decode_detail(wire: Any, origin: Origin | None) -> Thinking | None:
+    """One of `reasoning_details`; None where it is malformed."""
     kind = wire.get("type") if is_object(wire) else None
-    if not is_object(wire) or not isinstance(kind, str) or kind not in _DETAILS:
+    if not is_object(wire) or not isinstance(kind, str) or kind not in DETAIL_TYPES:
         return None
-    form, key = _DETAILS[kind]
+    form, key = DETAIL_TYPES[kind]
     content, signature, item_id = wire.get(key), wire.get("signature"), wire.get("id")
     if not isinstance(content, str):
         return None
@@ -109,7 +111,7 @@ def _decode_detail(wire: Any, origin: Origin | None) -> Thinking | None:
 def _encode_detail(part: Thinking) -> dict[str, Any]:
     form: _Form = "redacted" if part.data is not None else part.form
     kind = _TYPES[form]
-    body = {"type": kind, _DETAILS[kind][1]: part.data if form == "redacted" else part.text}
+    body = {"type": kind, DETAIL_TYPES[kind][1]: part.data if form == "redacted" else part.text}
     if part.signature is not None:
         body["signature"] = part.signature
     if part.item_id is not None:

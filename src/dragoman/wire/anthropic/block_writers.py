@@ -1,0 +1,270 @@
+"""What writes one content block of a stream, of whichever kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET
+
+from dragoman.model.content import AnyPart
+from dragoman.model.events import PartDelta
+from dragoman.model.jsontext import dumps
+from dragoman.model.parts import Citation, ServerToolCall, Text, Thinking
+from dragoman.model.tools import ToolCall
+from dragoman.wire.anthropic import stream_frames as frames
+from dragoman.wire.anthropic.arguments import Arguments, TextArguments, UntouchedArguments
+from dragoman.wire.anthropic.calls import NOT_AN_OBJECT
+from dragoman.wire.anthropic.citations import encode_citations
+from dragoman.wire.anthropic.context import NAME, Encoding, is_ours
+from dragoman.wire.anthropic.parts import encode_parts
+from dragoman.wire.overlay import overlay
+
+
+class WholeWriter:
+    """A block that is written when it is known whole, in its start."""
+
+    def __init__(self, part: AnyPart, context: Encoding) -> None:
+        self._part = part
+        self._context = context
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the block may be ended, without having been stopped, when another begins."""
+        return False
+
+    def begin(self, _index: int) -> bytes | None:
+        """The block's start; None where it is not to be written yet, or never."""
+        return None
+
+    def grow(self, _index: int, _delta: PartDelta) -> bytes:
+        """More of it."""
+        return b""
+
+    def end(self, index: int, final: AnyPart | None) -> bytes:
+        """The rest of it, and its stop; nothing, where it has no place here."""
+        blocks = encode_parts((final if final is not None else self._part,), self._context)
+        return b"".join(frames.block_start(index, block) + frames.block_stop(index)
+                        for block in blocks)  # fmt: skip
+
+
+class UnknownThinkingWriter(WholeWriter):
+    """Thinking of unknown origin: only its signature tells whether it may be said (W54)."""
+
+    def __init__(self, part: Thinking, context: Encoding) -> None:
+        super().__init__(part, context)
+        self._texts = [part.text]
+        self._signature = part.signature
+        self._data = part.data
+
+    def grow(self, _index: int, delta: PartDelta) -> bytes:
+        """Kept."""
+        self._texts.append(delta.text or "")
+        if delta.signature:
+            self._signature = (self._signature or "") + delta.signature
+        if delta.data:
+            self._data = (self._data or "") + delta.data
+        return b""
+
+    def end(self, index: int, final: AnyPart | None) -> bytes:
+        """The whole block."""
+        whole = self._part.replace(
+            text="".join(self._texts), signature=self._signature, data=self._data
+        )
+        whole = final if final is not None else whole
+        assert isinstance(whole, Thinking)  # noqa: S101 - the same part, grown
+        if not encode_parts((whole,), self._context):
+            return b""
+        writer = ThinkingWriter(whole, self._context)
+        return writer.begin(index) + writer.end(index, None)
+
+
+class TextWriter(WholeWriter):
+    """A text, as it comes."""
+
+    _part: Text
+
+    def __init__(self, part: Text, context: Encoding) -> None:
+        super().__init__(part, context)
+        self._length = 0
+        self._cited = 0
+
+    @property
+    def may_end(self) -> bool:
+        """Yes: if more of the text comes, it goes into a block of its own."""
+        return True
+
+    def begin(self, index: int) -> bytes:
+        """The empty block, and what is there already."""
+        part = self._part
+        (block,) = encode_parts((part.replace(text="", citations=()),), self._context)
+        return frames.block_start(index, block) + self._grown(index, part.text, part.citations)
+
+    def grow(self, index: int, delta: PartDelta) -> bytes:
+        """More text, more sources."""
+        if delta.text and not delta.citations:
+            self._length += len(delta.text)
+            return frames.text_delta(index, delta.text)
+        return self._grown(index, delta.text or "", delta.citations)
+
+    def _grown(self, index: int, text: str, citations: tuple[Citation, ...]) -> bytes:
+        self._length += len(text)
+        self._cited += len(citations)
+        written = [frames.text_delta(index, text)] if text else []
+        written += [
+            frames.citations_delta(index, citation)
+            for citation in encode_citations(citations, self._context)
+        ]
+        return b"".join(written)
+
+    def end(self, index: int, final: AnyPart | None) -> bytes:
+        """What the final word adds, and the stop."""
+        written = b""
+        if isinstance(final, Text):
+            written = self._grown(
+                index, final.text[self._length :], final.citations[self._cited :]
+            )
+            strange: Any = overlay(final.extras, NAME).get("citations")
+            if isinstance(strange, (list, tuple)):  # such as can't be understood
+                for citation in strange[self._cited :]:
+                    written += frames.citations_delta(index, citation)
+        return written + frames.block_stop(index)
+
+
+class ThinkingWriter(WholeWriter):
+    """Thinking, as it comes; its signature last (W67)."""
+
+    _part: Thinking
+
+    def __init__(self, part: Thinking, context: Encoding) -> None:
+        super().__init__(part, context)
+        self._length = len(part.text)
+        self._signature = part.signature or ""
+
+    @property
+    def may_end(self) -> bool:
+        """Yes: as a text."""
+        return True
+
+    def begin(self, index: int) -> bytes:
+        """The empty block, and what is there already."""
+        part = self._part
+        empty = part.replace(text="", signature=None if part.signature is None else "")
+        (block,) = encode_parts((empty,), self._context)
+        written = frames.block_start(index, block)
+        return written + frames.thinking_delta(index, part.text) if part.text else written
+
+    def grow(self, index: int, delta: PartDelta) -> bytes:
+        """More thinking; the signature is kept for the end."""
+        self._signature += delta.signature or ""
+        if not delta.text:
+            return b""
+        self._length += len(delta.text)
+        return frames.thinking_delta(index, delta.text)
+
+    def end(self, index: int, final: AnyPart | None) -> bytes:
+        """The signature, and the stop."""
+        written = b""
+        if isinstance(final, Thinking):
+            self._signature = final.signature or self._signature
+            if more := final.text[self._length :]:
+                written = frames.thinking_delta(index, more)
+        if self._signature:
+            written += frames.signature_delta(index, self._signature)
+        return written + frames.block_stop(index)
+
+
+class CallWriter(WholeWriter):
+    """A call of the user's tools or of the provider's own; its arguments as they come."""
+
+    _part: ToolCall | ServerToolCall
+
+    def __init__(self, part: ToolCall | ServerToolCall, context: Encoding) -> None:
+        super().__init__(part, context)
+        self._has_pieces = False
+        self._arguments = Arguments()
+        if isinstance(part, ToolCall) and part.kind == "custom":
+            self._arguments = TextArguments()
+        elif is_ours(context.origin_of(part)):
+            self._arguments = UntouchedArguments()
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the arguments are whole."""
+        return self._arguments.is_complete
+
+    def begin(self, index: int) -> bytes:
+        """The call without its arguments: `input` is an empty object until the end (W67)."""
+        part = self._part
+        if isinstance(part, ToolCall):
+            part = part.replace(raw=None, input={}, kind="function")
+        else:
+            part = part.replace(input={})
+        (block,) = encode_parts((part,), self._context)
+        written = frames.block_start(index, block)
+        if isinstance(self._part, ToolCall) and self._part.raw:
+            written += self._more(index, self._part.raw)
+        return written
+
+    def grow(self, index: int, delta: PartDelta) -> bytes:
+        """More of the arguments."""
+        return self._more(index, delta.text) if delta.text else b""
+
+    def _more(self, index: int, piece: str) -> bytes:
+        self._has_pieces = True
+        sendable = self._arguments.feed(piece)
+        return frames.input_json_delta(index, sendable) if sendable else b""
+
+    def end(self, index: int, final: AnyPart | None) -> bytes:
+        """The rest of the arguments, and the stop."""
+        written = b""
+        part = final if isinstance(final, (ToolCall, ServerToolCall)) else self._part
+        if not self._has_pieces and (whole := _written(part)):
+            written = self._more(index, whole)
+        if last := self._arguments.finish():
+            written += frames.input_json_delta(index, last)
+        if self._arguments.is_changed:
+            self._context.lose(NOT_AN_OBJECT)
+        return written + frames.block_stop(index)
+
+
+def _written(part: ToolCall | ServerToolCall) -> str:
+    """All arguments as text; empty where there are none."""
+    if isinstance(part, ToolCall) and part.raw is not None:
+        return part.raw
+    return dumps(part.input).decode() if part.input else ""
+
+
+def writer_of(part: AnyPart, context: Encoding) -> WholeWriter:
+    """What writes the block of a part."""
+    if isinstance(part, Text):
+        return TextWriter(part, context)
+    if isinstance(part, ToolCall):
+        return CallWriter(part, context)
+    if isinstance(part, Thinking) and part.data is None:
+        if context.origin_of(part) is None:
+            return UnknownThinkingWriter(part, context)
+        if encode_parts((part,), context):
+            return ThinkingWriter(part, context)
+        return SilentWriter(part, context)  # the loss has been noted
+    if isinstance(part, ServerToolCall):
+        known = part if isinstance(part.input, dict) else part.replace(input={})
+        if not encode_parts((known,), context):
+            return SilentWriter(part, context)
+        return CallWriter(part, context)
+    return WholeWriter(part, context)
+
+
+class SilentWriter(WholeWriter):
+    """A part that has no place here."""
+
+    @property
+    def may_end(self) -> bool:
+        """At any time."""
+        return True
+
+    def end(self, _index: int, _final: AnyPart | None) -> bytes:
+        """Nothing."""
+        return b""
+
+
+__all__ = ["UNSET", "WholeWriter", "writer_of"]

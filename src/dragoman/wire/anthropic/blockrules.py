@@ -1,0 +1,178 @@
+"""What Anthropic's API demands of blocks, tools and settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from dragoman.wire.anthropic.view import THINKING, View
+from dragoman.wire.violations import (
+    Found,
+    Object,
+    Placed,
+    field,
+    flag,
+    is_number,
+    listed,
+    subschemas,
+)
+
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_IN_RESULTS = ("text", "image", "document", "search_result", "tool_reference")
+_CHOICES = ("auto", "any", "tool", "none")
+_COMBINATORS = ("oneOf", "allOf", "anyOf")
+_MAX_MARKERS = 4
+_MAX_STRICT_TOOLS = 20
+_MAX_OPTIONAL = 24
+_MAX_UNIONS = 16
+
+
+def shape_temperature(view: View) -> Found:
+    """The temperature goes from 0 to 1."""
+    value = view.body.get("temperature")
+    if value is not None and not (is_number(value) and 0 <= value <= 1):
+        yield "temperature", "must be a number from 0 to 1"
+
+
+def limit_strict_schemas(view: View) -> Found:
+    """Strict tools are compiled together, and there is a limit to that."""
+    strict = [tool for _, tool in view.tools if tool.get("strict") is True]
+    nodes = [node for tool in strict for node in subschemas(tool.get("input_schema"))]
+    if len(strict) > _MAX_STRICT_TOOLS:
+        yield "tools", f"{len(strict)} tools are strict, {_MAX_STRICT_TOOLS} are allowed"
+    if (optional := sum(map(_optional, nodes))) > _MAX_OPTIONAL:
+        yield "tools", f"{optional} parameters of strict tools are optional, 24 are allowed"
+    if (unions := sum(map(_is_union, nodes))) > _MAX_UNIONS:
+        yield "tools", f"{unions} parameters of strict tools are unions, 16 are allowed"
+
+
+def w44_ids_are_plain(view: View) -> Found:
+    """Ids of calls are made of letters, digits, `_` and `-`."""
+    for kind, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
+        for path, block in view.of_type(kind):
+            value = block.get(key)
+            if not (isinstance(value, str) and _ID.fullmatch(value)):
+                yield f"{path}.{key}", "an id has letters, digits, _ and - only"
+
+
+def w45_input_is_an_object(view: View) -> Found:
+    """Arguments are an object, not its text."""
+    for path, block in view.of_type("tool_use"):
+        if not isinstance(block.get("input"), Mapping):
+            yield f"{path}.input", "the input of a call must be an object"
+
+
+def w50_max_tokens_is_given(view: View) -> Found:
+    """The number of tokens to write at most is required."""
+    value = view.body.get("max_tokens")
+    if not view.counts_tokens and (type(value) is not int or value < 0):
+        yield "max_tokens", "max_tokens is required, an integer"
+
+
+def w60_four_cache_markers(view: View) -> Found:
+    """At most four blocks end a cached prefix, and thinking is not among them."""
+    marked = [path for path, wire in _markable(view) if wire.get("cache_control") is not None]
+    if len(marked) > _MAX_MARKERS:
+        yield marked[_MAX_MARKERS], f"{len(marked)} blocks have cache_control, 4 are allowed"
+    for path, block in view.blocks:
+        if block.get("type") in THINKING and block.get("cache_control") is not None:
+            yield path, "a thinking block can't have cache_control"
+
+
+def w61_cache_ttl_is_known(view: View) -> Found:
+    """How long to cache is Anthropic's own setting (the target says who refuses it)."""
+    if flag(view.target, "refuses_cache_ttl"):
+        for path, wire in _markable(view):
+            if "ttl" in field(wire, "cache_control"):
+                yield f"{path}.cache_control.ttl", "this host does not know ttl"
+
+
+def w62_input_schemas_are_objects(view: View) -> Found:
+    """The root of a tool's schema is an object and no combination."""
+    for path, tool in view.tools:
+        if tool.get("type") not in (None, "custom"):
+            continue
+        schema = tool.get("input_schema")
+        root: Object = schema if isinstance(schema, Mapping) else {}
+        if root.get("type") != "object":
+            yield f"{path}.input_schema", "the root of a tool's schema must be of type object"
+        for keyword in _COMBINATORS:
+            if keyword in root:
+                yield f"{path}.input_schema", f"{keyword} is not supported at the top level"
+
+
+def w63_history_needs_its_tools(view: View) -> Found:
+    """Calls in the history need tools beside them (the target says where)."""
+    if flag(view.target, "needs_tools_for_history") and not view.tools:
+        if next(view.of_type("tool_use", "tool_result"), None):
+            yield "tools", "tools must be given while the history has calls"
+
+
+def w64_results_hold_known_blocks(view: View) -> Found:
+    """A result is a text, or blocks of some types."""
+    for path, block in view.of_type("tool_result"):
+        content, is_error = block.get("content"), block.get("is_error")
+        if content is not None and not isinstance(content, (str, list, tuple)):
+            yield f"{path}.content", "a result must be a text or a list of blocks"
+        for place, inner in listed(block, "content", path):
+            if inner.get("type") not in _IN_RESULTS:
+                yield place, f"a result can hold {', '.join(_IN_RESULTS)} only"
+        if is_error is not None and not isinstance(is_error, bool):
+            yield f"{path}.is_error", "is_error must be true or false"
+
+
+def w65_images_have_a_source(view: View) -> Found:
+    """An image is base64 of a known type, without a data address around it, or an address."""
+    for path, block in view.of_type("image"):
+        source = field(block, "source")
+        data = source.get("data")
+        if source.get("type") not in ("base64", "url", "file"):
+            yield f"{path}.source.type", "the source of an image is base64, url or file"
+        elif source.get("type") == "base64":
+            if source.get("media_type") not in _IMAGES:
+                yield f"{path}.source.media_type", f"must be one of {', '.join(_IMAGES)}"
+            if not isinstance(data, str) or data.startswith("data:"):
+                yield f"{path}.source.data", "must be base64, without data: before it"
+
+
+def w71_server_results_are_whole(view: View) -> Found:
+    """Search results go back with their encrypted content."""
+    for path, block in view.of_type("web_search_tool_result"):
+        for place, result in listed(block, "content", path):
+            if not result.get("encrypted_content"):
+                yield place, "a search result needs its encrypted_content"
+
+
+def w74_choices_are_known(view: View) -> Found:
+    """How tools are chosen; whether in parallel is said inside it."""
+    body = view.body
+    choice = body.get("tool_choice")
+    kind = field(body, "tool_choice").get("type")
+    if choice is not None and (not isinstance(kind, str) or kind not in _CHOICES):
+        yield "tool_choice", f"must be an object whose type is one of {', '.join(_CHOICES)}"
+    if kind == "tool" and not isinstance(field(body, "tool_choice").get("name"), str):
+        yield "tool_choice.name", "the tool must be named"
+    for key in ("disable_parallel_tool_use", "parallel_tool_calls"):
+        if key in body:
+            yield key, "goes into tool_choice, as disable_parallel_tool_use"
+
+
+def _markable(view: View) -> Iterator[Placed]:
+    """What may end a cached prefix: tools, the system prompt, blocks and those in results."""
+    yield from view.tools
+    yield from listed(view.body, "system")
+    for path, block in view.blocks:
+        yield path, block
+        if block.get("type") == "tool_result":
+            yield from listed(block, "content", path)
+
+
+def _optional(node: Object) -> int:
+    required = node.get("required")
+    named = required if isinstance(required, (list, tuple)) else ()
+    return sum(key not in named for key in field(node, "properties"))
+
+
+def _is_union(node: Object) -> bool:
+    return isinstance(node.get("type"), (list, tuple)) or "anyOf" in node

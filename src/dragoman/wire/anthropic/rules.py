@@ -1,0 +1,61 @@
+"""What Anthropic's Messages API would refuse in a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dragoman.wire.anthropic import blockrules as blocks
+from dragoman.wire.anthropic import thinkingrules as thinking
+from dragoman.wire.anthropic import turnrules as turns
+from dragoman.wire.anthropic.view import View
+from dragoman.wire.violations import Rule, Violation, checked, not_an_object, opened
+
+RULES: tuple[Rule[View], ...] = (
+    Rule(turns.shape_messages),
+    Rule(blocks.shape_temperature),
+    Rule(blocks.limit_strict_schemas),
+    Rule(turns.w40_results_follow_calls),
+    Rule(turns.w41_results_come_first),
+    Rule(turns.w42_results_have_calls),
+    Rule(turns.w42_server_results_have_calls),
+    Rule(turns.w43_ids_are_unique),
+    Rule(blocks.w44_ids_are_plain),
+    Rule(blocks.w45_input_is_an_object),
+    Rule(turns.w46_texts_are_not_empty),
+    Rule(turns.w46_texts_are_not_blank, "warning"),
+    Rule(turns.w47_there_are_messages),
+    Rule(turns.w47_the_user_begins),
+    Rule(turns.w47_messages_say_something),
+    Rule(turns.w48_prefill_has_no_white_space_at_its_end),
+    Rule(turns.w49_system_messages_precede_the_assistant),
+    Rule(blocks.w50_max_tokens_is_given),
+    Rule(thinking.w51_a_tool_loop_begins_with_thinking),
+    Rule(thinking.w52_thinking_comes_first),
+    Rule(thinking.w53_no_thinking_at_the_end_when_off),
+    Rule(thinking.w54_thinking_is_signed),
+    Rule(thinking.w57_redacted_thinking_has_its_data),
+    Rule(thinking.w58_thinking_forces_no_tool),
+    Rule(thinking.w59_the_budget_fits),
+    Rule(thinking.w59_thinking_takes_no_sampling),
+    Rule(blocks.w60_four_cache_markers),
+    Rule(blocks.w61_cache_ttl_is_known, "warning"),
+    Rule(blocks.w62_input_schemas_are_objects),
+    Rule(blocks.w63_history_needs_its_tools),
+    Rule(blocks.w64_results_hold_known_blocks),
+    Rule(blocks.w65_images_have_a_source),
+    Rule(blocks.w71_server_results_are_whole, "warning"),
+    Rule(blocks.w74_choices_are_known),
+)
+
+
+def check(
+    body: object,
+    path: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    target: object = None,
+) -> list[Violation]:
+    """What the target would refuse; any JSON gives a list."""
+    wire = opened(body)
+    if wire is None:
+        return not_an_object()
+    return checked(View(wire, path, headers, target), RULES)

@@ -1,0 +1,79 @@
+"""What Anthropic's API demands where the model thinks."""
+
+from __future__ import annotations
+
+from dragoman.wire.anthropic.view import THINKING, View, blocks_of
+from dragoman.wire.violations import Found, field, is_number
+
+_LEAST_BUDGET = 1024
+
+
+def w51_a_tool_loop_begins_with_thinking(view: View) -> Found:
+    """While thinking is on, the turn whose results are being sent begins with it."""
+    if view.thinking != "enabled" or len(view.turns) < 2:  # noqa: PLR2004 - a turn and its results
+        return
+    before, last = view.turns[-2:]
+    if last.role == "user" and last.of_type("tool_result") and before.blocks:
+        path, first = before.blocks[0]
+        if first.get("type") in ("text", "tool_use"):
+            yield path, "with thinking on, this turn must begin with its thinking block"
+
+
+def w52_thinking_comes_first(view: View) -> Found:
+    """A message with thinking begins with it."""
+    for path, message in view.messages:
+        kinds = [block.get("type") for _, block in blocks_of(message, path)]
+        if kinds[:1] and kinds[0] not in THINKING and THINKING.intersection(map(str, kinds)):
+            yield path, "a message with thinking must begin with it"
+
+
+def w53_no_thinking_at_the_end_when_off(view: View) -> Found:
+    """While thinking is off, a last assistant message has none."""
+    if view.thinking in ("enabled", "adaptive") or not view.messages:
+        return
+    path, message = view.messages[-1]
+    if message.get("role") == "assistant":
+        for place, block in blocks_of(message, path):
+            if block.get("type") in ("thinking", "redacted_thinking"):
+                yield place, "with thinking off, the last message must hold none"
+
+
+def w54_thinking_is_signed(view: View) -> Found:
+    """Thinking without its signature is refused; whether the signature is right, nobody can say."""
+    for path, block in view.of_type("thinking"):
+        signature = block.get("signature")
+        if not (isinstance(signature, str) and signature):
+            yield path, "a thinking block needs its signature"
+
+
+def w57_redacted_thinking_has_its_data(view: View) -> Found:
+    """Redacted thinking is nothing but its data."""
+    for path, block in view.of_type("redacted_thinking"):
+        data = block.get("data")
+        if not (isinstance(data, str) and data):
+            yield path, "a redacted_thinking block needs its data"
+
+
+def w58_thinking_forces_no_tool(view: View) -> Found:
+    """While thinking is on, no tool can be forced; adaptive thinking allows it."""
+    choice = field(view.body, "tool_choice").get("type")
+    if view.thinking == "enabled" and choice in ("any", "tool"):
+        yield "tool_choice", "with thinking on, tool_choice can't force a tool"
+
+
+def w59_the_budget_fits(view: View) -> Found:
+    """At least 1,024 tokens to think, and fewer than there are in all."""
+    if view.thinking != "enabled":
+        return
+    budget, most = field(view.body, "thinking").get("budget_tokens"), view.body.get("max_tokens")
+    if type(budget) is not int or budget < _LEAST_BUDGET:
+        yield "thinking.budget_tokens", f"must be an integer of at least {_LEAST_BUDGET}"
+    elif type(most) is int and budget >= most and not view.may_interleave:
+        yield "thinking.budget_tokens", "must be less than max_tokens"
+
+
+def w59_thinking_takes_no_sampling(view: View) -> Found:
+    """While thinking is on, the temperature is 1."""
+    temperature = view.body.get("temperature")
+    if view.thinking == "enabled" and is_number(temperature) and temperature != 1:
+        yield "temperature", "with thinking on, the temperature can only be 1"

@@ -1,0 +1,341 @@
+"""One choice of a stream, read: its deltas become the events of parts that start and grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.errors import WireError
+from dragoman.model.content import AnyPart
+from dragoman.model.events import ChoiceFinish, Event, PartDelta, PartStart, PartStop
+from dragoman.model.frozen import EMPTY
+from dragoman.model.media import Audio, Image
+from dragoman.model.parts import Citation, Refusal, ServerToolCall, Text, Thinking
+from dragoman.model.tools import ToolCallDelta
+from dragoman.wire.openai_chat.call_deltas import decode_call_delta, decode_function_delta
+from dragoman.wire.openai_chat.citations import decode_annotations
+from dragoman.wire.openai_chat.finish import decode_finish
+from dragoman.wire.openai_chat.leftovers import Leftovers
+from dragoman.wire.openai_chat.parts import decode_parts
+from dragoman.wire.openai_chat.servertools import FIELD as EXECUTED
+from dragoman.wire.openai_chat.servertools import decode_executed
+from dragoman.wire.openai_chat.speech import decode_speech_delta
+from dragoman.wire.openai_chat.spelling import (
+    NAME,
+    extras_of,
+    is_list,
+    is_object,
+    left_over,
+    with_word,
+    words_of,
+)
+from dragoman.wire.openai_chat.thought_deltas import THINKING, ThoughtDecoder
+
+Emit = Callable[[Event], Event]
+
+# `message`, beside a delta, repeats all that came so far (Perplexity).
+_KNOWN = frozenset({"index", "delta", "message", "finish_reason", "logprobs", "obfuscation"})
+_PART = frozenset({"type", "thinking"})
+
+
+class ChoiceDecoder:
+    """Knows which parts of one choice have started, and what is left over of it."""
+
+    def __init__(self, number: int, emit: Emit) -> None:
+        self._number = number
+        self._emit = emit
+        self._next = 0
+        self._open: list[int] = []
+        self._content: tuple[int, AnyPart] | None = None
+        """The part of the content that came last: more text goes there."""
+        self._text: int | None = None
+        self._citations: list[Citation] = []
+        self._refusal: int | None = None
+        self._audio: int | None = None
+        self._executed: dict[Any, int] = {}
+        self._calls = 0
+        self._is_empty_text = False
+        self._left = Leftovers()
+        self._message = Leftovers()
+        self._thoughts = ThoughtDecoder(self.start, self.grow, self._message)
+        self._logprobs: dict[str, Any] | None = None
+        self._finish_raw: str | None = None
+        self._finish: ChoiceFinish | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the reason for the end has come."""
+        return self._finish is not None
+
+    def take(self, wire: dict[str, Any]) -> None:
+        """Take in what a chunk says of this choice."""
+        delta = wire.get("delta")
+        if not is_object(delta):
+            delta = wire.get("message")  # a server that answers whole, in one chunk
+        if is_object(delta):
+            self._take_delta(delta)
+        for key in wire:
+            if key not in _KNOWN:
+                self._left.keep(key, wire[key])
+        if "logprobs" in wire:
+            self._take_logprobs(wire["logprobs"])
+        raw = wire.get("finish_reason")
+        if isinstance(raw, str) and raw:
+            self._finish_raw = raw
+            self._stop()
+            self._say_finish()
+
+    def end(self) -> None:
+        """Say what has come after the finish reason, such as the verdict of Azure's filter."""
+        self._stop()
+        if self._finish is not None:
+            self._say_finish()
+
+    def start(self, part: AnyPart) -> int:
+        """Start a part; returns its index."""
+        index = self._next
+        self._next += 1
+        self._emit(PartStart(index, part, self._number))
+        self._open.append(index)
+        return index
+
+    def grow(self, index: int, **growth: Any) -> None:
+        """Let a part grow."""
+        self._emit(PartDelta(index, choice=self._number, **growth))
+
+    def _whole(self, part: AnyPart) -> int:
+        """A part that comes in one piece."""
+        index = self.start(part)
+        self._open.pop()
+        self._emit(PartStop(index, choice=self._number))
+        return index
+
+    def _stop(self) -> None:
+        if self._citations:
+            self._message.add("annotations", self._unplaced)
+            self._citations = []
+        if self._is_empty_text and not self._next and not self._calls:
+            self._say("", EMPTY)
+        for index in self._open:
+            self._emit(PartStop(index, choice=self._number))
+        self._open.clear()
+
+    def _say_finish(self) -> None:
+        finish = decode_finish(self._finish_raw)
+        if finish is None:
+            return
+        event = ChoiceFinish(
+            finish,
+            self._finish_raw,
+            self._number,
+            self._logprobs,
+            self._left.extras(),
+            self._message.extras(),
+        )
+        if event != self._finish:
+            self._finish = event
+            self._emit(event)
+
+    def _take_logprobs(self, logprobs: Any) -> None:
+        if logprobs is None:
+            self._left.keep("logprobs", None)
+        elif not is_object(logprobs):
+            self._left.keep("logprobs", logprobs)
+        else:
+            self._left.fill("logprobs")
+            if self._logprobs is None:
+                self._logprobs = {}
+            for key, value in logprobs.items():
+                known = self._logprobs.get(key)
+                if is_list(known) and is_list(value):
+                    known.extend(value)
+                elif value is not None or key not in self._logprobs:
+                    self._logprobs[key] = value
+
+    # --- deltas
+
+    def _take_delta(self, delta: dict[str, Any]) -> None:
+        if not delta.keys().isdisjoint(THINKING):
+            self._thoughts.take(delta)
+        for key, value in delta.items():
+            take = _FIELDS.get(key)
+            if take is None:
+                if key not in THINKING:
+                    self._message.keep(key, value)
+            elif value is None or value in ("", []):
+                self._take_empty(key, value)
+            elif take(self, value):
+                self._message.fill(key)
+            else:
+                self._message.keep(key, value)
+
+    def _take_empty(self, key: str, value: Any) -> None:
+        """An empty content is often a greeting: it counts only where nothing else is said."""
+        if key == "content" and value == "":
+            self._is_empty_text = True
+            self._message.fill(key)
+        elif key != "role":
+            self._message.keep(key, value)
+
+    def take_role(self, role: Any) -> bool:
+        """Nobody else answers; what a server says instead is kept."""
+        return bool(role == "assistant")
+
+    def take_content(self, content: Any) -> bool:
+        """A text, or a list of parts."""
+        if isinstance(content, str):
+            self._say(content, EMPTY)
+            return True
+        if not is_list(content):
+            raise self._wrong("content")
+        for item in content:
+            if is_object(item) and item.get("type") == "thinking" and item.get("thinking") == []:
+                self._take_end_of_thought(item)
+                continue
+            for part in decode_parts([item], None):
+                self._take_part(part)
+        return True
+
+    def _take_end_of_thought(self, item: dict[str, Any]) -> None:
+        extras = left_over(item, _PART)
+        if extras and self._content is not None and isinstance(self._content[1], Thinking):
+            self.grow(self._content[0], extras=extras)
+
+    def _take_part(self, part: AnyPart) -> None:
+        if isinstance(part, Text) and part.cache is None:
+            self._say(part.text, part.extras)
+        elif isinstance(part, Thinking):  # Mistral's, in many small lists
+            if self._content is not None and isinstance(self._content[1], Thinking):
+                self.grow(self._content[0], text=part.text)
+            else:
+                self._content = (self.start(part), part)
+        else:
+            self._content = (self._whole(part), part)
+
+    def _say(self, text: str, extras: Any) -> None:
+        content = self._content
+        if content is not None and type(content[1]) is Text and content[1].extras == extras:
+            self._emit(PartDelta(content[0], text, choice=self._number))
+            return
+        part = Text(text, extras=extras)
+        index = self.start(part)
+        self._content = (index, part)
+        if self._text is None:
+            self._text = index
+            if self._citations:
+                self.grow(index, citations=tuple(self._citations))
+                self._message.fill("annotations")
+                self._citations = []
+
+    def take_annotations(self, annotations: Any) -> bool:
+        """Citations hang on the text that they are about, or wait for it."""
+        citations = decode_annotations(annotations)
+        if not citations:
+            return False
+        if self._text is None:
+            self._citations += citations
+            self._unplaced: list[Any] = [*getattr(self, "_unplaced", ()), *annotations]
+        else:
+            self.grow(self._text, citations=citations)
+        return True
+
+    def take_refusal(self, refusal: Any) -> bool:
+        """The words of a refusal."""
+        if not isinstance(refusal, str):
+            return False
+        if self._refusal is None:
+            self._refusal = self.start(Refusal(refusal, extras=extras_of({}, ("refusal",))))
+        else:
+            self.grow(self._refusal, text=refusal)
+        return True
+
+    def take_audio(self, audio: Any) -> bool:
+        """Sound and its words, in pieces."""
+        if not is_object(audio):
+            return False
+        growth = decode_speech_delta(audio)
+        if self._audio is None:
+            part = Audio(
+                data=growth.get("data", ""),
+                transcript=growth.get("text"),
+                item_id=growth.get("id"),
+                extras=growth.get("extras", EMPTY),
+            )
+            self._audio = self.start(part)
+        else:
+            growth.pop("id", None)
+            self.grow(self._audio, **growth)
+        return True
+
+    def take_images(self, images: Any) -> bool:
+        """Pictures, each of them whole."""
+        shown = decode_parts(images, None) if is_list(images) else []
+        if not shown or not all(isinstance(part, Image) for part in shown):
+            return False
+        for part in shown:
+            self._whole(part.replace(extras=with_word(part.extras, "images")))
+        return True
+
+    def take_executed(self, executed: Any) -> bool:
+        """Tools that the server ran: each comes when it is called, and again with its result."""
+        if not is_list(executed) or not decode_executed(executed, None):
+            return False
+        for item in executed:
+            call, *outcome = decode_executed([item], None)
+            known = self._executed.get(item.get("index")) if "index" in item else None
+            if known is None:
+                known = self.start(call)
+                if "index" in item:
+                    self._executed[item.get("index")] = known
+            is_over = "output" in item or not isinstance(call, ServerToolCall)
+            if outcome and is_over and known in self._open:
+                self._open.remove(known)
+                self._emit(PartStop(known, call, self._number))
+                self._whole(outcome[0])
+        return True
+
+    def take_calls(self, calls: Any) -> bool:
+        """Pieces of tool calls; one that is no call is carried whole."""
+        if not is_list(calls):
+            raise self._wrong("tool_calls")
+        for wire in calls:
+            piece = decode_call_delta(wire, self._number)
+            if isinstance(piece, ToolCallDelta):
+                self._call(piece)
+            else:
+                self._whole(piece)
+        return True
+
+    def take_function_call(self, wire: Any) -> bool:
+        """The old form of a call."""
+        piece = decode_function_delta(wire, self._number)
+        if piece is None:
+            return False
+        self._emit(piece)
+        self._calls += 1
+        return True
+
+    def _call(self, piece: ToolCallDelta) -> None:
+        # Without an id it would be taken for the old form; the word tells. It is of no use in
+        # later pieces, but there is no harm in it either.
+        if piece.id is None and (self._calls == 0 or piece.name):
+            piece = piece.replace(extras=with_word(piece.extras, "tool_calls"))
+        self._emit(piece)
+        self._calls += 1
+
+    def _wrong(self, field: str) -> WireError:
+        where = f"choices[{self._number}].delta.{field}"
+        return WireError(f"{where} is of the wrong type", dialect=NAME, path=where)
+
+
+_FIELDS: dict[str, Callable[[ChoiceDecoder, Any], bool]] = {
+    "role": ChoiceDecoder.take_role,
+    "content": ChoiceDecoder.take_content,
+    "annotations": ChoiceDecoder.take_annotations,
+    "refusal": ChoiceDecoder.take_refusal,
+    "audio": ChoiceDecoder.take_audio,
+    "images": ChoiceDecoder.take_images,
+    EXECUTED: ChoiceDecoder.take_executed,
+    "tool_calls": ChoiceDecoder.take_calls,
+    "function_call": ChoiceDecoder.take_function_call,
+}

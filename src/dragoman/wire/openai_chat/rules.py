@@ -1,0 +1,181 @@
+"""What OpenAI's Chat Completions would refuse in a request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dragoman.wire.openai_chat.schemarules import (
+    w14_strict_objects_are_closed,
+    w15_strict_schemas_keep_to_the_subset,
+)
+from dragoman.wire.openai_chat.view import View
+from dragoman.wire.violations import (
+    Found,
+    Rule,
+    Violation,
+    checked,
+    flag,
+    is_number,
+    listed,
+    not_an_object,
+    opened,
+)
+
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MAX_ID = 40
+_RANGES = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+}
+_SAMPLING = ("top_p", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs")
+_EXTENSIONS = (
+    "cache_control", "extra_content", "reasoning", "reasoning_content", "reasoning_details",
+)  # fmt: skip
+
+
+def shape_messages(view: View) -> Found:
+    """There are messages, and each is one."""
+    messages = view.body.get("messages")
+    if not isinstance(messages, (list, tuple)) or not messages:
+        yield "messages", "at least one message is needed"
+        return
+    for index, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            yield f"messages[{index}]", "a message must be an object"
+        elif not isinstance(role := message.get("role"), str) or role not in ROLES:
+            yield f"messages[{index}].role", f"the role must be one of {', '.join(sorted(ROLES))}"
+
+
+def shape_ranges(view: View) -> Found:
+    """Sampling settings are numbers in their ranges."""
+    for key, (low, high) in _RANGES.items():
+        value = view.body.get(key)
+        if value is not None and not (is_number(value) and low <= value <= high):
+            yield key, f"must be a number from {low} to {high}"
+
+
+def w1_tool_messages_hold_text(view: View) -> Found:
+    """Tool messages hold text; the API's error text admits images, its types do not."""
+    for path, message in view.with_role("tool"):
+        for place, part in listed(message, "content", path):
+            if part.get("type") not in ("text", "image_url"):
+                yield place, "a tool message can hold text only: send media in a user message"
+
+
+def w1_tool_messages_hold_no_images(view: View) -> Found:
+    """The types of the API allow text alone."""
+    for path, message in view.with_role("tool"):
+        for place, part in listed(message, "content", path):
+            if part.get("type") == "image_url":
+                yield place, "not every model takes images in tool messages"
+
+
+def w2_assistant_says_text_or_refusal(view: View) -> Found:
+    """An assistant's parts are text or refusals."""
+    for path, message in view.with_role("assistant"):
+        for place, part in listed(message, "content", path):
+            if part.get("type") not in ("text", "refusal"):
+                yield place, "an assistant message can hold text and refusals only"
+
+
+def w2_assistant_says_something(view: View) -> Found:
+    """An assistant has content unless it calls tools."""
+    others = ("tool_calls", "function_call", "refusal", "audio")
+    for path, message in view.with_role("assistant"):
+        if message.get("content") is None and not any(message.get(key) for key in others):
+            yield path, "an assistant message needs content or tool calls"
+
+
+def w3_results_answer_calls(view: View) -> Found:
+    """A tool message answers a call of the assistant message before it."""
+    for round_ in view.rounds:
+        for path, tool_id in round_.results:
+            if tool_id not in round_.ids:
+                yield path, "there is no such call in the assistant message before"
+
+
+def w4_calls_are_answered(view: View) -> Found:
+    """All calls are answered by the tool messages that follow."""
+    for round_ in view.rounds:
+        answered = {tool_id for _, tool_id in round_.results}
+        for path, tool_id in round_.calls:
+            if tool_id not in answered:
+                yield path, "no tool message right after it answers this call"
+
+
+def w5_ids_are_short(view: View) -> Found:
+    """Ids of calls have at most 40 characters."""
+    longest = getattr(view.target, "tool_id_length", _MAX_ID)
+    limit = longest if isinstance(longest, int) else _MAX_ID
+    for round_ in view.rounds:
+        for path, tool_id in (*round_.calls, *round_.results):
+            if isinstance(tool_id, str) and len(tool_id) > limit:
+                yield path, f"the id has {len(tool_id)} characters, {limit} are allowed"
+
+
+def w6_names_are_plain(view: View) -> Found:
+    """Functions have plain names, where they are declared and where they are called."""
+    for path, function in (*view.functions, *view.called):
+        name = function.get("name")
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            yield f"{path}.name", "a name has 1 to 64 letters, digits, _ and -"
+
+
+def w12_reasoning_models_take_no_sampling(view: View) -> Found:
+    """Reasoning models refuse `max_tokens` and sampling (the target says which models do)."""
+    body = view.body
+    if flag(view.target, "refuses_max_tokens") and body.get("max_tokens") is not None:
+        yield "max_tokens", "this model takes max_completion_tokens instead"
+    if flag(view.target, "refuses_sampling"):
+        for key in _SAMPLING:
+            if body.get(key):
+                yield key, "this model takes no sampling settings"
+        for key in ("temperature", "n"):
+            if body.get(key) not in (None, 1):
+                yield key, "this model takes the default only"
+
+
+def w13_developer_is_known(view: View) -> Found:
+    """The developer's role is OpenAI's own (the target says who does not know it)."""
+    if flag(view.target, "refuses_developer"):
+        for path, _ in view.with_role("developer"):
+            yield f"{path}.role", "this host does not know the developer role: send system"
+
+
+def w17_extensions_are_not_openais(view: View) -> Found:
+    """Other hosts' fields may be refused."""
+    for path, message in view.messages:
+        parts = (*listed(message, "content", path), *listed(message, "tool_calls", path))
+        for place, wire in ((path, message), *parts):
+            for key in _EXTENSIONS:
+                if wire.get(key) is not None:
+                    yield f"{place}.{key}", "OpenAI does not know this field"
+
+
+RULES: tuple[Rule[View], ...] = (
+    Rule(shape_messages),
+    Rule(shape_ranges),
+    Rule(w1_tool_messages_hold_text),
+    Rule(w1_tool_messages_hold_no_images, "warning"),
+    Rule(w2_assistant_says_text_or_refusal),
+    Rule(w2_assistant_says_something),
+    Rule(w3_results_answer_calls),
+    Rule(w4_calls_are_answered),
+    Rule(w5_ids_are_short),
+    Rule(w6_names_are_plain),
+    Rule(w12_reasoning_models_take_no_sampling),
+    Rule(w13_developer_is_known),
+    Rule(w14_strict_objects_are_closed),
+    Rule(w15_strict_schemas_keep_to_the_subset),
+    Rule(w17_extensions_are_not_openais, "warning"),
+)
+
+
+def check(body: object, target: object = None) -> list[Violation]:
+    """What the target would refuse; any JSON gives a list."""
+    wire = opened(body)
+    return not_an_object() if wire is None else checked(View(wire, target), RULES)

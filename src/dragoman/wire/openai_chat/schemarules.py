@@ -1,0 +1,45 @@
+"""What strict schemas have to be like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dragoman.wire.openai_chat.view import View
+from dragoman.wire.violations import Found, Object, field, subschemas
+
+_FORBIDDEN = ("oneOf", "allOf", "patternProperties")
+
+
+def w14_strict_objects_are_closed(view: View) -> Found:
+    """Every object is closed, and lists all its properties as required."""
+    for path, schema in view.strict_schemas:
+        if any(node.get("additionalProperties") is not False for node in _objects(schema)):
+            yield path, "every object in a strict schema needs additionalProperties: false"
+        if any(not _requires_all(node) for node in _objects(schema)):
+            yield path, "every object in a strict schema must list all its properties as required"
+
+
+def w15_strict_schemas_keep_to_the_subset(view: View) -> Found:
+    """The root is a plain object, and some keywords are not known."""
+    for path, schema in view.strict_schemas:
+        root = schema if isinstance(schema, Mapping) else {}
+        if root.get("type") != "object" and "$ref" not in root:
+            yield path, "the root of a strict schema must be an object"
+        if "anyOf" in root:
+            yield path, "the root of a strict schema must not be an anyOf"
+        nodes = list(subschemas(schema))
+        for keyword in _FORBIDDEN:
+            if any(keyword in node for node in nodes):
+                yield path, f"a strict schema must not use {keyword}"
+
+
+def _objects(schema: object) -> Iterator[Object]:
+    return (
+        node for node in subschemas(schema) if node.get("type") == "object" or "properties" in node
+    )
+
+
+def _requires_all(node: Object) -> bool:
+    required = node.get("required")
+    named = required if isinstance(required, (list, tuple)) else ()
+    return all(key in named for key in field(node, "properties"))

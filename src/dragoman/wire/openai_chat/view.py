@@ -1,0 +1,83 @@
+"""A request's body as its rules look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from dragoman.wire.violations import Object, Placed, field, listed
+
+
+class Round:
+    """An assistant's calls and the tool messages right after them: paths and ids."""
+
+    __slots__ = ("calls", "ids", "results")
+
+    def __init__(self, calls: list[tuple[str, Any]]) -> None:
+        self.calls = calls
+        self.ids = {tool_id for _, tool_id in calls}
+        self.results: list[tuple[str, Any]] = []
+
+
+class View:
+    """A body, and the lists in it."""
+
+    def __init__(self, body: Object, target: object = None) -> None:
+        self.body = body
+        self.target = target
+        self.messages = listed(body, "messages")
+
+    def with_role(self, role: str) -> Iterator[Placed]:
+        """The messages of one role."""
+        return ((path, message) for path, message in self.messages if message.get("role") == role)
+
+    @cached_property
+    def rounds(self) -> list[Round]:
+        """Each message that is no tool message, and the tool messages that follow it."""
+        rounds = [Round([])]
+        for path, message in self.messages:
+            if message.get("role") == "tool":
+                tool_id = _id(message.get("tool_call_id"))
+                rounds[-1].results.append((f"{path}.tool_call_id", tool_id))
+            else:
+                called = listed(message, "tool_calls", path)
+                rounds.append(Round([(f"{at}.id", _id(call.get("id"))) for at, call in called]))
+        return rounds
+
+    @cached_property
+    def functions(self) -> list[Placed]:
+        """The functions that are declared."""
+        declared = [
+            (f"{path}.function", field(tool, "function"))
+            for path, tool in listed(self.body, "tools")
+            if tool.get("type", "function") == "function"
+        ]
+        return declared + listed(self.body, "functions")
+
+    @cached_property
+    def called(self) -> list[Placed]:
+        """The functions that were called."""
+        return [
+            (f"{place}.function", field(call, "function"))
+            for path, message in self.messages
+            for place, call in listed(message, "tool_calls", path)
+            if call.get("type", "function") == "function"
+        ]
+
+    @cached_property
+    def strict_schemas(self) -> list[tuple[str, Any]]:
+        """The schemas that are to be followed strictly."""
+        found = [
+            (f"{path}.parameters", function["parameters"])
+            for path, function in self.functions
+            if function.get("strict") is True and function.get("parameters") is not None
+        ]
+        output = field(field(self.body, "response_format"), "json_schema")
+        if output.get("strict") is True and output.get("schema") is not None:
+            found.append(("response_format.json_schema.schema", output["schema"]))
+        return found
+
+
+def _id(value: object) -> str | None:
+    return value if isinstance(value, str) else None

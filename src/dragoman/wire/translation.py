@@ -1,0 +1,135 @@
+"""From one wire format to another in one call, and telling which one a body is in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.jsontext import loads
+from dragoman.wire.dialect import Body, dialect
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.target import Target
+
+_CHAT, _ANTHROPIC = "openai-chat", "anthropic"
+_RESPONSES, _GEMINI = "openai-responses", "gemini"
+
+# Fields that only one dialect has, by the dialect they give away. The order is that of certainty.
+_FIELDS: tuple[tuple[str, frozenset[str]], ...] = (
+    (
+        _GEMINI,
+        frozenset({"contents", "candidates", "generationConfig", "generation_config",
+                   "systemInstruction", "system_instruction", "usageMetadata", "promptFeedback"}),
+    ),
+    (
+        _RESPONSES,
+        frozenset({"input", "previous_response_id", "max_output_tokens", "output"}),
+    ),
+    (
+        _ANTHROPIC,
+        frozenset({"system", "anthropic_version", "stop_sequences", "stop_reason",
+                   "stop_sequence", "mcp_servers", "container", "context_management"}),
+    ),
+    (
+        _CHAT,
+        frozenset({"choices", "max_completion_tokens", "response_format", "functions", "stop", "n",
+                   "logprobs", "stream_options", "reasoning_effort", "frequency_penalty",
+                   "presence_penalty", "parallel_tool_calls", "seed"}),
+    ),
+)  # fmt: skip
+_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "document",
+                     "server_tool_use", "search_result"})  # fmt: skip
+_PATHS = ((":generateContent", _GEMINI), (":streamGenerateContent", _GEMINI),
+          ("/chat/completions", _CHAT), ("/responses", _RESPONSES),
+          ("/messages", _ANTHROPIC), ("awPredict", _ANTHROPIC))  # fmt: skip
+
+
+def translate(
+    body: Body,
+    *,
+    source: str,
+    target: str | Target,
+    path: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    strict: bool = False,
+) -> Encoded:
+    """A request in another dialect, fitted to a target; `strict` raises where anything is lost.
+
+    >>> translate({"model": "m", "messages": [{"role": "user", "content": "Hi"}]},
+    ...           source="openai-chat", target="gemini").body
+    {'contents': [{'role': 'user', 'parts': [{'text': 'Hi'}]}]}
+    """
+    request = dialect(source).decode_request(body, path=path, headers=headers)
+    if isinstance(target, Target):
+        return dialect(target.dialect).encode_request(request, target, strict=strict)
+    return dialect(target).encode_request(request, strict=strict)
+
+
+def detect(body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None) -> str:
+    """The dialect that a request or response is in; raises where nothing tells.
+
+    A body that several dialects could have written, a model and a user's text, is taken for the
+    one that most servers speak: `openai-chat`.
+    """
+    place = (path or "").partition("?")[0]
+    for ending, name in _PATHS:
+        if place.endswith(ending):
+            return name
+    if headers and any(key.lower() == "anthropic-version" for key in headers):
+        return _ANTHROPIC
+    wire: Any = body if isinstance(body, Mapping) else loads(body)
+    found = _by_fields(wire) if isinstance(wire, Mapping) else None
+    if found is None:
+        msg = "nothing in the body tells its dialect; name it"
+        raise InvalidInputError(msg)
+    return found
+
+
+def _by_fields(wire: Mapping[str, Any]) -> str | None:
+    messages = wire.get("messages")
+    if isinstance(messages, list):
+        found = _by_messages(messages) or _by_tools(wire.get("tools")) or _by_names(wire)
+        return found or (_ANTHROPIC if _names_claude(wire) else _CHAT)
+    if isinstance(wire.get("prompt"), Mapping):
+        return _RESPONSES  # a stored prompt, and nothing else
+    return _by_names(wire)
+
+
+def _names_claude(wire: Mapping[str, Any]) -> bool:
+    """The last resort: a body that says nothing but who should answer, as Anthropic names it."""
+    model = wire.get("model")
+    return isinstance(model, str) and model.startswith("claude") and "max_tokens" in wire
+
+
+def _by_names(wire: Mapping[str, Any]) -> str | None:
+    for name, fields in _FIELDS:
+        if not fields.isdisjoint(wire):
+            return name
+    return None
+
+
+def _by_messages(messages: list[Any]) -> str | None:
+    """What only one of the two dialects with `messages` would say in them."""
+    for message in messages:
+        if not isinstance(message, Mapping):
+            continue
+        if message.get("role") in ("tool", "function", "developer") or "tool_calls" in message:
+            return _CHAT
+        content = message.get("content")
+        for part in content if isinstance(content, list) else ():
+            kind = part.get("type") if isinstance(part, Mapping) else None
+            if kind in ("image_url", "input_audio", "file", "refusal"):
+                return _CHAT
+            if (isinstance(kind, str) and kind in _BLOCKS) or kind == "image":
+                return _ANTHROPIC
+    return None
+
+
+def _by_tools(tools: Any) -> str | None:
+    for tool in tools if isinstance(tools, list) else ():
+        if isinstance(tool, Mapping):
+            if "function" in tool or "custom" in tool:
+                return _CHAT
+            if "input_schema" in tool:
+                return _ANTHROPIC
+    return None

@@ -1,0 +1,137 @@
+"""What a target would not accept in a body, rule by rule.
+
+A rule is a small function named by its number in the catalogue (`w40_results_follow_calls`), or by
+what it is about (`shape_…`, `limit_…`) where the catalogue has none. It is given the dialect's view
+of a body and yields findings: a path into the body, and what is wrong there, in our own words.
+
+Paths name fields of the dialect and positions, never people's own names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.jsontext import loads
+from dragoman.model.value import Value
+
+Severity = Literal["error", "warning"]
+Finding = tuple[str, str]
+Found = Iterator[Finding]
+Object = Mapping[str, Any]
+Placed = tuple[str, Object]
+"""An object of a body, and its path."""
+
+V = TypeVar("V")
+
+
+class Violation(Value, frozen=True):
+    """One thing in a body that breaks a rule.
+
+    An `error` is known to be refused: it is in the vendor's types, documentation or error texts.
+    A `warning` was reported by users.
+    """
+
+    rule: str
+    severity: Severity
+    path: str
+    message: str
+
+    def _sizes(self) -> Iterator[str]:
+        yield self.rule
+        yield self.severity
+        yield self.path
+        yield self.message
+
+
+class Rule(NamedTuple, Generic[V]):
+    """A rule and how grave it is to break it."""
+
+    find: Callable[[V], Found]
+    severity: Severity = "error"
+
+    @property
+    def number(self) -> str:
+        """Its name in the catalogue: `W40`; or what it is about: `shape`."""
+        name = self.find.__name__.partition("_")[0]
+        return name.upper() if name[1:].isdigit() else name
+
+
+def checked(view: V, rules: Iterable[Rule[V]]) -> list[Violation]:
+    """What the rules find."""
+    return [
+        Violation(rule.number, rule.severity, path, message)
+        for rule in rules
+        for path, message in rule.find(view)
+    ]
+
+
+def opened(body: object) -> Object | None:
+    """The body as an object, from JSON text or as it is; None where it is none."""
+    if isinstance(body, (bytes, bytearray, memoryview, str)):
+        try:
+            body = loads(body)
+        except InvalidInputError:
+            return None
+    return body if isinstance(body, Mapping) else None
+
+
+def not_an_object() -> list[Violation]:
+    """What is wrong with a body that is no JSON object."""
+    return [Violation("shape", "error", "$", "the body is not a JSON object")]
+
+
+def flag(target: object, name: str) -> bool:
+    """Whether a target has this property; without a target, the vendor's own has none of them.
+
+    The flags that rules ask for, all of them false by default:
+
+    - `refuses_max_tokens`, `refuses_sampling`: reasoning models of OpenAI (W12)
+    - `refuses_developer`: hosts that know no developer role (W13)
+    - `refuses_prefill`: models of Anthropic that take no last assistant message (W48)
+    - `refuses_cache_ttl`: hosts that speak Anthropic's dialect without it (W61)
+    - `needs_tools_for_history`: Claude on Bedrock (W63)
+    """
+    return getattr(target, name, False) is True
+
+
+def field(wire: Object, key: str) -> Object:
+    """The object in a field; an empty one where there is none."""
+    value = wire.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def listed(wire: Object, key: str, path: str = "") -> list[Placed]:
+    """The objects in a field's list, each with its path."""
+    items = wire.get(key)
+    place = f"{path}.{key}" if path else key
+    if not isinstance(items, (list, tuple)):
+        return []
+    return [(f"{place}[{i}]", item) for i, item in enumerate(items) if isinstance(item, Mapping)]
+
+
+def is_number(value: object) -> bool:
+    """Whether a JSON value is a number; true is none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_MAPS = ("properties", "$defs", "definitions", "patternProperties")
+_SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contains")
+
+
+def subschemas(schema: object) -> Iterator[Object]:
+    """A schema and all schemas inside it, however deep."""
+    pending = [schema]
+    while pending:
+        node = pending.pop()
+        if not isinstance(node, Mapping):
+            continue
+        yield node
+        pending += [node[key] for key in _SINGLE if key in node]
+        for key in _LISTS:
+            branches = node.get(key)
+            pending += branches if isinstance(branches, (list, tuple)) else ()
+        for key in _MAPS:
+            pending += field(node, key).values()

@@ -1,0 +1,64 @@
+"""Every dialect to every other: what users said, and every call and result, arrives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import Request, Role, Text
+from tests.corpus import Corpus
+from tests.wire.recorded import bodies
+
+PAIRS = [(a, b) for a in dragoman.dialects() for b in dragoman.dialects() if a != b]
+
+
+def _said(request: Request) -> tuple[list[str], list[Any], int]:
+    """What users said, the calls with their arguments, and the number of results."""
+    users = [
+        part.text
+        for message in request.messages
+        for part in message.parts
+        if isinstance(part, Text) and message.role is Role.USER and part.text.strip()
+    ]
+    calls = [
+        (call.name, dict(call.arguments) if _is_plain(call) else None)
+        for message in request.messages
+        for call in message.tool_calls
+    ]
+    return users, calls, sum(len(message.tool_results) for message in request.messages)
+
+
+def _is_plain(call: dragoman.ToolCall) -> bool:
+    return call.kind == "function" and call.has_valid_arguments
+
+
+def _is_same_call(ours: tuple[str, Any], theirs: tuple[str, Any]) -> bool:
+    return ours[0] == theirs[0] and ours[1] in (None, theirs[1])
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_no_words_calls_or_results_are_lost(corpus: Corpus, source: str, target: str) -> None:
+    """Recorded requests, said in another dialect and read there, still say all of it."""
+    failures = []
+    for body in bodies(corpus, source):
+        if body.kind != "request":
+            continue
+        request = body.decode()
+        assert isinstance(request, Request)
+        encoded = dragoman.dialect(target).encode_request(request)
+        arrived = dragoman.dialect(target).decode_request(encoded.to_bytes(), path=encoded.path)
+        users, calls, results = _said(request)
+        their_users, their_calls, their_results = _said(arrived)
+        heard = "\n".join(their_users)
+        holds = (
+            all(text in heard for text in users)
+            and len(calls) == len(their_calls)
+            and all(map(_is_same_call, calls, their_calls))
+            and results == their_results
+        )
+        if not holds:
+            failures.append(body.recording.row.file)
+    assert failures == []
