@@ -30,6 +30,16 @@ class Dialect(Protocol):
         """Its name: `openai-chat`, `anthropic` and so on."""
         ...
 
+    @property
+    def messages_field(self) -> str:
+        """Where a request has its messages."""
+        ...
+
+    @property
+    def system_field(self) -> str | None:
+        """Where a request has its instructions; None where they are messages."""
+        ...
+
     def decode_request(
         self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None
     ) -> Request:

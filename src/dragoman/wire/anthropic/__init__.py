@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from dragoman.errors import InvalidInputError, WireError
+from dragoman.errors import DragomanError, InvalidInputError, ProviderError, WireError
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.wire.anthropic.context import NAME
+from dragoman.wire.anthropic.errors import decode_error, encode_error
 from dragoman.wire.anthropic.request import decode_request, encode_request
 from dragoman.wire.anthropic.response import decode_response, encode_response
+from dragoman.wire.anthropic.rules import check
 from dragoman.wire.anthropic.target import TARGET
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
@@ -18,6 +20,7 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting import encoded_for
 from dragoman.wire.overlay import parsed
 from dragoman.wire.target import Target
+from dragoman.wire.violations import Violation
 
 __all__ = ["DIALECT"]
 
@@ -28,6 +31,8 @@ class _Anthropic:
     """The dialect; see `dragoman.wire.dialect.Dialect`."""
 
     name = NAME
+    messages_field = "messages"
+    system_field = "system"
 
     def decode_request(
         self,
@@ -52,6 +57,26 @@ class _Anthropic:
     def encode_response(self, response: Response) -> Encoded:
         """The body to answer with for a response."""
         return encode_response(response)
+
+    def decode_error(
+        self, status: int | None, body: object, headers: Mapping[str, str] | None = None
+    ) -> ProviderError:
+        """The error in a body; in mid-stream, without a status, in an event. Never raises."""
+        return decode_error(status, body, headers)
+
+    def encode_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
+        """The status and the body to answer with for an error."""
+        return encode_error(error)
+
+    def check(
+        self,
+        body: object,
+        path: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        target: object = None,
+    ) -> list[Violation]:
+        """What the target would refuse in a request; the vendor's own, if none is given."""
+        return check(body, path, headers, target)
 
 
 def _read(decode: Callable[[dict[str, Any]], T], body: Body) -> T:

@@ -27,6 +27,8 @@ class Gemini:
     """The wire format, in both directions."""
 
     name = NAME
+    messages_field = "contents"
+    system_field = "systemInstruction"
 
     def decode_request(
         self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from dragoman.errors import DragomanError, ProviderError
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting import encoded_for
+from dragoman.wire.openai_chat.errors import decode_error, encode_error
 from dragoman.wire.openai_chat.request import decode_request, encode_request
 from dragoman.wire.openai_chat.response import decode_response, encode_response
+from dragoman.wire.openai_chat.rules import check
 from dragoman.wire.openai_chat.spelling import NAME
 from dragoman.wire.openai_chat.target import TARGET
 from dragoman.wire.target import Target
+from dragoman.wire.violations import Violation
 
 __all__ = ["DIALECT", "OpenAIChat"]
 
@@ -23,6 +28,8 @@ class OpenAIChat:
     """The dialect."""
 
     name = NAME
+    messages_field = "messages"
+    system_field = None
 
     def decode_request(
         self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None
@@ -44,6 +51,27 @@ class OpenAIChat:
     def encode_response(self, response: Response) -> Encoded:
         """The body to answer with for a response."""
         return encode_response(response)
+
+    def decode_error(
+        self, status: int | None, body: object, headers: Mapping[str, str] | None = None
+    ) -> ProviderError:
+        """The error in a body; in mid-stream, without a status, in an event. Never raises."""
+        return decode_error(status, body, headers)
+
+    def encode_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
+        """The status and the body to answer with for an error."""
+        return encode_error(error)
+
+    def check(
+        self,
+        body: object,
+        path: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        target: object = None,
+    ) -> list[Violation]:
+        """What the target would refuse in a request; the vendor's own, if none is given."""
+        del path, headers
+        return check(body, target)
 
 
 DIALECT = OpenAIChat()

@@ -25,6 +25,8 @@ class OpenAIResponses:
     """The dialect, in both directions."""
 
     name = NAME
+    messages_field = "input"
+    system_field = "instructions"
 
     def decode_request(
         self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None

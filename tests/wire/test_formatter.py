@@ -1,0 +1,125 @@
+"""Seed 000's formatter contract, for every dialect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import InvalidInputError, Message, ToolCall, ToolDefinition, ToolResult
+from dragoman.wire.formatter import Formatter
+
+CALL = ToolCall.create("call_1", "weather", {"city": "Basel"})
+CONVERSATION = (
+    Message.system("Be brief."),
+    Message.developer("In German."),
+    Message.user("Weather?"),
+    Message.assistant(tool_calls=[CALL]),
+    Message.tool("call_1", "sunny", tool_name="weather"),
+    Message.assistant("Sonnig."),
+)
+ANSWERS: dict[str, dict[str, Any]] = {
+    "openai-chat": {
+        "id": "r", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
+            "role": "assistant", "content": "Let me see.", "tool_calls": [
+                {"id": "call_1", "type": "function",
+                 "function": {"name": "weather", "arguments": '{"city":"Basel"}'}}]}}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+    },
+    "anthropic": {
+        "id": "r", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use",
+        "content": [{"type": "text", "text": "Let me see."},
+                    {"type": "tool_use", "id": "call_1", "name": "weather",
+                     "input": {"city": "Basel"}}],
+        "usage": {"input_tokens": 7, "output_tokens": 3},
+    },
+    "gemini": {
+        "candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": [
+            {"text": "Let me see."},
+            {"functionCall": {"name": "weather", "args": {"city": "Basel"}}}]}}],
+        "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10},
+    },
+    "openai-responses": {
+        "id": "r", "object": "response", "model": "m", "status": "completed", "output": [
+            {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+             "content": [{"type": "output_text", "text": "Let me see.", "annotations": []}]},
+            {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "weather",
+             "arguments": '{"city":"Basel"}', "status": "completed"}],
+        "usage": {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(params=dragoman.dialects())
+def name(request: pytest.FixtureRequest) -> str:
+    """Each dialect in turn."""
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def formatter(name: str) -> Formatter:
+    """Its formatter."""
+    return Formatter(dragoman.dialect(name))
+
+
+def test_messages_are_formatted_as_the_dialect_has_them(name: str, formatter: Formatter) -> None:
+    """The formatted messages, put into a request, are read as the same conversation."""
+    dialect = dragoman.dialect(name)
+    body = {dialect.messages_field: formatter.format_messages(CONVERSATION), "model": "m"}
+    again = dialect.decode_request(body)
+    spoken = [m for m in again.messages if not m.role.is_system]
+    assert [m.kind for m in spoken] == ["user", "tool_call", "tool_result", "assistant"]
+    assert spoken[0].text == "Weather?"
+    assert spoken[1].tool_calls == (CALL,)
+    assert spoken[3].text == "Sonnig."
+
+
+def test_instructions_are_joined_outside_or_stay_inside(name: str, formatter: Formatter) -> None:
+    """Targets with a field for instructions get them all there, and not among the messages."""
+    found = formatter.system_instruction(CONVERSATION)
+    roles = {str(m.get("role")) for m in formatter.format_messages(CONVERSATION)}
+    if dragoman.dialect(name).system_field is None or found is None:
+        assert {"system", "developer"} & roles
+    else:
+        assert "Be brief." in str(found)
+        assert "In German." in str(found)
+        assert not {"system", "developer"} & roles
+    assert formatter.system_instruction([Message.user("Hi")]) is None
+
+
+def test_one_message_is_one_dict(formatter: Formatter) -> None:
+    """A message that the dialect says in one piece is that piece; others are refused."""
+    assert isinstance(formatter.format_message(Message.user("Hi")), dict)
+    assert isinstance(formatter.format_message(Message.tool("call_1", "x", tool_name="f")), dict)
+
+
+def test_a_message_that_is_several_there_is_refused() -> None:
+    """Two results are two messages for OpenAI, so there is no one dict for them."""
+    both = Message.tool(ToolResult.success("1", "x"), ToolResult.success("2", "y"))
+    with pytest.raises(InvalidInputError, match="format_messages"):
+        Formatter(dragoman.dialect("openai-chat")).format_message(both)
+
+
+def test_tools_are_formatted(formatter: Formatter) -> None:
+    """A tool, with parameters or without, is one valid tool of the dialect."""
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools = [
+        ToolDefinition.create("weather", "The weather.", schema, strict=False),
+        ToolDefinition.create("now", "The time.", strict=False),
+    ]
+    written = str(formatter.format_tools(tools))
+    assert "weather" in written
+    assert "now" in written
+
+
+def test_a_response_gives_up_its_pieces(name: str, formatter: Formatter) -> None:
+    """Usage, calls, text and the reason for the end come out the same from every dialect."""
+    answer = ANSWERS[name]
+    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    assert formatter.usage(answer) == usage
+    assert formatter.tool_calls(answer) == (CALL,)
+    assert formatter.content(answer) == "Let me see."
+    assert formatter.finish_reason(answer) == "tool_calls"
