@@ -7,7 +7,7 @@ import json
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Barrier
@@ -469,7 +469,7 @@ def test_adding_copies_nothing() -> None:
 
 
 @contextmanager
-def impatient() -> Iterator[None]:
+def impatient() -> Generator[None, None, None]:
     """Threads take turns far more often than usual, so that races are found."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

@@ -145,6 +145,25 @@ _BAD_KEY = re.compile(
     r"|authentication fails"
 )
 
+# In this order: what quotes least comes first.
+_WORDS: tuple[tuple[_Kind, re.Pattern[str]], ...] = (
+    (QuotaExceeded, _NO_CREDIT),
+    (Overloaded, _OVERLOADED),
+    (AuthenticationError, _BAD_KEY),
+    (Refused, _REFUSED),
+    (ContextTooLong, _TOO_LONG),
+    (ModelNotFound, _NO_MODEL),
+)
+_ANY = frozenset(kind for kind, _ in _WORDS)
+# Statuses that say most by themselves, and what words can still add to them.
+_CERTAIN: dict[int, frozenset[_Kind]] = {
+    401: frozenset(),
+    402: frozenset(),
+    403: frozenset({QuotaExceeded, Overloaded, AuthenticationError, Refused}),
+    404: frozenset(),
+    429: frozenset({QuotaExceeded, Overloaded}),
+}
+
 
 def decode_failure(
     status: object, body: object, headers: object = None, *, provider: str | None = None
@@ -181,29 +200,18 @@ def classified(fault: Fault) -> _Kind:
 
 def _by_words(fault: Fault) -> _Kind | None:
     """What the message says, where the status leaves it open."""
-    text, status = fault.text.lower(), fault.status
-    if status == 404:  # noqa: PLR2004 - HTTP's; files and stored items may be missing, too
-        return ModelNotFound if _MODEL.search(text) else None
-    if status in {401, 402}:
-        return None
-    if _NO_CREDIT.search(text) and not _WAIT.search(text):
-        return QuotaExceeded
-    if _OVERLOADED.search(text):
-        return Overloaded
-    if status == 429:  # noqa: PLR2004 - HTTP's
-        return None
-    if _BAD_KEY.search(text):
-        return AuthenticationError
-    if _REFUSED.search(text):
-        return Refused
-    if status == 403:  # noqa: PLR2004 - HTTP's
-        return None
-    if _TOO_LONG.search(text):
-        return ContextTooLong
-    return ModelNotFound if _NO_MODEL.search(text) else None
+    text = fault.text.lower()
+    for kind, words in _WORDS:
+        if kind in _CERTAIN.get(fault.status or 0, _ANY) and words.search(text):
+            is_passing = kind is QuotaExceeded and _WAIT.search(text)
+            if not is_passing:
+                return kind
+    return None
 
 
 def _by_status(fault: Fault) -> _Kind:
+    if fault.status == 404:  # noqa: PLR2004 - HTTP's; files and stored items may be missing, too
+        return ModelNotFound if _MODEL.search(fault.text.lower()) else InvalidRequest
     if fault.status in _BY_STATUS:
         return _BY_STATUS[fault.status]
     if fault.status is None:

@@ -55,7 +55,7 @@ def _exhausted(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _reset_of(name: str) -> str:
-    # x-ratelimit-remaining-tokens (OpenAI) or anthropic-ratelimit-tokens-remaining
+    # OpenAI puts the word in the middle (`-remaining-tokens`), Anthropic at the end.
     return name.replace("remaining", "reset")
 
 

@@ -90,6 +90,7 @@ def flag(target: object, name: str) -> bool:
     - `refuses_max_tokens`, `refuses_sampling`: reasoning models of OpenAI (W12)
     - `refuses_developer`: hosts that know no developer role (W13)
     - `refuses_prefill`: models of Anthropic that take no last assistant message (W48)
+    - `ignores_signatures`: hosts that speak Anthropic's dialect and sign nothing (W54)
     - `refuses_cache_ttl`: hosts that speak Anthropic's dialect without it (W61)
     - `needs_tools_for_history`: Claude on Bedrock (W63)
     """

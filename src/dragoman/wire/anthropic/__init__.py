@@ -13,6 +13,8 @@ from dragoman.wire.anthropic.errors import decode_error, encode_error
 from dragoman.wire.anthropic.request import decode_request, encode_request
 from dragoman.wire.anthropic.response import decode_response, encode_response
 from dragoman.wire.anthropic.rules import check
+from dragoman.wire.anthropic.stream_decoder import StreamDecoder
+from dragoman.wire.anthropic.stream_encoder import StreamEncoder
 from dragoman.wire.anthropic.target import TARGET
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
@@ -57,6 +59,14 @@ class _Anthropic:
     def encode_response(self, response: Response) -> Encoded:
         """The body to answer with for a response."""
         return encode_response(response)
+
+    def stream_decoder(self) -> StreamDecoder:
+        """What reads one streamed response."""
+        return StreamDecoder()
+
+    def stream_encoder(self) -> StreamEncoder:
+        """What writes one response as a stream."""
+        return StreamEncoder()
 
     def decode_error(
         self, status: int | None, body: object, headers: Mapping[str, str] | None = None

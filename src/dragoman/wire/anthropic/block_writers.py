@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET
-
 from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.jsontext import dumps
@@ -20,38 +18,60 @@ from dragoman.wire.anthropic.parts import encode_parts
 from dragoman.wire.overlay import overlay
 
 
-class WholeWriter:
-    """A block that is written when it is known whole, in its start."""
+class BlockWriter:
+    """A part that has no place here; or, derived from it, one that has."""
 
-    def __init__(self, part: AnyPart, context: Encoding) -> None:
+    def __init__(self, part: AnyPart, number: int, context: Encoding) -> None:
         self._part = part
+        self._number = number
         self._context = context
 
     @property
     def may_end(self) -> bool:
         """Whether the block may be ended, without having been stopped, when another begins."""
-        return False
+        return True
 
-    def begin(self, _index: int) -> bytes | None:
-        """The block's start; None where it is not to be written yet, or never."""
-        return None
+    def begin(self, index: int) -> bytes:  # noqa: ARG002 - derived ones need it
+        """The block's start; nothing where that is not to be written yet, or never."""
+        return b""
 
-    def grow(self, _index: int, _delta: PartDelta) -> bytes:
+    def grow(self, index: int, delta: PartDelta) -> bytes:  # noqa: ARG002 - as above
         """More of it."""
         return b""
 
+    def end(self, index: int, final: AnyPart | None) -> bytes:  # noqa: ARG002 - as above
+        """The rest of it, and its stop. `final` is the whole part, where that was said."""
+        return b""
+
+    def _blocks(self, part: AnyPart) -> list[Any]:
+        """The part as the plain form has it; empty where it has no place here."""
+        return encode_parts((part,), self._context, self._number)
+
+    def _lose(self, reason: str) -> None:
+        self._context.part = self._number
+        self._context.lose(reason)
+
+
+class WholeWriter(BlockWriter):
+    """A block that is written when it is known whole, in its start."""
+
+    @property
+    def may_end(self) -> bool:
+        """Not before it is stopped."""
+        return False
+
     def end(self, index: int, final: AnyPart | None) -> bytes:
-        """The rest of it, and its stop; nothing, where it has no place here."""
-        blocks = encode_parts((final if final is not None else self._part,), self._context)
-        return b"".join(frames.block_start(index, block) + frames.block_stop(index)
-                        for block in blocks)  # fmt: skip
+        """All of it; nothing, where it has no place here."""
+        blocks = self._blocks(self._part if final is None else final)
+        return b"".join([frames.block_start(index, block) for block in blocks]
+                        + [frames.block_stop(index) for _ in blocks])  # fmt: skip
 
 
 class UnknownThinkingWriter(WholeWriter):
     """Thinking of unknown origin: only its signature tells whether it may be said (W54)."""
 
-    def __init__(self, part: Thinking, context: Encoding) -> None:
-        super().__init__(part, context)
+    def __init__(self, part: Thinking, number: int, context: Encoding) -> None:
+        super().__init__(part, number, context)
         self._texts = [part.text]
         self._signature = part.signature
         self._data = part.data
@@ -72,21 +92,21 @@ class UnknownThinkingWriter(WholeWriter):
         )
         whole = final if final is not None else whole
         assert isinstance(whole, Thinking)  # noqa: S101 - the same part, grown
-        if not encode_parts((whole,), self._context):
+        if not self._blocks(whole):
             return b""
-        writer = ThinkingWriter(whole, self._context)
+        writer = ThinkingWriter(whole, self._number, self._context)
         return writer.begin(index) + writer.end(index, None)
 
 
-class TextWriter(WholeWriter):
+class TextWriter(BlockWriter):
     """A text, as it comes."""
 
     _part: Text
 
-    def __init__(self, part: Text, context: Encoding) -> None:
-        super().__init__(part, context)
+    def __init__(self, part: Text, number: int, context: Encoding) -> None:
+        super().__init__(part, number, context)
         self._length = 0
-        self._cited = 0
+        self.cited = 0
 
     @property
     def may_end(self) -> bool:
@@ -96,7 +116,7 @@ class TextWriter(WholeWriter):
     def begin(self, index: int) -> bytes:
         """The empty block, and what is there already."""
         part = self._part
-        (block,) = encode_parts((part.replace(text="", citations=()),), self._context)
+        (block,) = self._blocks(part.replace(text="", citations=()))
         return frames.block_start(index, block) + self._grown(index, part.text, part.citations)
 
     def grow(self, index: int, delta: PartDelta) -> bytes:
@@ -108,7 +128,7 @@ class TextWriter(WholeWriter):
 
     def _grown(self, index: int, text: str, citations: tuple[Citation, ...]) -> bytes:
         self._length += len(text)
-        self._cited += len(citations)
+        self.cited += len(citations)
         written = [frames.text_delta(index, text)] if text else []
         written += [
             frames.citations_delta(index, citation)
@@ -120,23 +140,21 @@ class TextWriter(WholeWriter):
         """What the final word adds, and the stop."""
         written = b""
         if isinstance(final, Text):
-            written = self._grown(
-                index, final.text[self._length :], final.citations[self._cited :]
-            )
+            written = self._grown(index, final.text[self._length :], final.citations[self.cited :])
             strange: Any = overlay(final.extras, NAME).get("citations")
             if isinstance(strange, (list, tuple)):  # such as can't be understood
-                for citation in strange[self._cited :]:
+                for citation in strange[self.cited :]:
                     written += frames.citations_delta(index, citation)
         return written + frames.block_stop(index)
 
 
-class ThinkingWriter(WholeWriter):
+class ThinkingWriter(BlockWriter):
     """Thinking, as it comes; its signature last (W67)."""
 
     _part: Thinking
 
-    def __init__(self, part: Thinking, context: Encoding) -> None:
-        super().__init__(part, context)
+    def __init__(self, part: Thinking, number: int, context: Encoding) -> None:
+        super().__init__(part, number, context)
         self._length = len(part.text)
         self._signature = part.signature or ""
 
@@ -149,7 +167,7 @@ class ThinkingWriter(WholeWriter):
         """The empty block, and what is there already."""
         part = self._part
         empty = part.replace(text="", signature=None if part.signature is None else "")
-        (block,) = encode_parts((empty,), self._context)
+        (block,) = self._blocks(empty)
         written = frames.block_start(index, block)
         return written + frames.thinking_delta(index, part.text) if part.text else written
 
@@ -173,13 +191,15 @@ class ThinkingWriter(WholeWriter):
         return written + frames.block_stop(index)
 
 
-class CallWriter(WholeWriter):
+class CallWriter(BlockWriter):
     """A call of the user's tools or of the provider's own; its arguments as they come."""
 
     _part: ToolCall | ServerToolCall
 
-    def __init__(self, part: ToolCall | ServerToolCall, context: Encoding) -> None:
-        super().__init__(part, context)
+    def __init__(
+        self, part: ToolCall | ServerToolCall, number: int, context: Encoding
+    ) -> None:
+        super().__init__(part, number, context)
         self._has_pieces = False
         self._arguments = Arguments()
         if isinstance(part, ToolCall) and part.kind == "custom":
@@ -199,7 +219,7 @@ class CallWriter(WholeWriter):
             part = part.replace(raw=None, input={}, kind="function")
         else:
             part = part.replace(input={})
-        (block,) = encode_parts((part,), self._context)
+        (block,) = self._blocks(part)
         written = frames.block_start(index, block)
         if isinstance(self._part, ToolCall) and self._part.raw:
             written += self._more(index, self._part.raw)
@@ -223,7 +243,7 @@ class CallWriter(WholeWriter):
         if last := self._arguments.finish():
             written += frames.input_json_delta(index, last)
         if self._arguments.is_changed:
-            self._context.lose(NOT_AN_OBJECT)
+            self._lose(NOT_AN_OBJECT)
         return written + frames.block_stop(index)
 
 
@@ -234,37 +254,18 @@ def _written(part: ToolCall | ServerToolCall) -> str:
     return dumps(part.input).decode() if part.input else ""
 
 
-def writer_of(part: AnyPart, context: Encoding) -> WholeWriter:
-    """What writes the block of a part."""
+def writer_of(part: AnyPart, number: int, context: Encoding) -> BlockWriter:
+    """What writes the block of a part; `number` is its place in the message."""
     if isinstance(part, Text):
-        return TextWriter(part, context)
+        return TextWriter(part, number, context)
     if isinstance(part, ToolCall):
-        return CallWriter(part, context)
+        return CallWriter(part, number, context)
     if isinstance(part, Thinking) and part.data is None:
         if context.origin_of(part) is None:
-            return UnknownThinkingWriter(part, context)
-        if encode_parts((part,), context):
-            return ThinkingWriter(part, context)
-        return SilentWriter(part, context)  # the loss has been noted
+            return UnknownThinkingWriter(part, number, context)
+        has_place = encode_parts((part,), context, number)  # notes the loss, if it has none
+        return (ThinkingWriter if has_place else BlockWriter)(part, number, context)
     if isinstance(part, ServerToolCall):
-        known = part if isinstance(part.input, dict) else part.replace(input={})
-        if not encode_parts((known,), context):
-            return SilentWriter(part, context)
-        return CallWriter(part, context)
-    return WholeWriter(part, context)
-
-
-class SilentWriter(WholeWriter):
-    """A part that has no place here."""
-
-    @property
-    def may_end(self) -> bool:
-        """At any time."""
-        return True
-
-    def end(self, _index: int, _final: AnyPart | None) -> bytes:
-        """Nothing."""
-        return b""
-
-
-__all__ = ["UNSET", "WholeWriter", "writer_of"]
+        has_place = encode_parts((part,), context, number)
+        return (CallWriter if has_place else BlockWriter)(part, number, context)
+    return WholeWriter(part, number, context)

@@ -104,9 +104,9 @@ def w62_input_schemas_are_objects(view: View) -> Found:
 
 def w63_history_needs_its_tools(view: View) -> Found:
     """Calls in the history need tools beside them (the target says where)."""
-    if flag(view.target, "needs_tools_for_history") and not view.tools:
-        if next(view.of_type("tool_use", "tool_result"), None):
-            yield "tools", "tools must be given while the history has calls"
+    is_needed = flag(view.target, "needs_tools_for_history") and not view.tools
+    if is_needed and any(view.of_type("tool_use", "tool_result")):
+        yield "tools", "tools must be given while the history has calls"
 
 
 def w64_results_hold_known_blocks(view: View) -> Found:

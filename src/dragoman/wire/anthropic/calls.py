@@ -20,6 +20,7 @@ _BARE_RESULT = frozenset({"type", "tool_use_id", "content"})
 
 TEXT_ARGUMENT = "input"
 """The argument that holds the text of a call that is not a JSON object (W45, I6)."""
+NOT_AN_OBJECT = f"arguments that are not a JSON object are sent as text, in {TEXT_ARGUMENT!r}"
 
 
 def decode_tool_use(block: Block, context: Decoding) -> ToolCall | Opaque:
@@ -62,7 +63,7 @@ def _encode_arguments(call: ToolCall, context: Encoding) -> Mapping[str, Any]:
         return call.input
     if call.kind == "function" and call.has_valid_arguments:
         return call.arguments
-    context.lose(f"arguments that are not a JSON object are sent as text, in {TEXT_ARGUMENT!r}")
+    context.lose(NOT_AN_OBJECT)
     return {TEXT_ARGUMENT: call.raw_arguments}
 
 

@@ -18,6 +18,7 @@ from dragoman.wire.overlay import difference, laid_over, want
 
 _ASSISTANT = Role.ASSISTANT
 _REFUSAL = FinishReason.REFUSAL
+_CALLS = FinishReason.TOOL_CALLS
 
 
 def decode_response(wire: Block) -> Response:
@@ -89,12 +90,17 @@ def _complete(body: Block, message: Message) -> None:
 
 
 def _stop_reason(choice: Choice) -> str | None:
-    finish = choice.finish or choice.message.finish
+    finish = told_finish(choice.finish or choice.message.finish, bool(choice.message.tool_calls))
     if choice.finish_raw is not None and is_ours(choice.message.origin):
         return choice.finish_raw
     if _refusal(choice.message):
         return encode_finish(_REFUSAL)
     return None if finish is None else encode_finish(finish)
+
+
+def told_finish(finish: FinishReason | None, has_calls: bool) -> FinishReason | None:  # noqa: FBT001 - a fact, not an option
+    """Why a message of another provider ended: one with calls to run waits for them (W11)."""
+    return _CALLS if has_calls and finish is FinishReason.STOP else finish
 
 
 def _decode_refusal(wire: Block) -> tuple[AnyPart, ...]:

@@ -25,8 +25,9 @@ from dragoman.model.responses import Response
 from dragoman.wire.anthropic.context import NAME, Block, Decoding
 from dragoman.wire.anthropic.response import decode_response
 from dragoman.wire.anthropic.stream_blocks import GrowingBlock, unannounced
+from dragoman.wire.anthropic.stream_errors import decode_stream_error
 from dragoman.wire.framing import SseEvent, SseParser
-from dragoman.wire.overlay import parsed, rest
+from dragoman.wire.overlay import parsed
 
 _DONE = "[DONE]"  # OpenAI's last word, which gateways send here too
 _LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
@@ -102,7 +103,7 @@ class StreamDecoder:
         if self._message is not None:
             # Two answers spliced into one stream: what came first will never be finished.
             self._is_over = True
-            return [OpaqueEvent(NAME, wire), StreamError("the stream started over", "restarted")]
+            return [OpaqueEvent(NAME, wire), StreamError("the stream started over")]
         message = wire.get("message")
         content: Any = None
         self._message = {}
@@ -242,17 +243,7 @@ class StreamDecoder:
 
     def _error(self, wire: Block) -> list[Event]:
         self._is_over = True  # whatever follows, this answer is not complete
-        error = wire.get("error")
-        fields = error if isinstance(error, dict) else {"message": error}
-        message, code = fields.get("message"), fields.get("type")
-        return [
-            StreamError(
-                message if type(message) is str else "",
-                code if type(code) is str else None,
-                _STATUS.get(code) if type(code) is str else None,
-                rest(wire, ("type",), NAME),
-            )
-        ]
+        return [decode_stream_error(wire)]
 
 
 _HANDLERS: dict[str, Callable[[StreamDecoder, Block], list[Event]]] = {
@@ -264,20 +255,6 @@ _HANDLERS: dict[str, Callable[[StreamDecoder, Block], list[Event]]] = {
     "message_stop": StreamDecoder._message_stop,
     "error": StreamDecoder._error,
 }
-
-_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
-
 
 def _index(wire: Block) -> int | None:
     index = wire.get("index")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.wire.anthropic.view import THINKING, View, blocks_of
-from dragoman.wire.violations import Found, field, is_number
+from dragoman.wire.violations import Found, field, flag, is_number
 
 _LEAST_BUDGET = 1024
 
@@ -20,10 +20,15 @@ def w51_a_tool_loop_begins_with_thinking(view: View) -> Found:
 
 
 def w52_thinking_comes_first(view: View) -> Found:
-    """A message with thinking begins with it."""
+    """While thinking is on, a message with thinking begins with it.
+
+    Recordings without it begin with a server's tool, and are accepted.
+    """
+    if view.thinking != "enabled":
+        return
     for path, message in view.messages:
         kinds = [block.get("type") for _, block in blocks_of(message, path)]
-        if kinds[:1] and kinds[0] not in THINKING and THINKING.intersection(map(str, kinds)):
+        if kinds[:1] in (["text"], ["tool_use"]) and any(kind in THINKING for kind in kinds):
             yield path, "a message with thinking must begin with it"
 
 
@@ -40,6 +45,8 @@ def w53_no_thinking_at_the_end_when_off(view: View) -> Found:
 
 def w54_thinking_is_signed(view: View) -> Found:
     """Thinking without its signature is refused; whether the signature is right, nobody can say."""
+    if flag(view.target, "ignores_signatures"):
+        return
     for path, block in view.of_type("thinking"):
         signature = block.get("signature")
         if not (isinstance(signature, str) and signature):

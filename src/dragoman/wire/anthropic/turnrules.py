@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from typing import Any
 
 from dragoman.wire.anthropic.view import Turn, View, blocks_of, identity
-from dragoman.wire.violations import Found, flag
+from dragoman.wire.violations import Found, Object, Placed, flag
 
-ROLES = frozenset({"user", "assistant", "system"})
+ROLES = ("user", "assistant", "system")
 
 
 def shape_messages(view: View) -> Found:
@@ -19,13 +20,9 @@ def shape_messages(view: View) -> Found:
         if not isinstance(message, Mapping):
             yield path, "a message must be an object"
             continue
-        role, content = message.get("role"), message.get("content")
-        if not isinstance(role, str) or role not in ROLES:
+        if message.get("role") not in ROLES:
             yield f"{path}.role", "the role must be user, assistant or system"
-        if isinstance(content, (list, tuple)):
-            if not all(isinstance(block, Mapping) for block in content):
-                yield f"{path}.content", "content blocks must be objects"
-        elif not isinstance(content, str):
+        if not _is_content(message.get("content")):
             yield f"{path}.content", "content must be a text or a list of blocks"
 
 
@@ -67,21 +64,23 @@ def w42_server_results_have_calls(view: View) -> Found:
         kind = block.get("type")
         if kind in ("server_tool_use", "mcp_tool_use"):
             called.add(identity(block.get("id")))
-        elif isinstance(kind, str) and kind.endswith("_tool_result"):
-            if identity(block.get("tool_use_id")) not in called:
-                yield path, "there is no such server_tool_use before it"
+        is_result = isinstance(kind, str) and kind.endswith("_tool_result")
+        if is_result and identity(block.get("tool_use_id")) not in called:
+            yield path, "there is no such server_tool_use before it"
+
+
+def w43_ids_are_unique_in_a_turn(view: View) -> Found:
+    """No two calls of a turn share an id, and no two results of a turn one call."""
+    for turn in view.turns:
+        yield from _used_twice(turn.blocks)
 
 
 def w43_ids_are_unique(view: View) -> Found:
-    """No two calls share an id, and no two results one call."""
-    for kind, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
-        seen: set[str] = set()
-        for path, block in view.blocks:
-            value = identity(block.get(key)) if block.get("type") == kind else None
-            if value is not None and value in seen:
-                yield f"{path}.{key}", f"another {kind} has this id"
-            elif value is not None:
-                seen.add(value)
+    """Nor do calls of different turns; but recordings show that this is tolerated."""
+    within = {path for path, _ in w43_ids_are_unique_in_a_turn(view)}
+    for path, message in _used_twice(view.blocks):
+        if path not in within:
+            yield path, message
 
 
 def w46_texts_are_not_empty(view: View) -> Found:
@@ -107,7 +106,7 @@ def w47_there_are_messages(view: View) -> Found:
 
 
 def w47_the_user_begins(view: View) -> Found:
-    """The first message is the user's."""
+    """The first message is the user's; recordings show that not every model insists."""
     if view.turns and view.turns[0].role == "assistant":
         yield "messages[0].role", "the first message must be the user's"
 
@@ -127,10 +126,10 @@ def w48_prefill_has_no_white_space_at_its_end(view: View) -> Found:
         return
     if flag(view.target, "refuses_prefill"):
         yield path, "this model needs the user's message to be the last"
-    place, block = ([("", {})] + blocks_of(message, path))[-1]
-    text = block.get("text")
-    if isinstance(text, str) and text != text.rstrip():
-        yield place, "the last assistant message must not end with white space"
+    for place, block in blocks_of(message, path)[-1:]:
+        text = block.get("text")
+        if isinstance(text, str) and text != text.rstrip():
+            yield place, "the last assistant message must not end with white space"
 
 
 def w49_system_messages_precede_the_assistant(view: View) -> Found:
@@ -141,15 +140,32 @@ def w49_system_messages_precede_the_assistant(view: View) -> Found:
             yield path, "a system message must precede an assistant message or be the last"
 
 
-def _results(turn: Turn) -> list[tuple[str, Mapping[str, object]]]:
+def _is_content(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(isinstance(block, Mapping) for block in value)
+    return isinstance(value, str)
+
+
+def _used_twice(blocks: list[Placed]) -> Found:
+    for kind, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
+        seen: set[str] = set()
+        for path, block in blocks:
+            value = identity(block.get(key)) if block.get("type") == kind else None
+            if value is not None and value in seen:
+                yield f"{path}.{key}", f"another {kind} has this id"
+            elif value is not None:
+                seen.add(value)
+
+
+def _results(turn: Turn) -> list[Placed]:
     return turn.of_type("tool_result") if turn.role == "user" else []
 
 
-def _text_blocks(view: View) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _text_blocks(view: View) -> Iterator[Placed]:
     for path, message in view.messages:
         if not isinstance(message.get("content"), str):
             yield from (placed for placed in blocks_of(message, path) if _is_text(placed[1]))
 
 
-def _is_text(block: Mapping[str, object]) -> bool:
+def _is_text(block: Object) -> bool:
     return block.get("type") == "text"

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from dragoman.wire.violations import Object, Placed, field, listed
 
-THINKING = frozenset({"thinking", "redacted_thinking"})
+THINKING = ("thinking", "redacted_thinking")
 
 
 class Turn:

@@ -17,6 +17,8 @@ from dragoman.wire.openai_chat.request import decode_request, encode_request
 from dragoman.wire.openai_chat.response import decode_response, encode_response
 from dragoman.wire.openai_chat.rules import check
 from dragoman.wire.openai_chat.spelling import NAME
+from dragoman.wire.openai_chat.stream_decoder import StreamDecoder
+from dragoman.wire.openai_chat.stream_encoder import StreamEncoder
 from dragoman.wire.openai_chat.target import TARGET
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
@@ -51,6 +53,14 @@ class OpenAIChat:
     def encode_response(self, response: Response) -> Encoded:
         """The body to answer with for a response."""
         return encode_response(response)
+
+    def stream_decoder(self, *, ends_with_done: bool = True) -> StreamDecoder:
+        """Reads a stream; some servers never send its `[DONE]`."""
+        return StreamDecoder(ends_with_done=ends_with_done)
+
+    def stream_encoder(self, *, include_usage: bool = False) -> StreamEncoder:
+        """Writes a stream, with the usage if the client asked for it."""
+        return StreamEncoder(include_usage=include_usage)
 
     def decode_error(
         self, status: int | None, body: object, headers: Mapping[str, str] | None = None

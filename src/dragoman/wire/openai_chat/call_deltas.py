@@ -92,9 +92,7 @@ def decode_function_delta(wire: Any, choice: int) -> ToolCallDelta | None:
     if not isinstance(name, str | None) or not isinstance(arguments, str | None):
         return None
     left = {key: value for key, value in wire.items() if key not in ("name", "arguments")}
-    return ToolCallDelta(
-        None, None, name or None, arguments, choice, extras=extras_of(left)
-    )
+    return ToolCallDelta(None, None, name or None, arguments, choice, extras=extras_of(left))
 
 
 def encode_function_delta(piece: ToolCallDelta) -> dict[str, Any]:
@@ -107,7 +105,5 @@ def encode_function_delta(piece: ToolCallDelta) -> dict[str, Any]:
 def is_legacy_delta(piece: ToolCallDelta) -> bool:
     """Whether the first piece of a call came as `function_call`: it has neither id nor word."""
     return (
-        piece.id is None
-        and piece.kind == "function"
-        and "tool_calls" not in words_of(piece.extras)
+        piece.id is None and piece.kind == "function" and "tool_calls" not in words_of(piece.extras)
     )

@@ -10,7 +10,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.events import ChoiceFinish, Event, PartDelta, PartStart, PartStop
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Audio, Image
-from dragoman.model.parts import Citation, Refusal, ServerToolCall, Text, Thinking
+from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.tools import ToolCallDelta
 from dragoman.wire.openai_chat.call_deltas import decode_call_delta, decode_function_delta
 from dragoman.wire.openai_chat.citations import decode_annotations
@@ -23,15 +23,16 @@ from dragoman.wire.openai_chat.speech import decode_speech_delta
 from dragoman.wire.openai_chat.spelling import (
     NAME,
     extras_of,
+    is_integer,
     is_list,
     is_object,
     left_over,
     with_word,
-    words_of,
 )
 from dragoman.wire.openai_chat.thought_deltas import THINKING, ThoughtDecoder
 
-Emit = Callable[[Event], Event]
+Emit = Callable[[Event], None]
+Resolve = Callable[[ToolCallDelta], ToolCallDelta]
 
 # `message`, beside a delta, repeats all that came so far (Perplexity).
 _KNOWN = frozenset({"index", "delta", "message", "finish_reason", "logprobs", "obfuscation"})
@@ -41,18 +42,20 @@ _PART = frozenset({"type", "thinking"})
 class ChoiceDecoder:
     """Knows which parts of one choice have started, and what is left over of it."""
 
-    def __init__(self, number: int, emit: Emit) -> None:
+    def __init__(self, number: int, emit: Emit, resolve: Resolve) -> None:
         self._number = number
         self._emit = emit
+        self._resolve = resolve
         self._next = 0
         self._open: list[int] = []
         self._content: tuple[int, AnyPart] | None = None
         """The part of the content that came last: more text goes there."""
         self._text: int | None = None
-        self._citations: list[Citation] = []
+        self._annotations: list[Any] = []
         self._refusal: int | None = None
         self._audio: int | None = None
-        self._executed: dict[Any, int] = {}
+        self._executed: dict[int, tuple[int, AnyPart, list[AnyPart]]] = {}
+        """By the server's index: the call's part, the call, and its result."""
         self._calls = 0
         self._is_empty_text = False
         self._left = Leftovers()
@@ -74,9 +77,9 @@ class ChoiceDecoder:
             delta = wire.get("message")  # a server that answers whole, in one chunk
         if is_object(delta):
             self._take_delta(delta)
-        for key in wire:
+        for key, value in wire.items():
             if key not in _KNOWN:
-                self._left.keep(key, wire[key])
+                self._left.keep(key, value)
         if "logprobs" in wire:
             self._take_logprobs(wire["logprobs"])
         raw = wire.get("finish_reason")
@@ -111,9 +114,11 @@ class ChoiceDecoder:
         return index
 
     def _stop(self) -> None:
-        if self._citations:
-            self._message.add("annotations", self._unplaced)
-            self._citations = []
+        if self._annotations:
+            self._message.add("annotations", self._annotations)
+            self._annotations = []
+        for place in list(self._executed):
+            self._end_executed(place)
         if self._is_empty_text and not self._next and not self._calls:
             self._say("", EMPTY)
         for index in self._open:
@@ -187,7 +192,7 @@ class ChoiceDecoder:
             self._say(content, EMPTY)
             return True
         if not is_list(content):
-            raise self._wrong("content")
+            raise _wrong(self._number, field="content")
         for item in content:
             if is_object(item) and item.get("type") == "thinking" and item.get("thinking") == []:
                 self._take_end_of_thought(item)
@@ -222,10 +227,9 @@ class ChoiceDecoder:
         self._content = (index, part)
         if self._text is None:
             self._text = index
-            if self._citations:
-                self.grow(index, citations=tuple(self._citations))
-                self._message.fill("annotations")
-                self._citations = []
+            if self._annotations:
+                self.grow(index, citations=decode_annotations(self._annotations))
+                self._annotations = []
 
     def take_annotations(self, annotations: Any) -> bool:
         """Citations hang on the text that they are about, or wait for it."""
@@ -233,8 +237,7 @@ class ChoiceDecoder:
         if not citations:
             return False
         if self._text is None:
-            self._citations += citations
-            self._unplaced: list[Any] = [*getattr(self, "_unplaced", ()), *annotations]
+            self._annotations += annotations
         else:
             self.grow(self._text, citations=citations)
         return True
@@ -282,26 +285,31 @@ class ChoiceDecoder:
             return False
         for item in executed:
             call, *outcome = decode_executed([item], None)
-            known = self._executed.get(item.get("index")) if "index" in item else None
-            if known is None:
-                known = self.start(call)
-                if "index" in item:
-                    self._executed[item.get("index")] = known
-            is_over = "output" in item or not isinstance(call, ServerToolCall)
-            if outcome and is_over and known in self._open:
-                self._open.remove(known)
-                self._emit(PartStop(known, call, self._number))
-                self._whole(outcome[0])
+            place = item.get("index")
+            if not is_integer(place):
+                place = -1 - self._next  # a place of its own
+            known = self._executed.get(place)
+            started = self.start(call) if known is None else known[0]
+            self._executed[place] = (started, call, outcome)
+            if "output" in item:
+                self._end_executed(place)
         return True
+
+    def _end_executed(self, place: int) -> None:
+        started, call, outcome = self._executed.pop(place)
+        self._open.remove(started)
+        self._emit(PartStop(started, call, self._number))
+        for part in outcome:
+            self._whole(part)
 
     def take_calls(self, calls: Any) -> bool:
         """Pieces of tool calls; one that is no call is carried whole."""
         if not is_list(calls):
-            raise self._wrong("tool_calls")
+            raise _wrong(self._number, field="tool_calls")
         for wire in calls:
             piece = decode_call_delta(wire, self._number)
             if isinstance(piece, ToolCallDelta):
-                self._call(piece)
+                self._call(piece, ("tool_calls",))
             else:
                 self._whole(piece)
         return True
@@ -311,21 +319,23 @@ class ChoiceDecoder:
         piece = decode_function_delta(wire, self._number)
         if piece is None:
             return False
-        self._emit(piece)
-        self._calls += 1
+        self._call(piece, ())
         return True
 
-    def _call(self, piece: ToolCallDelta) -> None:
-        # Without an id it would be taken for the old form; the word tells. It is of no use in
-        # later pieces, but there is no harm in it either.
-        if piece.id is None and (self._calls == 0 or piece.name):
-            piece = piece.replace(extras=with_word(piece.extras, "tool_calls"))
+    def _call(self, piece: ToolCallDelta, words: tuple[str, ...]) -> None:
+        piece = self._resolve(piece)
+        number = piece.index or 0
+        if number >= self._calls:
+            self._calls = number + 1
+            if piece.id is None:  # without the word it would be taken for the old form
+                for word in words:
+                    piece = piece.replace(extras=with_word(piece.extras, word))
         self._emit(piece)
-        self._calls += 1
 
-    def _wrong(self, field: str) -> WireError:
-        where = f"choices[{self._number}].delta.{field}"
-        return WireError(f"{where} is of the wrong type", dialect=NAME, path=where)
+
+def _wrong(number: int, field: str) -> WireError:
+    where = f"choices[{number}].delta.{field}"
+    return WireError(f"{where} is of the wrong type", dialect=NAME, path=where)
 
 
 _FIELDS: dict[str, Callable[[ChoiceDecoder, Any], bool]] = {

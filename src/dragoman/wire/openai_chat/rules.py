@@ -15,6 +15,7 @@ from dragoman.wire.violations import (
     Rule,
     Violation,
     checked,
+    field,
     flag,
     is_number,
     listed,
@@ -24,6 +25,8 @@ from dragoman.wire.violations import (
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/=_\s-]")
+_USER_PARTS = ("text", "image_url", "input_audio", "file")
 _MAX_ID = 40
 _RANGES = {
     "temperature": (0, 2),
@@ -56,6 +59,25 @@ def shape_ranges(view: View) -> Found:
         value = view.body.get(key)
         if value is not None and not (is_number(value) and low <= value <= high):
             yield key, f"must be a number from {low} to {high}"
+
+
+def shape_user_parts(view: View) -> Found:
+    """A user's parts are of the types that OpenAI has."""
+    for path, message in view.with_role("user"):
+        for place, part in listed(message, "content", path):
+            if part.get("type") not in _USER_PARTS:
+                yield f"{place}.type", f"must be one of {', '.join(_USER_PARTS)}"
+
+
+def shape_image_data(view: View) -> Found:
+    """An image inside its address is base64."""
+    for path, message in view.messages:
+        for place, part in listed(message, "content", path):
+            url = field(part, "image_url").get("url")
+            if isinstance(url, str) and url[:5].lower() == "data:":
+                _, is_base64, data = url.partition(";base64,")
+                if not is_base64 or _NOT_BASE64.search(data):
+                    yield f"{place}.image_url.url", "the data is not base64"
 
 
 def w1_tool_messages_hold_text(view: View) -> Found:
@@ -159,6 +181,8 @@ def w17_extensions_are_not_openais(view: View) -> Found:
 RULES: tuple[Rule[View], ...] = (
     Rule(shape_messages),
     Rule(shape_ranges),
+    Rule(shape_user_parts),
+    Rule(shape_image_data),
     Rule(w1_tool_messages_hold_text),
     Rule(w1_tool_messages_hold_no_images, "warning"),
     Rule(w2_assistant_says_text_or_refusal),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dragoman.wire.openai_chat.view import View
 from dragoman.wire.violations import Found, Object, field, subschemas
 
-_FORBIDDEN = ("oneOf", "allOf", "patternProperties")
+_FORBIDDEN = ("oneOf", "allOf", "patternProperties", "default")
 
 
 def w14_strict_objects_are_closed(view: View) -> Found:

@@ -18,7 +18,6 @@ from dragoman.model.frozen import FrozenDict
 from dragoman.model.jsontext import loads
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Response
-from dragoman.model.tools import ToolCallDelta
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.openai_chat.choice_decoder import ChoiceDecoder
 from dragoman.wire.openai_chat.leftovers import Leftovers
@@ -48,6 +47,7 @@ class StreamDecoder:
         self._events: list[Event] = []
         self._choices: dict[int, ChoiceDecoder] = {}
         self._head: dict[str, Any] = {}
+        self._has_head = False
         self._left = Leftovers()
         self._started: tuple[dict[str, Any], FrozenDict] | None = None
         self._usage: Any = None
@@ -84,13 +84,9 @@ class StreamDecoder:
         events, self._events = self._events, []
         return events
 
-    def emit(self, event: Event) -> Event:
-        """Hand out an event; a piece of a call goes out with that call's own index (W7)."""
-        if type(event) is ToolCallDelta:
-            event = self._folded.resolved(event)
+    def _emit(self, event: Event) -> None:
         self._folded.add(event)
         self._events.append(event)
-        return event
 
     # --- frames
 
@@ -127,28 +123,31 @@ class StreamDecoder:
 
     def _take_chunk(self, chunk: dict[str, Any], name: str | None) -> None:
         choices = chunk.get("choices")
-        if name is not None and name != "message" and choices is None and "usage" not in chunk:
-            if name != "error":
-                self.emit(OpaqueEvent(NAME, {"event": name, "data": chunk}))
-                return
-            self._take_error(chunk.get("error") or chunk)
+        if choices is None and name is not None and _is_no_chunk(chunk, name):
+            if name == "error":
+                self._take_error(chunk.get("error") or chunk)
+            else:
+                self._emit(OpaqueEvent(NAME, {"event": name, "data": chunk}))
             return
-        for key in chunk:
+        for key, value in chunk.items():
             if key not in _KNOWN:
-                self._left.keep(key, chunk[key])
-        if self._started is None or len(self._head) < 3 or "" in self._head.values():  # noqa: PLR2004 - id, model, created
+                self._left.keep(key, value)
+        if not self._has_head:
             self._read_head(chunk)
         if chunk.get("error"):
             self._take_error(chunk["error"])
         if is_list(choices):
             for position, choice in enumerate(choices):
                 self._take_choice(choice, position)
+        self._take_usage(chunk)
+
+    def _take_usage(self, chunk: dict[str, Any]) -> None:
         usage = chunk.get("usage")
-        if usage is None and "x_groq" in chunk and is_object(x_groq := chunk["x_groq"]):
+        if usage is None and is_object(x_groq := chunk.get("x_groq")):
             usage = x_groq.get("usage")  # it may be only there (W113)
         if is_object(usage) and usage != self._usage:
             self._usage = usage
-            self.emit(UsageUpdate(decode_usage(usage)))
+            self._emit(UsageUpdate(decode_usage(usage)))
 
     def _read_head(self, chunk: dict[str, Any]) -> None:
         """What every chunk repeats; Azure's first one, about its filter, has it empty (W10)."""
@@ -160,6 +159,7 @@ class StreamDecoder:
         created = chunk.get("created")
         if is_integer(created) and abs(created) < _SAFE_INTEGER and not head.get("created"):
             head["created"] = created
+        self._has_head = bool(head.get("id") and head.get("model") and head.get("created"))
         self._start()
 
     def _start(self) -> None:
@@ -171,7 +171,7 @@ class StreamDecoder:
             return
         self._started = (dict(head), extras)
         model, response_id, created = head.get("model"), head.get("id"), head.get("created")
-        self.emit(
+        self._emit(
             ResponseStart(
                 id=response_id,
                 model=model,
@@ -189,7 +189,9 @@ class StreamDecoder:
         number = index if is_integer(index) else position
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = ChoiceDecoder(number, self.emit)
+            choice = self._choices[number] = ChoiceDecoder(
+                number, self._emit, self._folded.resolved
+            )
         choice.take(wire)
 
     def _take_error(self, error: Any) -> None:
@@ -201,7 +203,7 @@ class StreamDecoder:
             None,
         )
         word = code if isinstance(code, str) else fields.get("type")
-        self.emit(
+        self._emit(
             StreamError(
                 message if isinstance(message, str) else "",
                 word if isinstance(word, str) else None,
@@ -217,7 +219,11 @@ class StreamDecoder:
         if self._started is not None:
             self._start()
         if is_done:
-            self.emit(ResponseEnd())
+            self._emit(ResponseEnd())
+
+
+def _is_no_chunk(chunk: dict[str, Any], name: str) -> bool:
+    return name != "message" and "usage" not in chunk
 
 
 def _is_whole(data: str) -> bool:

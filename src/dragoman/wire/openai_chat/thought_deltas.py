@@ -53,8 +53,13 @@ class ThoughtDecoder:
                 self._left.add(DETAILS, details)
             else:
                 self._left.keep(DETAILS, details)
+        said = None
         for field, text in texts.items():
-            self._take_text(field, text)
+            if text == said:
+                self._left.write(field, text)  # the same in both fields
+            else:
+                self._take_text(field, text)
+            said = text
 
     def _take_text(self, field: str, text: str) -> None:
         self._left.fill(field)

@@ -1,0 +1,228 @@
+"""Streams, from our events to server-sent ones.
+
+The grammar (W66): one message, its blocks one after the other, their numbers counting up. Events
+of other dialects may interleave parts, so they queue: the first in the queue is written as it
+comes, the others are kept until it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.content import AnyPart
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    OpaqueEvent,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    StreamError,
+    UsageUpdate,
+)
+from dragoman.model.ids import new_id
+from dragoman.model.messages import Message
+from dragoman.model.parts import Refusal, Text, Thinking
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.usage import Usage
+from dragoman.wire.anthropic import stream_frames as frames
+from dragoman.wire.anthropic.block_queue import BlockQueue
+from dragoman.wire.anthropic.context import NAME, Block, Encoding, is_ours
+from dragoman.wire.anthropic.response import encode_response, told_finish
+from dragoman.wire.anthropic.stream_errors import INTERRUPTED, encode_stream_error
+from dragoman.wire.losses import Loss
+
+_GRAMMAR = frozenset({
+    "message_start", "content_block_start", "content_block_delta", "content_block_stop",
+    "message_delta", "message_stop", "error",
+})  # fmt: skip
+_AT_START = frozenset({"type", "role", "id", "model", "content", "usage"})
+_BESIDE_DELTA = frozenset({"context_management", "input_transformations"})
+"""Fields of the message that `message_delta` has beside its `delta`."""
+
+
+class StreamEncoder:
+    """Writes one response as a stream; `feed` gives the bytes to send now."""
+
+    def __init__(self) -> None:
+        self._context = Encoding("choices[0].message.parts[{1}]")
+        self._queue = BlockQueue(self._context)
+        self._start = ResponseStart()
+        self._begun: Block | None = None  # the message as it was sent at the start
+        self._usage: Usage | None = None
+        self._finish: ChoiceFinish | None = None
+        self._refusals: dict[int, list[str]] = {}
+        self._calls = MessageAccumulator()  # tells which call a delta belongs to
+        self._has_calls = False
+        self._is_over = False
+
+    @property
+    def losses(self) -> list[Loss]:
+        """What could not be said so far."""
+        return self._context.losses
+
+    def feed(self, event: Event) -> bytes:
+        """What to send for an event; nothing, where more has to come first."""
+        if self._is_over:
+            self._lose_once("events", "what comes after the end of a message is left out")
+            return b""
+        if getattr(event, "choice", 0):
+            self._lose_once(f"choices[{event.choice}]", "there is one choice only")  # type: ignore[union-attr]  # it has one
+            return b""
+        return _HANDLERS[type(event)](self, event)
+
+    def close(self) -> bytes:
+        """What to send when no more events come: an error, if the answer is not complete (G1)."""
+        return b"" if self._is_over else self._stream_error(INTERRUPTED)
+
+    def _lose_once(self, path: str, reason: str) -> None:
+        loss = Loss(path, reason)
+        if loss not in self.losses:
+            self.losses.append(loss)
+
+    # --- the message
+
+    def _response_start(self, event: ResponseStart) -> bytes:
+        known = self._start
+        self._start = ResponseStart(
+            id=known.id or event.id,
+            model=known.model or event.model,
+            origin=event.origin or known.origin,
+            extras={**known.extras, **event.extras},
+        )
+        self._context.origin = self._start.origin
+        # Our own decoder tells the usage next, which belongs into the message; others tell it at
+        # the end, and nobody should wait for that (G3). Azure's preamble tells nothing.
+        is_enough = bool(event.id or event.model) and not is_ours(event.origin)
+        return self._message_start() if is_enough else b""
+
+    def _usage_update(self, event: UsageUpdate) -> bytes:
+        self._usage = event.usage
+        return self._message_start()
+
+    def _message_start(self) -> bytes:
+        if self._begun is not None:
+            return b""
+        body = encode_response(self._response(())).body
+        self._begun = body
+        self._start = self._start.replace(id=body["id"])
+        return frames.message_start(body)
+
+    def _response(self, choices: tuple[Choice, ...]) -> Response:
+        """What is known beside the content."""
+        start = self._start
+        return Response(
+            choices=choices, usage=self._usage, model=start.model, id=start.id, extras=start.extras
+        )
+
+    def _choice_finish(self, event: ChoiceFinish) -> bytes:
+        self._finish = event
+        return self._message_start()
+
+    def _response_end(self, _event: ResponseEnd) -> bytes:
+        written = self._message_start() + self._queue.finish() + self._message_delta()
+        self._is_over = True
+        return written + frames.MESSAGE_STOP
+
+    def _message_delta(self) -> bytes:
+        encoded = encode_response(self._response((self._choice(),)))
+        self._context.losses += encoded.losses
+        begun = self._begun or {}
+        told = encoded.body
+        usage = told.get("usage") or begun["usage"]  # never null: W69
+        late = {
+            key: value
+            for key, value in told.items()
+            if key not in _AT_START and (key not in begun or begun[key] != value)
+        }
+        beside = {key: late.pop(key) for key in _BESIDE_DELTA & late.keys()}
+        delta = {"stop_reason": told.get("stop_reason"),
+                 "stop_sequence": told.get("stop_sequence"), **late}  # fmt: skip
+        return frames.event("message_delta", delta=delta, usage=usage, **beside)
+
+    def _choice(self) -> Choice:
+        """The choice without its content; the words of a refusal stand beside that here."""
+        refusals = tuple(Refusal("".join(words)) for words in self._refusals.values())
+        message = Message(Role.ASSISTANT, refusals, origin=self._start.origin)
+        end = self._finish
+        if end is None:
+            return Choice(0, message)
+        finish = told_finish(end.finish, self._has_calls)
+        return Choice(0, message, finish, end.finish_raw, end.logprobs)
+
+    # --- its parts
+
+    def _part_start(self, event: PartStart) -> bytes:
+        begun = self._message_start()
+        if isinstance(event.part, Refusal):
+            self._refusals[event.index] = [event.part.text]
+            self._queue.skip()
+            return begun
+        self._has_calls = self._has_calls or isinstance(event.part, ToolCall)
+        return begun + self._queue.start(event.index, event.part)
+
+    def _part_delta(self, event: PartDelta) -> bytes:
+        begun = b"" if self._begun is not None else self._message_start()
+        if event.index in self._refusals:
+            self._refusals[event.index].append(event.text or "")
+            return begun
+        return begun + self._queue.grow(event.index, event)
+
+    def _part_stop(self, event: PartStop) -> bytes:
+        begun = self._message_start()
+        if event.index in self._refusals:
+            if isinstance(event.part, Refusal):
+                self._refusals[event.index] = [event.part.text]
+            return begun
+        return begun + self._queue.stop(event.index, event.part)
+
+    def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
+        begun = self._message_start()
+        place = self._calls.resolved(event).index or 0
+        self._calls.add(event)
+        self._has_calls = True
+        return begun + self._queue.call(place, event)
+
+    # --- what else there is
+
+    def _stream_error(self, event: StreamError) -> bytes:
+        self._is_over = True
+        return frames.event("error", **encode_stream_error(event))
+
+    def _opaque_event(self, event: OpaqueEvent) -> bytes:
+        payload = event.payload
+        kind = payload.get("type") if isinstance(payload, dict) else None
+        if event.dialect == NAME and type(kind) is str and _is_name(kind):
+            fields = {key: value for key, value in payload.items() if key != "type"}
+            if kind not in _GRAMMAR:
+                return self._message_start() + frames.event(kind, **fields)
+            index = self._queue.open_index
+            if kind == "content_block_delta" and index is not None:
+                return frames.event(kind, **{**fields, "index": index})
+        self._lose_once("events", "an event that has no place here is left out")
+        return b""
+
+
+_HANDLERS: dict[type, Callable[[StreamEncoder, Any], bytes]] = {
+    ResponseStart: StreamEncoder._response_start,
+    PartStart: StreamEncoder._part_start,
+    PartDelta: StreamEncoder._part_delta,
+    PartStop: StreamEncoder._part_stop,
+    ToolCallDelta: StreamEncoder._tool_call_delta,
+    UsageUpdate: StreamEncoder._usage_update,
+    ChoiceFinish: StreamEncoder._choice_finish,
+    StreamError: StreamEncoder._stream_error,
+    OpaqueEvent: StreamEncoder._opaque_event,
+    ResponseEnd: StreamEncoder._response_end,
+}
+
+
+def _is_name(kind: str) -> bool:
+    """Whether this may stand in an `event:` line."""
+    return kind.isascii() and kind.isprintable() and bool(kind.strip())

@@ -1,0 +1,111 @@
+"""The grammar of Anthropic's streams, as a state machine (W66, W67, W69)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dragoman.wire.framing import SseParser
+
+_DELTAS = {
+    "text_delta": ("text", "text"),
+    "citations_delta": ("text", "citation"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("thinking", "signature"),
+    "input_json_delta": (("tool_use", "server_tool_use", "mcp_tool_use"), "partial_json"),
+}
+
+
+class Grammar:
+    """Takes a stream event by event; an assertion fails where it is not one."""
+
+    def __init__(self, *, may_break_off: bool = False) -> None:
+        self.state = "start"
+        self.index = -1
+        self.block: dict[str, Any] | None = None
+        self.arguments = ""
+        self.is_signed = False
+        self.may_break_off = may_break_off  # arguments: those that the provider itself cut off
+
+    def take(self, name: str | None, wire: dict[str, Any]) -> None:
+        """One event: its name and type are the same, and it may come now."""
+        kind = wire["type"]
+        assert name == kind
+        assert self.state not in {"stopped", "failed"}, "nothing follows the end"
+        handler = getattr(self, f"_{kind}", None)
+        if handler is not None:
+            handler(wire)
+
+    def _message_start(self, wire: dict[str, Any]) -> None:
+        assert self.state == "start"
+        message = wire["message"]
+        assert message["type"] == "message"
+        assert message["role"] == "assistant"
+        assert message["content"] == []
+        assert isinstance(message["id"], str)
+        assert isinstance(message["model"], str)
+        assert message["stop_reason"] is None
+        _check_usage(message["usage"])
+        self.state = "message"
+
+    def _content_block_start(self, wire: dict[str, Any]) -> None:
+        assert self.state == "message", "one block at a time"
+        assert wire["index"] == self.index + 1, "numbers count up"
+        block = wire["content_block"]
+        if block["type"] == "tool_use":
+            assert block["input"] == {}
+        self.state, self.index, self.block = "block", wire["index"], block
+        self.arguments, self.is_signed = "", False
+
+    def _content_block_delta(self, wire: dict[str, Any]) -> None:
+        assert self.state == "block"
+        assert wire["index"] == self.index
+        assert self.block is not None
+        delta = wire["delta"]
+        if delta["type"] not in _DELTAS:
+            return
+        kinds, field = _DELTAS[delta["type"]]
+        assert self.block["type"] in kinds
+        assert not self.is_signed, "the signature comes last"
+        self.is_signed = delta["type"] == "signature_delta"
+        if field == "partial_json":
+            self.arguments += delta[field]
+        else:
+            assert delta[field] is not None
+
+    def _content_block_stop(self, wire: dict[str, Any]) -> None:
+        assert self.state == "block"
+        assert wire["index"] == self.index
+        assert self.block is not None
+        if self.block["type"] == "tool_use" and not self.may_break_off:
+            assert isinstance(json.loads(self.arguments), dict)
+        self.state = "message"
+
+    def _message_delta(self, wire: dict[str, Any]) -> None:
+        assert self.state in {"message", "finished"}
+        assert {"stop_reason", "stop_sequence"} <= wire["delta"].keys()
+        _check_usage(wire["usage"])
+        self.state = "finished"
+
+    def _message_stop(self, _wire: dict[str, Any]) -> None:
+        assert self.state == "finished"
+        self.state = "stopped"
+
+    def _error(self, wire: dict[str, Any]) -> None:
+        assert isinstance(wire["error"]["type"], str)
+        assert isinstance(wire["error"]["message"], str)
+        self.state = "failed"
+
+
+def _check_usage(usage: dict[str, Any]) -> None:
+    assert isinstance(usage["input_tokens"], int)
+    assert isinstance(usage["output_tokens"], int)
+
+
+def check_stream(stream: bytes, *, may_break_off: bool = False) -> Grammar:
+    """The state after a whole stream, each of whose events was allowed."""
+    grammar = Grammar(may_break_off=may_break_off)
+    parser = SseParser()
+    for frame in parser.feed(stream) + parser.close():
+        grammar.take(frame.event, json.loads(frame.data))
+    return grammar

@@ -1,0 +1,167 @@
+"""Recorded errors: which class each should get, and which refusals `check` explains.
+
+`python -m tests.wire.refused` prints both tables.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import dragoman
+from dragoman.errors import ProviderError
+from dragoman.wire.violations import Violation
+from tests.corpus import Corpus, CorpusNotFoundError, Recording, Tier
+
+SPEAKERS = {
+    "openai_chat": "openai-chat",
+    "groq": "openai-chat",
+    "mistral": "openai-chat",
+    "other_openai_compatible": "openai-chat",
+    "anthropic": "anthropic",
+}
+_PATH = re.compile(r"/chat/completions$|/v1/messages(/count_tokens)?$|[rR]awPredict$")
+
+_BY_STATUS = {
+    401: "AuthenticationError",
+    402: "QuotaExceeded",
+    403: "PermissionDenied",
+    404: "ModelNotFound",
+    429: "RateLimited",
+    500: "ServerError",
+}
+# What tells the 400s apart, read by hand from the recordings.
+_BY_CAUSE = (
+    (r"exceeds the available context size|model's context length is only", "ContextTooLong"),
+    (r"Invalid model:|not a valid model ID|supported API model names", "ModelNotFound"),
+    (r"content_filter", "Refused"),
+    (r"tool_use_failed", "ServerError"),
+)
+DOUBTFUL = {
+    r"tool_use_failed": "a 400, but the model's fault and worth another try (W112): ServerError",
+    r"tools param requires --jinja|Cannot use both|is not supported - hint": (
+        "llama.cpp says 500 to what is the request's fault: ServerError, retryable"
+    ),
+    r"cannot make GET request": "llama.cpp says 500 where an image can't be fetched",
+    r"\"Forbidden\"": "a wrong key, but the host says 403 and no more: PermissionDenied",
+    r"Not found the model .* or Permission denied": "either, the host says; 404: ModelNotFound",
+    r"has been deprecated": "the model was there once: ModelNotFound",
+}
+
+# Why a refusal can't be foreseen from the body alone.
+REASONS = {
+    r"not supported with this model|does not support|not enabled for this model|Unsupported value"
+    r"|expected to be either text or image_url": "depends on the model",
+    r"service_tier": "depends on the model and the account",
+    r"tool_use_failed": "the model wrote a bad call; nothing is wrong with the request",
+    r"downloading|be accessed|not accessible": "the address would have to be fetched",
+    r"unsupported image|Failed to load image|[Ii]nvalid image": "the media would have to be decoded",
+    r"context size|context length": "depends on the model's window and its tokenizer",
+    r"nvalid model|valid model ID|supported API model names": "depends on the list of models",
+    r"unknown variant|base64 encoded image": "this host takes less than OpenAI",
+    r"Thinking mode": "this host thinks by default",
+    r"too complex": "a limit that is not published",
+    r"Circular reference|property 'properties'": "what the strict compiler knows is not published",
+}
+
+
+def failures(corpus: Corpus, tier: Tier | None = None) -> Iterator[Recording]:
+    """The recordings that end in an error, those under status 200 included."""
+    for recording in corpus.select(provider_api=tuple(SPEAKERS), tier=tier):
+        body = recording.response_body
+        if recording.row.status >= 400 or (isinstance(body, dict) and body.get("error")):
+            yield recording
+
+
+def expected(recording: Recording) -> str:
+    """The class that an error should have, by rules of this test's own."""
+    if recording.row.status in _BY_STATUS:
+        return _BY_STATUS[recording.row.status]
+    text = json.dumps(recording.response_body)
+    return next((kind for cause, kind in _BY_CAUSE if re.search(cause, text)), "InvalidRequest")
+
+
+def decoded(recording: Recording) -> ProviderError:
+    """The error, by the dialect."""
+    speaker: Any = dragoman.dialect(SPEAKERS[recording.row.provider_api])
+    error: ProviderError = speaker.decode_error(
+        recording.row.status, recording.response_body, recording.response_headers
+    )
+    return error
+
+
+def matched(recording: Recording, table: dict[str, str]) -> str | None:
+    """What a table says about an error body."""
+    text = json.dumps(recording.response_body)
+    return next((says for words, says in table.items() if re.search(words, text)), None)
+
+
+class Unsigned:
+    """A target that speaks Anthropic's dialect and signs nothing."""
+
+    ignores_signatures = True
+
+
+def requests(corpus: Corpus, *, accepted: bool, tier: Tier | None = None) -> Iterator[Recording]:
+    """The recorded requests that were accepted, or refused with 400."""
+    for recording in corpus.select(provider_api=tuple(SPEAKERS), tier=tier):
+        status = recording.row.status
+        is_wanted = status < 300 if accepted else status == 400
+        path = recording.request_path.partition("?")[0]
+        if is_wanted and recording.request_body is not None and _PATH.search(path):
+            yield recording
+
+
+def checked(recording: Recording) -> list[Violation]:
+    """What `check` finds in a recorded request."""
+    speaker: Any = dragoman.dialect(SPEAKERS[recording.row.provider_api])
+    is_vendor = recording.row.host.endswith(("anthropic.com", "openai.com"))
+    found: list[Violation] = speaker.check(
+        recording.request_body,
+        path=recording.request_path,
+        headers=recording.request_headers or None,
+        target=None if is_vendor else Unsigned(),
+    )
+    return found
+
+
+def errors_in(recording: Recording) -> list[Violation]:
+    """The findings that should have been refused."""
+    return [violation for violation in checked(recording) if violation.severity == "error"]
+
+
+def _lines(corpus: Corpus) -> Iterator[str]:
+    yield "recorded errors: class, status, what our text says"
+    rows = Counter(f"{type(e).__name__:20} {e}" for e in map(decoded, failures(corpus)))
+    yield from (f"  {count:3} x {row}" for row, count in sorted(rows.items()))
+    yield "doubtful"
+    doubts = Counter(filter(None, (matched(one, DOUBTFUL) for one in failures(corpus))))
+    yield from (f"  {count:3} x {why}" for why, count in doubts.items())
+    yield "refused with 400: the rules that explain it, or why none can"
+    for recording in requests(corpus, accepted=False):
+        rules = ", ".join(sorted({violation.rule for violation in errors_in(recording)}))
+        why = rules or f"- {matched(recording, REASONS)}"
+        yield f"  {recording.row.file[:80]:80} {why}"
+    yield "accepted, with findings at error level"
+    for recording in requests(corpus, accepted=True):
+        rules = ", ".join(sorted({violation.rule for violation in errors_in(recording)}))
+        if rules:
+            yield f"  {recording.row.file[:80]:80} {rules}"
+
+
+def main() -> None:
+    """Print the tables."""
+    try:
+        corpus = Corpus.open()
+    except CorpusNotFoundError as reason:
+        sys.stdout.write(f"recorded traffic: skipped, {reason}\n")
+        return
+    sys.stdout.writelines(f"{line}\n" for line in _lines(corpus))
+
+
+if __name__ == "__main__":
+    main()

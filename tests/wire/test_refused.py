@@ -1,0 +1,83 @@
+"""The proof on recorded errors: each lands in its class, and `check` never cries wolf."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.errors import ProviderError
+from tests.corpus import Corpus
+from tests.wire.refused import (
+    DOUBTFUL,
+    REASONS,
+    decoded,
+    errors_in,
+    expected,
+    failures,
+    matched,
+    requests,
+)
+
+pytestmark = pytest.mark.corpus
+
+# Accepted recordings that break a rule all the same, each with the fault in the recording.
+FAULTY = {
+    # the recorder put a placeholder for the id in one of two places
+    "anthropic/rig__opus_4_8-messages_preserve_system_role_after_server_tool_result__01.json",
+    # the test suite that recorded it answers a call of an earlier run
+    "anthropic/dd-trace-py__cassettes-anthropic_completion_tools_call_with_tool_result_stream_helper__00.json",  # noqa: E501 - a file's name
+}
+
+
+def test_recorded_errors_land_in_their_class(corpus: Corpus) -> None:
+    """Every recorded error is of the class that its cause asks for."""
+    wrong = [
+        f"{one.row.file}: {type(decoded(one)).__name__}, not {expected(one)}"
+        for one in failures(corpus)
+        if type(decoded(one)).__name__ != expected(one)
+    ]
+    assert wrong == []
+
+
+def test_recorded_errors_say_no_more_than_they_may(corpus: Corpus) -> None:
+    """No message of a provider is found in our error, in its text or in an attribute."""
+    for one in failures(corpus):
+        error = decoded(one)
+        body = one.response_body if isinstance(one.response_body, dict) else {}
+        inner = body.get("error", body)
+        said = inner if isinstance(inner, str) else inner.get("message")
+        shown = f"{error!s} {error!r} {vars(error)}"
+        assert isinstance(error, ProviderError)
+        assert not said or said == "Forbidden" or str(said) not in shown
+
+
+def test_accepted_requests_have_no_errors(corpus: Corpus) -> None:
+    """What OpenAI and Anthropic accepted, `check` does not call an error."""
+    wrong = {
+        one.row.file: errors_in(one)
+        for one in requests(corpus, accepted=True)
+        if one.row.provider_api in {"openai_chat", "anthropic"}
+        and one.row.file not in FAULTY
+        and errors_in(one)
+    }
+    assert wrong == {}
+
+
+def test_refused_requests_are_explained(corpus: Corpus) -> None:
+    """A recorded 400 breaks a rule, or there is a reason why nobody could have known."""
+    unexplained = [
+        one.row.file
+        for one in requests(corpus, accepted=False)
+        if not errors_in(one) and matched(one, REASONS) is None
+    ]
+    assert unexplained == []
+
+
+@pytest.mark.extended
+def test_the_lists_hold_nothing_that_is_not_there(corpus: Corpus) -> None:
+    """Every exception, doubt and reason still has its recording."""
+    accepted = {one.row.file for one in requests(corpus, accepted=True) if errors_in(one)}
+    assert accepted >= FAULTY
+    doubts = {matched(one, DOUBTFUL) for one in failures(corpus)}
+    assert doubts >= set(DOUBTFUL.values())
+    reasons = {matched(one, REASONS) for one in requests(corpus, accepted=False)}
+    assert reasons >= set(REASONS.values())
