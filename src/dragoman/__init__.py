@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from dragoman.model.collection import Messages, ProvidesMessages
     from dragoman.model.conversation import ConversationHistory, Policy
     from dragoman.model.events import Event
-    from dragoman.model.functiontool import Tool, tool
+    from dragoman.model.functions.tool import Tool, tool
     from dragoman.model.media import Audio, File, Image, Video
     from dragoman.model.messages import Message, ProvidesMessage
     from dragoman.model.parts import (
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from dragoman.wire.dialect import Dialect, dialect, dialects
     from dragoman.wire.encoded import Encoded
     from dragoman.wire.losses import Loss
+    from dragoman.wire.violations import Violation
 
 _HOMES = {
     "errors": (
@@ -92,7 +93,7 @@ _HOMES = {
     "model.collection": ("Messages", "ProvidesMessages"),
     "model.conversation": ("ConversationHistory", "Policy"),
     "model.events": ("Event",),
-    "model.functiontool": ("Tool", "tool"),
+    "model.functions.tool": ("Tool", "tool"),
     "model.media": ("Audio", "File", "Image", "Video"),
     "model.messages": ("Message", "ProvidesMessage"),
     "model.parts": (
@@ -111,6 +112,7 @@ _HOMES = {
     "wire.dialect": ("Dialect", "dialect", "dialects"),
     "wire.encoded": ("Encoded",),
     "wire.losses": ("Loss",),
+    "wire.violations": ("Violation",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -189,6 +191,7 @@ __all__ = [
     "TransportError",
     "Usage",
     "Video",
+    "Violation",
     "WireError",
     "__version__",
     "dialect",

@@ -54,6 +54,7 @@ DOUBTFUL = {
 
 # Why a refusal can't be foreseen from the body alone.
 REASONS = {
+    r"Thinking mode": "this host thinks by default",
     r"not supported with this model|does not support|not enabled for this model|Unsupported value"
     r"|expected to be either text or image_url": "depends on the model",
     r"service_tier": "depends on the model and the account",
@@ -63,7 +64,6 @@ REASONS = {
     r"context size|context length": "depends on the model's window and its tokenizer",
     r"nvalid model|valid model ID|supported API model names": "depends on the list of models",
     r"unknown variant|base64 encoded image": "this host takes less than OpenAI",
-    r"Thinking mode": "this host thinks by default",
     r"too complex": "a limit that is not published",
     r"Circular reference|property 'properties'": "what the strict compiler knows is not published",
 }
@@ -134,6 +134,13 @@ def errors_in(recording: Recording) -> list[Violation]:
     return [violation for violation in checked(recording) if violation.severity == "error"]
 
 
+def explaining(recording: Recording) -> list[Violation]:
+    """The findings that can be what a refusal is about: those in the field that it names."""
+    param = decoded(recording).param
+    root = re.split(r"[.\[]", param)[0] if param else ""
+    return [violation for violation in errors_in(recording) if violation.path.startswith(root)]
+
+
 def _lines(corpus: Corpus) -> Iterator[str]:
     yield "recorded errors: class, status, what our text says"
     rows = Counter(f"{type(e).__name__:20} {e}" for e in map(decoded, failures(corpus)))
@@ -143,7 +150,7 @@ def _lines(corpus: Corpus) -> Iterator[str]:
     yield from (f"  {count:3} x {why}" for why, count in doubts.items())
     yield "refused with 400: the rules that explain it, or why none can"
     for recording in requests(corpus, accepted=False):
-        rules = ", ".join(sorted({violation.rule for violation in errors_in(recording)}))
+        rules = ", ".join(sorted({violation.rule for violation in explaining(recording)}))
         why = rules or f"- {matched(recording, REASONS)}"
         yield f"  {recording.row.file[:80]:80} {why}"
     yield "accepted, with findings at error level"

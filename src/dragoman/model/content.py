@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, thaw
-from dragoman.model.jsontext import convert
+from dragoman.model.jsontext import convert, dumps
 from dragoman.model.media import Audio, File, Image, Video, audio_mime
 from dragoman.model.parts import (
     Opaque,
@@ -45,6 +45,37 @@ AnyPart = (
     | Opaque
 )
 """Everything that a message may hold."""
+
+
+def is_message(value: Mapping[str, Any]) -> bool:
+    """Whether a dict describes a message rather than a part of one."""
+    return "role" in value or "parts" in value or ("content" in value and "type" not in value)
+
+
+def is_content(value: Any) -> bool:
+    """Whether a value is content as it stands: a text, a part, a dict, or a list of those."""
+    if isinstance(value, (str, Part, Mapping)):
+        return True
+    return isinstance(value, (list, tuple)) and all(
+        isinstance(item, (str, Part, Mapping)) for item in value
+    )
+
+
+def text_of(value: Any) -> str:
+    """Any object by its text: its JSON where it has one, else `str`."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        msg = f"{type(value).__name__} is not text; use an Image, Audio, Video or File"
+        raise InvalidInputError(msg)
+    as_json = getattr(value, "model_dump_json", None)
+    if callable(as_json):
+        try:
+            return str(as_json())
+        except Exception as error:  # noqa: BLE001 - pydantic's errors may quote the values
+            msg = f"{type(value).__name__} can't be written as JSON ({type(error).__name__})"
+        raise InvalidInputError(msg)
+    if isinstance(value, (list, tuple, msgspec.Struct)) or hasattr(value, "__dataclass_fields__"):
+        return dumps(value).decode("utf-8")
+    return str(value)
 
 
 def parts_from(content: Any) -> tuple[AnyPart, ...]:

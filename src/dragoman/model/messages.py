@@ -11,10 +11,17 @@ from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
 from dragoman.model import shapes
-from dragoman.model.content import AnyPart, part_to_dict, parts_from
+from dragoman.model.content import (
+    AnyPart,
+    is_content,
+    is_message,
+    part_to_dict,
+    parts_from,
+    text_of,
+)
 from dragoman.model.frozen import EMPTY, FrozenDict, thaw
 from dragoman.model.ids import new_id
-from dragoman.model.jsontext import convert, dumps
+from dragoman.model.jsontext import convert
 from dragoman.model.media import Audio, Image, Media
 from dragoman.model.parts import Origin, Part, Refusal, Text, Thinking
 from dragoman.model.roles import Role
@@ -511,37 +518,6 @@ def _check_fields(fields: dict[str, Any]) -> None:
     if isinstance(extras := fields.get("extras"), Mapping):
         for of_dialect in extras.values():
             expect(of_dialect, Mapping, "the extras of a dialect")
-
-
-def is_message(value: Mapping[str, Any]) -> bool:
-    """Whether a dict describes a message rather than a part of one."""
-    return "role" in value or "parts" in value or ("content" in value and "type" not in value)
-
-
-def is_content(value: Any) -> bool:
-    """Whether a value is content as it stands: a text, a part, a dict, or a list of those."""
-    if isinstance(value, (str, Part, Mapping)):
-        return True
-    return isinstance(value, (list, tuple)) and all(
-        isinstance(item, (str, Part, Mapping)) for item in value
-    )
-
-
-def text_of(value: Any) -> str:
-    """Any object by its text: its JSON where it has one, else `str`."""
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        msg = f"{type(value).__name__} is not text; use an Image, Audio, Video or File"
-        raise InvalidInputError(msg)
-    as_json = getattr(value, "model_dump_json", None)
-    if callable(as_json):
-        try:
-            return str(as_json())
-        except Exception as error:  # noqa: BLE001 - pydantic's errors may quote the values
-            msg = f"{type(value).__name__} can't be written as JSON ({type(error).__name__})"
-        raise InvalidInputError(msg)
-    if isinstance(value, (list, tuple, msgspec.Struct)) or hasattr(value, "__dataclass_fields__"):
-        return dumps(value).decode("utf-8")
-    return str(value)
 
 
 def _is_plain_text(part: Part) -> bool:

@@ -383,7 +383,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
         A dataclass, TypedDict, NamedTuple, msgspec Struct or pydantic model. Name and description
         are the type's own unless they are given.
         """
-        from dragoman.model.typeschema import schema_for
+        from dragoman.model.functions.schema import schema_for
 
         name = str(getattr(kind, "__name__", kind)) if name is None else name
         schema = schema_for(kind, closed=strict)
@@ -404,7 +404,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
         Their types come from its annotations, their descriptions from its docstring (Google,
         NumPy or Sphinx style) or from `Annotated[int, "How many."]`. See also `@tool`.
         """
-        from dragoman.model.signatures import signature_of
+        from dragoman.model.functions.signatures import signature_of
 
         signature = signature_of(function)
         name = signature.name if name is None else name
@@ -417,7 +417,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
 
         They tell the path, what is expected there, and the type that came; never the value.
         """
-        from dragoman.model.validation import in_sentences, problems
+        from dragoman.model.validation.problems import in_sentences, problems
 
         expect(arguments, Mapping, f"the arguments of `{self.name}`")
         found = problems(self.parameters, arguments)

@@ -26,58 +26,15 @@ _PREFIX = re.compile(r"\s*'?([a-z_]{1,40}(?:\.(?:[a-z_]{1,40}|[0-9]{1,6})){0,12}
 _REQUEST_ID_HEADERS = ("request-id", "x-request-id", "apim-request-id", "x-groq-id")
 # A path has to begin with one of these: anything else may be somebody's word.
 _ROOTS = frozenset(
-    [
-        "audio",
-        "cache_control",
-        "container",
-        "context_management",
-        "frequency_penalty",
-        "function_call",
-        "functions",
-        "include",
-        "input",
-        "instructions",
-        "logit_bias",
-        "logprobs",
-        "max_completion_tokens",
-        "max_output_tokens",
-        "max_tokens",
-        "mcp_servers",
-        "messages",
-        "metadata",
-        "modalities",
-        "model",
-        "n",
-        "output_config",
-        "output_format",
-        "parallel_tool_calls",
-        "prediction",
-        "presence_penalty",
-        "prompt",
-        "prompt_cache_key",
-        "reasoning",
-        "reasoning_effort",
-        "response_format",
-        "safety_identifier",
-        "seed",
-        "service_tier",
-        "stop",
-        "stop_sequences",
-        "store",
-        "stream",
-        "stream_options",
-        "system",
-        "temperature",
-        "thinking",
-        "tool_choice",
-        "tools",
-        "top_k",
-        "top_logprobs",
-        "top_p",
-        "user",
-        "verbosity",
-        "web_search_options",
-    ]
+    """
+    audio cache_control container context_management frequency_penalty function_call functions
+    include input instructions logit_bias logprobs max_completion_tokens max_output_tokens
+    max_tokens mcp_servers messages metadata modalities model n output_config output_format
+    parallel_tool_calls prediction presence_penalty prompt prompt_cache_key reasoning
+    reasoning_effort response_format safety_identifier seed service_tier stop stop_sequences store
+    stream stream_options system temperature thinking tool_choice tools top_k top_logprobs top_p
+    user verbosity web_search_options
+    """.split()  # noqa: SIM905 - 50 lines of one word each would be harder to read
 )
 # Below these the names are people's own.
 _OWN_NAMES = frozenset(

@@ -191,14 +191,7 @@ class JsonObjectPrefix:
             self._escape = 0
             return True
         if mark in "}]":
-            wanted = {"first key": "}", "first value": "]"}.get(expect)
-            if expect == "comma":
-                wanted = "}" if self._stack[-1] == "{" else "]"
-            if mark != wanted:
-                return False
-            self._stack.pop()
-            self._expect = self._after_value()
-            return True
+            return self._takes_end(mark)
         if mark == ":" and expect == "colon":
             self._expect = "value"
             return True
@@ -206,6 +199,16 @@ class JsonObjectPrefix:
             self._expect = "key" if self._stack[-1] == "{" else "value"
             return True
         return self._takes_value(mark)
+
+    def _takes_end(self, mark: str) -> bool:
+        wanted = {"first key": "}", "first value": "]"}.get(self._expect)
+        if self._expect == "comma":
+            wanted = "}" if self._stack[-1] == "{" else "]"
+        if mark != wanted:
+            return False
+        self._stack.pop()
+        self._expect = self._after_value()
+        return True
 
     def _takes_value(self, mark: str) -> bool:
         expect = self._expect

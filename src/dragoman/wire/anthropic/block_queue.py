@@ -16,7 +16,16 @@ from dragoman.wire.anthropic.context import Encoding
 class _Queued:
     """A part on its way."""
 
-    __slots__ = ("final", "has_head", "is_over", "is_stopped", "number", "part", "waiting", "writer")
+    __slots__ = (
+        "final",
+        "has_head",
+        "is_over",
+        "is_stopped",
+        "number",
+        "part",
+        "waiting",
+        "writer",
+    )
 
     def __init__(self, number: int, part: AnyPart) -> None:
         self.number = number
@@ -114,7 +123,9 @@ class BlockQueue:
         return queued
 
     def _call(self, delta: ToolCallDelta) -> ToolCall:
-        ids = {queued.part.id for queued in self._parts.values() if isinstance(queued.part, ToolCall)}
+        ids = {
+            queued.part.id for queued in self._parts.values() if isinstance(queued.part, ToolCall)
+        }
         is_free = delta.id and delta.id not in ids  # I5
         return ToolCall(
             delta.id if delta.id and is_free else new_id("call_"),
@@ -167,9 +178,10 @@ class BlockQueue:
         return None
 
     def _note_missed(self, queued: _Queued, final: AnyPart | None) -> None:
-        if isinstance(final, Text) and isinstance(queued.writer, TextWriter):
-            if len(final.citations) > queued.writer.cited:
-                self._lose(queued, "citations that came after the end of their text are left out")
+        if not isinstance(final, Text) or not isinstance(queued.writer, TextWriter):
+            return
+        if len(final.citations) > queued.writer.cited:
+            self._lose(queued, "citations that came after the end of their text are left out")
 
     def _lose(self, queued: _Queued, reason: str) -> None:
         self._context.part = queued.number

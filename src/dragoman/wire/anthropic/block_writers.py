@@ -196,9 +196,7 @@ class CallWriter(BlockWriter):
 
     _part: ToolCall | ServerToolCall
 
-    def __init__(
-        self, part: ToolCall | ServerToolCall, number: int, context: Encoding
-    ) -> None:
+    def __init__(self, part: ToolCall | ServerToolCall, number: int, context: Encoding) -> None:
         super().__init__(part, number, context)
         self._has_pieces = False
         self._arguments = Arguments()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, ClassVar
 
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.accumulate import MessageAccumulator
@@ -68,7 +68,7 @@ class StreamDecoder:
         return self._read(self._frames.feed(data))
 
     def close(self) -> list[Event]:
-        """What is left when the stream ends; whether that was its proper end, `is_complete` says."""
+        """What is left when the stream ends; whether it was complete, `is_complete` tells."""
         return self._read(self._frames.close())
 
     def _read(self, frames: list[SseEvent]) -> list[Event]:
@@ -94,7 +94,7 @@ class StreamDecoder:
             kind = "error" if "error" in wire else name
         if kind == "ping":
             return []
-        handler = _HANDLERS.get(kind) if kind is not None and not self._is_over else None
+        handler = self._HANDLERS.get(kind) if kind is not None and not self._is_over else None
         return [OpaqueEvent(NAME, wire)] if handler is None else handler(self, wire)
 
     # --- the message
@@ -245,16 +245,16 @@ class StreamDecoder:
         self._is_over = True  # whatever follows, this answer is not complete
         return [decode_stream_error(wire)]
 
+    _HANDLERS: ClassVar[dict[str, Callable[[Any, Block], list[Event]]]] = {
+        "message_start": _message_start,
+        "content_block_start": _block_start,
+        "content_block_delta": _block_delta,
+        "content_block_stop": _block_stop,
+        "message_delta": _message_delta,
+        "message_stop": _message_stop,
+        "error": _error,
+    }
 
-_HANDLERS: dict[str, Callable[[StreamDecoder, Block], list[Event]]] = {
-    "message_start": StreamDecoder._message_start,
-    "content_block_start": StreamDecoder._block_start,
-    "content_block_delta": StreamDecoder._block_delta,
-    "content_block_stop": StreamDecoder._block_stop,
-    "message_delta": StreamDecoder._message_delta,
-    "message_stop": StreamDecoder._message_stop,
-    "error": StreamDecoder._error,
-}
 
 def _index(wire: Block) -> int | None:
     index = wire.get("index")

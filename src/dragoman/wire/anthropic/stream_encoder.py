@@ -7,11 +7,10 @@ comes, the others are kept until it is done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from dragoman.model.accumulate import MessageAccumulator
-from dragoman.model.content import AnyPart
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -24,9 +23,8 @@ from dragoman.model.events import (
     StreamError,
     UsageUpdate,
 )
-from dragoman.model.ids import new_id
 from dragoman.model.messages import Message
-from dragoman.model.parts import Refusal, Text, Thinking
+from dragoman.model.parts import Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
@@ -75,7 +73,7 @@ class StreamEncoder:
         if getattr(event, "choice", 0):
             self._lose_once(f"choices[{event.choice}]", "there is one choice only")  # type: ignore[union-attr]  # it has one
             return b""
-        return _HANDLERS[type(event)](self, event)
+        return self._HANDLERS[type(event)](self, event)
 
     def close(self) -> bytes:
         """What to send when no more events come: an error, if the answer is not complete (G1)."""
@@ -208,19 +206,18 @@ class StreamEncoder:
         self._lose_once("events", "an event that has no place here is left out")
         return b""
 
-
-_HANDLERS: dict[type, Callable[[StreamEncoder, Any], bytes]] = {
-    ResponseStart: StreamEncoder._response_start,
-    PartStart: StreamEncoder._part_start,
-    PartDelta: StreamEncoder._part_delta,
-    PartStop: StreamEncoder._part_stop,
-    ToolCallDelta: StreamEncoder._tool_call_delta,
-    UsageUpdate: StreamEncoder._usage_update,
-    ChoiceFinish: StreamEncoder._choice_finish,
-    StreamError: StreamEncoder._stream_error,
-    OpaqueEvent: StreamEncoder._opaque_event,
-    ResponseEnd: StreamEncoder._response_end,
-}
+    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], bytes]]] = {
+        ResponseStart: _response_start,
+        PartStart: _part_start,
+        PartDelta: _part_delta,
+        PartStop: _part_stop,
+        ToolCallDelta: _tool_call_delta,
+        UsageUpdate: _usage_update,
+        ChoiceFinish: _choice_finish,
+        StreamError: _stream_error,
+        OpaqueEvent: _opaque_event,
+        ResponseEnd: _response_end,
+    }
 
 
 def _is_name(kind: str) -> bool:

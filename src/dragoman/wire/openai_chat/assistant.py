@@ -166,6 +166,22 @@ class _Reader:
         raise WireError(msg, dialect=NAME, path=where)
 
 
+def place_of(part: AnyPart) -> int:
+    """Where a part stands in the order in which a message is read."""
+    words = words_of(part.extras)
+    if isinstance(part, Thinking):
+        return 1 if "content" in words else 0
+    if isinstance(part, ToolCall) or "tool_calls" in words:
+        return 6
+    if isinstance(part, Refusal) and "refusal" in words:
+        return 2
+    if isinstance(part, Audio) and part.item_id is not None:
+        return 3
+    if "images" in words:
+        return 4
+    return 5 if isinstance(part, (ServerToolCall, ServerToolResult)) else 1
+
+
 def encode_assistant(message: Message, out: Outgoing, path: str) -> dict[str, Any]:
     """An assistant message."""
     plain = encode_plain(message, out)

@@ -16,12 +16,11 @@ class Leftovers:
     `x_groq`), and a null takes nothing back.
     """
 
-    __slots__ = ("_fields", "_filled", "_texts")
+    __slots__ = ("_fields", "_filled")
 
     def __init__(self) -> None:
         self._fields: dict[str, Any] = {}
         self._filled: set[str] = set()
-        self._texts: dict[str, list[str]] = {}
 
     def keep(self, key: str, value: Any) -> None:
         """Keep what a chunk says in a field."""
@@ -40,10 +39,6 @@ class Leftovers:
             known = self._fields[key] = []
         known.extend(items)
 
-    def write(self, key: str, text: str) -> None:
-        """Keep more of a text."""
-        self._texts.setdefault(key, []).append(text)
-
     def fill(self, key: str) -> None:
         """Note that a field has been understood: its null or emptiness no longer counts."""
         self._filled.add(key)
@@ -55,5 +50,4 @@ class Leftovers:
             for key, value in self._fields.items()
             if key not in self._filled or not (value is None or value in ("", []))
         }
-        left |= {key: "".join(pieces) for key, pieces in self._texts.items()}
         return extras_of(left, words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from dragoman.errors import InvalidInputError, WireError
@@ -17,8 +18,9 @@ from dragoman.model.events import (
 from dragoman.model.frozen import FrozenDict
 from dragoman.model.jsontext import loads
 from dragoman.model.parts import Origin
-from dragoman.model.responses import Response
+from dragoman.model.responses import Choice, Response
 from dragoman.wire.framing import SseEvent, SseParser
+from dragoman.wire.openai_chat.assistant import place_of
 from dragoman.wire.openai_chat.choice_decoder import ChoiceDecoder
 from dragoman.wire.openai_chat.leftovers import Leftovers
 from dragoman.wire.openai_chat.spelling import NAME, extras_of, is_integer, is_list, is_object
@@ -55,8 +57,10 @@ class StreamDecoder:
 
     @property
     def response(self) -> Response:
-        """What has arrived so far."""
-        return self._folded.response
+        """What has arrived so far, its parts in the order in which a plain body has them."""
+        response = self._folded.response
+        choices = tuple([_arranged(choice) for choice in response.choices])
+        return response if choices == response.choices else response.replace(choices=choices)
 
     @property
     def is_complete(self) -> bool:
@@ -220,6 +224,16 @@ class StreamDecoder:
             self._start()
         if is_done:
             self._emit(ResponseEnd())
+
+
+def _arranged(choice: Choice) -> Choice:
+    parts = choice.message.parts
+    places = [place_of(part) for part in parts]
+    if all(one <= other for one, other in pairwise(places)):
+        return choice
+    order = sorted(range(len(parts)), key=places.__getitem__)
+    arranged = tuple([parts[index] for index in order])
+    return choice.replace(message=choice.message.replace(parts=arranged))
 
 
 def _is_no_chunk(chunk: dict[str, Any], name: str) -> bool:

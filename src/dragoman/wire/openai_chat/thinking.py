@@ -48,8 +48,17 @@ def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]
     if field is None:
         return []
     used.add(field)
-    words = () if field == "reasoning_content" else (field,)
-    return [Thinking(wire[field], origin=origin, extras=extras_of({}, words))]
+    thought = Thinking(wire[field], origin=origin, extras=extras_of({}, text_words(field)))
+    other = TEXT_FIELDS[1 - TEXT_FIELDS.index(field)]
+    if wire.get(other) == text:  # some servers write both
+        used.add(other)
+        thought = mirrored(thought, other)
+    return [thought]
+
+
+def text_words(field: str) -> tuple[str, ...]:
+    """The words of thinking that stands in this field."""
+    return () if field == "reasoning_content" else (field,)
 
 
 def encode_reasoning(parts: list[Thinking], body: dict[str, Any]) -> None:
@@ -65,6 +74,9 @@ def encode_reasoning(parts: list[Thinking], body: dict[str, Any]) -> None:
         else:
             field = "reasoning" if "reasoning" in words else "reasoning_content"
             texts.setdefault(field, []).append(part.text)
+            for other in TEXT_FIELDS:
+                if f"={other}" in words:
+                    texts.setdefault(other, []).append(part.text)
     body.update({field: "\n".join(pieces) for field, pieces in texts.items()})
     if details:
         body[DETAILS] = [_encode_detail(part) for part in details]

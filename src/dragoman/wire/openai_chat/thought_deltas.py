@@ -15,6 +15,7 @@ from dragoman.wire.openai_chat.thinking import (
     TEXT_FIELDS,
     decode_detail,
     mirrored,
+    text_words,
 )
 
 THINKING = frozenset({*TEXT_FIELDS, DETAILS})
@@ -53,21 +54,20 @@ class ThoughtDecoder:
                 self._left.add(DETAILS, details)
             else:
                 self._left.keep(DETAILS, details)
-        said = None
+        mirror = None
+        if len(texts) > 1 and len(set(texts.values())) == 1:  # some servers write both
+            mirror, _ = texts.popitem()
+            self._left.fill(mirror)
         for field, text in texts.items():
-            if text == said:
-                self._left.write(field, text)  # the same in both fields
-            else:
-                self._take_text(field, text)
-            said = text
+            self._take_text(field, text, mirror)
 
-    def _take_text(self, field: str, text: str) -> None:
+    def _take_text(self, field: str, text: str, mirror: str | None) -> None:
         self._left.fill(field)
         if field in self._texts:
             self._grow(self._texts[field], text=text)
         else:
-            words = () if field == "reasoning_content" else (field,)
-            self._texts[field] = self._start(Thinking(text, extras=extras_of({}, words)))
+            part = Thinking(text, extras=extras_of({}, text_words(field)))
+            self._texts[field] = self._start(part if mirror is None else mirrored(part, mirror))
 
     def _take_details(self, pieces: list[dict[str, Any]], texts: dict[str, Any]) -> None:
         """With `reasoning_details`, OpenRouter repeats their text in `reasoning`."""

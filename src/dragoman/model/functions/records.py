@@ -9,10 +9,10 @@ from typing import Any
 from msgspec import UNSET
 
 from dragoman.errors import DragomanError
-from dragoman.model.definitions import Definitions, Schema, mapped
 from dragoman.model.frozen import thaw
-from dragoman.model.typefields import Field, Layout, Make
-from dragoman.model.typeshapes import TYPE_NAMES, MisfitError, Shape, array, entries, inside
+from dragoman.model.functions.definitions import Definitions, Schema, mapped
+from dragoman.model.functions.fields import Field, Layout, Make
+from dragoman.model.functions.shapes import TYPE_NAMES, MisfitError, Shape, array, entries, inside
 
 
 class Named(Shape):

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dragoman.model.constraints import broken_bound, keywords
-from dragoman.model.definitions import Definitions, Schema
 from dragoman.model.frozen import thaw
+from dragoman.model.functions.constraints import broken_bound, keywords
+from dragoman.model.functions.definitions import Definitions, Schema
 
 
 class MisfitError(Exception):

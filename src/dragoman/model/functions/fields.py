@@ -27,8 +27,8 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.docstrings import Docstring, parse
 from dragoman.model.frozen import freeze, thaw
+from dragoman.model.functions.docstrings import Docstring, parse
 
 _EMPTY_FACTORIES = (list, dict, set, frozenset, tuple)
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.docstrings import Docstring, parse
-from dragoman.model.typefields import Field, Layout, hints_of, json_default
-from dragoman.model.typerecords import Record
-from dragoman.model.typeschema import schema_of_shape, shape_of_layout
-from dragoman.model.typeshapes import MisfitError
+from dragoman.model.functions.docstrings import Docstring, parse
+from dragoman.model.functions.fields import Field, Layout, hints_of, json_default
+from dragoman.model.functions.records import Record
+from dragoman.model.functions.schema import schema_of_shape, shape_of_layout
+from dragoman.model.functions.shapes import MisfitError
 
 _COLLECTORS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 

@@ -36,9 +36,9 @@ from typing import (
 from msgspec import UnsetType
 
 from dragoman.errors import InvalidInputError
-from dragoman.model import definitions
-from dragoman.model.definitions import Definitions
-from dragoman.model.typefields import (
+from dragoman.model.functions import definitions
+from dragoman.model.functions.definitions import Definitions
+from dragoman.model.functions.fields import (
     Layout,
     Make,
     documentation,
@@ -48,9 +48,9 @@ from dragoman.model.typefields import (
     maker_of,
     names_around,
 )
-from dragoman.model.typerecords import Model, Named, Record
-from dragoman.model.typescalars import INTEGER_KEY, SCALARS, scalar_of
-from dragoman.model.typeshapes import (
+from dragoman.model.functions.records import Model, Named, Record
+from dragoman.model.functions.scalars import INTEGER_KEY, SCALARS, scalar_of
+from dragoman.model.functions.shapes import (
     AnyOf,
     Anything,
     Array,

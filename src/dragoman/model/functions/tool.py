@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from dragoman.model.signatures import signature_of
+from dragoman.model.functions.signatures import signature_of
 from dragoman.model.tools import ToolDefinition
 
 P = ParamSpec("P")

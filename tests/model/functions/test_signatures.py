@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.docstrings import parse
-from dragoman.model.signatures import signature_of
+from dragoman.model.functions.docstrings import parse
+from dragoman.model.functions.signatures import signature_of
 
 if TYPE_CHECKING:
     from email.message import Message as Forecast

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.model.schemachecks import Check, Checker, Found
-from dragoman.model.schemawords import Problem, either, in_words, kind_of
+from dragoman.model.validation.checks import Check, Checker, Found
+from dragoman.model.validation.words import Problem, either, in_words, kind_of
 
 
 def _ref(run: Checker, reference: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from dragoman.model.patterns import Budget, TooManyStepsError, search
-from dragoman.model.validation import MAX_PROBLEMS, in_sentences, problems
+from dragoman.model.validation.patterns import Budget, TooManyStepsError, search
+from dragoman.model.validation.problems import MAX_PROBLEMS, in_sentences, problems
 
 TREE: dict[str, Any] = {
     "$ref": "#/$defs/Node",

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sized
 from fractions import Fraction
 from typing import Any, Protocol
 
-from dragoman.model.formats import broken_format
-from dragoman.model.patterns import Budget, search
-from dragoman.model.schemawords import (
+from dragoman.model.validation.formats import broken_format
+from dragoman.model.validation.patterns import Budget, search
+from dragoman.model.validation.words import (
     Problem,
     in_words,
     is_number,

@@ -20,9 +20,9 @@ from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
-from dragoman.model import schemachecks, schemalogic
-from dragoman.model.patterns import Budget, TooManyStepsError
-from dragoman.model.schemawords import Problem, kind_of
+from dragoman.model.validation import checks, logic
+from dragoman.model.validation.patterns import Budget, TooManyStepsError
+from dragoman.model.validation.words import Problem, kind_of
 
 __all__ = ["Problem", "in_sentences", "problems"]
 
@@ -30,7 +30,7 @@ MAX_PROBLEMS = 50
 MAX_DEPTH = 150
 """Of schemas within schemas: a level of the value may take three of them."""
 _SHOWN = 10
-_CHECKS = {**schemachecks.CHECKS, **schemalogic.CHECKS}
+_CHECKS = {**checks.CHECKS, **logic.CHECKS}
 
 
 def problems(schema: Any, value: Any) -> list[Problem]:

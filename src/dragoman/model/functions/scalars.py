@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from dragoman.model.typeshapes import MisfitError, Scalar, Shape
+from dragoman.model.functions.shapes import MisfitError, Scalar, Shape
 
 
 def _checked(kinds: type | tuple[type, ...], expected: str) -> Callable[[Any], Any]:

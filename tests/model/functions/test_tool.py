@@ -18,7 +18,7 @@ import pytest
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import freeze
-from dragoman.model.functiontool import Tool, tool
+from dragoman.model.functions.tool import Tool, tool
 from dragoman.model.tools import LongDescriptionWarning, ToolCall, ToolDefinition
 
 

@@ -36,9 +36,9 @@ from hypothesis import strategies as st
 from typing_extensions import TypeAliasType  # a dependency of pydantic
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.typeschema import schema_for, shape_for
-from dragoman.model.typeshapes import MisfitError
-from dragoman.model.validation import problems
+from dragoman.model.functions.schema import schema_for, shape_for
+from dragoman.model.functions.shapes import MisfitError
+from dragoman.model.validation.problems import problems
 
 T = TypeVar("T")
 UserId = NewType("UserId", int)
