@@ -22,7 +22,7 @@ PUBLIC = """
     Section Sections ServerError ServerTool ServerToolCall ServerToolResult State StoreError
     StreamInterrupted Text Thinking ThinkingConfig TimeoutError Tool ToolCall ToolCallDelta
     ToolChoice ToolDefinition ToolError ToolResult ToolRetry ToolTimeout TransportError Usage Video
-    Violation     WireError __version__ dialect dialects schema_of tool
+    Violation WireError __version__ dialect dialects schema_of tool
 """.split()  # noqa: SIM905 - 75 lines of one word each would be harder to read
 
 THIRD_PARTY = """

@@ -38,6 +38,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta, ToolDefinition, ToolResult
 from dragoman.model.value import Value
 from dragoman.wire.losses import Loss
+from dragoman.wire.violations import Violation
 from tests.model.anything import value_types
 
 Secrets = st.integers(0, 16**16 - 1).map(lambda number: f"zqzq{number:016x}")
@@ -94,8 +95,8 @@ def find(secret: str, shown: str, where: str) -> None:
 
 def look_at(secret: str, value: Any, where: str) -> None:
     """Fail where a value of ours shows the secret."""
-    if isinstance(value, Loss) or not type(value).__module__.startswith("dragoman"):
-        return  # a loss is written by us, to be shown; a plain value is the content itself
+    if isinstance(value, (Loss, Violation)) or not type(value).__module__.startswith("dragoman"):
+        return  # these two are written by us, to be shown; a plain value is the content itself
     if isinstance(value, (Value, Messages, MessageAccumulator)):
         find(secret, repr(value), f"repr after {where}")
         find(secret, pretty_repr(value), f"rich after {where}")

@@ -85,3 +85,14 @@ def test_wrong_types_are_refused(make: Callable[[], Any], problem: str) -> None:
     """What could not be read again is refused when it is made."""
     with pytest.raises(InvalidInputError, match=problem):
         make()
+
+
+def test_a_function_made_a_tool_stands_for_its_definition() -> None:
+    """What `@tool` makes can be given to a request as it is."""
+
+    @tool
+    def now() -> str:
+        """The time."""
+        return "noon"
+
+    assert Request(tools=(now,)).tools == (now.definition,)  # type: ignore[arg-type]  # by its definition

@@ -132,6 +132,11 @@ class Request(Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         own_tuple(self, "system", Part)
         own_tuple(self, "messages", Message)
+        if isinstance(
+            self.tools, (list, tuple)
+        ):  # a function made a tool stands for its definition
+            tools = tuple(getattr(tool, "definition", tool) for tool in self.tools)
+            force_setattr(self, "tools", tools)
         own_tuple(self, "tools", (ToolDefinition, ServerTool))
         expect(self.sampling, Sampling, "Request.sampling")
         expect_fields(self, model=str, tool_choice=ToolChoice, output=Output,

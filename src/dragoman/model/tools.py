@@ -165,19 +165,11 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True):
         return value if kind is Any else convert(value, kind)
 
     def arguments_as(self, kind: type[T]) -> T:
-        """All arguments as a type: a dataclass, TypedDict, msgspec Struct or pydantic model."""
-        validate = getattr(kind, "model_validate", None)
-        if validate is None:
-            converted: T = convert(self.arguments, kind)
-            return converted
-        try:
-            model: T = validate(self.arguments)
-        except Exception as error:  # noqa: BLE001 - pydantic's errors quote the values
-            problem = type(error).__name__
-        else:
-            return model
-        msg = f"the arguments do not fit {kind.__name__} ({problem})"
-        raise InvalidInputError(msg)
+        """All arguments as a type: a dataclass, TypedDict, NamedTuple, Struct or pydantic model."""
+        from dragoman.model.functions.reading import read_as
+
+        read: T = read_as(kind, self.arguments, "the tool call's arguments")
+        return read
 
     def _said(self) -> tuple[Any, ...]:
         if self.kind == "custom" or self._parsed is None:

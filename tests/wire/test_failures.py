@@ -1,0 +1,324 @@
+"""Errors both ways: each in its class, nothing quoted, and told in the client's own dialect."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman import errors
+from dragoman.errors import DragomanError, ProviderError
+from dragoman.wire.failures import decode_failure
+from dragoman.wire.faults import safe_path
+from dragoman.wire.retryafter import retry_after
+from tests.wire.test_hostile import json_values
+
+DIALECTS = ("openai-chat", "anthropic")
+NOW = 1_700_000_000.0
+PROVIDER_ERRORS = [
+    kind
+    for kind in (getattr(errors, name) for name in errors.__all__)
+    if issubclass(kind, ProviderError) and kind is not ProviderError
+]
+
+
+def _speaker(dialect: str) -> Any:
+    return dragoman.dialect(dialect)
+
+
+def _chat(message: str, code: str | int | None = None, kind: str | None = None) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def _anthropic(kind: str, message: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+CASES: list[tuple[int | None, Any, str]] = [
+    (401, "", "AuthenticationError"),
+    (400, _chat("Incorrect API key provided: sk-1."), "AuthenticationError"),
+    (None, _anthropic("authentication_error", "invalid x-api-key"), "AuthenticationError"),
+    (403, _anthropic("permission_error", "no"), "PermissionDenied"),
+    (403, _chat("no", "unsupported_country_region_territory"), "PermissionDenied"),
+    (None, _anthropic("permission_error", "no"), "PermissionDenied"),
+    (429, b"<html>Too many</html>", "RateLimited"),
+    (429, _chat("Limit reached, try again in 2s", "rate_limit_exceeded"), "RateLimited"),
+    (429, _chat("You exceeded your current quota. Please retry in 3s."), "RateLimited"),
+    (429, _chat("You exceeded your current quota, check your plan."), "QuotaExceeded"),
+    (429, _chat("", "insufficient_quota", "insufficient_quota"), "QuotaExceeded"),
+    (402, _chat("Insufficient Balance", "invalid_request_error"), "QuotaExceeded"),
+    (
+        400,
+        _anthropic("invalid_request_error", "Your credit balance is too low to access"),
+        "QuotaExceeded",
+    ),
+    (529, _anthropic("overloaded_error", "Overloaded"), "Overloaded"),
+    (None, _anthropic("overloaded_error", "Overloaded"), "Overloaded"),
+    (503, "", "Overloaded"),
+    (
+        429,
+        _chat("The engine is currently overloaded", None, "engine_overloaded_error"),
+        "Overloaded",
+    ),
+    (
+        400,
+        _anthropic("invalid_request_error", "prompt is too long: 9 tokens > 8"),
+        "ContextTooLong",
+    ),
+    (
+        400,
+        _anthropic("invalid_request_error", "input length and `max_tokens` exceed context limit"),
+        "ContextTooLong",
+    ),
+    (400, _chat("This model's maximum context length is 8 tokens."), "ContextTooLong"),
+    (400, _chat("", "context_length_exceeded"), "ContextTooLong"),
+    (502, _chat("upstream: prompt is too long"), "ContextTooLong"),
+    (413, _chat("Request too large for model `m`", "rate_limit_exceeded"), "ContextTooLong"),
+    (413, _anthropic("request_too_large", "Request exceeds the maximum size"), "ContextTooLong"),
+    (400, _chat("", "content_filter"), "Refused"),
+    (200, {"error": {"code": "content_filter", "status": 400}}, "Refused"),
+    (
+        400,
+        _anthropic("invalid_request_error", "Output blocked by content filtering policy"),
+        "Refused",
+    ),
+    (
+        403,
+        _chat("Your chosen model requires moderation and your input was flagged for x"),
+        "Refused",
+    ),
+    (400, _anthropic("invalid_request_error", "max_tokens: Field required"), "InvalidRequest"),
+    (422, {"detail": [{"loc": ["body", "messages", 0], "msg": "x"}]}, "InvalidRequest"),
+    (404, _chat("Invalid URL (POST /v1/chat)"), "InvalidRequest"),
+    (418, None, "InvalidRequest"),
+    (None, _chat("x", None, "invalid_request_error"), "InvalidRequest"),
+    (404, _anthropic("not_found_error", "model: claude-9"), "ModelNotFound"),
+    (404, _chat("The model `m` does not exist", "model_not_found"), "ModelNotFound"),
+    (
+        400,
+        {"message": "Invalid model: m", "type": "invalid_model", "code": "1500"},
+        "ModelNotFound",
+    ),
+    (500, _anthropic("api_error", "Internal server error"), "ServerError"),
+    (504, _anthropic("timeout_error", "x"), "ServerError"),
+    (400, _chat("Failed to call a function", "tool_use_failed"), "ServerError"),
+    (None, _anthropic("api_error", "x"), "ServerError"),
+    (None, None, "ServerError"),
+    (None, {"error": {"code": 429, "message": "Provider returned error"}}, "RateLimited"),
+    (
+        200,
+        [{"error": {"code": 400, "message": "x", "status": "INVALID_ARGUMENT"}}],
+        "InvalidRequest",
+    ),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "kind"), CASES)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_errors_land_in_their_class(dialect: str, status: int, body: Any, kind: str) -> None:
+    """Code, words and status together decide, whether the body is parsed or still text."""
+    assert type(_speaker(dialect).decode_error(status, body)).__name__ == kind
+    raw = json.dumps(body) if isinstance(body, (dict, list)) else body
+    assert type(_speaker(dialect).decode_error(status, raw)).__name__ == kind
+
+
+def test_an_error_carries_what_helps() -> None:
+    """Status, code, path and request id are attributes, and the text says them."""
+    body = _chat("Invalid schema", "invalid_function_parameters", "invalid_request_error")
+    body["error"]["param"] = "tools[0].function.parameters.properties.secret_plan"
+    error = _speaker("openai-chat").decode_error(400, body, {"X-Request-Id": "req_1"})
+    assert (error.status, error.code) == (400, "invalid_function_parameters")
+    assert error.param == "tools[0].function.parameters.properties"
+    assert (error.request_id, error.retryable, error.retry_after) == ("req_1", False, None)
+    assert str(error) == (
+        "the provider did not accept the request (status 400, invalid_function_parameters, "
+        "at tools[0].function.parameters.properties)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "safe"),
+    [
+        ("messages.0.content.1.text", "messages[0].content[1].text"),
+        ("messages[3]", "messages[3]"),
+        (
+            "tools.0.custom.input_schema.properties.diagnosis",
+            "tools[0].custom.input_schema.properties",
+        ),
+        ("messages[0].Hello there", "messages[0]"),
+        ("my_password", None),
+        ("", None),
+    ],
+)
+def test_paths_name_only_the_dialects_fields(path: str, safe: str | None) -> None:
+    """A path is cut where people's own names begin."""
+    assert safe_path(path) == safe
+
+
+@pytest.mark.parametrize(
+    ("headers", "text", "seconds"),
+    [
+        ({"retry-after": "20"}, "", 20.0),
+        ({"retry-after": "0.5"}, "", 0.5),
+        ({"retry-after": "-3"}, "", 0.0),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, "", 1.5),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:50 GMT"}, "", 30.0),
+        ({"retry-after": "soon"}, "", None),
+        ({"retry-after": "nan"}, "", None),
+        ({"retry-after": "9" * 400}, "", None),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s"}, "", 360.0),
+        ({"x-ratelimit-remaining-requests": "5", "x-ratelimit-reset-requests": "6m0s"}, "", None),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "20ms"}, "", 0.02),
+        (
+            {
+                "anthropic-ratelimit-tokens-remaining": "0",
+                "anthropic-ratelimit-tokens-reset": "2023-11-14T22:14:20Z",
+            },
+            "",
+            60.0,
+        ),
+        ({"x-ratelimit-reset": str(int(NOW + 7))}, "", 7.0),
+        ({"x-ratelimit-reset": str(int(NOW + 7) * 1000)}, "", 7.0),
+        ({}, "Rate limit reached. Please try again in 1m2.5s. Thanks", 62.5),
+        ({}, "retry in 12 seconds", 12.0),
+        ({}, "", None),
+    ],
+)
+def test_when_to_come_back(headers: dict[str, str], text: str, seconds: float | None) -> None:
+    """Every spelling of a wait that providers use, and some that they should not."""
+    assert retry_after(headers, text, now=NOW) == pytest.approx(seconds)
+
+
+def test_waits_are_told_where_they_mean_something() -> None:
+    """A rate limit's headers count for rate limits; 529 never says when (W73)."""
+    headers = {"x-ratelimit-reset": "5", "x-should-retry": "true"}
+    assert decode_failure(429, "", headers).retry_after == 5
+    assert decode_failure(400, "", headers).retry_after is None
+    assert decode_failure(529, "", {"retry-after": "5"}).retry_after is None
+    assert decode_failure(500, "", {"retry-after": "5"}).retry_after == 5
+
+
+def test_the_provider_knows_whether_to_try_again() -> None:
+    """`x-should-retry` and some statuses overrule the class."""
+    assert decode_failure(500, "").retryable
+    assert not decode_failure(500, "", {"X-Should-Retry": "false"}).retryable
+    assert decode_failure(400, "", {"x-should-retry": "true"}).retryable
+    assert decode_failure(409, "").retryable
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("kind", PROVIDER_ERRORS)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_class_survives_the_way_through_a_gateway(
+    dialect: str, kind: type[ProviderError], streamed: bool
+) -> None:
+    """Encoded and decoded again, in mid-stream too, an error is of the same class (G6)."""
+    speaker = _speaker(dialect)
+    status, body = speaker.encode_error(kind("it failed", request_id="req_1"))
+    assert 400 <= status < 600
+    assert type(speaker.decode_error(None if streamed else status, body)) is kind
+
+
+@pytest.mark.parametrize("source", DIALECTS)
+@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize(("status", "body", "kind"), CASES)
+def test_an_error_is_told_in_the_clients_dialect(
+    source: str, target: str, status: int, body: Any, kind: str
+) -> None:
+    """Whatever one dialect said, the other says it with the same class."""
+    error = _speaker(source).decode_error(status, body)
+    told = _speaker(target).decode_error(*_speaker(target).encode_error(error))
+    assert type(told).__name__ == kind
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("kind", [getattr(errors, name) for name in errors.__all__])
+def test_every_error_can_be_told(dialect: str, kind: type[DragomanError]) -> None:
+    """All of ours have a status and a body, and what happened inside is not told."""
+    status, body = _speaker(dialect).encode_error(kind("the text"))
+    assert json.dumps(body)
+    assert 400 <= status < 600
+    inside = issubclass(kind, (errors.ConfigError, errors.ToolError, errors.StoreError))
+    if inside and kind is not errors.ContextTooSmall:
+        assert status == 500
+        assert "the text" not in json.dumps(body)
+
+
+def test_statuses_are_kept_where_they_fit() -> None:
+    """A provider's own status goes on unless it means another class."""
+    speaker = _speaker("anthropic")
+    assert speaker.encode_error(errors.InvalidRequest("x", status=422))[0] == 422
+    assert speaker.encode_error(errors.InvalidRequest("x", status=429))[0] == 400
+    assert speaker.encode_error(errors.ServerError("x", status=400))[0] == 500
+    status, body = speaker.encode_error(errors.TimeoutError("x"))
+    assert (status, body["error"]["type"]) == (504, "timeout_error")
+    assert speaker.encode_error(errors.ConnectError("x"))[0] == 502
+
+
+def test_openais_body_has_all_its_fields() -> None:
+    """Clients read `code` and `param`."""
+    error = errors.InvalidRequest("no", status=400, code="empty_array", param="messages")
+    assert _speaker("openai-chat").encode_error(error) == (
+        400,
+        {
+            "error": {
+                "message": "no",
+                "type": "invalid_request_error",
+                "param": "messages",
+                "code": "empty_array",
+            }
+        },
+    )
+
+
+SECRET = "zqzq0123456789abcdef"
+hiding_places = st.sampled_from(
+    [
+        _chat(SECRET, SECRET, SECRET),
+        _anthropic(SECRET, SECRET),
+        _anthropic("invalid_request_error", f"{SECRET}: {SECRET}"),
+        _anthropic("invalid_request_error", f"messages.0.{SECRET}: {SECRET}"),
+        {"error": {"param": SECRET, "code": f"a {SECRET}", "innererror": {"code": SECRET}}},
+        {"error": SECRET, "code": SECRET, "message": SECRET},
+        {"detail": [{"loc": ["body", SECRET], "msg": SECRET}]},
+        {"detail": SECRET},
+        {SECRET: SECRET},
+        SECRET,
+    ]
+)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(status=st.none() | st.integers(300, 600), body=hiding_places)
+def test_nothing_a_provider_quotes_gets_out(dialect: str, status: int | None, body: Any) -> None:
+    """Neither text nor attributes nor the re-shaped body hold what the provider quoted."""
+    error = _speaker(dialect).decode_error(status, body)
+    told = _speaker(dialect).encode_error(error)
+    assert SECRET not in f"{error} {error!r} {error.args} {vars(error)} {told}"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(
+    status=json_values,
+    body=json_values | st.binary(max_size=60),
+    headers=st.none() | st.dictionaries(st.text(max_size=10), st.text(max_size=10)),
+)
+def test_any_answer_is_an_error(dialect: str, status: Any, body: Any, headers: Any) -> None:
+    """Whatever comes, `decode_error` returns one of the classes."""
+    error = _speaker(dialect).decode_error(status, body, headers)
+    assert type(error) in PROVIDER_ERRORS
+    error = _speaker(dialect).decode_error(status, {"error": body}, headers)
+    assert type(error) in PROVIDER_ERRORS
+
+
+@given(value=st.text(max_size=40) | st.from_regex(r"[0-9:TZ. -]{1,30}", fullmatch=True))
+def test_any_header_gives_a_wait_or_none(value: str) -> None:
+    """No date, number or duration makes the reader fail."""
+    names = ("retry-after", "retry-after-ms", "x-ratelimit-reset")
+    for name in names:
+        seconds = retry_after({name: value}, value)
+        assert seconds is None or seconds >= 0
