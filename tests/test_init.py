@@ -20,9 +20,9 @@ PUBLIC = """
     OrderError Origin Output Overloaded PermissionDenied Policy ProviderError ProvidesMessage
     ProvidesMessages QuotaExceeded RateLimited Refusal Refused Request Response Role Sampling
     Section Sections ServerError ServerTool ServerToolCall ServerToolResult State StoreError
-    StreamInterrupted Text Thinking ThinkingConfig TimeoutError Tool ToolCall ToolCallDelta
+    StreamInterrupted Target Text Thinking ThinkingConfig TimeoutError Tool ToolCall ToolCallDelta
     ToolChoice ToolDefinition ToolError ToolResult ToolRetry ToolTimeout TransportError Usage Video
-    Violation WireError __version__ dialect dialects schema_of tool
+    Violation WireError __version__ detect dialect dialects schema_of tool translate
 """.split()  # noqa: SIM905 - 75 lines of one word each would be harder to read
 
 THIRD_PARTY = """

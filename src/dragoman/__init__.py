@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     from dragoman.wire.dialect import Dialect, dialect, dialects
     from dragoman.wire.encoded import Encoded
     from dragoman.wire.losses import Loss
+    from dragoman.wire.target import Target
+    from dragoman.wire.translation import detect, translate
     from dragoman.wire.violations import Violation
 
 _HOMES = {
@@ -112,6 +114,8 @@ _HOMES = {
     "wire.dialect": ("Dialect", "dialect", "dialects"),
     "wire.encoded": ("Encoded",),
     "wire.losses": ("Loss",),
+    "wire.target": ("Target",),
+    "wire.translation": ("detect", "translate"),
     "wire.violations": ("Violation",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -175,6 +179,7 @@ __all__ = [
     "State",
     "StoreError",
     "StreamInterrupted",
+    "Target",
     "Text",
     "Thinking",
     "ThinkingConfig",
@@ -194,10 +199,12 @@ __all__ = [
     "Violation",
     "WireError",
     "__version__",
+    "detect",
     "dialect",
     "dialects",
     "schema_of",
     "tool",
+    "translate",
 ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import InvalidInputError
+from dragoman.model.functions.tool import tool
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig

@@ -60,7 +60,7 @@ REASONS = {
     r"service_tier": "depends on the model and the account",
     r"tool_use_failed": "the model wrote a bad call; nothing is wrong with the request",
     r"downloading|be accessed|not accessible": "the address would have to be fetched",
-    r"unsupported image|Failed to load image|[Ii]nvalid image": "the media would have to be decoded",
+    r"unsupported image|load image|[Ii]nvalid image": "the media would have to be decoded",
     r"context size|context length": "depends on the model's window and its tokenizer",
     r"nvalid model|valid model ID|supported API model names": "depends on the list of models",
     r"unknown variant|base64 encoded image": "this host takes less than OpenAI",

@@ -76,7 +76,7 @@ class UnknownThinkingWriter(WholeWriter):
         self._signature = part.signature
         self._data = part.data
 
-    def grow(self, _index: int, delta: PartDelta) -> bytes:
+    def grow(self, index: int, delta: PartDelta) -> bytes:  # noqa: ARG002 - it is not written yet
         """Kept."""
         self._texts.append(delta.text or "")
         if delta.signature:

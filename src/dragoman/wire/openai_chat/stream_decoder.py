@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
+from operator import is_
 from typing import Any
 
 from dragoman.errors import InvalidInputError, WireError
@@ -23,7 +25,14 @@ from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.openai_chat.assistant import place_of
 from dragoman.wire.openai_chat.choice_decoder import ChoiceDecoder
 from dragoman.wire.openai_chat.leftovers import Leftovers
-from dragoman.wire.openai_chat.spelling import NAME, extras_of, is_integer, is_list, is_object
+from dragoman.wire.openai_chat.spelling import (
+    NAME,
+    absent,
+    extras_of,
+    is_integer,
+    is_list,
+    is_object,
+)
 from dragoman.wire.openai_chat.usage import decode_usage
 
 DONE = "[DONE]"
@@ -60,7 +69,8 @@ class StreamDecoder:
         """What has arrived so far, its parts in the order in which a plain body has them."""
         response = self._folded.response
         choices = tuple([_arranged(choice) for choice in response.choices])
-        return response if choices == response.choices else response.replace(choices=choices)
+        is_same = all(map(is_, choices, response.choices))
+        return response if is_same else response.replace(choices=choices)
 
     @property
     def is_complete(self) -> bool:
@@ -166,10 +176,9 @@ class StreamDecoder:
         self._has_head = bool(head.get("id") and head.get("model") and head.get("created"))
         self._start()
 
-    def _start(self) -> None:
+    def _start(self, words: Iterable[str] = ()) -> None:
         """Say what is known of the response, if that is more than was said before."""
         head = self._head
-        words = [f"-{key}" for key in ("id", "created", "model") if key not in head]
         extras = self._left.extras(words)
         if self._started == (head, extras):
             return
@@ -221,7 +230,7 @@ class StreamDecoder:
         for choice in self._choices.values():
             choice.end()
         if self._started is not None:
-            self._start()
+            self._start(absent(self._head, "id", "created", "model"))
         if is_done:
             self._emit(ResponseEnd())
 

@@ -25,7 +25,7 @@ from dragoman.wire import overlay
 from dragoman.wire.framing import sse
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_chat.choice_encoder import ChoiceEncoder, Losses
-from dragoman.wire.openai_chat.spelling import NAME, is_object, is_own, laid, without_absent
+from dragoman.wire.openai_chat.spelling import NAME, is_object, is_own, laid
 from dragoman.wire.openai_chat.usage import encode_usage
 
 _OBJECT = "chat.completion.chunk"
@@ -46,8 +46,6 @@ class StreamEncoder:
     def __init__(self, *, include_usage: bool = False) -> None:
         self._include_usage = include_usage
         self._head: dict[str, Any] = {"id": "", "object": _OBJECT, "created": 0, "model": ""}
-        self._shown = self._head
-        """As much of the head as the wire had, where it is this dialect's."""
         self._origin: Origin | None = None
         self._choices: dict[int, ChoiceEncoder] = {}
         self._losses = Losses()
@@ -83,7 +81,6 @@ class StreamEncoder:
         head["id"] = head["id"] or event.id or ""
         head["model"] = head["model"] or event.model or ""
         head["created"] = head["created"] or int(event.created_at or 0)
-        self._shown = without_absent(dict(head), event.extras)
         self._origin = event.origin or self._origin
         for key, value in overlay.overlay(event.extras, NAME).items():
             if not key.startswith(":") and (key not in self._said or self._said[key] != value):
@@ -177,7 +174,7 @@ class StreamEncoder:
         return self._written([{"index": number, "delta": body, "finish_reason": None}])
 
     def _written(self, choices: list[Any], usage: Any = None) -> bytes:
-        body: dict[str, Any] = {**self._shown, "choices": choices}
+        body: dict[str, Any] = {**self._head, "choices": choices}
         if self._include_usage:
             body["usage"] = usage  # null until the last one (W9)
         if self._unsaid:

@@ -1,0 +1,462 @@
+"""Each rule finds what breaks it, at its place, and leaves alone what does not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman.wire.anthropic.rules import RULES, check
+from dragoman.wire.anthropic.view import View
+from tests.wire.test_hostile import FIXTURES, _places, _put, json_values
+
+Row = tuple[dict[str, Any], str, dict[str, Any]]
+USER = {"role": "user", "content": "Hi"}
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
+ON = {"type": "enabled", "budget_tokens": 1024}
+MARK = {"type": "ephemeral", "ttl": "1h"}
+
+
+class Picky:
+    """A host that refuses all that any host refuses."""
+
+    refuses_prefill = True
+    refuses_cache_ttl = True
+    needs_tools_for_history = True
+
+
+def _said(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"model": "m", "max_tokens": 4000, "messages": [USER, *messages], **fields}
+
+
+def _assistant(*blocks: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def _user(*blocks: Any) -> dict[str, Any]:
+    return {"role": "user", "content": list(blocks)}
+
+
+def _text(text: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "text", "text": text, **fields}
+
+
+def _use(tool_id: Any = "t", **fields: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": tool_id, "name": "f", "input": {}, **fields}
+
+
+def _result(tool_id: Any = "t", content: Any = "ok", **fields: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": tool_id, "content": content, **fields}
+
+
+def _loop(use: dict[str, Any], result: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return _said(_assistant(use), _user(result), **fields)
+
+
+def _tool(schema: Any = None, **fields: Any) -> dict[str, Any]:
+    return {"name": "f", "input_schema": schema or {"type": "object"}, **fields}
+
+
+def _image(**source: Any) -> dict[str, Any]:
+    return {"type": "image", "source": source}
+
+
+def _strict(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "required": required}
+    return _said(tools=[_tool(schema, strict=True)])
+
+
+def _names(count: int) -> list[str]:
+    return [f"p{number}" for number in range(count)]
+
+
+def _server(use_id: str, result_id: str, **result: Any) -> dict[str, Any]:
+    call = {"type": "server_tool_use", "id": use_id, "name": "web_search", "input": {}}
+    found = {"type": "web_search_result", "encrypted_content": "x", **result}
+    answer = {"type": "web_search_tool_result", "tool_use_id": result_id, "content": [found]}
+    return _said(_assistant(call, answer), USER)
+
+
+# Rule: what breaks it, where it says so, and what does not.
+ROWS: dict[str, list[Row]] = {
+    "shape_messages": [
+        (_said(5), "messages[1]", _said()),  # type: ignore[arg-type]
+        (_said({"role": "tool", "content": ""}), "messages[1].role", _said()),
+        (_said({"role": "user", "content": None}), "messages[1].content", _said(USER)),
+        (_said(_user("text")), "messages[1].content", _said(_user(_text("x")))),
+    ],
+    "shape_temperature": [(_said(temperature=1.1), "temperature", _said(temperature=1))],
+    "limit_strict_schemas": [
+        (
+            _said(tools=[_tool(strict=True)] * 21),
+            "tools",
+            _said(tools=[_tool(strict=True)] * 20 + [_tool()]),
+        ),
+        (
+            _strict(dict.fromkeys(_names(25), {}), []),
+            "tools",
+            _strict(dict.fromkeys(_names(25), {}), _names(1)),
+        ),
+        (
+            _strict(dict.fromkeys(_names(17), {"type": ["string", "null"]}), _names(17)),
+            "tools",
+            _strict(dict.fromkeys(_names(16), {"anyOf": []}), _names(16)),
+        ),
+    ],
+    "w40_results_follow_calls": [
+        (_said(_assistant(_use()), USER), "messages[1].content[0]", _loop(_use(), _result())),
+        (_said(_assistant(_use())), "messages[1].content[0]", _loop(_use(), _result())),
+        (
+            _said(_assistant(_use("a")), _user(_result("a")), _assistant(_use("b")), USER),
+            "messages[3].content[0]",
+            # neighbouring messages of one role are one turn
+            _said(_assistant(_use("a")), _assistant(_use("b")), _user(_result("a"), _result("b"))),
+        ),
+    ],
+    "w41_results_come_first": [
+        (
+            _said(_assistant(_use()), _user(_text("x"), _result())),
+            "messages[2].content[1]",
+            _said(_assistant(_use()), _user(_result(), _text("x"))),
+        )
+    ],
+    "w42_results_have_calls": [
+        (_said(_user(_result())), "messages[1].content[0]", _loop(_use(), _result())),
+        (_loop(_use("a"), _result("b")), "messages[2].content[0]", _loop(_use(), _result())),
+    ],
+    "w42_server_results_have_calls": [
+        (_server("a", "b"), "messages[1].content[1]", _server("a", "a"))
+    ],
+    "w43_ids_are_unique_in_a_turn": [
+        (
+            _said(_assistant(_use(), _use()), _user(_result())),
+            "messages[1].content[1].id",
+            _loop(_use(), _result()),
+        ),
+        (
+            _said(_assistant(_use()), _user(_result(), _result())),
+            "messages[2].content[1].tool_use_id",
+            _loop(_use(), _result()),
+        ),
+    ],
+    "w43_ids_are_unique": [
+        (
+            _said(_assistant(_use()), _user(_result()), _assistant(_use()), _user(_result())),
+            "messages[3].content[0].id",
+            _loop(_use(), _result()),
+        )
+    ],
+    "w44_ids_are_plain": [
+        (_loop(_use("f:0"), _result("f:0")), "messages[1].content[0].id", _loop(_use(), _result())),
+        (_loop(_use(None), _result()), "messages[1].content[0].id", _loop(_use(), _result())),
+    ],
+    "w45_input_is_an_object": [
+        (
+            _loop(_use(input="{}"), _result()),
+            "messages[1].content[0].input",
+            _loop(_use(), _result()),
+        )
+    ],
+    "w46_texts_are_not_empty": [
+        (_said(_user(_text(""))), "messages[1].content[0]", _said(_user(_text("x"))))
+    ],
+    "w46_texts_are_not_blank": [
+        (_said(_user(_text(" \n"))), "messages[1].content[0]", _said(_user(_text(" x"))))
+    ],
+    "w47_there_are_messages": [({"messages": []}, "messages", _said())],
+    "w47_the_user_begins": [
+        ({"messages": [_assistant(_text("x")), USER]}, "messages[0].role", _said())
+    ],
+    "w47_messages_say_something": [
+        (
+            _said({"role": "user", "content": ""}),
+            "messages[1].content",
+            _said({"role": "assistant", "content": ""}),
+        ),
+        (_said(_assistant(), USER), "messages[1].content", _said(_assistant())),
+    ],
+    "w48_prefill_has_no_white_space_at_its_end": [
+        (
+            _said(_assistant(_text("So "))),
+            "messages[1].content[0]",
+            _said(_assistant(_text("x")), USER),
+        ),
+        (_said({"role": "assistant", "content": "So"}), "messages[1]", _said(USER)),
+    ],
+    "w49_system_messages_precede_the_assistant": [
+        (
+            _said({"role": "system", "content": "x"}, USER),
+            "messages[1]",
+            _said({"role": "system", "content": "x"}, _assistant(_text("y")), USER),
+        ),
+        (
+            {"messages": [{"role": "system", "content": "x"}, USER]},
+            "messages[0]",
+            _said({"role": "system", "content": "x"}),
+        ),
+    ],
+    "w50_max_tokens_is_given": [
+        ({"messages": [USER]}, "max_tokens", _said()),
+        (_said(max_tokens="9"), "max_tokens", _said(max_tokens=0)),
+    ],
+    "w51_a_tool_loop_begins_with_thinking": [
+        (
+            _loop(_use(), _result(), thinking=ON),
+            "messages[1].content[0]",
+            _said(_assistant(THOUGHT, _use()), _user(_result()), thinking=ON),
+        )
+    ],
+    "w52_thinking_comes_first": [
+        (
+            _said(_assistant(_text("x"), THOUGHT), USER, thinking=ON),
+            "messages[1]",
+            _said(_assistant(THOUGHT, _text("x")), USER, thinking=ON),
+        )
+    ],
+    "w53_no_thinking_at_the_end_when_off": [
+        (_said(_assistant(THOUGHT)), "messages[1].content[0]", _said(_assistant(THOUGHT), USER))
+    ],
+    "w54_thinking_is_signed": [
+        (
+            _said(_assistant({"type": "thinking", "thinking": "hm"}), USER),
+            "messages[1].content[0]",
+            _said(_assistant(THOUGHT), USER),
+        )
+    ],
+    "w57_redacted_thinking_has_its_data": [
+        (
+            _said(_assistant({"type": "redacted_thinking"}), USER),
+            "messages[1].content[0]",
+            _said(_assistant({"type": "redacted_thinking", "data": "x"}), USER),
+        )
+    ],
+    "w58_thinking_forces_no_tool": [
+        (
+            _said(thinking=ON, tool_choice={"type": "any"}),
+            "tool_choice",
+            _said(thinking={"type": "adaptive"}, tool_choice={"type": "any"}),
+        )
+    ],
+    "w59_the_budget_fits": [
+        (
+            _said(thinking={"type": "enabled", "budget_tokens": 1023}),
+            "thinking.budget_tokens",
+            _said(thinking=ON),
+        ),
+        (
+            _said(thinking={"type": "enabled", "budget_tokens": 4000}),
+            "thinking.budget_tokens",
+            # with tools, a beta that only headers tell may allow it
+            _said(thinking={"type": "enabled", "budget_tokens": 4000}, tools=[_tool()]),
+        ),
+    ],
+    "w59_thinking_takes_no_sampling": [
+        (_said(thinking=ON, temperature=0), "temperature", _said(thinking=ON, temperature=1))
+    ],
+    "w60_four_cache_markers": [
+        (
+            _said(_user(*[_text("x", cache_control=MARK)] * 5)),
+            "messages[1].content[4]",
+            _said(_user(*[_text("x", cache_control=MARK)] * 4)),
+        ),
+        (
+            _said(_assistant({**THOUGHT, "cache_control": MARK}), USER),
+            "messages[1].content[0]",
+            _said(_assistant({**THOUGHT, "cache_control": None}), USER),
+        ),
+    ],
+    "w61_cache_ttl_is_known": [
+        (
+            _said(system=[_text("x", cache_control=MARK)]),
+            "system[0].cache_control.ttl",
+            _said(system=[_text("x", cache_control={"type": "ephemeral"})]),
+        )
+    ],
+    "w62_input_schemas_are_objects": [
+        (_said(tools=[_tool({"type": "string"})]), "tools[0].input_schema", _said(tools=[_tool()])),
+        (
+            _said(tools=[_tool({"type": "object", "anyOf": []})]),
+            "tools[0].input_schema",
+            _said(tools=[_tool({"type": "object", "properties": {"a": {"anyOf": []}}})]),
+        ),
+        (
+            _said(tools=[{"name": "f"}]),
+            "tools[0].input_schema",
+            _said(tools=[{"type": "bash_20250124", "name": "bash"}]),
+        ),
+    ],
+    "w63_history_needs_its_tools": [
+        (_loop(_use(), _result()), "tools", _loop(_use(), _result(), tools=[_tool()]))
+    ],
+    "w64_results_hold_known_blocks": [
+        (
+            _loop(_use(), _result(content=[{"type": "audio"}])),
+            "messages[2].content[0].content[0]",
+            _loop(_use(), _result(content=[_text("x")], is_error=True)),
+        ),
+        (
+            _loop(_use(), _result(content={"a": 1})),
+            "messages[2].content[0].content",
+            _loop(_use(), _result(content=None)),
+        ),
+        (
+            _loop(_use(), _result(is_error="no")),
+            "messages[2].content[0].is_error",
+            _loop(_use(), _result(is_error=None)),
+        ),
+    ],
+    "w65_images_have_a_source": [
+        (
+            _said(_user(_image(type="base64", media_type="image/png", data="data:image/png,x"))),
+            "messages[1].content[0].source.data",
+            _said(_user(_image(type="base64", media_type="image/png", data="aGk="))),
+        ),
+        (
+            _said(_user(_image(type="base64", media_type="image/bmp", data="aGk="))),
+            "messages[1].content[0].source.media_type",
+            _said(_user(_image(type="url", url="https://x"))),
+        ),
+        (
+            _loop(_use(), _result(content=[_image()])),
+            "messages[2].content[0].content[0].source.type",
+            _said(_user(_image(type="file", file_id="f"))),
+        ),
+    ],
+    "w71_server_results_are_whole": [
+        (
+            _server("a", "a", encrypted_content=None),
+            "messages[1].content[1].content[0]",
+            _server("a", "a"),
+        )
+    ],
+    "w74_choices_are_known": [
+        (_said(tool_choice="auto"), "tool_choice", _said(tool_choice={"type": "auto"})),
+        (_said(tool_choice={"type": ["any"]}), "tool_choice", _said(tool_choice=None)),
+        (
+            _said(tool_choice={"type": "tool"}),
+            "tool_choice.name",
+            _said(tool_choice={"type": "tool", "name": "f"}),
+        ),
+        (
+            _said(parallel_tool_calls=False),
+            "parallel_tool_calls",
+            _said(tool_choice={"type": "auto", "disable_parallel_tool_use": True}),
+        ),
+    ],
+}
+CASES = [(name, *row) for name, rows in ROWS.items() for row in rows]
+NEEDS_TARGET = {"w61_cache_ttl_is_known", "w63_history_needs_its_tools"}
+
+
+def _found(name: str, body: dict[str, Any]) -> list[str]:
+    (rule,) = (rule for rule in RULES if rule.find.__name__ == name)
+    findings = list(rule.find(View(body, target=Picky())))
+    reported = [(v.path, v.message) for v in check(body, target=Picky()) if v.rule == rule.number]
+    assert all(finding in reported for finding in findings)
+    return [path for path, _ in findings]
+
+
+def test_every_rule_has_a_row() -> None:
+    """No rule goes untested."""
+    assert set(ROWS) == {rule.find.__name__ for rule in RULES}
+
+
+@pytest.mark.parametrize(("name", "wrong", "path", "right"), CASES)
+def test_a_rule_finds_what_breaks_it(
+    name: str, wrong: dict[str, Any], path: str, right: dict[str, Any]
+) -> None:
+    """The wrong body is found out at that path; the right one passes."""
+    assert path in _found(name, wrong)
+    assert _found(name, right) == []
+
+
+@pytest.mark.parametrize("name", sorted(NEEDS_TARGET))
+def test_the_vendors_own_deployment_is_meant(name: str) -> None:
+    """What only some hosts refuse is no fault without a target that says so."""
+    for wrong, _, _ in ROWS[name]:
+        assert check(wrong) == []
+
+
+def test_a_beginning_may_be_given_to_models_that_take_it() -> None:
+    """A last assistant message is a fault only where the target says so (W48)."""
+    body = _said({"role": "assistant", "content": "So"})
+    assert check(body) == []
+    assert [violation.rule for violation in check(body, target=Picky())] == ["W48"]
+
+
+def test_unsigned_thinking_is_taken_by_hosts_that_sign_nothing() -> None:
+    """The target says who does not look at signatures (W54)."""
+
+    class Unsigned:
+        ignores_signatures = True
+
+    body = _said(_assistant({"type": "thinking", "thinking": "hm", "signature": ""}), USER)
+    assert [violation.rule for violation in check(body)] == ["W54"]
+    assert check(body, target=Unsigned()) == []
+
+
+def test_counting_needs_no_limit() -> None:
+    """The path says that tokens are only counted (W50)."""
+    assert check({"messages": [USER]}, path="/v1/messages/count_tokens?beta=true") == []
+
+
+def test_headers_tell_whether_thinking_is_interleaved() -> None:
+    """The budget may exceed the limit with the beta, and may not without (W59)."""
+    body = _said(thinking={"type": "enabled", "budget_tokens": 4000}, tools=[_tool()])
+    assert check(body, headers={"anthropic-beta": "interleaved-thinking-2025-05-14"}) == []
+    assert [violation.rule for violation in check(body, headers={})] == ["W59"]
+
+
+@pytest.mark.parametrize("file", sorted((FIXTURES / "anthropic").glob("*.json")), ids=str)
+def test_our_own_requests_pass(file: Any) -> None:
+    """Fixtures are requests that Anthropic takes."""
+    fixture = json.loads(file.read_text(encoding="utf-8"))
+    if fixture["canonical"]["kind"] == "Request":
+        found = dragoman.dialect("anthropic").check(fixture["wire"])  # type: ignore[attr-defined]
+        assert [violation for violation in found if violation.severity == "error"] == []
+
+
+def test_text_that_is_no_object_is_a_violation() -> None:
+    """Bytes are read, and what they are not is said."""
+    assert check(json.dumps(_said()).encode()) == []
+    assert [v.rule for v in check(b"[]")] == ["shape"]
+    assert [v.rule for v in check("{")] == ["shape"]
+
+
+@given(
+    body=st.fixed_dictionaries(
+        {},
+        optional={
+            key: json_values | st.lists(json_values, max_size=3)
+            for key in ("messages", "tools", "system", "thinking", "tool_choice", "max_tokens")
+        },
+    )
+    | json_values
+)
+def test_any_json_gives_a_list(body: Any) -> None:
+    """No body is too strange."""
+    assert isinstance(check(body), list)
+    assert isinstance(check(body, target=Picky()), list)
+
+
+@given(data=st.data())
+def test_a_body_with_one_thing_wrong_gives_a_list(data: st.DataObject) -> None:
+    """A real body in which any one value was replaced by any other does no harm."""
+    _, wrong, _, right = data.draw(st.sampled_from(CASES))
+    body = data.draw(st.sampled_from([wrong, right]))
+    path = data.draw(st.sampled_from(_places(body)))
+    assert isinstance(check(_put(body, path, data.draw(json_values)), target=Picky()), list)
+
+
+@given(data=st.data())
+def test_findings_quote_nothing(data: st.DataObject) -> None:
+    """Neither path nor message holds what stood in the body."""
+    secret = "zqzq0123456789abcdef"
+    _, wrong, _, _ = data.draw(st.sampled_from(CASES))
+    path = data.draw(st.sampled_from(_places(wrong)))
+    for violation in check(_put(wrong, path, data.draw(st.sampled_from([secret, {secret: 1}])))):
+        assert secret not in f"{violation.path} {violation.message} {violation!r}"

@@ -1,0 +1,280 @@
+"""Each rule finds what breaks it, at its place, and leaves alone what does not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman.wire.openai_chat.rules import RULES, check
+from dragoman.wire.openai_chat.view import View
+from tests.wire.test_hostile import FIXTURES, _places, _put, json_values
+
+USER = {"role": "user", "content": "Hi"}
+Row = tuple[dict[str, Any], str, dict[str, Any]]
+
+
+class Reasoning:
+    """A reasoning model."""
+
+    refuses_max_tokens = True
+    refuses_sampling = True
+    refuses_developer = True
+
+
+def _said(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"model": "m", "messages": [USER, *messages], **fields}
+
+
+def _called(*ids: str, name: str = "f") -> dict[str, Any]:
+    function = {"name": name, "arguments": "{}"}
+    calls = [{"id": one, "type": "function", "function": function} for one in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def _result(call_id: str, content: Any = "ok") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def _strict(**schema: Any) -> dict[str, Any]:
+    parameters = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+        **schema,
+    }
+    function = {"name": "f", "strict": True, "parameters": parameters}
+    return _said(tools=[{"type": "function", "function": function}])
+
+
+def _image(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+# Rule: what breaks it, where it says so, and what does not.
+ROWS: dict[str, list[Row]] = {
+    "shape_messages": [
+        ({"messages": []}, "messages", _said()),
+        ({"messages": [5]}, "messages[0]", _said()),
+        (_said({"role": "boss"}), "messages[1].role", _said({"role": "developer", "content": ""})),
+        ({"messages": [{"role": ["user"]}]}, "messages[0].role", _said()),
+    ],
+    "shape_ranges": [
+        (_said(temperature=99), "temperature", _said(temperature=2)),
+        (_said(top_p="1"), "top_p", _said(top_p=None)),
+    ],
+    "shape_user_parts": [
+        (
+            _said({"role": "user", "content": [{"type": "video_url"}]}),
+            "messages[1].content[0].type",
+            _said({"role": "user", "content": [{"type": "file"}]}),
+        )
+    ],
+    "shape_image_data": [
+        (
+            _said({"role": "user", "content": [_image("data:image/png;base64,no!!")]}),
+            "messages[1].content[0].image_url.url",
+            _said({"role": "user", "content": [_image("data:image/png;base64,aGk=")]}),
+        )
+    ],
+    "w1_tool_messages_hold_text": [
+        (
+            _said(_called("c"), _result("c", [{"type": "input_audio"}])),
+            "messages[2].content[0]",
+            _said(_called("c"), _result("c", [{"type": "text", "text": "ok"}])),
+        )
+    ],
+    "w1_tool_messages_hold_no_images": [
+        (
+            _said(_called("c"), _result("c", [_image("https://x")])),
+            "messages[2].content[0]",
+            _said({"role": "user", "content": [_image("https://x")]}),
+        )
+    ],
+    "w2_assistant_says_text_or_refusal": [
+        (
+            _said({"role": "assistant", "content": [_image("https://x")]}),
+            "messages[1].content[0]",
+            _said({"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}),
+        )
+    ],
+    "w2_assistant_says_something": [
+        (
+            _said({"role": "assistant", "content": None}),
+            "messages[1]",
+            _said({"role": "assistant", "content": ""}),
+        )
+    ],
+    "w3_results_answer_calls": [
+        (_said(_result("c")), "messages[1].tool_call_id", _said(_called("c"), _result("c"))),
+        (
+            _said(_called("c"), _result("c"), USER, _result("c")),
+            "messages[4].tool_call_id",
+            _said(_called("c", "d"), _result("d"), _result("c")),
+        ),
+    ],
+    "w4_calls_are_answered": [
+        (
+            _said(_called("c", "d"), _result("c"), USER),
+            "messages[1].tool_calls[1].id",
+            _said(_called("c", "d"), _result("d"), _result("c")),
+        )
+    ],
+    "w5_ids_are_short": [
+        (
+            _said(_called("c" * 41), _result("c" * 41)),
+            "messages[1].tool_calls[0].id",
+            _said(_called("c" * 40), _result("c" * 40)),
+        )
+    ],
+    "w6_names_are_plain": [
+        (
+            _said(_called("c", name="a.b"), _result("c")),
+            "messages[1].tool_calls[0].function.name",
+            _said(_called("c", name="a-b"), _result("c")),
+        ),
+        (
+            _said(tools=[{"type": "function", "function": {"name": "n" * 65}}]),
+            "tools[0].function.name",
+            _said(tools=[{"type": "function", "function": {"name": "n" * 64}}]),
+        ),
+    ],
+    "w12_reasoning_models_take_no_sampling": [
+        (_said(max_tokens=5), "max_tokens", _said(max_completion_tokens=5)),
+        (_said(top_p=0.5), "top_p", _said(temperature=1)),
+        (_said(temperature=0), "temperature", _said(n=1)),
+    ],
+    "w13_developer_is_known": [
+        (
+            _said({"role": "developer", "content": "x"}),
+            "messages[1].role",
+            _said({"role": "system", "content": "x"}),
+        )
+    ],
+    "w14_strict_objects_are_closed": [
+        (_strict(additionalProperties=True), "tools[0].function.parameters", _strict()),
+        (_strict(required=[]), "tools[0].function.parameters", _strict()),
+        (
+            _strict(properties={"a": {"type": "object"}}),
+            "tools[0].function.parameters",
+            _strict(properties={"a": {"type": "object", "additionalProperties": False}}),
+        ),
+    ],
+    "w15_strict_schemas_keep_to_the_subset": [
+        (_strict(type="string"), "tools[0].function.parameters", _strict()),
+        (_strict(anyOf=[]), "tools[0].function.parameters", _strict()),
+        (
+            _strict(properties={"a": {"default": 1}}),
+            "tools[0].function.parameters",
+            _strict(properties={"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}),
+        ),
+    ],
+    "w17_extensions_are_not_openais": [
+        (
+            _said({"role": "user", "content": "Hi", "cache_control": {"type": "ephemeral"}}),
+            "messages[1].cache_control",
+            _said({"role": "assistant", "content": "Hi", "reasoning_content": None}),
+        )
+    ],
+}
+CASES = [(name, *row) for name, rows in ROWS.items() for row in rows]
+NEEDS_TARGET = {"w12_reasoning_models_take_no_sampling", "w13_developer_is_known"}
+
+
+def _found(name: str, body: dict[str, Any]) -> list[str]:
+    (rule,) = (rule for rule in RULES if rule.find.__name__ == name)
+    target = Reasoning() if name in NEEDS_TARGET else None
+    findings = list(rule.find(View(body, target)))
+    reported = [(v.path, v.message) for v in check(body, target) if v.rule == rule.number]
+    assert all(finding in reported for finding in findings)
+    return [path for path, _ in findings]
+
+
+def test_every_rule_has_a_row() -> None:
+    """No rule goes untested."""
+    assert set(ROWS) == {rule.find.__name__ for rule in RULES}
+
+
+@pytest.mark.parametrize(("name", "wrong", "path", "right"), CASES)
+def test_a_rule_finds_what_breaks_it(
+    name: str, wrong: dict[str, Any], path: str, right: dict[str, Any]
+) -> None:
+    """The wrong body is found out at that path; the right one passes."""
+    assert path in _found(name, wrong)
+    assert _found(name, right) == []
+
+
+@pytest.mark.parametrize("name", sorted(NEEDS_TARGET))
+def test_the_vendors_own_deployment_is_meant(name: str) -> None:
+    """What only some models refuse is no fault without a target that says so."""
+    number = name.partition("_")[0].upper()
+    for wrong, _, _ in ROWS[name]:
+        assert [v for v in check(wrong) if v.rule == number] == []
+
+
+def test_a_target_may_allow_longer_ids() -> None:
+    """The length of ids is the target's (`Target.tool_id_length`)."""
+
+    class Longer:
+        tool_id_length = 64
+
+    body = _said(_called("c" * 64), _result("c" * 64))
+    assert check(body, Longer()) == []
+    assert {violation.rule for violation in check(body)} == {"W5"}
+
+
+@pytest.mark.parametrize("file", sorted((FIXTURES / "openai-chat").glob("*.json")), ids=str)
+def test_our_own_requests_pass(file: Any) -> None:
+    """Fixtures are requests that OpenAI takes."""
+    fixture = json.loads(file.read_text(encoding="utf-8"))
+    if fixture["canonical"]["kind"] == "Request":
+        found = dragoman.dialect("openai-chat").check(fixture["wire"])  # type: ignore[attr-defined]
+        assert [violation for violation in found if violation.severity == "error"] == []
+
+
+def test_text_that_is_no_object_is_a_violation() -> None:
+    """Bytes are read, and what they are not is said."""
+    assert check(json.dumps(_said()).encode()) == []
+    assert [v.rule for v in check(b"[]")] == ["shape"]
+    assert [v.rule for v in check("{")] == ["shape"]
+
+
+@given(
+    body=st.fixed_dictionaries(
+        {},
+        optional={
+            key: json_values | st.lists(json_values, max_size=3)
+            for key in ("messages", "tools", "temperature", "response_format", "functions")
+        },
+    )
+    | json_values
+)
+def test_any_json_gives_a_list(body: Any) -> None:
+    """No body is too strange."""
+    assert isinstance(check(body), list)
+    assert isinstance(check(body, Reasoning()), list)
+
+
+@given(data=st.data())
+def test_a_body_with_one_thing_wrong_gives_a_list(data: st.DataObject) -> None:
+    """A real body in which any one value was replaced by any other does no harm."""
+    name, wrong, _, right = data.draw(st.sampled_from(CASES))
+    body = data.draw(st.sampled_from([wrong, right]))
+    path = data.draw(st.sampled_from(_places(body)))
+    target = Reasoning() if name in NEEDS_TARGET else None
+    assert isinstance(check(_put(body, path, data.draw(json_values)), target), list)
+
+
+@given(data=st.data())
+def test_findings_quote_nothing(data: st.DataObject) -> None:
+    """Neither path nor message holds what stood in the body."""
+    secret = "zqzq0123456789abcdef"
+    _, wrong, _, _ = data.draw(st.sampled_from(CASES))
+    path = data.draw(st.sampled_from(_places(wrong)))
+    for violation in check(_put(wrong, path, data.draw(st.sampled_from([secret, {secret: 1}])))):
+        assert secret not in f"{violation.path} {violation.message} {violation!r}"
