@@ -25,7 +25,7 @@ from dragoman.model.events import (
     UsageUpdate,
 )
 from dragoman.model.jsontext import dumps
-from dragoman.model.media import Image
+from dragoman.model.media import Audio, Image
 from dragoman.model.parts import Citation, Origin, Refusal, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
@@ -378,6 +378,68 @@ def test_only_events_are_taken() -> None:
     """A text is not an event."""
     with pytest.raises(InvalidInputError, match="takes events, not str"):
         MessageAccumulator().add("hi")  # type: ignore[arg-type]
+
+
+_pieces = st.builds(
+    D,
+    st.sampled_from([None, 0, 0, 1]),
+    st.sampled_from([None, None, "a", "b"]),
+    st.sampled_from([None, None, "f", "g"]),
+    st.sampled_from([None, "{", '"x":1', "}", '{"x":1}']),
+)
+
+
+@given(st.lists(_pieces, max_size=8))
+def test_resolved_pieces_add_up_to_the_same_calls(pieces: list[ToolCallDelta]) -> None:
+    """With the number of its call in it, each piece goes where it went without."""
+    accumulator, other = MessageAccumulator(), MessageAccumulator()
+    for piece in pieces:
+        resolved = accumulator.resolved(piece)
+        accumulator.add(piece)
+        assert resolved.index is not None
+        assert resolved.index < len(accumulator.message.tool_calls)
+        other.add(resolved)
+    assert [call.raw for call in other.message.tool_calls] == [
+        call.raw for call in accumulator.message.tool_calls
+    ]
+
+
+def test_an_id_that_is_used_twice_is_made_unique() -> None:
+    """Two calls never share an id, and the wire's own is kept (I5)."""
+    first, second = fold(D(0, "c", "f", "{}"), D(1, "c", "f", "{}")).message.tool_calls
+    assert (first.id, first.wire_id) == ("c", UNSET)
+    assert (second.id != "c", second.wire_id) == (True, "c")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "joined"),
+    [(["AQ==", "Ag=="], "AQI="), (["AQID", "BA=="], "AQIDBA=="), (["=", "x"], "=x")],
+)
+def test_sound_grows_by_its_bytes_and_its_words(pieces: list[str], joined: str) -> None:
+    """Base64 that was padded piece by piece is joined as bytes; what is none, as it came."""
+    grown = [PartDelta(0, "a", data=piece) for piece in pieces]
+    (part,) = fold(PartStart(0, Audio(data="")), *grown).message.parts
+    assert isinstance(part, Audio)
+    assert (part.data, part.transcript) == (joined, "aa")
+
+
+def test_late_fields_of_the_wire_are_laid_over_the_first() -> None:
+    """A part's extras grow by dialect and field."""
+    start = PartStart(0, Text("a", extras={"x": {"one": 1, "two": 1}, "y": {"one": 1}}))
+    (part,) = fold(start, PartDelta(0, extras={"x": {"two": 2}})).message.parts
+    assert part.extras == {"x": {"one": 1, "two": 2}, "y": {"one": 1}}
+
+
+def test_the_finish_brings_what_the_wire_said_of_the_message() -> None:
+    """Fields beside the parts end up in the message's extras; a second finish knows more."""
+    finishes = [ChoiceFinish(FinishReason.STOP, message_extras={"x": {"n": n}}) for n in (1, 2)]
+    assert fold(*finishes).message.extras == {"x": {"n": 2}}
+
+
+def test_a_later_start_knows_the_origin_better() -> None:
+    """Azure names its model only in the second chunk."""
+    starts = [ResponseStart(origin=Origin(dialect="x", model=model)) for model in (None, "m")]
+    assert fold(*starts, PartDelta(0, "a")).message.origin == Origin(dialect="x", model="m")
 
 
 @given(st.lists(some.events, max_size=12))

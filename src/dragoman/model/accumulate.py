@@ -256,7 +256,7 @@ class MessageAccumulator:
             origin=self._start.origin,
             finish=growing.finish,
             extras=growing.message_extras,
-            usage=self._usage if len(self._choices) == 1 else None,
+            usage=self._usage.counts if self._usage and len(self._choices) == 1 else None,
         )
         return Choice(
             index, message, growing.finish, growing.finish_raw, growing.logprobs, growing.extras

@@ -65,6 +65,11 @@ class Usage(Value, frozen=True):
             own_mapping(self, "extras")
 
     @property
+    def counts(self) -> Usage:
+        """The counts alone, without the provider's details: what a message keeps of it."""
+        return self.replace(extras=EMPTY) if self.extras else self
+
+    @property
     def total_input(self) -> int:
         """All prompt tokens, as OpenAI and Gemini count them."""
         return self.input + self.cache_read + self.cache_write

@@ -67,7 +67,8 @@ BODIES: dict[str, dict[str, Any]] = {
         {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
          "input": {"query": "weather"}},
         {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1",
-         "content": [{"type": "web_search_result", "encrypted_content": "c2VhbGVk"}]},
+         "content": [{"type": "web_search_result", "title": "A", "url": "https://example.com",
+                      "encrypted_content": "c2VhbGVk", "page_age": None}]},
         {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "echo", "server_name": "s",
          "input": {}},
         {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "is_error": False,
@@ -127,10 +128,12 @@ def _without_type(block: dict[str, Any]) -> dict[str, Any]:
 
 def events_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     """The events that say what a plain body says."""
-    message = {**body, "content": [], "stop_reason": None, "stop_sequence": None,
+    message: dict[str, Any] = {**body, "content": [], "stop_reason": None, "stop_sequence": None,
                "usage": {**body["usage"], "output_tokens": 1}}  # fmt: skip
-    beside = {k: message.pop(k) for k in ("context_management",) if k in message}
-    late = {k: message.pop(k) for k in ("container", "stop_details") if k in message}
+    beside: dict[str, Any] = {k: message.pop(k) for k in ("context_management",) if k in message}
+    late: dict[str, Any] = {
+        k: message.pop(k) for k in ("container", "stop_details") if k in message
+    }
     events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
     for index, block in enumerate(body["content"]):
         start, deltas = _deltas(block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,6 +75,10 @@ def _names(count: int) -> list[str]:
     return [f"p{number}" for number in range(count)]
 
 
+def _all(count: int, schema: dict[str, Any]) -> dict[str, Any]:
+    return {name: schema for name in _names(count)}  # noqa: C420 - RUF024 says not to
+
+
 def _server(use_id: str, result_id: str, **result: Any) -> dict[str, Any]:
     call = {"type": "server_tool_use", "id": use_id, "name": "web_search", "input": {}}
     found = {"type": "web_search_result", "encrypted_content": "x", **result}
@@ -97,14 +102,14 @@ ROWS: dict[str, list[Row]] = {
             _said(tools=[_tool(strict=True)] * 20 + [_tool()]),
         ),
         (
-            _strict(dict.fromkeys(_names(25), {}), []),
+            _strict(_all(25, {}), []),
             "tools",
-            _strict(dict.fromkeys(_names(25), {}), _names(1)),
+            _strict(_all(25, {}), _names(1)),
         ),
         (
-            _strict(dict.fromkeys(_names(17), {"type": ["string", "null"]}), _names(17)),
+            _strict(_all(17, {"type": ["string", "null"]}), _names(17)),
             "tools",
-            _strict(dict.fromkeys(_names(16), {"anyOf": []}), _names(16)),
+            _strict(_all(16, {"anyOf": []}), _names(16)),
         ),
     ],
     "w40_results_follow_calls": [
@@ -348,6 +353,11 @@ ROWS: dict[str, list[Row]] = {
         ),
     ],
 }
+FILES = [
+    file
+    for file in sorted((FIXTURES / "anthropic").glob("*.json"))
+    if file.stem != "system_in_between"  # it has messages without content, for the decoder's sake
+]
 CASES = [(name, *row) for name, rows in ROWS.items() for row in rows]
 NEEDS_TARGET = {"w61_cache_ttl_is_known", "w63_history_needs_its_tools"}
 
@@ -411,12 +421,13 @@ def test_headers_tell_whether_thinking_is_interleaved() -> None:
     assert [violation.rule for violation in check(body, headers={})] == ["W59"]
 
 
-@pytest.mark.parametrize("file", sorted((FIXTURES / "anthropic").glob("*.json")), ids=str)
-def test_our_own_requests_pass(file: Any) -> None:
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_our_own_requests_pass(file: Path) -> None:
     """Fixtures are requests that Anthropic takes."""
+    speaker: Any = dragoman.dialect("anthropic")
     fixture = json.loads(file.read_text(encoding="utf-8"))
     if fixture["canonical"]["kind"] == "Request":
-        found = dragoman.dialect("anthropic").check(fixture["wire"])  # type: ignore[attr-defined]
+        found = speaker.check(fixture["wire"])
         assert [violation for violation in found if violation.severity == "error"] == []
 
 

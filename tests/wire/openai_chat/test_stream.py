@@ -416,6 +416,7 @@ def test_each_event_is_written_at_once() -> None:
     """What an event says is in the bytes that it gives, and nothing follows a proper end (G3)."""
     _, events = decoded([stream("text")])
     encoder = DIALECT.stream_encoder()
+    written = b""
     for event in events:
         written = encoder.feed(event)
         if isinstance(event, PartDelta):

@@ -63,8 +63,13 @@ class WholeWriter(BlockWriter):
     def end(self, index: int, final: AnyPart | None) -> bytes:
         """All of it; nothing, where it has no place here."""
         blocks = self._blocks(self._part if final is None else final)
-        return b"".join([frames.block_start(index, block) for block in blocks]
-                        + [frames.block_stop(index) for _ in blocks])  # fmt: skip
+        if not blocks:
+            return b""
+        (block,) = blocks
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+            self._lose("what is not a block is left out")
+            return b""
+        return frames.block_start(index, block) + frames.block_stop(index)
 
 
 class UnknownThinkingWriter(WholeWriter):
@@ -129,6 +134,7 @@ class TextWriter(BlockWriter):
     def _grown(self, index: int, text: str, citations: tuple[Citation, ...]) -> bytes:
         self._length += len(text)
         self.cited += len(citations)
+        self._context.part = self._number  # where citations without a place are lost
         written = [frames.text_delta(index, text)] if text else []
         written += [
             frames.citations_delta(index, citation)

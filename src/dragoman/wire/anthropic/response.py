@@ -33,7 +33,7 @@ def decode_response(wire: Block) -> Response:
         _ASSISTANT,
         tuple([decode_part(block, context) for block in content]) + _decode_refusal(wire),
         origin=Origin(dialect=NAME, model=model, response_id=response_id),
-        usage=usage,
+        usage=usage and usage.counts,
         finish=finish,
     )
     choice = Choice(0, message, finish, reason if finish is not None else None)

@@ -22,6 +22,9 @@ _BEGINNINGS: dict[str, tuple[str, Any]] = {
     "server_tool_use": ("input", {}),
     "mcp_tool_use": ("input", {}),
 }
+KNOWN_DELTAS = frozenset({
+    "text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta",
+})  # fmt: skip
 _FIRST_DELTAS = {"text_delta": "text", "thinking_delta": "thinking"}
 
 

@@ -69,7 +69,11 @@ class StreamDecoder:
 
     def close(self) -> list[Event]:
         """What is left when the stream ends; whether it was complete, `is_complete` tells."""
-        return self._read(self._frames.close())
+        frames = self._frames.close()
+        try:
+            return self._read(frames)
+        except WireError:
+            return []  # no garbage: the stream ended in the middle of a frame
 
     def _read(self, frames: list[SseEvent]) -> list[Event]:
         events: list[Event] = []

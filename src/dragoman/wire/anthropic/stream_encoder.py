@@ -23,6 +23,7 @@ from dragoman.model.events import (
     StreamError,
     UsageUpdate,
 )
+from dragoman.model.ids import new_id
 from dragoman.model.messages import Message
 from dragoman.model.parts import Refusal
 from dragoman.model.responses import Choice, Response
@@ -33,7 +34,9 @@ from dragoman.wire.anthropic import stream_frames as frames
 from dragoman.wire.anthropic.block_queue import BlockQueue
 from dragoman.wire.anthropic.context import NAME, Block, Encoding, is_ours
 from dragoman.wire.anthropic.response import encode_response, told_finish
+from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS
 from dragoman.wire.anthropic.stream_errors import INTERRUPTED, encode_stream_error
+from dragoman.wire.anthropic.usage import decode_usage, encode_usage
 from dragoman.wire.losses import Loss
 
 _GRAMMAR = frozenset({
@@ -107,7 +110,7 @@ class StreamEncoder:
     def _message_start(self) -> bytes:
         if self._begun is not None:
             return b""
-        body = encode_response(self._response(())).body
+        body = _well_formed(encode_response(self._response(())).body)
         self._begun = body
         self._start = self._start.replace(id=body["id"])
         return frames.message_start(body)
@@ -133,7 +136,7 @@ class StreamEncoder:
         self._context.losses += encoded.losses
         begun = self._begun or {}
         told = encoded.body
-        usage = told.get("usage") or begun["usage"]  # never null: W69
+        usage = _usage(told)
         late = {
             key: value
             for key, value in told.items()
@@ -197,12 +200,11 @@ class StreamEncoder:
         payload = event.payload
         kind = payload.get("type") if isinstance(payload, dict) else None
         if event.dialect == NAME and type(kind) is str and _is_name(kind):
-            fields = {key: value for key, value in payload.items() if key != "type"}
-            if kind not in _GRAMMAR:
-                return self._message_start() + frames.event(kind, **fields)
             index = self._queue.open_index
-            if kind == "content_block_delta" and index is not None:
-                return frames.event(kind, **{**fields, "index": index})
+            if kind not in _GRAMMAR:
+                return self._message_start() + frames.event(**payload)
+            if kind == "content_block_delta" and index is not None and _is_unknown(payload):
+                return frames.event(kind, index=index, delta=payload["delta"])
         self._lose_once("events", "an event that has no place here is left out")
         return b""
 
@@ -218,6 +220,30 @@ class StreamEncoder:
         OpaqueEvent: _opaque_event,
         ResponseEnd: _response_end,
     }
+
+
+def _well_formed(body: Block) -> Block:
+    """The start of a message, with what clients count on, whatever the wire had there."""
+    body |= {"type": "message", "role": "assistant", "content": [], "stop_reason": None}
+    body["usage"] = _usage(body)
+    if not isinstance(body["id"], str):
+        body["id"] = new_id()
+    if not isinstance(body["model"], str):
+        body["model"] = ""
+    return body
+
+
+def _usage(body: Block) -> Block:
+    """The usage, never null: W69."""
+    usage: Any = body.get("usage")
+    return usage if decode_usage(usage) is not None else encode_usage(Usage())
+
+
+def _is_unknown(payload: Block) -> bool:
+    """Whether a delta is of a type that nobody knows; the others only come where they fit."""
+    delta = payload.get("delta")
+    kind = delta.get("type") if isinstance(delta, dict) else None
+    return type(kind) is str and kind not in KNOWN_DELTAS
 
 
 def _is_name(kind: str) -> bool:

@@ -15,9 +15,9 @@ _DELTA = (
 MESSAGE_STOP = sse(b'{"type":"message_stop"}', "message_stop")
 
 
-def event(kind: str, **fields: Any) -> bytes:
+def event(type: str, **fields: Any) -> bytes:
     """Any event, named twice: clients look at either (W66)."""
-    return sse(dumps({"type": kind, **fields}), kind)
+    return sse(dumps({"type": type, **fields}), type)
 
 
 def message_start(body: Block) -> bytes:

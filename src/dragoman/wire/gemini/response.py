@@ -52,7 +52,7 @@ def decode_response(body: Body) -> Response:
     choices = _decode_candidates(wire.get("candidates"), _origin(response))
     if len(choices) == 1 and response.usage is not None:
         only = choices[0]
-        choices = (only.replace(message=only.message.replace(usage=response.usage)),)
+        choices = (only.replace(message=only.message.replace(usage=response.usage.counts)),)
     taken = {"candidates"} if choices else set[str]()
     if response.usage is not None:
         taken.add("usageMetadata")

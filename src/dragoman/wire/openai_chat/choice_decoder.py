@@ -35,7 +35,7 @@ Emit = Callable[[Event], None]
 Resolve = Callable[[ToolCallDelta], ToolCallDelta]
 
 # `message`, beside a delta, repeats all that came so far (Perplexity).
-_KNOWN = frozenset({"index", "delta", "message", "finish_reason", "logprobs", "obfuscation"})
+_KNOWN = frozenset({"index", "message", "finish_reason", "logprobs", "obfuscation"})
 _PART = frozenset({"type", "thinking"})
 
 
@@ -48,8 +48,9 @@ class ChoiceDecoder:
         self._resolve = resolve
         self._next = 0
         self._open: list[int] = []
-        self._content: tuple[int, AnyPart] | None = None
-        """The part of the content that came last: more text goes there."""
+        self._content: tuple[int, AnyPart, bool] | None = None
+        """The part of the content that came last, and whether more plain text goes there."""
+        self._repeated: dict[str, Any] | None = None
         self._text: int | None = None
         self._annotations: list[Any] = []
         self._refusal: int | None = None
@@ -72,21 +73,30 @@ class ChoiceDecoder:
 
     def take(self, wire: dict[str, Any]) -> None:
         """Take in what a chunk says of this choice."""
-        delta = wire.get("delta")
+        delta = wire.pop("delta", None)
+        if is_object(delta) and len(delta) == 1 and wire == self._repeated:
+            text, content = delta.get("content"), self._content
+            if content is not None and text and isinstance(text, str) and content[2]:
+                self._emit(PartDelta(content[0], text, choice=self._number))  # nearly all are this
+                return
         if not is_object(delta):
             delta = wire.get("message")  # a server that answers whole, in one chunk
         if is_object(delta):
             self._take_delta(delta)
+        self._take_rest(wire)
+
+    def _take_rest(self, wire: dict[str, Any]) -> None:
         for key, value in wire.items():
             if key not in _KNOWN:
                 self._left.keep(key, value)
+        raw, logprobs = wire.get("finish_reason"), wire.get("logprobs")
         if "logprobs" in wire:
-            self._take_logprobs(wire["logprobs"])
-        raw = wire.get("finish_reason")
+            self._take_logprobs(logprobs)
         if isinstance(raw, str) and raw:
             self._finish_raw = raw
             self._stop()
             self._say_finish()
+        self._repeated = wire if raw is None and logprobs is None else None
 
     def end(self) -> None:
         """Say what has come after the finish reason, such as the verdict of Azure's filter."""
@@ -213,9 +223,9 @@ class ChoiceDecoder:
             if self._content is not None and isinstance(self._content[1], Thinking):
                 self.grow(self._content[0], text=part.text)
             else:
-                self._content = (self.start(part), part)
+                self._content = (self.start(part), part, False)
         else:
-            self._content = (self._whole(part), part)
+            self._content = (self._whole(part), part, False)
 
     def _say(self, text: str, extras: Any) -> None:
         content = self._content
@@ -224,7 +234,7 @@ class ChoiceDecoder:
             return
         part = Text(text, extras=extras)
         index = self.start(part)
-        self._content = (index, part)
+        self._content = (index, part, extras is EMPTY)
         if self._text is None:
             self._text = index
             if self._annotations:

@@ -109,7 +109,7 @@ def _decode_choice(wire: Any, position: int, origin: Origin, usage: Usage | None
     message = _decode_message(wire, f"choices[{position}]", used)
     return Choice(
         index if is_integer(index) else position,
-        replace(message, origin=origin, usage=usage, finish=finish),
+        replace(message, origin=origin, usage=usage and usage.counts, finish=finish),
         finish,
         raw if isinstance(raw, str) else None,
         logprobs,

@@ -37,11 +37,9 @@ from dragoman.wire.openai_chat.usage import decode_usage
 
 DONE = "[DONE]"
 _SAFE_INTEGER = 2**53  # what a float holds exactly
-# Padding against eavesdroppers: OpenAI's (W18) and Mistral's. `object` names the chunk, not the
-# response; a null `usage` only says that it comes later (W9).
-_KNOWN = frozenset(
-    {"id", "object", "created", "model", "choices", "usage", "error", "obfuscation", "p"}
-)
+# `object` names the chunk, not the response; a null `usage` only says that it comes later (W9);
+# `p` is Mistral's padding.
+_KNOWN = frozenset({"id", "object", "created", "model", "usage", "error", "p"})
 
 
 class StreamDecoder:
@@ -59,6 +57,7 @@ class StreamDecoder:
         self._choices: dict[int, ChoiceDecoder] = {}
         self._head: dict[str, Any] = {}
         self._has_head = False
+        self._repeated: dict[str, Any] | None = None
         self._left = Leftovers()
         self._started: tuple[dict[str, Any], FrozenDict] | None = None
         self._usage: Any = None
@@ -136,13 +135,25 @@ class StreamDecoder:
     # --- chunks
 
     def _take_chunk(self, chunk: dict[str, Any], name: str | None) -> None:
-        choices = chunk.get("choices")
+        choices = chunk.pop("choices", None)
         if choices is None and name is not None and _is_no_chunk(chunk, name):
             if name == "error":
                 self._take_error(chunk.get("error") or chunk)
             else:
                 self._emit(OpaqueEvent(NAME, {"event": name, "data": chunk}))
             return
+        chunk.pop("obfuscation", None)  # padding, different in each (W18)
+        is_repeated = chunk == self._repeated  # what most chunks say besides a piece of text
+        if not is_repeated:
+            self._read_rest(chunk)
+        if is_list(choices):
+            for position, choice in enumerate(choices):
+                self._take_choice(choice, position)
+        if not is_repeated:
+            self._repeated = chunk
+            self._take_usage(chunk)
+
+    def _read_rest(self, chunk: dict[str, Any]) -> None:
         for key, value in chunk.items():
             if key not in _KNOWN:
                 self._left.keep(key, value)
@@ -150,10 +161,6 @@ class StreamDecoder:
             self._read_head(chunk)
         if chunk.get("error"):
             self._take_error(chunk["error"])
-        if is_list(choices):
-            for position, choice in enumerate(choices):
-                self._take_choice(choice, position)
-        self._take_usage(chunk)
 
     def _take_usage(self, chunk: dict[str, Any]) -> None:
         usage = chunk.get("usage")

@@ -46,6 +46,7 @@ class StreamEncoder:
     def __init__(self, *, include_usage: bool = False) -> None:
         self._include_usage = include_usage
         self._head: dict[str, Any] = {"id": "", "object": _OBJECT, "created": 0, "model": ""}
+        self._is_waiting = False
         self._origin: Origin | None = None
         self._choices: dict[int, ChoiceEncoder] = {}
         self._losses = Losses()
@@ -75,8 +76,11 @@ class StreamEncoder:
     # --- one event each
 
     def write_start(self, event: Any) -> bytes:
-        """The head of every chunk; the first one is sent at once, so that clients see life (G3)."""
-        is_first = self._origin is None and not self._choices
+        """The head of every chunk; the first one is sent at once, so that clients see life (G3).
+
+        Azure's first one, about its filter, has neither id nor model yet, and clients keep those
+        of the first chunk that they see: it waits (W10).
+        """
         head = self._head
         head["id"] = head["id"] or event.id or ""
         head["model"] = head["model"] or event.model or ""
@@ -87,7 +91,9 @@ class StreamEncoder:
                 self._said[key] = self._unsaid[key] = value
         for choice in self._choices.values():
             choice.origin = self._origin
-        return self._chunk(0, self._choice(0).greeting()) if is_first else b""
+        is_first = not self._choices and bool(head["id"] or head["model"] or self._is_waiting)
+        self._is_waiting = True
+        return self._chunk(0, {}) if is_first else b""
 
     def write_part_start(self, event: Any) -> bytes:
         """The beginning of a part."""
@@ -169,7 +175,7 @@ class StreamEncoder:
         return b"".join([self._chunk(number, delta) for delta in deltas])
 
     def _chunk(self, number: int, delta: Mapping[str, Any]) -> bytes:
-        role = self._choices[number].greeting()
+        role = self._choice(number).greeting()
         body = {**role, **delta} if role else delta
         return self._written([{"index": number, "delta": body, "finish_reason": None}])
 

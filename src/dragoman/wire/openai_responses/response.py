@@ -58,7 +58,8 @@ def decode(wire: Mapping[str, Any]) -> Response:
     origin = Origin(dialect=NAME, model=model, response_id=response_id)
     counts, created_at = wire.get("usage"), wire.get("created_at")
     usage = decode_usage(counts) if isinstance(counts, dict) else None
-    message = Message(Role.ASSISTANT, parts, origin=origin, usage=usage, finish=finish)
+    spent = usage and usage.counts
+    message = Message(Role.ASSISTANT, parts, origin=origin, usage=spent, finish=finish)
     response = Response(
         choices=(Choice(0, message, finish, finish_raw),),
         usage=usage,

@@ -1,0 +1,137 @@
+"""The streams that we write, read by Anthropic's own SDK over a loopback server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+import pytest
+
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    UsageUpdate,
+)
+from dragoman.model.parts import Origin, Text
+from dragoman.model.tools import ToolCallDelta
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.anthropic import DIALECT
+from tests.wire.anthropic.streams import BODIES, STREAMS, decoded, encoded
+
+anthropic: Any = pytest.importorskip("anthropic")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers every request with the stream, or the body, of the moment."""
+
+    stream: ClassVar[bytes] = b""
+    body: ClassVar[bytes] = b""
+
+    def do_POST(self) -> None:
+        """The stream, if one was asked for."""
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        streams = asked.get("stream", False)
+        answer = self.stream if streams else self.body
+        self.send_response(200)
+        kind = "text/event-stream" if streams else "application/json"
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
+        """Not to the terminal."""
+
+
+@pytest.fixture(name="client")
+def _client() -> Iterator[Any]:
+    """The SDK's client, talking to our server."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    try:
+        with anthropic.Anthropic(api_key="none", base_url=address, max_retries=0) as client:
+            yield client
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+_BETA_ONLY = {"unknown block", "server tools"}
+"""Compaction and MCP, which the other client does not know."""
+_ASKED: dict[str, Any] = {
+    "model": "m",
+    "max_tokens": 10,
+    "messages": [{"role": "user", "content": "hi"}],
+}
+
+
+def _both(events: list[Event], messages: Any) -> tuple[Any, Any]:
+    """The message that the SDK makes of the stream, and of the plain response."""
+    _, _Handler.stream = encoded(events)
+    response = decoded(_Handler.stream)[0].response
+    _Handler.body = DIALECT.encode_response(response).to_bytes()
+    with messages.stream(**_ASKED) as stream:
+        streamed = stream.get_final_message()
+    plain = messages.create(**_ASKED)
+    return streamed.model_dump(exclude_none=True), plain.model_dump(exclude_none=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_beta"),
+    [(name, beta) for name in BODIES for beta in (False, True) if beta or name not in _BETA_ONLY],
+)
+def test_the_sdk_reads_our_streams(client: Any, name: str, is_beta: bool) -> None:
+    """For each of our conversations it makes the message that the plain response is."""
+    messages = client.beta.messages if is_beta else client.messages
+    streamed, plain = _both(decoded(STREAMS[name])[1], messages)
+    for message in (streamed, plain):  # what the SDK adds to texts that it has parsed
+        for block in message["content"]:
+            block.pop("parsed_output", None)
+    assert streamed == plain
+
+
+def test_the_sdk_reads_what_others_said(client: Any) -> None:
+    """Interleaved calls with broken arguments, from another provider, make a message there."""
+    events: list[Event] = [
+        ResponseStart(id="chatcmpl-1", model="gpt", origin=Origin(dialect="openai-chat")),
+        PartStart(0, Text("")),
+        PartDelta(0, "Both."),
+        ToolCallDelta(0, "call_a", "one", '{"x":'),
+        ToolCallDelta(1, "call_b", "two", "{'y"),
+        ToolCallDelta(2, "call_c", "three"),
+        ToolCallDelta(0, arguments_delta=" 1}"),
+        ToolCallDelta(1, arguments_delta="': 2}"),
+        PartStop(0),
+        ChoiceFinish(FinishReason.TOOL_CALLS, "tool_calls"),
+        UsageUpdate(Usage(input=5, output=6, cache_read=7)),
+        ResponseEnd(),
+    ]
+    streamed, plain = _both(events, client.messages)
+    for block in streamed["content"]:
+        block.pop("parsed_output", None)
+    assert streamed == plain
+    assert [block.get("input") for block in streamed["content"]] == [
+        None,
+        {"x": 1},
+        {"input": "{'y': 2}"},
+        {},
+    ]
+
+
+def test_the_sdk_raises_where_a_stream_broke_off(client: Any) -> None:
+    """A stream without its end is an error there, never a short answer (G1)."""
+    _, events = decoded(STREAMS["text"][:-60])
+    _, _Handler.stream = encoded(events)
+    with pytest.raises(anthropic.APIStatusError), client.messages.stream(**_ASKED) as stream:
+        stream.get_final_message()
