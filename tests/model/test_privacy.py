@@ -225,7 +225,8 @@ def _holding(secret: str) -> dict[str, Any]:
     return {
         **_COMMON,
         "origin": Origin(dialect=secret, provider=secret, model=secret, response_id=secret),
-        "extras": mapping, "metadata": mapping, "payload": mapping, "schema": mapping,
+        "extras": mapping, "message_extras": mapping, "metadata": mapping, "payload": mapping,
+        "schema": mapping,
         "parameters": {"type": "object", "properties": mapping}, "parts": (Text(secret),),
         "messages": (Message.user(secret),), "message": Message.user(secret), "role": Role.USER,
         "name": "f",  # a definition's name is the developer's, and helps in an error

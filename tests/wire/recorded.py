@@ -21,13 +21,13 @@ from dragoman.wire.dialect import Dialect
 from dragoman.wire.target import Target
 from tests.corpus import Corpus, CorpusNotFoundError, Recording, Tier, current_tier
 
-_ENDPOINTS = {
+ENDPOINTS = {
     "openai-chat": re.compile(r"/chat/completions$"),
     "anthropic": re.compile(r"/v1/messages$|:(streamR|r)awPredict$"),
     "openai-responses": re.compile(r"/responses$"),
     "gemini": re.compile(r":(streamG|g)enerateContent$"),
 }
-_SPOKEN_BY = {
+SPOKEN_BY = {
     "openai-chat": ("openai_chat", "groq", "mistral", "other_openai_compatible"),
     "anthropic": ("anthropic",),
     "openai-responses": ("openai_responses",),
@@ -76,11 +76,11 @@ class Body:
 def bodies(corpus: Corpus, dialect: str, tier: Tier | None = None) -> Iterator[Body]:
     """The accepted requests and plain 200 responses that speak a dialect."""
     speaker = dragoman.dialect(dialect)
-    for recording in corpus.select(provider_api=_SPOKEN_BY[dialect], status=200, tier=tier):
+    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200, tier=tier):
         if recording.row.file in _FAULTY:
             continue
         path = recording.request_path
-        if not _ENDPOINTS[dialect].search(path.partition("?")[0]):
+        if not ENDPOINTS[dialect].search(path.partition("?")[0]):
             continue
         if isinstance(recording.request_body, dict):
             yield Body(speaker, "request", recording.request_body, path, recording)

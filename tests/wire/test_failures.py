@@ -106,6 +106,18 @@ CASES: list[tuple[int | None, Any, str]] = [
     (500, _anthropic("api_error", "Internal server error"), "ServerError"),
     (504, _anthropic("timeout_error", "x"), "ServerError"),
     (400, _chat("Failed to call a function", "tool_use_failed"), "ServerError"),
+    # the errors of recorded streams: Groq's, and OpenRouter's beside choices
+    (
+        None,
+        {"error": {"message": "x", "code": "tool_use_failed", "status_code": 400}},
+        "ServerError",
+    ),
+    (
+        None,
+        {"choices": [], "error": {"code": 400, "message": "Token limit reached"}},
+        "InvalidRequest",
+    ),
+    (None, {"message": "x", "type": "server_error"}, "ServerError"),
     (None, _anthropic("api_error", "x"), "ServerError"),
     (None, None, "ServerError"),
     (None, {"error": {"code": 429, "message": "Provider returned error"}}, "RateLimited"),
