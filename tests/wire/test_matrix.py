@@ -15,7 +15,10 @@ PAIRS = [(a, b) for a in dragoman.dialects() for b in dragoman.dialects() if a !
 
 
 def _said(request: Request) -> tuple[list[str], list[Any], int]:
-    """What users said, the calls with their arguments, and the number of results."""
+    """What users said, the calls with their arguments, and the number of results to them.
+
+    Results to calls that only the provider has kept (`previous_response_id`) don't count.
+    """
     users = [
         part.text
         for message in request.messages
@@ -27,7 +30,19 @@ def _said(request: Request) -> tuple[list[str], list[Any], int]:
         for message in request.messages
         for call in message.tool_calls
     ]
-    return users, calls, sum(len(message.tool_results) for message in request.messages)
+    called = {call.id for message in request.messages for call in message.tool_calls}
+    results = [r for message in request.messages for r in message.tool_results]
+    return users, calls, sum(result.call_id in called for result in results)
+
+
+def _can_be_said(request: Request) -> bool:
+    """Whether anything of it is in the request at all, and its schemas are JSON Schema."""
+    if request.state and (request.state.previous_response_id or request.state.conversation):
+        return False  # most of it is with the provider
+    types = [tool.parameters.get("type") for tool in request.tools
+             if isinstance(tool, dragoman.ToolDefinition) and tool.parameters]  # fmt: skip
+    has_words = any(m.text or m.tool_calls or m.media for m in request.messages)
+    return has_words and all(isinstance(kind, (str, list, type(None))) for kind in types)
 
 
 def _is_plain(call: dragoman.ToolCall) -> bool:
@@ -62,3 +77,25 @@ def test_no_words_calls_or_results_are_lost(corpus: Corpus, source: str, target:
         if not holds:
             failures.append(body.recording.row.file)
     assert failures == []
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    "target", [n for n in dragoman.dialects() if hasattr(dragoman.dialect(n), "check")]
+)
+@pytest.mark.parametrize("source", dragoman.dialects())
+def test_what_is_sent_passes_the_target_s_own_rules(
+    corpus: Corpus, source: str, target: str
+) -> None:
+    """Whoever made a history, what goes out to another dialect breaks no rule of its."""
+    if source == target:
+        return  # the recordings themselves are judged in `test_refused`
+    speaker = dragoman.dialect(target)
+    found = []
+    for body in bodies(corpus, source):
+        request = body.decode()
+        if isinstance(request, Request) and _can_be_said(request):
+            encoded = speaker.encode_request(request)
+            broken = [v.rule for v in speaker.check(encoded.body) if v.severity == "error"]
+            found += [(body.recording.row.file, rule) for rule in broken]
+    assert found == []

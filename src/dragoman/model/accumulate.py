@@ -75,8 +75,8 @@ class _JsonProgress:
 class _Slot:
     """A part that is still growing."""
 
-    __slots__ = ("citations", "data", "extras", "is_stopped", "part", "pieces", "progress",
-                 "signature", "wire_index")  # fmt: skip
+    __slots__ = ("citations", "data", "extras", "is_stopped", "part", "pieces", "place",
+                 "progress", "signature", "wire_index")  # fmt: skip
 
     def __init__(self, part: AnyPart) -> None:
         self.part = part
@@ -88,6 +88,7 @@ class _Slot:
         self.is_stopped = False
         self.progress = _JsonProgress()
         self.wire_index: int | None = None
+        self.place = 0  # among the calls, if it is one
 
     def grow(self, delta: PartDelta) -> None:
         if delta.text:
@@ -141,14 +142,16 @@ def _joined_base64(pieces: list[str]) -> str:
 class _Growing:
     """A choice that is still growing."""
 
-    __slots__ = ("by_index", "calls", "extras", "finish", "finish_raw", "id", "logprobs",
-                 "message_extras", "slots")  # fmt: skip
+    __slots__ = ("by_id", "by_index", "by_wire_index", "calls", "extras", "finish", "finish_raw",
+                 "id", "logprobs", "message_extras", "slots")  # fmt: skip
 
     def __init__(self, id: str) -> None:
         self.id = id  # one message, however often it is looked at
         self.slots: list[_Slot] = []
         self.by_index: dict[int, _Slot] = {}
         self.calls: list[_Slot] = []
+        self.by_id: dict[str, _Slot] = {}  # the calls, as their deltas may name them
+        self.by_wire_index: dict[int, _Slot] = {}
         self.finish: FinishReason | None = None
         self.finish_raw: str | None = None
         self.logprobs: Any = None
@@ -161,8 +164,21 @@ class _Growing:
         if index is not None:
             self.by_index[index] = slot
         if isinstance(part, ToolCall):
+            slot.place = len(self.calls)
             self.calls.append(slot)
+            self.by_id[part.id] = slot
         return slot
+
+    def put(self, slot: _Slot, wire_index: int | None) -> None:
+        """Note where a server has a call now; some move it while it grows (W7)."""
+        if wire_index is not None:
+            slot.wire_index = wire_index
+            self.by_wire_index[wire_index] = slot
+
+    def at(self, wire_index: int | None) -> _Slot | None:
+        """The call that a server has there."""
+        slot = None if wire_index is None else self.by_wire_index.get(wire_index)
+        return slot if slot is not None and slot.wire_index == wire_index else None
 
 
 _HANDLERS: dict[type, str] = {
@@ -220,9 +236,9 @@ class MessageAccumulator:
         To be asked before the delta is added; both forms add up to the same calls.
         """
         growing = self._choices.get(delta.choice)
-        calls = growing.calls if growing is not None else []
-        slot = _slot_of(calls, delta)
-        place = len(calls) if slot is None else calls.index(slot)
+        slot = _slot_of(growing, delta) if growing is not None else None
+        calls = growing.calls if growing is not None else ()
+        place = len(calls) if slot is None else slot.place
         return delta if delta.index == place else delta.replace(index=place)
 
     @property
@@ -308,10 +324,10 @@ class MessageAccumulator:
 
     def _tool_call_delta(self, event: ToolCallDelta) -> None:
         growing = self._growing(event.choice)
-        slot = _slot_of(growing.calls, event)
+        slot = _slot_of(growing, event)
         if slot is None:
             # Ids are left out, empty, or used twice (I5): such calls get one of their own.
-            is_free = bool(event.id) and all(_call(slot).id != event.id for slot in growing.calls)
+            is_free = bool(event.id) and event.id not in growing.by_id
             call = ToolCall(
                 event.id if event.id and is_free else new_id("call_"),
                 event.name or "",
@@ -322,11 +338,10 @@ class MessageAccumulator:
                 wire_id=UNSET if is_free else event.id or None,
             )
             slot = growing.start(None, call)
-            slot.wire_index = event.index
         else:
-            slot.part = _completed(slot, event)
-            if event.index is not None:
-                slot.wire_index = event.index
+            slot.part = call = _completed(slot, event)
+            growing.by_id[call.id] = slot
+        growing.put(slot, event.index)
         if event.arguments_delta:
             slot.pieces.append(event.arguments_delta)
             slot.progress.feed(event.arguments_delta)
@@ -350,15 +365,14 @@ class MessageAccumulator:
         self.is_complete = True
 
 
-def _slot_of(calls: list[_Slot], delta: ToolCallDelta) -> _Slot | None:
+def _slot_of(growing: _Growing, delta: ToolCallDelta) -> _Slot | None:
     """The call that a delta continues; None where it begins a new one."""
+    calls = growing.calls
     if not calls:
         return None
-    if delta.id:
-        for slot in reversed(calls):
-            if _call(slot).id == delta.id:
-                return None if _comes_after(slot, delta) else slot
-    place = _at(calls, delta.index)
+    if delta.id and (known := growing.by_id.get(delta.id)) is not None:
+        return None if _comes_after(known, delta) else known
+    place = growing.at(delta.index)
     return _named(calls, place, delta) if delta.name else _nameless(calls, place, delta)
 
 
@@ -383,12 +397,6 @@ def _named(calls: list[_Slot], slot: _Slot | None, delta: ToolCallDelta) -> _Slo
     if _call(slot).name == delta.name or not slot.progress.is_started:
         return slot  # the name again, or another piece of it
     return None
-
-
-def _at(calls: list[_Slot], index: int | None) -> _Slot | None:
-    if index is None:
-        return None
-    return next((slot for slot in reversed(calls) if slot.wire_index == index), None)
 
 
 def _comes_after(slot: _Slot, delta: ToolCallDelta) -> bool:

@@ -41,6 +41,10 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     results together."""
     refuses_blank_text: bool = False
     """Whether a text of nothing but white space is refused (W46, W76)."""
+    thinking_begins_turns: bool = False
+    """Whether, with thinking on, a turn that goes on after tools must have begun with it (W51)."""
+    keeps_state: bool = False
+    """Whether it may have kept earlier messages, to which results in this request belong."""
     starts_with_user: bool = False
     """Whether the first message must be the user's (W47, W77)."""
 

@@ -492,6 +492,46 @@ def test_any_arguments_are_an_object_in_the_end(pieces: list[str]) -> None:
     assert isinstance(content[0]["input"], dict)
 
 
+@pytest.mark.parametrize("text", ['{"a": ' + "[" * 9999, '{"a": ' + "7" * 9999])
+def test_arguments_without_measure_are_text(text: str) -> None:
+    """What nests too deeply, or is no number that anybody means, is given up in time."""
+    content, _, losses = elsewhere(PartStart(0, ToolCall("a", "f", raw=text)), PartStop(0))
+    assert content[0]["input"]["input"] == text
+    assert len(losses) == 1
+
+
+def test_what_comes_too_late_is_a_loss() -> None:
+    """Arguments after their call's end and citations after their text's are reported."""
+    source = Citation(kind="url", url="https://example.com", extras={"anthropic": {"x": 1}})
+    content, _, losses = elsewhere(
+        PartStart(0, ToolCall("a", "f", raw="{}")),
+        PartStart(1, Text("")),
+        PartDelta(0, "{}"),
+        PartStart(2, Text("")),
+        PartStop(1, Text("", (source,))),
+        PartStop(9),
+        PartStart(3, ServerToolCall("search", "ws_1", origin=Origin(dialect="anthropic"))),
+        PartStop(3, ServerToolCall("search", "ws_1", {"q": 1}, origin=Origin(dialect="anthropic"))),
+    )
+    assert [block["type"] for block in content] == ["tool_use", "text", "text", "server_tool_use"]
+    assert content[3]["input"] == {"q": 1}
+    assert len(losses) == 2
+
+
+def test_thinking_goes_on_after_something_else() -> None:
+    """As a text, thinking that was interrupted goes on in a block of its own."""
+    ours = Origin(dialect="anthropic")
+    content, _, _ = elsewhere(
+        PartStart(0, Thinking("hm", origin=ours)),
+        PartStart(1, Text("a")),
+        PartDelta(0, ", so"),
+        PartDelta(0, signature="c2ln"),
+        PartStop(0, Thinking("hm, so", signature="c2ln", origin=ours)),
+    )
+    assert [block["type"] for block in content] == ["thinking", "text", "thinking"]
+    assert content[2] == {"type": "thinking", "thinking": ", so", "signature": "c2ln"}
+
+
 def test_a_custom_call_s_text_is_its_argument() -> None:
     """Free text goes out as it comes, as one string argument."""
     content, _, losses = elsewhere(

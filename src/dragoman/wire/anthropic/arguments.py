@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from dragoman.model.frozen import MAX_DEPTH
 from dragoman.model.jsontext import dumps
 from dragoman.wire.anthropic.calls import TEXT_ARGUMENT
 
@@ -20,6 +21,7 @@ _LITERALS = {"t": "rue", "f": "alse", "n": "ull"}
 _ESCAPES = '"\\/bfnrt'
 _HEX = "0123456789abcdefABCDEF"
 _HEX_DIGITS = 4
+_LONGEST_NUMBER = 1000  # characters: far more than anybody means
 
 
 class Arguments:
@@ -174,7 +176,7 @@ class JsonObjectPrefix:
             if self._rest is None:
                 self._expect = self._after_value()
             return True
-        if _NUMBER_SO_FAR.fullmatch(so_far + mark):
+        if len(so_far) < _LONGEST_NUMBER and _NUMBER_SO_FAR.fullmatch(so_far + mark):
             self._rest = so_far + mark
             return True
         if not _NUMBER.fullmatch(so_far):
@@ -212,13 +214,14 @@ class JsonObjectPrefix:
 
     def _takes_value(self, mark: str) -> bool:
         expect = self._expect
+        if mark in "{[" and len(self._stack) == MAX_DEPTH:
+            return False
         if mark == "{" and expect in {"object", "value", "first value"}:
             self._stack.append(mark)
             self._expect = "first key"
-            return True
-        if expect not in {"value", "first value"}:
+        elif expect not in {"value", "first value"}:
             return False
-        if mark == "[":
+        elif mark == "[":
             self._stack.append(mark)
             self._expect = "first value"
         elif mark in _LITERALS:

@@ -20,6 +20,7 @@ class _Queued:
         "final",
         "has_head",
         "is_over",
+        "is_rest",
         "is_stopped",
         "number",
         "part",
@@ -36,6 +37,7 @@ class _Queued:
         self.has_head = True  # or its id and name may still be on their way
         self.is_stopped = False
         self.is_over = False
+        self.is_rest = False  # of a part whose block had to end before
 
 
 class BlockQueue:
@@ -93,7 +95,11 @@ class BlockQueue:
         if queued.is_over:
             self._note_missed(queued, final)
             return b""
-        queued.is_stopped, queued.final = True, final
+        queued.is_stopped = True
+        if queued.is_rest:  # the final word is on the whole part
+            self._note_missed(queued, final)
+        else:
+            queued.final = final
         return self._advance()
 
     def call(self, place: int, delta: ToolCallDelta) -> bytes:
@@ -170,12 +176,12 @@ class BlockQueue:
     def _continued(self, queued: _Queued) -> _Queued | None:
         """A block for more of a part whose own is closed, since another had begun meanwhile."""
         part = queued.part
-        if isinstance(part, Text):
-            return _Queued(queued.number, Text("", origin=part.origin))
-        if isinstance(part, Thinking):
-            return _Queued(queued.number, Thinking("", origin=part.origin))
-        self._lose(queued, "what was added to a part after its end is left out")
-        return None
+        if not isinstance(part, (Text, Thinking)):
+            self._lose(queued, "what was added to a part after its end is left out")
+            return None
+        more = _Queued(queued.number, type(part)("", origin=part.origin))
+        more.is_rest = True
+        return more
 
     def _note_missed(self, queued: _Queued, final: AnyPart | None) -> None:
         if not isinstance(final, Text) or not isinstance(queued.writer, TextWriter):

@@ -117,7 +117,10 @@ def _encode_conversation(request: Request, context: Encoding) -> tuple[list[Any]
     for index, message in enumerate(request.messages):
         context.message = index
         if not belongs_outside(message):
-            messages.append(encode_message(message, context))
+            encoded = encode_message(message, context)
+            # A message of which nothing could be said here would be refused (W47).
+            if encoded.get("content") != [] or not message.parts:
+                messages.append(encoded)
             continue
         context.origin = message.origin
         system += encode_system(message.parts, context)

@@ -105,6 +105,10 @@ def _effort(output_config: Any) -> str | None:
     return effort if type(effort) is str and effort in _EFFORTS else None
 
 
+MIN_BUDGET = 1024
+"""The smallest budget there is (W59); a smaller one is taken for it."""
+
+
 def _thinking(config: ThinkingConfig) -> Block:
     enabled = config.enabled
     if enabled is None and config.effort == "none":
@@ -117,7 +121,7 @@ def _thinking(config: ThinkingConfig) -> Block:
         return {"type": "disabled"}
     wire: Block = {"type": "adaptive"}
     if config.budget is not None:
-        wire = {"type": "enabled", "budget_tokens": config.budget}
+        wire = {"type": "enabled", "budget_tokens": max(config.budget, MIN_BUDGET)}
     if config.visible is not None:
         wire["display"] = _DISPLAY[config.visible]
     return wire
@@ -171,4 +175,25 @@ def encode_settings(request: Request, context: Encoding) -> Block:
         if "output_config" in wire and "output_config" in thinking:
             thinking["output_config"] |= wire["output_config"]
         wire |= thinking
+        _fit_budget(wire, context)
+        if wire.get("temperature") not in (None, 1) and _thinks(wire.get("thinking")):
+            del wire["temperature"]
+            context.lose_at("sampling.temperature", "it can't be set while the model thinks")  # W59
     return wire
+
+
+def _fit_budget(wire: Block, context: Encoding) -> None:
+    """Make the budget smaller than what may be written in all, which includes it (W59)."""
+    thinking, limit = wire.get("thinking"), wire["max_tokens"]
+    if not _thinks(thinking) or thinking["budget_tokens"] < limit:
+        return
+    if limit > MIN_BUDGET:
+        wire["thinking"] = {**thinking, "budget_tokens": limit - 1}
+        context.lose_at("thinking.budget", "it is cut to what may be written in all")
+    else:
+        wire["thinking"] = {"type": "disabled"}
+        context.lose_at("thinking", "there is no room for it in what may be written in all")
+
+
+def _thinks(wire: Any) -> bool:
+    return isinstance(wire, dict) and wire.get("type") == "enabled"

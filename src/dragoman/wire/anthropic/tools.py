@@ -72,6 +72,8 @@ def _definition(tool: ToolDefinition) -> Block:
         wire["input_schema"] = _TEXT_PARAMETERS
     elif tool.parameters is not None:
         wire["input_schema"] = tool.parameters
+        if "type" not in tool.parameters and not is_ours(tool.origin):
+            wire["input_schema"] = {"type": "object", **tool.parameters}  # W62
     elif not is_ours(tool.origin):
         wire["input_schema"] = _NO_PARAMETERS
     if is_ours(tool.origin):

@@ -17,6 +17,7 @@ from dragoman.wire.fitting.blanks import without_blanks
 from dragoman.wire.fitting.names import with_accepted_names
 from dragoman.wire.fitting.openings import with_opening
 from dragoman.wire.fitting.pairs import with_pairs
+from dragoman.wire.fitting.thinking import with_possible_thinking
 from dragoman.wire.fitting.toolids import with_accepted_ids
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
@@ -37,7 +38,7 @@ def fitted(request: Request, target: Target) -> Fitted:
     losses: list[Loss] = []
     messages = request.messages
     state = request.state
-    if state is not None and (state.previous_response_id or state.conversation):
+    if target.keeps_state and state and (state.previous_response_id or state.conversation):
         # The calls that results here belong to are with the provider.
         target = target.replace(pairs_results=False)
     for _ in range(_MAX_ROUNDS):
@@ -50,6 +51,7 @@ def fitted(request: Request, target: Target) -> Fitted:
     messages = with_accepted_ids(messages, target)
     if messages is not request.messages:
         request = request.replace(messages=messages)
+    request = with_possible_thinking(request, target, losses)
     request, context = with_accepted_names(request, target)
     return Fitted(request, tuple(losses), context)
 

@@ -95,7 +95,8 @@ class ChoiceDecoder:
         if isinstance(raw, str) and raw:
             self._finish_raw = raw
             self._stop()
-            self._say_finish()
+            if self._finish is None:  # what comes later is told at the end, once
+                self._say_finish()
         self._repeated = wire if raw is None and logprobs is None else None
 
     def end(self) -> None:

@@ -173,6 +173,7 @@ class StreamDecoder:
     def _read_head(self, chunk: dict[str, Any]) -> None:
         """What every chunk repeats; Azure's first one, about its filter, has it empty (W10)."""
         head = self._head
+        known = dict(head)
         for key in ("id", "model"):
             value = chunk.get(key)
             if isinstance(value, str) and not head.get(key):
@@ -181,7 +182,8 @@ class StreamDecoder:
         if is_integer(created) and abs(created) < _SAFE_INTEGER and not head.get("created"):
             head["created"] = created
         self._has_head = bool(head.get("id") and head.get("model") and head.get("created"))
-        self._start()
+        if self._started is None or head != known:
+            self._start()
 
     def _start(self, words: Iterable[str] = ()) -> None:
         """Say what is known of the response, if that is more than was said before."""

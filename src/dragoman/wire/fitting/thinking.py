@@ -1,0 +1,60 @@
+"""Thinking in the midst of a tool loop, for targets that want to see how it began (W51)."""
+
+from __future__ import annotations
+
+from dragoman.model.messages import Message
+from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult, Thinking
+from dragoman.model.requests import Request, ThinkingConfig
+from dragoman.model.roles import Role
+from dragoman.wire.losses import Loss
+from dragoman.wire.target import Target
+
+_ASSISTANT = Role.ASSISTANT
+
+
+def with_possible_thinking(request: Request, target: Target, losses: list[Loss]) -> Request:
+    """The request with thinking off, where the turn under way has no thinking that may be sent.
+
+    A turn that another model began has none that this target could verify, and it refuses to
+    go on thinking without; the next turn may think again.
+    """
+    config = request.thinking
+    if config is None or not target.thinking_begins_turns or not _is_on(config):
+        return request
+    turn = _turn_under_way(request.messages)
+    if not turn or _begins_with_thinking(turn[0], target):
+        return request
+    losses.append(Loss("thinking", "this turn began without it, elsewhere; off until the next"))
+    return request.replace(thinking=ThinkingConfig(enabled=False))
+
+
+def _is_on(config: ThinkingConfig) -> bool:
+    return config.budget is not None and config.enabled is not False
+
+
+def _turn_under_way(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The neighbouring assistant messages whose results come last; none if the user spoke last."""
+    end = len(messages)
+    while end and _is_results(messages[end - 1]):
+        end -= 1
+    start = end
+    while start and messages[start - 1].role is _ASSISTANT:
+        start -= 1
+    return messages[start:end] if end < len(messages) else ()
+
+
+def _is_results(message: Message) -> bool:
+    return message.role is not _ASSISTANT and bool(message.tool_results)
+
+
+def _begins_with_thinking(message: Message, target: Target) -> bool:
+    if not message.parts:
+        return True
+    first = message.parts[0]
+    origin = message.origin_of(first)
+    if not isinstance(first, Thinking):
+        # What the provider's own tools began is accepted as it is.
+        return isinstance(first, (ServerToolCall, ServerToolResult, Opaque))
+    return bool(first.signature or first.data) and (
+        origin is None or origin.dialect == target.dialect
+    )
