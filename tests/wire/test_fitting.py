@@ -15,7 +15,8 @@ from dragoman import (
     ToolDefinition,
     ToolResult,
 )
-from dragoman.model.parts import Origin
+from dragoman.model.parts import Origin, Thinking
+from dragoman.model.requests import ThinkingConfig
 from dragoman.model.tools import ToolChoice
 from dragoman.wire.fitting import fitted
 from dragoman.wire.fitting.pairs import CUT_OFF, UNKNOWN
@@ -175,6 +176,45 @@ def test_blank_texts_and_a_missing_opening_are_put_right() -> None:
     assert messages[0].role is Role.USER
     assert all(m.text.strip() for m in messages)
     assert [loss.reason for loss in done.losses] == ["an empty answer"]
+
+
+def test_instructions_alone_get_a_message() -> None:
+    """A target that wants at least one message gets one that says that it begins (W47)."""
+    request = asked(Message.system("Be brief."))
+    assert fitted(request, STRICT).request is request
+    done = fitted(request, STRICT.replace(needs_message=True)).request
+    assert [message.role for message in done.messages] == [Role.SYSTEM, Role.USER]
+
+
+def test_thinking_pauses_where_a_turn_began_without_it() -> None:
+    """A tool turn that another model began can't go on thinking here; the next one can (W51)."""
+    target = STRICT.replace(thinking_begins_turns=True)
+    turn = (
+        Message.user("a"),
+        Message.assistant(tool_calls=[call("1")]),
+        Message.tool("1", "x"),
+    )
+    on = ThinkingConfig(enabled=True, budget=2000)
+    done = fitted(Request(messages=turn, thinking=on), target)
+    assert done.request.thinking == ThinkingConfig(enabled=False)
+    assert [loss.path for loss in done.losses] == ["thinking"]
+    signed = Message.assistant(Thinking("hm", signature="s"), tool_calls=[call("1")])
+    own = Request(messages=(turn[0], signed, turn[2]), thinking=on)
+    assert fitted(own, target).request is own
+    after = Request(messages=(*turn, Message.assistant("b"), Message.user("c")), thinking=on)
+    assert fitted(after, target).request is after
+
+
+def test_thinking_goes_back_to_the_model_that_made_it() -> None:
+    """Sealed thinking of another model is left out and named; the same model's stays (W54)."""
+    origin = Origin(dialect="strict", model="m-1-20260101")
+    sealed = Message.assistant(Thinking("hm", signature="s", origin=origin), "b")
+    request = asked(Message.user("a"), sealed, Message.user("c"))
+    assert fitted(request, STRICT.replace(model="m-1")).request is request
+    assert fitted(request, STRICT).request is request
+    done = fitted(request, STRICT.replace(model="m-2"))
+    assert [part.__class__ for part in done.request.messages[1].parts] == [Text]
+    assert [loss.path for loss in done.losses] == ["messages[1].parts[0]"]
 
 
 _parts = st.one_of(

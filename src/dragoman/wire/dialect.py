@@ -11,13 +11,15 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Protocol
 
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, DragomanError, ProviderError
 from dragoman.model.jsontext import JsonText
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.streams import StreamDecoder, StreamEncoder
 from dragoman.wire.target import Target
+from dragoman.wire.violations import Violation
 
 Body = JsonText | Mapping[str, Any]
 
@@ -61,6 +63,38 @@ class Dialect(Protocol):
 
     def encode_response(self, response: Response) -> Encoded:
         """The body to answer with for a response."""
+        ...
+
+
+class FullDialect(Dialect, Protocol):
+    """A dialect with streams, errors and rules too: OpenAI Chat's and Anthropic's, so far."""
+
+    def stream_decoder(self, context: Context = NOTHING) -> StreamDecoder:
+        """What reads one streamed response, in the request's own terms."""
+        ...
+
+    def stream_encoder(self) -> StreamEncoder:
+        """What writes one response as a stream."""
+        ...
+
+    def decode_error(
+        self, status: int | None, body: Any, headers: Mapping[str, str] | None = None
+    ) -> ProviderError:
+        """The error in a body, by class; never raises."""
+        ...
+
+    def encode_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
+        """The status and the body to answer with for an error."""
+        ...
+
+    def check(
+        self,
+        body: Body,
+        path: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        target: Target | None = None,
+    ) -> list[Violation]:
+        """What the target would refuse in a request, rule by rule."""
         ...
 
 

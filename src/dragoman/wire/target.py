@@ -45,6 +45,8 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     """Whether, with thinking on, a turn that goes on after tools must have begun with it (W51)."""
     keeps_state: bool = False
     """Whether it may have kept earlier messages, to which results in this request belong."""
+    needs_message: bool = False
+    """Whether instructions alone are refused (W47, W75)."""
     starts_with_user: bool = False
     """Whether the first message must be the user's (W47, W77)."""
 

@@ -77,9 +77,8 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-
     def do_POST(self) -> None:
+        assert isinstance(self.server, _Server)
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         body = self.server.streamed if asked.get("stream") else self.server.plain
         kind = "text/event-stream" if asked.get("stream") else "application/json"

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError, WireError
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.wire import streams
 from dragoman.wire.anthropic.context import NAME
 from dragoman.wire.anthropic.errors import decode_error, encode_error
 from dragoman.wire.anthropic.request import decode_request, encode_request
@@ -21,6 +22,7 @@ from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting import encoded_for
 from dragoman.wire.overlay import parsed
+from dragoman.wire.streams import restoring
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
 
@@ -60,9 +62,9 @@ class _Anthropic:
         """The body to answer with for a response."""
         return encode_response(response)
 
-    def stream_decoder(self) -> StreamDecoder:
+    def stream_decoder(self, context: Context = NOTHING) -> streams.StreamDecoder:
         """What reads one streamed response."""
-        return StreamDecoder()
+        return restoring(StreamDecoder(), context)
 
     def stream_encoder(self) -> StreamEncoder:
         """What writes one response as a stream."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from dragoman.errors import WireError
 from dragoman.model.requests import AnyTool, Request
+from dragoman.model.roles import Role
 from dragoman.wire.anthropic.content import joined
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Decoding, Encoding
 from dragoman.wire.anthropic.messages import (
@@ -32,6 +33,8 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import difference, laid_over, want
 
 PATH = "/v1/messages"
+UNSAYABLE = "(Something that can't be shown here.)"
+_ASSISTANT = Role.ASSISTANT
 
 
 def decode_request(wire: Block) -> Request:
@@ -118,9 +121,12 @@ def _encode_conversation(request: Request, context: Encoding) -> tuple[list[Any]
         context.message = index
         if not belongs_outside(message):
             encoded = encode_message(message, context)
-            # A message of which nothing could be said here would be refused (W47).
-            if encoded.get("content") != [] or not message.parts:
-                messages.append(encoded)
+            if encoded.get("content") == [] and message.parts:
+                # Nothing of it can be said here, and an empty message would be refused (W47).
+                if message.role is _ASSISTANT:
+                    continue
+                encoded["content"] = UNSAYABLE
+            messages.append(encoded)
             continue
         context.origin = message.origin
         system += encode_system(message.parts, context)

@@ -45,6 +45,9 @@ def encode_sampling(sampling: Sampling, context: Encoding) -> Block:
     for name in ("temperature", "top_p", "top_k"):
         if (value := getattr(sampling, name)) is not None:
             wire[name] = value
+    if wire.get("temperature", 0) > 1:
+        wire["temperature"] = 1
+        context.lose_at("sampling.temperature", "it goes up to 1 here")
     if sampling.stop:
         wire["stop_sequences"] = list(sampling.stop)
     for name in _FOREIGN_SAMPLING:
@@ -184,7 +187,8 @@ def encode_settings(request: Request, context: Encoding) -> Block:
 
 def _fit_budget(wire: Block, context: Encoding) -> None:
     """Make the budget smaller than what may be written in all, which includes it (W59)."""
-    thinking, limit = wire.get("thinking"), wire["max_tokens"]
+    thinking: Any = wire.get("thinking")
+    limit = wire["max_tokens"]
     if not _thinks(thinking) or thinking["budget_tokens"] < limit:
         return
     if limit > MIN_BUDGET:

@@ -16,4 +16,5 @@ TARGET = Target(
     merges_turns=True,  # W47; recordings show calls in two messages answered together
     refuses_blank_text=True,  # W46
     thinking_begins_turns=True,  # W51
+    needs_message=True,  # W47
 )

@@ -17,7 +17,7 @@ from dragoman.wire.fitting.blanks import without_blanks
 from dragoman.wire.fitting.names import with_accepted_names
 from dragoman.wire.fitting.openings import with_opening
 from dragoman.wire.fitting.pairs import with_pairs
-from dragoman.wire.fitting.thinking import with_possible_thinking
+from dragoman.wire.fitting.thinking import with_own_thinking, with_possible_thinking
 from dragoman.wire.fitting.toolids import with_accepted_ids
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
@@ -41,6 +41,7 @@ def fitted(request: Request, target: Target) -> Fitted:
     if target.keeps_state and state and (state.previous_response_id or state.conversation):
         # The calls that results here belong to are with the provider.
         target = target.replace(pairs_results=False)
+    messages = with_own_thinking(messages, target, losses)
     for _ in range(_MAX_ROUNDS):
         before = messages
         messages = without_blanks(messages, target, losses)

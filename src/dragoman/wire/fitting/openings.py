@@ -12,13 +12,14 @@ OPENING = "(The conversation begins here.)"
 
 def with_opening(messages: tuple[Message, ...], target: Target) -> tuple[Message, ...]:
     """Messages that begin with the user's, or with instructions followed by it."""
-    if not target.starts_with_user:
-        return messages
     for index, message in enumerate(messages):
         if message.role.is_system:
             continue
-        if message.role is Role.USER:
+        if message.role is Role.USER or not target.starts_with_user:
             return messages
-        opening = Message(Role.USER, (Text(OPENING),))
-        return (*messages[:index], opening, *messages[index:])
-    return messages
+        return (*messages[:index], _opening(), *messages[index:])
+    return (*messages, _opening()) if messages and target.needs_message else messages
+
+
+def _opening() -> Message:
+    return Message(Role.USER, (Text(OPENING),))

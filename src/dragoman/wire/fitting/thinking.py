@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult, Thinking
 from dragoman.model.requests import Request, ThinkingConfig
@@ -10,6 +11,45 @@ from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
 
 _ASSISTANT = Role.ASSISTANT
+
+
+def with_own_thinking(
+    messages: tuple[Message, ...], target: Target, losses: list[Loss]
+) -> tuple[Message, ...]:
+    """Messages without thinking that another model sealed, where the target's model is known.
+
+    A target verifies what it made, and refuses what another did (W54, W86).
+    """
+    if target.model is None or not any(_has_foreign(message, target) for message in messages):
+        return messages
+    kept: list[Message] = []
+    for index, message in enumerate(messages):
+        if not _has_foreign(message, target):
+            kept.append(message)
+            continue
+        parts = tuple(part for part in message.parts if not _is_foreign(part, message, target))
+        losses.extend(
+            Loss(f"messages[{index}].parts[{place}]", "thinking that another model sealed")
+            for place, part in enumerate(message.parts)
+            if _is_foreign(part, message, target)
+        )
+        if parts:
+            kept.append(message.replace(parts=parts))
+    return tuple(kept)
+
+
+def _has_foreign(message: Message, target: Target) -> bool:
+    return any(_is_foreign(part, message, target) for part in message.parts)
+
+
+def _is_foreign(part: AnyPart, message: Message, target: Target) -> bool:
+    if not isinstance(part, Thinking) or not (part.signature or part.data):
+        return False
+    origin, model = message.origin_of(part), target.model or ""
+    if origin is None or origin.model is None:
+        return False
+    # A name and the same with a date behind it are one model.
+    return not (origin.model.startswith(model) or model.startswith(origin.model))
 
 
 def with_possible_thinking(request: Request, target: Target, losses: list[Loss]) -> Request:

@@ -12,5 +12,6 @@ TARGET = Target(
     tool_name_length=128,
     groups_results=True,  # W78
     merges_turns=True,
+    needs_message=True,  # W75
     starts_with_user=True,  # W77; blank texts are taken, as recordings show (against W76)
 )

@@ -8,6 +8,7 @@ from typing import Any
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.wire import streams
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
@@ -20,6 +21,7 @@ from dragoman.wire.openai_chat.spelling import NAME
 from dragoman.wire.openai_chat.stream_decoder import StreamDecoder
 from dragoman.wire.openai_chat.stream_encoder import StreamEncoder
 from dragoman.wire.openai_chat.target import TARGET
+from dragoman.wire.streams import restoring
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
 
@@ -54,9 +56,11 @@ class OpenAIChat:
         """The body to answer with for a response."""
         return encode_response(response)
 
-    def stream_decoder(self, *, ends_with_done: bool = True) -> StreamDecoder:
+    def stream_decoder(
+        self, context: Context = NOTHING, *, ends_with_done: bool = True
+    ) -> streams.StreamDecoder:
         """Reads a stream; some servers never send its `[DONE]`."""
-        return StreamDecoder(ends_with_done=ends_with_done)
+        return restoring(StreamDecoder(ends_with_done=ends_with_done), context)
 
     def stream_encoder(self, *, include_usage: bool = False) -> StreamEncoder:
         """Writes a stream, with the usage if the client asked for it."""

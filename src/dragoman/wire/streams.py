@@ -1,0 +1,92 @@
+"""What reads and writes a stream, and what gives tools their own names back in one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dragoman.model.events import Event, PartStart, PartStop
+from dragoman.model.responses import Response
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.wire.context import Context
+from dragoman.wire.losses import Loss
+
+
+class StreamDecoder(Protocol):
+    """Reads one response out of a stream's bytes, cut anywhere."""
+
+    @property
+    def response(self) -> Response:
+        """What has arrived so far."""
+        ...
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the provider said that it is done; a stream that ends early never is."""
+        ...
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete."""
+        ...
+
+    def close(self) -> list[Event]:
+        """What is left when the stream ends."""
+        ...
+
+
+class StreamEncoder(Protocol):
+    """Writes one response as a stream, event by event."""
+
+    @property
+    def losses(self) -> Sequence[Loss]:
+        """What could not be said so far."""
+        ...
+
+    def feed(self, event: Event) -> bytes:
+        """The bytes to send now."""
+        ...
+
+    def close(self) -> bytes:
+        """The last bytes; those of an error, if the events ended early (G1)."""
+        ...
+
+
+class RestoringDecoder:
+    """A decoder behind which tools have their own names again, not the target's aliases."""
+
+    def __init__(self, decoder: StreamDecoder, context: Context) -> None:
+        self._decoder = decoder
+        self._context = context
+
+    @property
+    def response(self) -> Response:
+        """What has arrived so far."""
+        return self._context.restored(self._decoder.response)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the provider said that it is done."""
+        return self._decoder.is_complete
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete."""
+        return [self._restored(event) for event in self._decoder.feed(data)]
+
+    def close(self) -> list[Event]:
+        """What is left when the stream ends."""
+        return [self._restored(event) for event in self._decoder.close()]
+
+    def _restored(self, event: Event) -> Event:
+        names = self._context.names
+        if isinstance(event, ToolCallDelta):
+            name = names.get(event.name or "")
+            return event if name is None else event.replace(name=name)
+        if isinstance(event, (PartStart, PartStop)) and isinstance(event.part, ToolCall):
+            name = names.get(event.part.name)
+            return event if name is None else event.replace(part=event.part.replace(name=name))
+        return event
+
+
+def restoring(decoder: StreamDecoder, context: Context) -> StreamDecoder:
+    """The decoder, in the request's own terms."""
+    return RestoringDecoder(decoder, context) if context.names else decoder

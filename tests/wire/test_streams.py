@@ -1,0 +1,73 @@
+"""Streams in the request's own terms."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import MessageAccumulator, Request, ToolDefinition
+from dragoman.model.parts import Origin
+from dragoman.wire import anthropic, openai_chat
+from dragoman.wire.dialect import FullDialect
+
+NAME = "mcp.server/search"
+
+ANTHROPIC: list[dict[str, Any]] = [
+    {"type": "message_start", "message": {
+        "id": "m", "type": "message", "role": "assistant", "model": "c", "content": [],
+        "stop_reason": None, "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1}}},
+    {"type": "content_block_start", "index": 0, "content_block": {
+        "type": "tool_use", "id": "t1", "name": "ALIAS", "input": {}}},
+    {"type": "content_block_delta", "index": 0,
+     "delta": {"type": "input_json_delta", "partial_json": '{"q": 1}'}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use", "stop_sequence": None},
+     "usage": {"output_tokens": 5}},
+    {"type": "message_stop"},
+]  # fmt: skip
+CHAT = [
+    {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [
+        {"index": 0, "finish_reason": None, "delta": {"role": "assistant", "tool_calls": [
+            {"index": 0, "id": "t1", "type": "function",
+             "function": {"name": "ALIAS", "arguments": '{"q": 1}'}}]}}]},
+    {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [
+        {"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+]  # fmt: skip
+
+
+def _stream(dialect: str, alias: str) -> bytes:
+    if dialect == "anthropic":
+        frames = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in ANTHROPIC]
+    else:
+        frames = [*(f"data: {json.dumps(chunk)}\n\n" for chunk in CHAT), "data: [DONE]\n\n"]
+    return "".join(frames).replace("ALIAS", alias).encode()
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat"])
+def test_aliases_are_undone_in_streams(dialect: str) -> None:
+    """A tool that the target knows by an alias has its own name in every event and at the end."""
+    tool = ToolDefinition(NAME, parameters={"type": "object"}, origin=Origin(dialect="x"))
+    speaker: Any = dragoman.dialect(dialect)
+    encoded = speaker.encode_request(Request(model="m", tools=(tool,)))
+    (alias,) = encoded.context.names
+    decoder = speaker.stream_decoder(encoded.context)
+    events = [*decoder.feed(_stream(dialect, alias)), *decoder.close()]
+    assert decoder.is_complete
+    assert decoder.response.tool_calls[0].name == NAME
+    folded = MessageAccumulator()
+    folded.extend(events)
+    assert folded.message.tool_calls[0].name == NAME
+    assert folded.message.tool_calls[0].arguments == {"q": 1}
+
+
+def test_the_finished_dialects_are_full_ones() -> None:
+    """OpenAI Chat and Anthropic have all of the contract."""
+    finished: tuple[FullDialect, ...] = (openai_chat.DIALECT, anthropic.DIALECT)
+    assert all(isinstance(name, str) for name in (dialect.name for dialect in finished))
+    for dialect in finished:
+        assert dialect.decode_error(401, b"{}").status == 401
+        assert dialect.check({"messages": []})
