@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
@@ -80,7 +80,9 @@ def _thinking(draw: st.DrawFn, marks: _Marks) -> Thinking:
     origin = draw(_ORIGINS)
     if draw(st.integers(0, 3)) == 0:
         return Thinking("", mark, "redacted", origin=origin)
-    return Thinking(mark, signature=draw(st.sampled_from([None, "c2lnbmVk"])), origin=origin)
+    # Unsigned thinking of Anthropic's own comes back to it as it was: other servers sign none.
+    is_signed = origin is None or origin.dialect == "anthropic" or draw(st.booleans())
+    return Thinking(mark, signature="c2lnbmVk" if is_signed else None, origin=origin)
 
 
 def _some(draw: st.DrawFn, one: Callable[[], AnyPart], most: int) -> list[AnyPart]:
@@ -232,9 +234,7 @@ def _pairs(request: Request, names: Mapping[str, str]) -> tuple[list[Any], list[
 
 @pytest.mark.parametrize("target", dragoman.dialects())
 @given(request=histories())
-def test_anything_can_be_said_and_is_said_the_same_each_time(
-    target: str, request: Request
-) -> None:
+def test_anything_can_be_said_and_is_said_the_same_each_time(target: str, request: Request) -> None:
     """No history makes an encoder raise, and none is said in two ways."""
     speaker = dragoman.dialect(target)
     assert speaker.encode_request(request).to_bytes() == speaker.encode_request(request).to_bytes()
@@ -295,12 +295,17 @@ def _adapter(target: str) -> Any:
 
 
 def _accepted(target: str, body: Mapping[str, Any]) -> None:
-    """Raises where the SDK's own types refuse the body; `Iterable`s are checked when dumped."""
-    adapter = _adapter(target)
+    """Raises where the SDK's own types refuse the body; `Iterable`s are checked when read."""
     plain = json.loads(json.dumps(body, default=dict))
-    if target == "anthropic":
-        plain.setdefault("max_tokens", 1)
-    adapter.dump_python(adapter.validate_python(plain))
+    _exhausted(_adapter(target).validate_python(plain))
+
+
+def _exhausted(value: Any) -> None:
+    if isinstance(value, Mapping):
+        value = value.values()
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        for item in value:
+            _exhausted(item)
 
 
 @pytest.mark.parametrize("target", TYPED)
@@ -308,3 +313,25 @@ def _accepted(target: str, body: Mapping[str, Any]) -> None:
 def test_the_sdk_s_types_accept_what_is_sent(target: str, request: Request) -> None:
     """The vendors' own types for requests take what we write."""
     _accepted(target, dragoman.dialect(target).encode_request(request).body)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("target", TYPED)
+@pytest.mark.parametrize("source", dragoman.dialects())
+def test_the_sdk_s_types_accept_recorded_histories(
+    corpus: Corpus, source: str, target: str
+) -> None:
+    """So they do with what was recorded under another dialect."""
+    if source == target:
+        return  # compatible hosts have fields of their own, which come back as they were
+    _adapter(target)  # skips, where there is no SDK
+    refused = []
+    for body in bodies(corpus, source, "core"):
+        request = body.decode()
+        if isinstance(request, Request):
+            encoded = dragoman.dialect(target).encode_request(request)
+            try:
+                _accepted(target, {"model": "m", **encoded.body})
+            except ValueError as error:
+                refused.append((body.recording.row.file, str(error).partition("\n")[2][:200]))
+    assert refused == []

@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.model.events import Event
 from dragoman.model.responses import Response
 from dragoman.wire.openai_chat import DIALECT
-from dragoman.wire.openai_chat.stream_decoder import StreamDecoder
+from dragoman.wire.streams import StreamDecoder
 
 DONE = b"data: [DONE]\n\n"
 USAGE = {

@@ -189,7 +189,8 @@ def _fit_budget(wire: Block, context: Encoding) -> None:
     """Make the budget smaller than what may be written in all, which includes it (W59)."""
     thinking: Any = wire.get("thinking")
     limit = wire["max_tokens"]
-    if not _thinks(thinking) or thinking["budget_tokens"] < limit:
+    budget = thinking.get("budget_tokens") if _thinks(thinking) else None
+    if type(budget) is not int or type(limit) is not int or budget < limit:
         return
     if limit > MIN_BUDGET:
         wire["thinking"] = {**thinking, "budget_tokens": limit - 1}

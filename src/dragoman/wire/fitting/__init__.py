@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
@@ -17,12 +18,14 @@ from dragoman.wire.fitting.blanks import without_blanks
 from dragoman.wire.fitting.names import with_accepted_names
 from dragoman.wire.fitting.openings import with_opening
 from dragoman.wire.fitting.pairs import with_pairs
+from dragoman.wire.fitting.places import restored
 from dragoman.wire.fitting.thinking import with_own_thinking, with_possible_thinking
 from dragoman.wire.fitting.toolids import with_accepted_ids
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
 
 _MAX_ROUNDS = 5
+_STEPS = (with_own_thinking, without_blanks, with_pairs)
 
 
 class Fitted(NamedTuple):
@@ -31,30 +34,35 @@ class Fitted(NamedTuple):
     request: Request
     losses: tuple[Loss, ...]
     context: Context
+    placed: tuple[Message, ...]
+    """Its messages with the parts that were given, where they stand now."""
 
 
 def fitted(request: Request, target: Target) -> Fitted:
     """The request as the target takes it."""
     losses: list[Loss] = []
-    messages = request.messages
+    given = messages = request.messages
     state = request.state
     if target.keeps_state and state and (state.previous_response_id or state.conversation):
         # The calls that results here belong to are with the provider.
         target = target.replace(pairs_results=False)
-    messages = with_own_thinking(messages, target, losses)
     for _ in range(_MAX_ROUNDS):
         before = messages
-        messages = without_blanks(messages, target, losses)
-        messages = with_pairs(messages, target, losses)
+        for step in _STEPS:
+            found: list[Loss] = []
+            after = step(messages, target, found)
+            losses += restored(found, given, messages)
+            messages = after
         messages = with_opening(messages, target)
         if messages is before:
             break
+    placed = messages  # from here on, everything stays where it is
     messages = with_accepted_ids(messages, target)
     if messages is not request.messages:
         request = request.replace(messages=messages)
     request = with_possible_thinking(request, target, losses)
     request, context = with_accepted_names(request, target)
-    return Fitted(request, tuple(losses), context)
+    return Fitted(request, tuple(losses), context, placed)
 
 
 def encoded_for(
@@ -63,6 +71,7 @@ def encoded_for(
     """The body for a request, fitted to the target; `strict` raises where anything is lost."""
     done = fitted(request, target)
     encoded = encode(done.request)
-    encoded.losses = (*done.losses, *encoded.losses)
+    losses = restored(encoded.losses, request.messages, done.placed)
+    encoded.losses = (*done.losses, *losses)
     encoded.context = done.context
     return encoded.or_raise() if strict else encoded

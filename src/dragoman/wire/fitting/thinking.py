@@ -7,6 +7,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult, Thinking
 from dragoman.model.requests import Request, ThinkingConfig
 from dragoman.model.roles import Role
+from dragoman.model.tools import ToolChoice
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
 
@@ -56,35 +57,57 @@ def with_possible_thinking(request: Request, target: Target, losses: list[Loss])
     """The request with thinking off, where the turn under way has no thinking that may be sent.
 
     A turn that another model began has none that this target could verify, and it refuses to
-    go on thinking without; the next turn may think again.
+    go on thinking without; the next turn may think again. Nor may a thinking model be forced to
+    call a tool (W58): then the tool is what counts.
     """
     config = request.thinking
     if config is None or not target.thinking_begins_turns or not _is_on(config):
         return request
-    turn = _turn_under_way(request.messages)
+    if request.tool_choice is not None and _forces(request.tool_choice):
+        losses.append(Loss("thinking", "a model that must call a tool can't think first here"))
+        return request.replace(thinking=ThinkingConfig(enabled=False))
+    turn = _turn_under_way(request.messages, target)
     if not turn or _begins_with_thinking(turn[0], target):
         return request
     losses.append(Loss("thinking", "this turn began without it, elsewhere; off until the next"))
     return request.replace(thinking=ThinkingConfig(enabled=False))
 
 
+def _forces(choice: ToolChoice) -> bool:
+    return choice.mode in ("required", "named") or choice.is_required
+
+
 def _is_on(config: ThinkingConfig) -> bool:
     return config.budget is not None and config.enabled is not False
 
 
-def _turn_under_way(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The neighbouring assistant messages whose results come last; none if the user spoke last."""
-    end = len(messages)
-    while end and _is_results(messages[end - 1]):
+def _turn_under_way(messages: tuple[Message, ...], target: Target) -> tuple[Message, ...]:
+    """The neighbouring assistant messages whose results come last; none if they have no results.
+
+    The user may have spoken after the results: to the target that is one turn with them.
+    """
+    spoken = [m for m in messages if not (m.role.is_system or _is_unsaid(m, target))]
+    end = len(spoken)
+    while end and spoken[end - 1].role is not _ASSISTANT:
         end -= 1
     start = end
-    while start and messages[start - 1].role is _ASSISTANT:
+    while start and spoken[start - 1].role is _ASSISTANT:
         start -= 1
-    return messages[start:end] if end < len(messages) else ()
+    is_under_way = any(message.tool_results for message in spoken[end:])
+    return tuple(spoken[start:end]) if is_under_way else ()
 
 
-def _is_results(message: Message) -> bool:
-    return message.role is not _ASSISTANT and bool(message.tool_results)
+def _is_unsaid(message: Message, target: Target) -> bool:
+    """Whether an answer is nothing but thinking that can't be sent: it will be left out."""
+    return message.role is _ASSISTANT and all(
+        isinstance(part, Thinking)
+        and (
+            not (part.signature or part.data)
+            if (origin := message.origin_of(part)) is None
+            else origin.dialect != target.dialect
+        )
+        for part in message.parts
+    )
 
 
 def _begins_with_thinking(message: Message, target: Target) -> bool:

@@ -54,6 +54,10 @@ from dragoman.wire.openai_chat.thinking import (
 
 _ASSISTANT = Role.ASSISTANT
 _RARE = ("refusal", "annotations", "audio", "images", EXECUTED)
+SAID = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
+"""The fields of which a message needs one (W2)."""
+NO_CONTENT = "-content"
+"""The word for a message that had none of them."""
 _THINKING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 
 
@@ -96,8 +100,10 @@ class _Reader:
             self._used.add("name")
         else:
             name = None
-        is_whole = len(wire) == len(self._used) and "role" in self._used
         words = absent(self._used, "role")
+        if not self._is_response and wire.keys().isdisjoint(SAID):
+            words.append(NO_CONTENT)
+        is_whole = len(wire) == len(self._used) and not words
         extras = EMPTY if is_whole else left_over(wire, self._used, words)
         return Message(_ASSISTANT, tuple(self._parts), name, extras=extras)
 

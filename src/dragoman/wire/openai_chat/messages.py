@@ -11,11 +11,24 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
-from dragoman.wire.openai_chat.assistant import decode_assistant, encode_assistant
+from dragoman.wire.openai_chat.assistant import (
+    NO_CONTENT,
+    SAID,
+    decode_assistant,
+    encode_assistant,
+)
 from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
 from dragoman.wire.openai_chat.parts import decode_parts, encode_content, encode_part
 from dragoman.wire.openai_chat.results import decode_result, encode_plain, encode_result
-from dragoman.wire.openai_chat.spelling import NAME, OWN, is_list, is_object, laid, left_over
+from dragoman.wire.openai_chat.spelling import (
+    NAME,
+    OWN,
+    is_list,
+    is_object,
+    laid,
+    left_over,
+    words_of,
+)
 
 _ASSISTANT = Role.ASSISTANT
 _TALKERS = {
@@ -70,7 +83,8 @@ def _decode_talk(wire: dict[str, Any], role: Role, incoming: Incoming, index: in
         known.add("name")
     else:
         name = None
-    return Message(role, parts, name, extras=left_over(wire, known))
+    words = () if "content" in wire else (NO_CONTENT,)
+    return Message(role, parts, name, extras=left_over(wire, known, words))
 
 
 def encode_messages(
@@ -88,7 +102,7 @@ def encode_messages(
             _flush(written, out)
             body = encode_assistant(message, out, f"messages[{index}]")
             if len(body) > 1 or not message.parts:  # else nothing of it could be said
-                written.append(body)
+                written.append(_with_content(body, message))
         else:
             _encode_other(message, written, out, index)
     _flush(written, out)
@@ -124,13 +138,20 @@ def _encode_other(
         body: dict[str, Any] = {"role": word}
         if content:
             body["content"] = encode_content(content)
-        written.append(_with_luggage(body, message))
+        written.append(_with_content(_with_luggage(body, message), message))
 
 
 def _with_luggage(body: dict[str, Any], message: Message) -> dict[str, Any]:
     if message.name is not None:
         body["name"] = message.name
     return body if message.extras is EMPTY else laid(body, message.extras)
+
+
+def _with_content(body: dict[str, Any], message: Message) -> dict[str, Any]:
+    """The body with the empty text, where it says nothing else and did not come so (W2)."""
+    if body.keys().isdisjoint(SAID) and NO_CONTENT not in words_of(message.extras):
+        body["content"] = ""
+    return body
 
 
 def _flush(written: list[dict[str, Any]], out: Outgoing) -> None:

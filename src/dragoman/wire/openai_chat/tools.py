@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.errors import WireError
@@ -116,6 +117,8 @@ def _encode_definition(tool: ToolDefinition, out: Outgoing, path: str) -> dict[s
     for name in names:
         if (value := getattr(tool, name)) is not None:
             body[name] = value
+    if not is_own(tool.origin) and "format" in body:
+        body["format"] = _encode_format(body["format"])
     if isinstance(tool.strict, bool) and (tool.kind == "function" or is_own(tool.origin)):
         # A schema outside the strict subset fails the whole request (W14).
         if is_own(tool.origin) or not tool.strict or is_strict(tool.parameters):
@@ -123,6 +126,13 @@ def _encode_definition(tool: ToolDefinition, out: Outgoing, path: str) -> dict[s
         else:
             out.lose(f"{path}.strict", "the schema is not of the strict form (W14)")
     return body
+
+
+def _encode_format(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The format of a custom tool's text; a grammar stands in an object of its own here."""
+    if form.get("type") != "grammar" or "grammar" in form:
+        return form
+    return {"type": "grammar", "grammar": {k: v for k, v in form.items() if k != "type"}}
 
 
 def _fields_of(tool: ToolDefinition) -> tuple[str, ...]:
