@@ -36,7 +36,7 @@ def without_blanks(
 
 def _has_blanks(message: Message) -> bool:
     for part in message.parts:
-        if part.__class__ is Text and not part.text.strip():
+        if type(part) is Text and not part.text.strip():
             return True
     return not message.parts
 

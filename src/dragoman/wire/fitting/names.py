@@ -44,7 +44,7 @@ def _names(request: Request) -> Iterator[str]:
             yield tool.name
     for message in request.messages:
         for part in message.parts:
-            if part.__class__ is ToolCall:
+            if type(part) is ToolCall:
                 yield part.name
 
 

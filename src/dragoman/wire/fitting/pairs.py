@@ -39,7 +39,7 @@ def _are_paired(messages: Messages, target: Target) -> bool:
         if role is _ASSISTANT:
             if waiting and not (was_assistant and target.merges_turns):
                 return False
-            calls = [part.id for part in message.parts if part.__class__ is ToolCall]
+            calls = [part.id for part in message.parts if type(part) is ToolCall]
             count = len(waiting) + len(calls)
             waiting.update(calls)
             rounds, was_assistant = 0, True
@@ -47,7 +47,7 @@ def _are_paired(messages: Messages, target: Target) -> bool:
                 return False
             continue
         was_assistant = False
-        results = [part.call_id for part in message.parts if part.__class__ is ToolResult]
+        results = [part.call_id for part in message.parts if type(part) is ToolResult]
         rounds += bool(results)
         for call_id in results:
             if call_id not in waiting:
@@ -64,7 +64,7 @@ def _come_first(message: Message) -> bool:
     """Whether no result stands behind something else (W41)."""
     are_over = False
     for part in message.parts:
-        if part.__class__ is not ToolResult:
+        if type(part) is not ToolResult:
             are_over = True
         elif are_over:
             return False

@@ -36,7 +36,7 @@ def _are_accepted(messages: tuple[Message, ...], target: Target) -> bool:
         if message.role is not _ASSISTANT:
             continue
         for part in message.parts:
-            if part.__class__ is ToolCall:
+            if type(part) is ToolCall:
                 tool_id: str = part.id
                 if not target.accepts_id(tool_id):
                     return False
