@@ -217,6 +217,29 @@ def test_thinking_goes_back_to_the_model_that_made_it() -> None:
     assert [loss.path for loss in done.losses] == ["messages[1].parts[0]"]
 
 
+def test_a_target_that_takes_no_thinking_gets_none() -> None:
+    """All thinking is left out and named; what was said stays (W110)."""
+    request = asked(Message.user("a"), Message.assistant(Thinking("hm"), "b"), Message.user("c"))
+    done = fitted(request, STRICT.replace(thinking_back="never"))
+    assert [part.__class__ for part in done.request.messages[1].parts] == [Text]
+    assert [loss.path for loss in done.losses] == ["messages[1].parts[0]"]
+
+
+def test_a_target_that_wants_thinking_everywhere_gets_it() -> None:
+    """Every answer has thinking, anyone's or an empty one, and nothing is changed twice (C2)."""
+    foreign = Message.assistant(Thinking("hm", signature="s", origin=Origin(dialect="other")), "b")
+    request = asked(Message.user("a"), foreign, Message.user("c"), Message.assistant("d"),
+                    Message.user("e"))  # fmt: skip
+    target = STRICT.replace(thinking_back="all")
+    done = fitted(request, target)
+    assert [m.thinking for m in done.request.messages if m.role is Role.ASSISTANT] == ["hm", ""]
+    assert all(
+        isinstance(m.parts[0], Thinking) for m in done.request.messages if m.kind == "assistant"
+    )
+    assert done.losses == ()
+    assert fitted(done.request, target).request is done.request
+
+
 _parts = st.one_of(
     st.sampled_from(["", " ", "words"]).map(Text),
     st.sampled_from(["1", "2", "a b", "f:0"]).map(call),

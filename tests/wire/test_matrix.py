@@ -56,7 +56,7 @@ def _is_same_call(ours: tuple[str, Any], theirs: tuple[str, Any]) -> bool:
 @pytest.mark.corpus
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_no_words_calls_or_results_are_lost(corpus: Corpus, source: str, target: str) -> None:
-    """Recorded requests, said in another dialect and read there, still say all of it."""
+    """Recorded requests, said in another dialect and back again, still say all of it."""
     failures = []
     for body in bodies(corpus, source):
         if body.kind != "request":
@@ -67,12 +67,17 @@ def test_no_words_calls_or_results_are_lost(corpus: Corpus, source: str, target:
         arrived = dragoman.dialect(target).decode_request(encoded.to_bytes(), path=encoded.path)
         users, calls, results = _said(request)
         their_users, their_calls, their_results = _said(arrived)
+        back = dragoman.dialect(source).decode_request(
+            dragoman.dialect(source).encode_request(arrived).to_bytes(), path=body.path
+        )
         heard = "\n".join(their_users)
         holds = (
             all(text in heard for text in users)
             and len(calls) == len(their_calls)
             and all(map(_is_same_call, calls, their_calls))
             and results == their_results
+            and _said(back)[1:] == (their_calls, their_results)
+            and all(text in "\n".join(_said(back)[0]) for text in users)
         )
         if not holds:
             failures.append(body.recording.row.file)

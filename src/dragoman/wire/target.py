@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache
+from typing import Literal
 
 from dragoman.model.value import Value
 
@@ -41,6 +42,9 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     results together."""
     refuses_blank_text: bool = False
     """Whether a text of nothing but white space is refused (W46, W76)."""
+    thinking_back: Literal["own", "never", "all"] = "own"
+    """Which thinking goes back to it: what it made itself, none (Groq: W110), or some in every
+    answer, be it empty (DeepSeek: C2)."""
     thinking_begins_turns: bool = False
     """Whether, with thinking on, a turn that goes on after tools must have begun with it (W51)."""
     keeps_state: bool = False

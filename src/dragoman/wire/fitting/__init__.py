@@ -19,13 +19,13 @@ from dragoman.wire.fitting.names import with_accepted_names
 from dragoman.wire.fitting.openings import with_opening
 from dragoman.wire.fitting.pairs import with_pairs
 from dragoman.wire.fitting.places import restored
-from dragoman.wire.fitting.thinking import with_own_thinking, with_possible_thinking
+from dragoman.wire.fitting.thinking import with_agreed_thinking, with_possible_thinking
 from dragoman.wire.fitting.toolids import with_accepted_ids
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
 
 _MAX_ROUNDS = 5
-_STEPS = (with_own_thinking, without_blanks, with_pairs)
+_STEPS = (with_agreed_thinking, without_blanks, with_pairs)
 
 
 class Fitted(NamedTuple):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import is_
+
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
-from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult, Thinking
+from dragoman.model.parts import Opaque, Origin, ServerToolCall, ServerToolResult, Thinking
 from dragoman.model.requests import Request, ThinkingConfig
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolChoice
@@ -14,6 +17,41 @@ from dragoman.wire.target import Target
 _ASSISTANT = Role.ASSISTANT
 
 
+def with_agreed_thinking(
+    messages: tuple[Message, ...], target: Target, losses: list[Loss]
+) -> tuple[Message, ...]:
+    """Messages with the thinking that the target's contract asks for, or allows."""
+    if target.thinking_back == "all":
+        return _with_thinking_in_every_answer(messages, target)
+    if target.thinking_back == "never":
+        return _filtered(
+            messages, lambda part, _: isinstance(part, Thinking), losses, "not taken back"
+        )
+    return with_own_thinking(messages, target, losses)
+
+
+def _with_thinking_in_every_answer(
+    messages: tuple[Message, ...], target: Target
+) -> tuple[Message, ...]:
+    """Thinking is plain text to such a target: anyone's will do, and so will none at all."""
+    here = Origin(dialect=target.dialect)
+    changed: list[Message] = []
+    for message in messages:
+        if message.role is not _ASSISTANT or _is_thought_through(message, target):
+            changed.append(message)
+            continue
+        thought = "\n".join(p.text for p in message.parts if isinstance(p, Thinking) and p.text)
+        rest = tuple(part for part in message.parts if not isinstance(part, Thinking))
+        changed.append(message.replace(parts=(Thinking(thought, origin=here), *rest)))
+    return messages if all(map(is_, changed, messages)) else tuple(changed)
+
+
+def _is_thought_through(message: Message, target: Target) -> bool:
+    own = [part for part in message.parts if isinstance(part, Thinking)]
+    origins = [message.origin_of(part) for part in own]
+    return bool(own) and all(o is not None and o.dialect == target.dialect for o in origins)
+
+
 def with_own_thinking(
     messages: tuple[Message, ...], target: Target, losses: list[Loss]
 ) -> tuple[Message, ...]:
@@ -21,26 +59,34 @@ def with_own_thinking(
 
     A target verifies what it made, and refuses what another did (W54, W86).
     """
-    if target.model is None or not any(_has_foreign(message, target) for message in messages):
+    if target.model is None:
         return messages
+    return _filtered(
+        messages,
+        lambda part, message: _is_foreign(part, message, target),
+        losses,
+        "sealed by another model",
+    )
+
+
+def _filtered(
+    messages: tuple[Message, ...],
+    is_unwanted: Callable[[AnyPart, Message], bool],
+    losses: list[Loss],
+    why: str,
+) -> tuple[Message, ...]:
+    """Messages without the thinking that is not wanted, each piece of it reported."""
     kept: list[Message] = []
     for index, message in enumerate(messages):
-        if not _has_foreign(message, target):
+        unwanted = [p for p, part in enumerate(message.parts) if is_unwanted(part, message)]
+        losses.extend(Loss(f"messages[{index}].parts[{p}]", f"thinking, {why}") for p in unwanted)
+        parts = tuple(part for p, part in enumerate(message.parts) if p not in unwanted)
+        if not unwanted:
             kept.append(message)
-            continue
-        parts = tuple(part for part in message.parts if not _is_foreign(part, message, target))
-        losses.extend(
-            Loss(f"messages[{index}].parts[{place}]", "thinking that another model sealed")
-            for place, part in enumerate(message.parts)
-            if _is_foreign(part, message, target)
-        )
-        if parts:
+        elif parts:
             kept.append(message.replace(parts=parts))
-    return tuple(kept)
-
-
-def _has_foreign(message: Message, target: Target) -> bool:
-    return any(_is_foreign(part, message, target) for part in message.parts)
+    same = len(kept) == len(messages) and all(map(is_, kept, messages))
+    return messages if same else tuple(kept)
 
 
 def _is_foreign(part: AnyPart, message: Message, target: Target) -> bool:
