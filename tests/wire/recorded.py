@@ -33,6 +33,7 @@ SPOKEN_BY = {
     "openai-responses": ("openai_responses",),
     "gemini": ("gemini",),
 }
+_ANTHROPIC_HOSTS = frozenset({"api.anthropic.com", ""})
 _FAULTY = {
     "anthropic/dd-trace-py__cassettes-anthropic_completion_tools_call_with_tool_result_stream_helper"
     "__00.json": "its ids were replaced by hand: the result answers a call that is not there",
@@ -53,12 +54,14 @@ class Body:
 
     @property
     def target(self) -> Target:
-        """The place it was sent to: compatible hosts take longer ids than the vendor (W5)."""
+        """The place it was sent to: compatible hosts take what the vendor does not (W5, W54)."""
         folder = self.dialect.name.replace("-", "_")
         vendors: Target = import_module(f"dragoman.wire.{folder}.target").TARGET
-        if self.recording.row.provider_api == folder:
-            return vendors
-        return vendors.replace(tool_id_length=256)
+        if self.recording.row.provider_api != folder:
+            return vendors.replace(tool_id_length=256)
+        if vendors.verifies_thinking and self.recording.row.host not in _ANTHROPIC_HOSTS:
+            return vendors.replace(verifies_thinking=False)  # Ollama's, for one, has no seals
+        return vendors
 
     def decode(self) -> Value:
         """What the body says."""

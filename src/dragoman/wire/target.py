@@ -45,6 +45,8 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     thinking_back: Literal["own", "never", "all"] = "own"
     """Which thinking goes back to it: what it made itself, none (Groq: W110), or some in every
     answer, be it empty (DeepSeek: C2)."""
+    verifies_thinking: bool = False
+    """Whether thinking without a signature is refused (W54)."""
     thinking_begins_turns: bool = False
     """Whether, with thinking on, a turn that goes on after tools must have begun with it (W51)."""
     keeps_state: bool = False

@@ -15,6 +15,7 @@ TARGET = Target(
     groups_results=True,  # W40, W41
     merges_turns=True,  # W47; recordings show calls in two messages answered together
     refuses_blank_text=True,  # W46
+    verifies_thinking=True,  # W54
     thinking_begins_turns=True,  # W51
     needs_message=True,  # W47
 )

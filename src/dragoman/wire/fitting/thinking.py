@@ -59,6 +59,8 @@ def with_own_thinking(
 
     A target verifies what it made, and refuses what another did (W54, W86).
     """
+    if target.verifies_thinking:
+        messages = _filtered(messages, lambda part, _: _is_unsigned(part), losses, "without a seal")
     if target.model is None:
         return messages
     return _filtered(
@@ -87,6 +89,10 @@ def _filtered(
             kept.append(message.replace(parts=parts))
     same = len(kept) == len(messages) and all(map(is_, kept, messages))
     return messages if same else tuple(kept)
+
+
+def _is_unsigned(part: AnyPart) -> bool:
+    return isinstance(part, Thinking) and not (part.signature or part.data)
 
 
 def _is_foreign(part: AnyPart, message: Message, target: Target) -> bool:
