@@ -144,6 +144,24 @@ def test_an_id_used_again_is_told_apart() -> None:
     assert done.messages[-1].tool_results[0].call_id == second
 
 
+def test_calls_that_share_an_id_in_one_message_keep_their_results() -> None:
+    """The first result is the first call's, the second the second's; none is lost (I5)."""
+    done = fitted(
+        asked(
+            Message.user("a"),
+            Message.assistant(tool_calls=[call("same"), call("same")]),
+            Message.tool("same", "one"),
+            Message.tool("same", "two"),
+        ),
+        STRICT,
+    )
+    ids = [c.id for c in done.request.messages[1].tool_calls]
+    results = done.request.messages[2].tool_results
+    assert len(set(ids)) == 2
+    assert [(r.call_id, r.content) for r in results] == list(zip(ids, ("one", "two"), strict=True))
+    assert done.losses == ()
+
+
 def test_names_are_aliased_and_restored() -> None:
     """A name with dots is said otherwise to the target, everywhere, and comes back as it was."""
     name = "mcp.server/search tool"

@@ -6,6 +6,8 @@ would make the model run it again. A result without a call is left out and repor
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
+
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.roles import Role
@@ -78,15 +80,24 @@ class _Pairing:
         self._messages = messages
         self._losses = losses
         self._taken: set[tuple[int, int]] = set()
+        # Where each id is called and answered, in order: a hostile history is long.
+        self._calls: dict[str, deque[int]] = defaultdict(deque)
+        self._results: dict[str, deque[tuple[int, int]]] = defaultdict(deque)
+        for index, message in enumerate(messages):
+            for place, part in enumerate(message.parts):
+                if isinstance(part, ToolResult):
+                    self._results[part.call_id].append((index, place))
+                elif isinstance(part, ToolCall):
+                    self._calls[part.id].append(index)
 
     def paired(self) -> Messages:
         done: list[Message] = []
         for index, message in enumerate(self._messages):
             if message.role is _ASSISTANT:
                 done.append(_with_distinct_calls(message))
-                calls = done[-1].tool_calls
-                if calls:
-                    results = tuple(self._result_of(call, index) for call in calls)
+                calls = zip(message.tool_calls, done[-1].tool_calls, strict=True)
+                results = tuple(self._result_of(given, call.id, index) for given, call in calls)
+                if results:
                     done.append(Message(_TOOL, results))
                 continue
             rest = self._without_results(index, message)
@@ -94,21 +105,22 @@ class _Pairing:
                 done.append(rest)
         return tuple(done)
 
-    def _result_of(self, call: ToolCall, after: int) -> ToolResult:
+    def _result_of(self, call: ToolCall, call_id: str, after: int) -> ToolResult:
         """The call's own result, from wherever it stands before the id is used again."""
-        for index in range(after + 1, len(self._messages)):
-            message = self._messages[index]
-            if message.role is _ASSISTANT and any(c.id == call.id for c in message.tool_calls):
-                break
-            for place, part in enumerate(message.parts):
-                is_it = isinstance(part, ToolResult) and part.call_id == call.id
-                if is_it and (index, place) not in self._taken:
-                    self._taken.add((index, place))
-                    assert isinstance(part, ToolResult)  # noqa: S101 - `is_it` says so
-                    return part
+        calls, results = self._calls[call.id], self._results[call.id]
+        while calls and calls[0] <= after:
+            calls.popleft()
+        while results and results[0][0] <= after:
+            results.popleft()
+        if results and (not calls or results[0][0] < calls[0]):
+            index, place = found = results.popleft()
+            self._taken.add(found)
+            result = self._messages[index].parts[place]
+            if isinstance(result, ToolResult):
+                return result if call_id == call.id else result.replace(call_id=call_id)
         finish = self._messages[after].finish
         text = CUT_OFF if finish is not None and finish.is_cut_off else UNKNOWN
-        return ToolResult(call.id, text, tool_name=call.name, is_error=True)
+        return ToolResult(call_id, text, tool_name=call.name, is_error=True)
 
     def _without_results(self, index: int, message: Message) -> Message | None:
         """The message without its results, which stand with their calls now or have none."""
