@@ -22,6 +22,7 @@ from dragoman.wire.anthropic.settings import (
     decode_thinking_config,
     encode_settings,
 )
+from dragoman.wire.anthropic.target import TARGET
 from dragoman.wire.anthropic.tools import (
     decode_tool,
     decode_tool_choice,
@@ -31,6 +32,7 @@ from dragoman.wire.anthropic.tools import (
 )
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import difference, laid_over, want
+from dragoman.wire.target import Target
 
 PATH = "/v1/messages"
 UNSAYABLE = "(Something that can't be shown here.)"
@@ -57,7 +59,7 @@ def decode_request(wire: Block) -> Request:
     return request.replace(extras=extras) if extras else request
 
 
-def encode_request(request: Request) -> Encoded:
+def encode_request(request: Request, target: Target = TARGET) -> Encoded:  # noqa: ARG001 - so far
     """The body for a request."""
     context = Encoding("messages[{}].parts[{}]")
     body = _fields(request, context)

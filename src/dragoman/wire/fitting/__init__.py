@@ -66,11 +66,15 @@ def fitted(request: Request, target: Target) -> Fitted:
 
 
 def encoded_for(
-    request: Request, target: Target, encode: Callable[[Request], Encoded], *, strict: bool = False
+    request: Request,
+    target: Target,
+    encode: Callable[[Request, Target], Encoded],
+    *,
+    strict: bool = False,
 ) -> Encoded:
     """The body for a request, fitted to the target; `strict` raises where anything is lost."""
     done = fitted(request, target)
-    encoded = encode(done.request)
+    encoded = encode(done.request, target)
     losses = restored(encoded.losses, request.messages, done.placed)
     encoded.losses = (*done.losses, *losses)
     encoded.context = done.context

@@ -17,6 +17,7 @@ from dragoman.wire.gemini.contents import decode_content, encode_content, is_ins
 from dragoman.wire.gemini.generation import decode_generation, encode_generation
 from dragoman.wire.gemini.parts import decode_parts, encode_parts
 from dragoman.wire.gemini.paths import bare_model, decode_path, encode_path
+from dragoman.wire.gemini.target import TARGET
 from dragoman.wire.gemini.tools import decode_tools, encode_tools
 from dragoman.wire.gemini.trace import (
     NAME,
@@ -31,6 +32,7 @@ from dragoman.wire.gemini.trace import (
 )
 from dragoman.wire.gemini.writing import Writing
 from dragoman.wire.overlay import parsed
+from dragoman.wire.target import Target
 
 _NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig")
 _TAKEN = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
@@ -59,7 +61,7 @@ def decode_request(body: Body, path: str | None = None) -> Request:
     return Request(model=model, stream=stream, extras=trace.extras(), **fields)
 
 
-def encode_request(request: Request) -> Encoded:
+def encode_request(request: Request, target: Target = TARGET) -> Encoded:  # noqa: ARG001 - so far
     """The body and path for a request."""
     writing = Writing("messages[{}]")
     body: dict[str, Any] = {}

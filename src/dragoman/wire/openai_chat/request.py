@@ -24,7 +24,9 @@ from dragoman.wire.openai_chat.settings import (
     encode_thinking_config,
 )
 from dragoman.wire.openai_chat.spelling import NAME, laid, left_over, words_of
+from dragoman.wire.openai_chat.target import TARGET
 from dragoman.wire.openai_chat.tools import decode_tools, encode_tools
+from dragoman.wire.target import Target
 
 
 def decode_request(body: Body) -> Request:
@@ -67,7 +69,7 @@ def _decode(wire: Mapping[str, Any], messages: list[Any]) -> Request:
     )
 
 
-def encode_request(request: Request) -> Encoded:
+def encode_request(request: Request, target: Target = TARGET) -> Encoded:  # noqa: ARG001 - so far
     """The body to send for a request."""
     out = Outgoing()
     body: dict[str, Any] = {} if request.model is None else {"model": request.model}

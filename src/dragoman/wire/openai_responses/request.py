@@ -27,6 +27,7 @@ from dragoman.wire.openai_responses.settings import (
     encode_state,
     encode_thinking,
 )
+from dragoman.wire.openai_responses.target import TARGET
 from dragoman.wire.openai_responses.tools import (
     decode_choice,
     decode_tools,
@@ -35,6 +36,7 @@ from dragoman.wire.openai_responses.tools import (
 )
 from dragoman.wire.openai_responses.turns import Writer
 from dragoman.wire.overlay import difference, laid_over, want
+from dragoman.wire.target import Target
 
 PATH = "/v1/responses"
 _USER = Role.USER
@@ -62,7 +64,7 @@ def decode(wire: Mapping[str, Any]) -> Request:
     return replace(settings, messages=messages, extras=extras)
 
 
-def encode(request: Request) -> Encoded:
+def encode(request: Request, target: Target = TARGET) -> Encoded:  # noqa: ARG001 - so far
     """The body that says a request, and what it could not say."""
     writer = Writer()
     body = _encode_settings(request, writer.losses)
