@@ -72,7 +72,7 @@ class _JsonProgress:
                 self._depth += 1 if mark in "{[" else -1
 
 
-class _Slot:
+class GrowingPart:
     """A part that is still growing."""
 
     __slots__ = ("citations", "data", "extras", "is_stopped", "part", "pieces", "place",
@@ -147,19 +147,19 @@ class _Growing:
 
     def __init__(self, id: str) -> None:
         self.id = id  # one message, however often it is looked at
-        self.slots: list[_Slot] = []
-        self.by_index: dict[int, _Slot] = {}
-        self.calls: list[_Slot] = []
-        self.by_id: dict[str, _Slot] = {}  # the calls, as their deltas may name them
-        self.by_wire_index: dict[int, _Slot] = {}
+        self.slots: list[GrowingPart] = []
+        self.by_index: dict[int, GrowingPart] = {}
+        self.calls: list[GrowingPart] = []
+        self.by_id: dict[str, GrowingPart] = {}  # the calls, as their deltas may name them
+        self.by_wire_index: dict[int, GrowingPart] = {}
         self.finish: FinishReason | None = None
         self.finish_raw: str | None = None
         self.logprobs: Any = None
         self.extras: Any = None
         self.message_extras: Any = EMPTY
 
-    def start(self, index: int | None, part: AnyPart) -> _Slot:
-        slot = _Slot(part)
+    def start(self, index: int | None, part: AnyPart) -> GrowingPart:
+        slot = GrowingPart(part)
         self.slots.append(slot)
         if index is not None:
             self.by_index[index] = slot
@@ -169,13 +169,13 @@ class _Growing:
             self.by_id[part.id] = slot
         return slot
 
-    def put(self, slot: _Slot, wire_index: int | None) -> None:
+    def put(self, slot: GrowingPart, wire_index: int | None) -> None:
         """Note where a server has a call now; some move it while it grows (W7)."""
         if wire_index is not None:
             slot.wire_index = wire_index
             self.by_wire_index[wire_index] = slot
 
-    def at(self, wire_index: int | None) -> _Slot | None:
+    def at(self, wire_index: int | None) -> GrowingPart | None:
         """The call that a server has there."""
         slot = None if wire_index is None else self.by_wire_index.get(wire_index)
         return slot if slot is not None and slot.wire_index == wire_index else None
@@ -317,7 +317,7 @@ class MessageAccumulator:
                 return
             slot = self._growing(event.choice).start(event.index, event.part)
         elif event.part is not None:
-            fresh = _Slot(event.part)
+            fresh = GrowingPart(event.part)
             slot.part, slot.pieces, slot.signature = fresh.part, fresh.pieces, fresh.signature
             slot.data, slot.citations, slot.extras = fresh.data, fresh.citations, fresh.extras
         slot.is_stopped = True
@@ -365,7 +365,7 @@ class MessageAccumulator:
         self.is_complete = True
 
 
-def _slot_of(growing: _Growing, delta: ToolCallDelta) -> _Slot | None:
+def _slot_of(growing: _Growing, delta: ToolCallDelta) -> GrowingPart | None:
     """The call that a delta continues; None where it begins a new one."""
     calls = growing.calls
     if not calls:
@@ -376,7 +376,7 @@ def _slot_of(growing: _Growing, delta: ToolCallDelta) -> _Slot | None:
     return _named(calls, place, delta) if delta.name else _nameless(calls, place, delta)
 
 
-def _nameless(calls: list[_Slot], slot: _Slot | None, delta: ToolCallDelta) -> _Slot | None:
+def _nameless(calls: list[GrowingPart], slot: GrowingPart | None, delta: ToolCallDelta) -> GrowingPart | None:
     if not delta.id:
         return slot or calls[-1]  # arguments alone can't begin a call, whatever the index says
     if slot is None and delta.index is not None:
@@ -386,7 +386,7 @@ def _nameless(calls: list[_Slot], slot: _Slot | None, delta: ToolCallDelta) -> _
     return None if slot.progress.is_complete and _call(slot).wire_id is UNSET else slot
 
 
-def _named(calls: list[_Slot], slot: _Slot | None, delta: ToolCallDelta) -> _Slot | None:
+def _named(calls: list[GrowingPart], slot: GrowingPart | None, delta: ToolCallDelta) -> GrowingPart | None:
     if delta.index is None and not delta.id:
         last = calls[-1]
         return last if _call(last).name == delta.name and not last.progress.is_complete else None
@@ -399,7 +399,7 @@ def _named(calls: list[_Slot], slot: _Slot | None, delta: ToolCallDelta) -> _Slo
     return None
 
 
-def _comes_after(slot: _Slot, delta: ToolCallDelta) -> bool:
+def _comes_after(slot: GrowingPart, delta: ToolCallDelta) -> bool:
     """Whether a delta is a whole call's namesake: it has arguments again, so it is another one.
 
     Servers that repeat id and name in every delta do so in an empty last one too.
@@ -407,7 +407,7 @@ def _comes_after(slot: _Slot, delta: ToolCallDelta) -> bool:
     return bool(delta.name and delta.arguments_delta) and slot.progress.is_complete
 
 
-def _completed(slot: _Slot, delta: ToolCallDelta) -> ToolCall:
+def _completed(slot: GrowingPart, delta: ToolCallDelta) -> ToolCall:
     """The call with what a later delta adds to its head: a late id, a piece of the name."""
     call = _call(slot)
     changes: dict[str, Any] = {}
@@ -422,6 +422,6 @@ def _completed(slot: _Slot, delta: ToolCallDelta) -> ToolCall:
     return call.replace(**changes) if changes else call
 
 
-def _call(slot: _Slot) -> ToolCall:
+def _call(slot: GrowingPart) -> ToolCall:
     assert isinstance(slot.part, ToolCall)  # noqa: S101 - only calls are in `calls`
     return slot.part

@@ -92,7 +92,7 @@ class Message(Value, frozen=True):
                 own_tuple(self, "parts", _PART_KINDS)
         if self.metadata is not EMPTY:
             own_mapping(self, "metadata")
-        if self.extras is not EMPTY:
+        if self.extras.__class__ is not FrozenDict:
             own_mapping(self, "extras")
 
     # --- making one

@@ -18,6 +18,9 @@ class Role(StrEnum):
     TOOL = "tool"
     DEVELOPER = "developer"
 
+    # An enum's own is written in Python and hashes the name; a role equals its value, so hashes so.
+    __hash__ = str.__hash__
+
     @property
     def number(self) -> int:
         """A fixed integer: system 0, user 1, assistant 2, tool 3, developer 4."""

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.frozen import EMPTY, FrozenDict, freeze, freeze_mapping
+from dragoman.model.frozen import EMPTY, MAX_DEPTH, FrozenDict, freeze, freeze_mapping
 from dragoman.model.ids import new_id
 from dragoman.model.jsontext import convert, dumps, loads
 from dragoman.model.media import Audio, File, Image, Video
@@ -127,6 +127,25 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True):
         except InvalidInputError:
             return None
 
+    def object_arguments(self) -> Mapping[str, Any] | None:
+        """The arguments of a function call for a wire that has an object; None where they are none.
+
+        As `arguments`, but what nobody has asked for yet is not kept: a writer asks once, and
+        freezing costs as much as parsing.
+        """
+        if self.kind == "custom":
+            return None
+        if self.input is not None:
+            return self.input
+        raw = self.raw
+        if "_parsed" in self.__dict__ or raw is None or raw.count("{") + raw.count("[") > MAX_DEPTH:
+            return self._parsed  # else it can't be nested too deeply
+        try:
+            parsed = loads(raw) if raw and not raw.isspace() else EMPTY
+        except InvalidInputError:
+            return None
+        return parsed if isinstance(parsed, dict) else None
+
     @property
     def has_valid_arguments(self) -> bool:
         """Whether the arguments are an object, or the tool is custom and takes any text."""
@@ -191,6 +210,8 @@ class ToolResult(Part, frozen=True, tag="tool_result"):
     tool_name: str | None = None
     is_error: bool | None = None
     """None where the wire does not say."""
+    kind: Literal["function", "custom"] = "function"
+    """The kind of tool that was called; it counts where the call itself is with the provider."""
 
     def __post_init__(self) -> None:
         if self.call_id.__class__ is not str:
@@ -203,8 +224,11 @@ class ToolResult(Part, frozen=True, tag="tool_result"):
             own_mapping(self, "extras")
 
     def check(self) -> None:
-        """As every part; the parts of the content are checked too."""
+        """As every part; the kind must be a known one, and the parts of the content are checked."""
         expect_fields(self, tool_name=str, is_error=bool)
+        if self.kind not in _KINDS:
+            msg = "ToolResult.kind must be function or custom"
+            raise InvalidInputError(msg)
         if not isinstance(self.content, str):
             for part in self.content:
                 part.check()

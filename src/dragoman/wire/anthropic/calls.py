@@ -10,7 +10,12 @@ from msgspec import UNSET
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Opaque
 from dragoman.model.tools import ResultPart, ToolCall, ToolResult
-from dragoman.wire.anthropic.content import decode_content, decode_opaque, encode_content
+from dragoman.wire.anthropic.content import (
+    FOREIGN_SIGNATURE,
+    decode_content,
+    decode_opaque,
+    encode_content,
+)
 from dragoman.wire.anthropic.context import Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.fields import decode_rest, encode_rest
 
@@ -55,14 +60,15 @@ def encode_tool_call(call: ToolCall, context: Encoding) -> Block:
             del block["id"]
         else:
             block["id"] = context.wire_ids[call.id] = call.wire_id
+    if call.signature is not None:
+        context.lose(FOREIGN_SIGNATURE)
     return encode_rest(block, call)
 
 
 def _encode_arguments(call: ToolCall, context: Encoding) -> Mapping[str, Any]:
-    if call.input is not None:
-        return call.input
-    if call.kind == "function" and call.has_valid_arguments:
-        return call.arguments
+    found = call.object_arguments()
+    if found is not None:
+        return found
     context.lose(NOT_AN_OBJECT)
     return {TEXT_ARGUMENT: call.raw_arguments}
 

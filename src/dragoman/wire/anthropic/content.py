@@ -17,6 +17,7 @@ from dragoman.wire.anthropic.fields import decode_rest, encode_rest
 from dragoman.wire.anthropic.media import decode_document, decode_image, encode_file, encode_image
 
 _TEXT = frozenset({"type", "text"})
+FOREIGN_SIGNATURE = "another provider's signature has no place on it here"
 _CITED_TEXT = _TEXT | {"citations"}
 
 
@@ -36,6 +37,8 @@ def decode_text(block: Block, context: Decoding) -> Text | Opaque:
 def encode_text(part: Text, context: Encoding) -> Block:
     """A text block."""
     block: Block = {"type": "text", "text": part.text}
+    if part.signature is not None:
+        context.lose(FOREIGN_SIGNATURE)
     if part.citations:
         citations = encode_citations(part.citations, context)
         if citations:
@@ -45,7 +48,13 @@ def encode_text(part: Text, context: Encoding) -> Block:
 
 def is_plain(part: Part) -> bool:
     """Whether a part is a text and nothing else."""
-    return type(part) is Text and part.extras is EMPTY and part.cache is None and not part.citations
+    return (
+        type(part) is Text
+        and part.extras is EMPTY
+        and part.cache is None
+        and part.signature is None
+        and not part.citations
+    )
 
 
 def joined(blocks: list[Any]) -> str | list[Any]:

@@ -26,6 +26,7 @@ _TO_WIRE = {
     _SYSTEM: "system",
     _DEVELOPER: "system",
 }
+_TALKERS = {_USER: "user", _ASSISTANT: "assistant"}
 _MESSAGE = frozenset({"role", "content"})
 _IN_SYSTEM = (Text, Refusal, Opaque)
 
@@ -72,6 +73,17 @@ def _are_results(parts: tuple[AnyPart, ...]) -> bool:
         if type(part) is not ToolResult:
             return False
     return bool(parts)
+
+
+def encode_plain(message: Message) -> Block | None:
+    """The message that most are, somebody's text and nothing else; None where there is more."""
+    parts = message.parts
+    if len(parts) != 1 or message.extras is not EMPTY or message.name is not None:
+        return None
+    word = _TALKERS.get(message.role)
+    if word is None or not is_plain(parts[0]):
+        return None
+    return {"role": word, "content": parts[0].text}  # type: ignore[union-attr]  # a Text: it is plain
 
 
 def encode_message(message: Message, context: Encoding) -> Block:

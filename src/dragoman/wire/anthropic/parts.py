@@ -75,8 +75,8 @@ def encode_parts(parts: tuple[AnyPart, ...], context: Encoding, first: int = 0) 
     """The content blocks of parts, without those that have no place here."""
     blocks: list[Any] = []
     for index, part in enumerate(parts, first):
-        if type(part) is Text and part.extras is EMPTY and not part.citations and not part.cache:
-            blocks.append({"type": "text", "text": part.text})
+        if content.is_plain(part):
+            blocks.append({"type": "text", "text": part.text})  # type: ignore[union-attr]  # a Text
             continue
         context.part = index
         encode = _ENCODERS.get(type(part)) or content.encoder_of(part, _ENCODERS)

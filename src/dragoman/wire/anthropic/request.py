@@ -14,6 +14,7 @@ from dragoman.wire.anthropic.messages import (
     decode_message,
     decode_system,
     encode_message,
+    encode_plain,
     encode_system,
 )
 from dragoman.wire.anthropic.settings import (
@@ -120,6 +121,10 @@ def _encode_conversation(request: Request, context: Encoding) -> tuple[list[Any]
     context.place = in_messages
     messages: list[Block] = []
     for index, message in enumerate(request.messages):
+        plain = encode_plain(message)
+        if plain is not None:
+            messages.append(plain)
+            continue
         context.message = index
         if not belongs_outside(message):
             encoded = encode_message(message, context)

@@ -23,11 +23,21 @@ def with_agreed_thinking(
     """Messages with the thinking that the target's contract asks for, or allows."""
     if target.thinking_back == "all":
         return _with_thinking_in_every_answer(messages, target)
+    if not _is_there_any(messages):
+        return messages
     if target.thinking_back == "never":
         return _filtered(
             messages, lambda part, _: isinstance(part, Thinking), losses, "not taken back"
         )
     return with_own_thinking(messages, target, losses)
+
+
+def _is_there_any(messages: tuple[Message, ...]) -> bool:
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Thinking):
+                return True
+    return False
 
 
 def _with_thinking_in_every_answer(

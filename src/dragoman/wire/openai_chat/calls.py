@@ -25,13 +25,15 @@ _GOOGLE = "google"  # Gemini's thought signatures behind its Chat front (W17, W1
 def decode_call(wire: Any, incoming: Incoming) -> AnyPart:
     """One of `tool_calls`; what is unknown or malformed is carried whole."""
     call: ToolCall | None = None
-    if is_object(wire):
+    if isinstance(wire, dict):
         kind = wire.get("type")
         if kind == "function" and len(wire) == 3:  # noqa: PLR2004 - id, type and function
             call = _decode_plain(wire, incoming)
-        if call is None and (kind is None or kind == "function"):
+            if call is not None:
+                return call
+        if kind is None or kind == "function":
             call = _decode_function(wire, incoming)
-        elif call is None and kind == "custom":
+        elif kind == "custom":
             call = _decode_custom(wire, incoming)
     if call is not None:
         return call
@@ -41,10 +43,10 @@ def decode_call(wire: Any, incoming: Incoming) -> AnyPart:
 def _decode_plain(wire: dict[str, Any], incoming: Incoming) -> ToolCall | None:
     """The call that nearly all are: an id, a name and the arguments as text."""
     wire_id, function = wire.get("id"), wire.get("function")
-    if not isinstance(wire_id, str) or not is_object(function) or len(function) != 2:  # noqa: PLR2004
+    if type(wire_id) is not str or type(function) is not dict or len(function) != 2:  # noqa: PLR2004
         return None
     name, arguments = function.get("name"), function.get("arguments")
-    if not isinstance(name, str) or not isinstance(arguments, str):
+    if type(name) is not str or type(arguments) is not str:
         return None
     call_id = incoming.admit(wire_id)
     if call_id == wire_id:

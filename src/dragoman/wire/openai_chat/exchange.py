@@ -42,6 +42,9 @@ class Incoming:
 
     def answer(self, wire_id: str | None) -> str:
         """The id of the call that a result with this id answers; empty where there is none."""
+        if wire_id and not self._waiting:  # every id was there, once: as it should be
+            self._answered[wire_id] = wire_id
+            return wire_id
         waiting = self._waiting.get(wire_id)
         known = self._answered.get(wire_id) or wire_id or ""
         call_id = waiting.pop(0) if waiting else known

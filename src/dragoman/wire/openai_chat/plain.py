@@ -24,7 +24,7 @@ def decode_plain(wire: dict[str, Any], incoming: Incoming) -> Message | None:
     if wire.get("role") != "assistant":
         return None
     content, calls, size = wire.get("content"), wire.get("tool_calls"), len(wire)
-    if isinstance(content, str):
+    if type(content) is str:
         if size == 2:  # noqa: PLR2004 - role and content
             return Message(_ASSISTANT, (Text(content),))
         if size == 3 and is_list(calls) and calls:  # noqa: PLR2004 - and calls

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from dragoman.wire.openai_chat.schemarules import (
+from dragoman.wire.openai_chat.view import View
+from dragoman.wire.schemarules import (
     w14_strict_objects_are_closed,
     w15_strict_schemas_keep_to_the_subset,
 )
-from dragoman.wire.openai_chat.view import View
 from dragoman.wire.violations import (
     Found,
     Rule,
