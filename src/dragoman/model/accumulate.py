@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec import UNSET
@@ -181,20 +181,6 @@ class _Growing:
         return slot if slot is not None and slot.wire_index == wire_index else None
 
 
-_HANDLERS: dict[type, str] = {
-    ResponseStart: "_response_start",
-    PartStart: "_part_start",
-    PartDelta: "_part_delta",
-    PartStop: "_part_stop",
-    ToolCallDelta: "_tool_call_delta",
-    UsageUpdate: "_usage_update",
-    ChoiceFinish: "_choice_finish",
-    StreamError: "_stream_error",
-    OpaqueEvent: "_opaque_event",
-    ResponseEnd: "_response_end",
-}
-
-
 class MessageAccumulator:
     """Folds a stream's events into the response they describe.
 
@@ -223,7 +209,7 @@ class MessageAccumulator:
         if handler is None:
             msg = f"an accumulator takes events, not {type(event).__name__}"
             raise InvalidInputError(msg)
-        getattr(self, handler)(event)
+        handler(self, event)
 
     def extend(self, events: Iterable[Event]) -> None:
         """Take in several events."""
@@ -363,6 +349,19 @@ class MessageAccumulator:
 
     def _response_end(self, _event: ResponseEnd) -> None:
         self.is_complete = True
+
+_HANDLERS: dict[type, Callable[[MessageAccumulator, Any], None]] = {
+    ResponseStart: MessageAccumulator._response_start,
+    PartStart: MessageAccumulator._part_start,
+    PartDelta: MessageAccumulator._part_delta,
+    PartStop: MessageAccumulator._part_stop,
+    ToolCallDelta: MessageAccumulator._tool_call_delta,
+    UsageUpdate: MessageAccumulator._usage_update,
+    ChoiceFinish: MessageAccumulator._choice_finish,
+    StreamError: MessageAccumulator._stream_error,
+    OpaqueEvent: MessageAccumulator._opaque_event,
+    ResponseEnd: MessageAccumulator._response_end,
+}
 
 
 def _slot_of(growing: _Growing, delta: ToolCallDelta) -> GrowingPart | None:

@@ -1,4 +1,4 @@
-"""Streams cut into frames: server-sent events and lines of JSON, from bytes cut anywhere.
+"""Streams cut into frames: server-sent events, lines and arrays of JSON, from bytes cut anywhere.
 
 Parsers keep no more than one unfinished frame, and refuse one that grows past their limit. A
 frame that the stream's end cuts off is given out by `close`; whether the stream was complete is
@@ -7,6 +7,7 @@ for the dialect to say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -16,6 +17,10 @@ MAX_FRAME = 64 * 1024 * 1024
 """Bytes in one frame: more than any provider sends, an inline picture included."""
 
 _BOM = b"\xef\xbb\xbf"
+_END = b"\n\n"
+_BETWEEN = frozenset({b" ", b"\t", b"\r", b"\n", b","})
+_OUTSIDE = re.compile(rb'["{}\[\]]')
+_IN_STRING = re.compile(rb'["\\]')
 FrameT = TypeVar("FrameT")
 
 
@@ -54,6 +59,11 @@ class _Lines:
             self._keep(bare)
             if len(bare) != len(line):
                 yield self.take()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a line has begun, or its end is not over yet."""
+        return self._skip_lf or bool(self._pieces)
 
     def take(self) -> bytes:
         line = b"".join(self._pieces)
@@ -94,12 +104,35 @@ class SseParser:
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """The events that these bytes complete."""
-        return [event for line in self._lines.feed(data) if (event := self._line(line))]
+        if b"\r" in data or (not self._started and data[:1] == _BOM[:1]):
+            return self._slowly(data)
+        events: list[SseEvent] = []
+        if self._is_within:  # to the end of the event under way
+            end = data.find(_END) + len(_END)
+            if end < len(_END):
+                return self._slowly(data)
+            events, data = self._slowly(data[:end]), data[end:]
+        # What is left begins with an event: whole ones are cut out in one go.
+        *whole, rest = data.split(_END)
+        for block in whole:
+            event = _plain(block) if len(block) <= self._limit else None
+            if event is None:
+                events += self._slowly(block + _END)
+            else:
+                events.append(event)
+        return events + self._slowly(rest) if rest else events
 
     def close(self) -> list[SseEvent]:
         """The last event, if the stream ended without the blank line after it."""
         found = [self._line(line) for line in (self._lines.take(), b"")]
         return [event for event in found if event]
+
+    @property
+    def _is_within(self) -> bool:
+        return bool(self._data or self._event or self._lines.is_open)
+
+    def _slowly(self, data: bytes) -> list[SseEvent]:
+        return [event for line in self._lines.feed(data) if (event := self._line(line))]
 
     def _line(self, line: bytes) -> SseEvent | None:
         if not self._started:
@@ -125,6 +158,17 @@ class SseParser:
         return SseEvent(event, "\n".join(data)) if data else None
 
 
+def _plain(block: bytes) -> SseEvent | None:
+    """The event in a block that has one line of data, and its name at most; None for all others."""
+    name = None
+    if block.startswith(b"event:"):
+        head, _, block = block.partition(b"\n")
+        name = head[6:].removeprefix(b" ").decode("utf-8", "replace") or None
+    if not block.startswith(b"data:") or b"\n" in block:
+        return None
+    return SseEvent(name, block[5:].removeprefix(b" ").decode("utf-8", "replace"))
+
+
 class NdjsonParser:
     """Lines of JSON: one frame a line, blank lines skipped."""
 
@@ -148,6 +192,90 @@ class NdjsonParser:
             self._started = True
             line = line.removeprefix(_BOM)
         return line.strip()
+
+
+class JsonArrayParser:
+    """One JSON array, given out object by object while it comes; or objects without one around.
+
+    The brackets are only counted: whether an object is JSON is for its reader to say. An object
+    that the stream's end cuts off is no frame.
+    """
+
+    __slots__ = ("_depth", "_has_array", "_in_string", "_is_closed", "_is_escaped", "_limit",
+                 "_pieces", "_size")  # fmt: skip
+
+    def __init__(self, limit: int = MAX_FRAME) -> None:
+        self._limit = limit
+        self._pieces: list[bytes] = []  # of the object that is open
+        self._size = 0
+        self._depth = 0  # inside of the object
+        self._in_string = self._is_escaped = self._has_array = self._is_closed = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no object is open, and no array."""
+        return self._depth == 0 and self._is_closed is self._has_array
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The objects that these bytes complete."""
+        found: list[bytes] = []
+        position, size = 0, len(data)
+        while position < size:
+            if self._depth == 0:
+                position = self._between(data, position)
+                continue
+            end = self._scan(data, position)
+            self._keep(data[position:end])
+            position = end
+            if self._depth == 0:
+                found.append(b"".join(self._pieces))
+                self._pieces, self._size = [], 0
+        return found
+
+    def close(self) -> list[bytes]:
+        """Nothing: what is left is no object."""
+        return []
+
+    def _between(self, data: bytes, position: int) -> int:
+        """Skip to the next object, and into it."""
+        mark = data[position : position + 1]
+        if mark == b"{" and not self._is_closed:
+            self._depth = 1
+            self._keep(mark)
+        elif mark == b"[" and not self._has_array:
+            self._has_array = True
+        elif mark == b"]" and self._has_array and not self._is_closed:
+            self._is_closed = True
+        elif mark not in _BETWEEN:
+            msg = "the stream is no array of JSON objects"
+            raise WireError(msg)
+        return position + 1
+
+    def _scan(self, data: bytes, position: int) -> int:
+        """Where the object ends, or the data."""
+        if self._is_escaped:
+            self._is_escaped = False
+            position += 1
+        while found := (_IN_STRING if self._in_string else _OUTSIDE).search(data, position):
+            position = found.end()
+            mark = found[0]
+            if mark == b'"':
+                self._in_string = not self._in_string
+            elif mark == b"\\":
+                self._is_escaped = position == len(data)
+                position += 1
+            else:
+                self._depth += 1 if mark in b"{[" else -1
+                if self._depth == 0:
+                    return position
+        return len(data)
+
+    def _keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._limit:
+            msg = f"an object of the stream is larger than {self._limit} bytes"
+            raise WireError(msg)
+        self._pieces.append(piece)
 
 
 def sse(data: bytes, event: str | None = None) -> bytes:

@@ -56,7 +56,10 @@ def _missing(
             missing[key] = value
             continue
         mine = rebuilt[key]
-        if isinstance(value, Mapping) and isinstance(mine, Mapping):
+        if type(value) is str and type(mine) is str:  # most are
+            if value != mine:
+                corrections.append([[*path, key], mine, value])
+        elif isinstance(value, Mapping) and isinstance(mine, Mapping):
             if inner := _missing(value, mine, (*path, key), corrections):
                 missing[key] = inner
         elif not _same(value, mine):
@@ -64,8 +67,13 @@ def _missing(
     return missing
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
 def _same(one: Any, other: Any) -> bool:
     # True == 1 and 1 == 1.0 in Python, but not on the wire, at whatever depth.
+    if type(one) in _SCALARS:
+        return type(one) is type(other) and bool(one == other)
     if isinstance(one, Mapping):
         return (
             isinstance(other, Mapping)
@@ -115,10 +123,13 @@ def _fill(body: dict[str, Any], over: Mapping[str, Any]) -> None:
             _fill(inner, value)
 
 
+_TEXTS = (str, bytes, bytearray, memoryview)
+
+
 def parsed(body: JsonText | Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
     """A body as a dict, from JSON text or as it is; raises `WireError` where it is no object."""
     problem = "the body is not a JSON object"
-    if isinstance(body, Mapping):
+    if not isinstance(body, _TEXTS) and isinstance(body, Mapping):
         return body
     try:
         value = loads(body)

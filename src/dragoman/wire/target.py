@@ -6,7 +6,24 @@ import re
 from functools import cached_property, lru_cache
 from typing import Literal
 
+from dragoman.model.parts import Origin
 from dragoman.model.value import Value
+
+ThinkingForm = Literal[
+    "any", "never", "effort", "reasoning", "switch", "template", "budget", "adaptive", "either"
+]
+"""How a target is asked to think.
+
+- `any`: as the request says it, in the spelling that it came in
+- `never`: it can't be asked to
+- `effort`: by an effort alone (OpenAI's `reasoning_effort`)
+- `reasoning`: in OpenRouter's object of that name, with effort, budget and more
+- `switch`: on or off in `thinking`, and an effort (DeepSeek, Z.ai)
+- `template`: on or off for the chat template, and an effort (vLLM, llama.cpp)
+- `budget`: by a number of tokens (Claude up to 4.5)
+- `adaptive`: on or off, and an effort; it decides itself how much (the newest Claudes)
+- `either`: by a budget or adaptively (Claude 4.6)
+"""
 
 
 @lru_cache(maxsize=64)
@@ -49,12 +66,99 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     """Whether thinking without a signature is refused (W54)."""
     thinking_begins_turns: bool = False
     """Whether, with thinking on, a turn that goes on after tools must have begun with it (W51)."""
+    thinking_fields: tuple[str, ...] = ()
+    """The fields in which a Chat host takes thinking back, the best one first (W109, W115):
+    `reasoning_content`, `reasoning`, `reasoning_details`, or `content` for parts of it. Empty: as
+    it was spelled."""
+    thinking_form: ThinkingForm = "any"
+    """How it is asked to think; see `ThinkingForm`."""
+    efforts: tuple[str, ...] | None = None
+    """The efforts that it knows, from the least to the most; None: whatever is asked for."""
+    thinks_by_default: bool = False
+    """Whether it thinks unless it is told not to."""
+    forces_tools_thinking: bool = True
+    """Whether a thinking model may be forced to call a tool (W58)."""
+    prefill: Literal["free", "trimmed", "refused"] = "free"
+    """Whether the last message may be the assistant's, to be gone on with: as it is, without white
+    space at its end, or not at all (W48)."""
+    verifies_items: bool = False
+    """Whether it looks items up by their ids, and refuses those that are not as it made them: an
+    id of another form, reasoning without what it led to, an item twice (W21, W23 to W25, W28)."""
+    refuses_audio: bool = False
+    """Whether sound has no place in its messages (OpenAI's Responses)."""
+    least_output_tokens: int = 0
+    """The smallest cap on the answer that it takes (OpenAI's Responses: 16)."""
     keeps_state: bool = False
     """Whether it may have kept earlier messages, to which results in this request belong."""
     needs_message: bool = False
     """Whether instructions alone are refused (W47, W75)."""
     starts_with_user: bool = False
     """Whether the first message must be the user's (W47, W77)."""
+    system_place: Literal["anywhere", "first", "nowhere"] = "anywhere"
+    """Where instructions among the messages may stand: anywhere, in one message before all others,
+    or in the user's words only (W117)."""
+    takes_developer: bool = True
+    """Whether it knows the developer's role (W13)."""
+    alternates_roles: bool = False
+    """Whether two messages in a row must not be of one role, tools apart (W117)."""
+    answers_results: bool = False
+    """Whether the assistant must speak between a tool's result and the user (C1)."""
+    media: tuple[str, ...] | None = None
+    """The media that it takes: `image`, `audio`, `video`, `file`; None: all that its dialect
+    can say."""
+    takes_image_urls: bool = True
+    """Whether images may be given by their address, or only as data (W105)."""
+    token_limits: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
+    """The names that a Chat host takes for the most tokens to write, the best one first (W12)."""
+    seed_field: str | None = None
+    """What a Chat host calls the seed; None: `seed`, or as it was spelled."""
+    required_word: str | None = None
+    """What a Chat host says for a tool that must be called; None: `required`, or as spelled."""
+    refused_sampling: tuple[str, ...] = ()
+    """The fields of `Sampling` that it refuses, unless they are as they would be anyway (W12,
+    W59, W111)."""
+    refused_sampling_thinking: tuple[str, ...] = ()
+    """Those that it refuses besides while it is asked to think (W12)."""
+    takes_parallel_choice: bool = True
+    """Whether it can be told to call tools one at a time, or several at once."""
+    takes_strict_tools: bool = True
+    """Whether tools may be marked as strict."""
+    outputs: tuple[str, ...] = ("text", "json", "schema")
+    """The formats of `Output` that it takes."""
+    request_fields: tuple[str, ...] | None = None
+    """The fields that a Chat host takes in a request; None: any (W109)."""
+    message_fields: tuple[str, ...] | None = None
+    """The fields that a Chat host takes in a message; None: any (W109, W111)."""
+    refused_fields: tuple[str, ...] = ()
+    """The fields that a Chat host refuses wherever they stand: other hosts' extensions (W17)."""
+    cache_field: str | None = None
+    """The field in which a Chat host takes cache hints, others' included (C4); None: hints go
+    back as they were spelled."""
+    cache_markers: int | None = None
+    """How many cache hints it takes; the oldest are left out first (W60)."""
+    takes_cache_ttl: bool = True
+    """Whether a cache hint may say how long (W61)."""
+    needs_tools_for_history: bool = False
+    """Whether tools must be declared while there are calls in the history (W63)."""
+    ends_with_done: bool = True
+    """Whether a Chat host's streams end with `[DONE]`."""
+    model_in_path: bool = False
+    """Whether the path names the model, and the body must not (Vertex)."""
+    api_version: str | None = None
+    """What an Anthropic host wants to read in `anthropic_version`, in the body (Vertex)."""
+    refuses_empty: bool = False
+    """Whether a message without any content is refused (W76)."""
+    signs_calls: bool = False
+    """Whether the first call of each step of the current turn must be signed (Gemini 3: W83)."""
+    takes_tool_ids: bool = True
+    """Whether calls and results may have ids at all (W81)."""
+    media_in_results: bool | None = None
+    """Whether a tool's result may hold media (W1, W31, W64; Gemini 3: W96). None: nobody knows; then
+    only what came so goes back so, and the rest stands behind the results."""
+    refuses_json_with_tools: bool = False
+    """Whether an answer in JSON and tools exclude each other (before Gemini 3: W97)."""
+    refuses_mixed_tools: bool = False
+    """Whether functions and the provider's own tools exclude each other (W97)."""
 
     @cached_property
     def _id(self) -> re.Pattern[str]:
@@ -63,6 +167,24 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     @cached_property
     def _name(self) -> re.Pattern[str]:
         return _compiled(self.tool_name)
+
+    def has_made(self, origin: Origin | None) -> bool:
+        """Whether opaque state of this origin may go back to it: it was made here, as far as both
+        know provider and model, or put there by hand (W54, W86)."""
+        if origin is None:
+            return True
+        if origin.dialect != self.dialect:
+            return False
+        if None not in (origin.provider, self.provider) and origin.provider != self.provider:
+            return False
+        if origin.model is None or self.model is None:
+            return True
+        # A name and the same with a date behind it are one model.
+        return origin.model.startswith(self.model) or self.model.startswith(origin.model)
+
+    def admits_field(self, name: str, known: tuple[str, ...] | None) -> bool:
+        """Whether a Chat host takes this field where only `known` ones are taken."""
+        return name not in self.refused_fields and (known is None or name in known)
 
     def accepts_id(self, tool_id: str) -> bool:
         """Whether a tool call may have this id."""

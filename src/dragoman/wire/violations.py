@@ -9,6 +9,7 @@ Paths name fields of the dialect and positions, never people's own names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -115,6 +116,17 @@ def listed(wire: Object, key: str, path: str = "") -> list[Placed]:
 def is_number(value: object) -> bool:
     """Whether a JSON value is a number; true is none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/=_\s-]")
+
+
+def is_data(url: str) -> bool:
+    """Whether an address can be read: one that holds its data has it in base64."""
+    if url[:5].lower() != "data:":
+        return True
+    _, is_base64, data = url.partition(";base64,")
+    return bool(is_base64) and _NOT_BASE64.search(data) is None
 
 
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")

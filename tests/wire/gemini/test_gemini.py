@@ -30,6 +30,7 @@ from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinitio
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.gemini import DIALECT
 from dragoman.wire.gemini.request import encode_request
+from dragoman.wire.gemini.target import TARGET
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "gemini"
 PATH = "/v1beta/models/gemini-test:generateContent"
@@ -293,7 +294,7 @@ def test_calls_and_results_made_by_hand() -> None:
             ),
         )
     )
-    encoded = encode_request(conversation)
+    encoded = encode_request(conversation, TARGET.replace(media_in_results=True))
     model, user = encoded.body["contents"]
     assert [part["functionCall"] for part in model["parts"]] == [
         {"name": "f", "id": "c1", "args": {"a": 1}},

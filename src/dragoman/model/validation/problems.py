@@ -24,7 +24,7 @@ from dragoman.model.validation import checks, logic
 from dragoman.model.validation.patterns import Budget, TooManyStepsError
 from dragoman.model.validation.words import Problem, kind_of
 
-__all__ = ["Problem", "in_sentences", "problems"]
+__all__ = ["Problem", "fits", "in_sentences", "problems"]
 
 MAX_PROBLEMS = 50
 MAX_DEPTH = 150
@@ -49,6 +49,14 @@ def problems(schema: Any, value: Any) -> list[Problem]:
     except (TypeError, ValueError, ArithmeticError):  # values that no JSON text can hold
         found.append(Problem("$", "a value that can be checked", "another", "value"))
     return found
+
+
+def fits(schema: Any, value: Any, root: Any) -> bool:
+    """Whether a value fits a schema that stands somewhere in the root, where references lead."""
+    try:
+        return _Run(root).fits(schema, value, "$")
+    except (TooManyStepsError, RecursionError, TypeError, ValueError, ArithmeticError):
+        return False
 
 
 def in_sentences(found: Iterable[Problem]) -> str:

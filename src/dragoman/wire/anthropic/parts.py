@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import UNSET
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Part, ServerToolCall, ServerToolResult, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.anthropic import content

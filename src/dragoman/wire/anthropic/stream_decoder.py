@@ -26,6 +26,7 @@ from dragoman.wire.anthropic.context import NAME, Block, Decoding
 from dragoman.wire.anthropic.response import decode_response
 from dragoman.wire.anthropic.stream_blocks import GrowingBlock, unannounced
 from dragoman.wire.anthropic.stream_errors import decode_stream_error
+from dragoman.wire.anthropic.usage import decode_usage
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.overlay import parsed
 
@@ -159,19 +160,21 @@ class StreamDecoder:
 
     def _header(self) -> list[Event]:
         """What the start of the message tells."""
-        known = self._known()
         fields = self._message or {}
+        # Not its nulls, nor what the end will tell: an extra can't be taken back.
         settled = {k: v for k, v in fields.items() if k not in _LATE and v is not None}
-        start = ResponseStart(
-            id=known.id,
-            model=known.model,
-            origin=known.message.origin,
-            # Not its nulls, nor what the end will tell: an extra can't be taken back.
-            extras=decode_response({**settled, "content": []}).extras if settled else EMPTY,
-        )
-        events: list[Event] = [start]
-        if known.usage is not None:
-            events.append(UsageUpdate(known.usage))
+        known = decode_response({**settled, "content": []})
+        events: list[Event] = [
+            ResponseStart(
+                id=known.id,
+                model=known.model,
+                origin=known.message.origin,
+                extras=known.extras if settled else EMPTY,
+            )
+        ]
+        usage = decode_usage(fields.get("usage"))
+        if usage is not None:
+            events.append(UsageUpdate(usage))
         return events
 
     def _trailer(self) -> list[Event]:

@@ -14,18 +14,39 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.fitting.asking import with_askable_thinking
 from dragoman.wire.fitting.blanks import without_blanks
+from dragoman.wire.fitting.caching import with_accepted_hints
+from dragoman.wire.fitting.declarations import with_declared_tools
+from dragoman.wire.fitting.endings import with_ending
+from dragoman.wire.fitting.instructions import with_placed_instructions
+from dragoman.wire.fitting.media import with_accepted_media
 from dragoman.wire.fitting.names import with_accepted_names
 from dragoman.wire.fitting.openings import with_opening
 from dragoman.wire.fitting.pairs import with_pairs
 from dragoman.wire.fitting.places import restored
+from dragoman.wire.fitting.settings import is_told_not_to_think, with_accepted_settings
 from dragoman.wire.fitting.thinking import with_agreed_thinking, with_possible_thinking
 from dragoman.wire.fitting.toolids import with_accepted_ids
+from dragoman.wire.fitting.turns import (
+    with_alternating_roles,
+    with_answered_results,
+    with_known_roles,
+)
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
 
 _MAX_ROUNDS = 5
-_STEPS = (with_agreed_thinking, without_blanks, with_pairs)
+_STEPS = (
+    with_known_roles,
+    with_agreed_thinking,
+    with_accepted_media,
+    without_blanks,
+    with_pairs,
+    with_alternating_roles,
+    with_answered_results,
+)
+_SETTINGS = (with_askable_thinking, with_possible_thinking, with_accepted_settings)
 
 
 class Fitted(NamedTuple):
@@ -41,11 +62,15 @@ class Fitted(NamedTuple):
 def fitted(request: Request, target: Target) -> Fitted:
     """The request as the target takes it."""
     losses: list[Loss] = []
-    given = messages = request.messages
+    given = request.messages
+    request = with_placed_instructions(request, target, losses)
+    messages = request.messages
     state = request.state
     if target.keeps_state and state and (state.previous_response_id or state.conversation):
         # The calls that results here belong to are with the provider.
         target = target.replace(pairs_results=False)
+    if target.thinking_back == "all" and is_told_not_to_think(request.thinking):
+        target = target.replace(thinking_back="own")  # C2: only while it thinks
     for _ in range(_MAX_ROUNDS):
         before = messages
         for step in _STEPS:
@@ -56,11 +81,22 @@ def fitted(request: Request, target: Target) -> Fitted:
         messages = with_opening(messages, target)
         if messages is before:
             break
+    if not messages and (given or request.system):
+        messages = with_opening((), target, is_instructed=True)
+    found = []
+    after = with_ending(messages, target, found)
+    losses += restored(found, given, messages)
+    messages = after
     placed = messages  # from here on, everything stays where it is
     messages = with_accepted_ids(messages, target)
     if messages is not request.messages:
         request = request.replace(messages=messages)
-    request = with_possible_thinking(request, target, losses)
+    for settle in _SETTINGS:
+        request = settle(request, target, losses)
+    found = []
+    request = with_accepted_hints(request, target, found)
+    losses += restored(found, given, placed)
+    request = with_declared_tools(request, target)
     request, context = with_accepted_names(request, target)
     return Fitted(request, tuple(losses), context, placed)
 

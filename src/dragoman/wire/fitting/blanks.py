@@ -16,12 +16,18 @@ _ASSISTANT = Role.ASSISTANT
 def without_blanks(
     messages: tuple[Message, ...], target: Target, losses: list[Loss]
 ) -> tuple[Message, ...]:
-    """Messages without blank texts; one that was nothing else is left out, or says that it is."""
-    if not target.refuses_blank_text or not any(map(_has_blanks, messages)):
+    """Messages without blank texts; one that was nothing else is left out, or says that it is.
+
+    Some targets take blank texts, but no message without any part (W76).
+    """
+    has_blanks = _has_blanks if target.refuses_blank_text else _is_empty
+    if not (target.refuses_blank_text or target.refuses_empty):
+        return messages
+    if not any(map(has_blanks, messages)):
         return messages
     kept: list[Message] = []
     for index, message in enumerate(messages):
-        if not _has_blanks(message):
+        if not has_blanks(message):
             kept.append(message)
             continue
         rest = tuple(part for part in message.parts if not _is_blank(part))
@@ -38,6 +44,10 @@ def _has_blanks(message: Message) -> bool:
     for part in message.parts:
         if type(part) is Text and not part.text.strip():
             return True
+    return not message.parts
+
+
+def _is_empty(message: Message) -> bool:
     return not message.parts
 
 

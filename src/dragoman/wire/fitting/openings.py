@@ -10,15 +10,22 @@ from dragoman.wire.target import Target
 OPENING = "(The conversation begins here.)"
 
 
-def with_opening(messages: tuple[Message, ...], target: Target) -> tuple[Message, ...]:
-    """Messages that begin with the user's, or with instructions followed by it."""
+def with_opening(
+    messages: tuple[Message, ...], target: Target, *, is_instructed: bool = False
+) -> tuple[Message, ...]:
+    """Messages that begin with the user's, or with instructions followed by it.
+
+    `is_instructed`: whether there are instructions outside of the messages.
+    """
     for index, message in enumerate(messages):
         if message.role.is_system:
             continue
         if message.role is Role.USER or not target.starts_with_user:
             return messages
         return (*messages[:index], _opening(), *messages[index:])
-    return (*messages, _opening()) if messages and target.needs_message else messages
+    if target.needs_message and (messages or is_instructed):
+        return (*messages, _opening())
+    return messages
 
 
 def _opening() -> Message:

@@ -1,4 +1,4 @@
-"""Thinking in the midst of a tool loop, for targets that want to see how it began (W51)."""
+"""Thinking that goes back, as each target's contract has it, and thinking in a tool loop (W51)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,12 @@ def _is_there_any(messages: tuple[Message, ...]) -> bool:
 def _with_thinking_in_every_answer(
     messages: tuple[Message, ...], target: Target
 ) -> tuple[Message, ...]:
-    """Thinking is plain text to such a target: anyone's will do, and so will none at all."""
+    """Thinking is plain text to such a target: anyone's will do, and so will none at all.
+
+    While no tool was called, it does not ask for any.
+    """
+    if not any(message.tool_calls for message in messages):
+        return messages
     here = Origin(dialect=target.dialect)
     changed: list[Message] = []
     for message in messages:
@@ -122,12 +127,14 @@ def with_possible_thinking(request: Request, target: Target, losses: list[Loss])
     go on thinking without; the next turn may think again. Nor may a thinking model be forced to
     call a tool (W58): then the tool is what counts.
     """
-    config = request.thinking
-    if config is None or not target.thinking_begins_turns or not _is_on(config):
+    if not _is_on(request.thinking, target):
         return request
-    if request.tool_choice is not None and _forces(request.tool_choice):
+    choice = request.tool_choice
+    if not target.forces_tools_thinking and choice is not None and _forces(choice):
         losses.append(Loss("thinking", "a model that must call a tool can't think first here"))
         return request.replace(thinking=ThinkingConfig(enabled=False))
+    if not target.thinking_begins_turns:
+        return request
     turn = _turn_under_way(request.messages, target)
     if not turn or _begins_with_thinking(turn[0], target):
         return request
@@ -139,8 +146,14 @@ def _forces(choice: ToolChoice) -> bool:
     return choice.mode in ("required", "named") or choice.is_required
 
 
-def _is_on(config: ThinkingConfig) -> bool:
-    return config.budget is not None and config.enabled is not False
+def _is_on(config: ThinkingConfig | None, target: Target) -> bool:
+    """Whether it is sure to think; what it decides itself (adaptively) is another matter."""
+    if config is None:
+        return target.thinks_by_default
+    if config.enabled is False or config.effort == "none":
+        return False
+    is_switched = target.thinking_form in ("switch", "template") and config.enabled is True
+    return config.budget is not None or is_switched or target.thinks_by_default
 
 
 def _turn_under_way(messages: tuple[Message, ...], target: Target) -> tuple[Message, ...]:

@@ -12,7 +12,7 @@ from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting import encoded_for
-from dragoman.wire.gemini.request import decode_request, encode_request
+from dragoman.wire.gemini.request import decode_request, encode_fitted
 from dragoman.wire.gemini.response import decode_response, encode_response
 from dragoman.wire.gemini.target import TARGET
 from dragoman.wire.gemini.trace import NAME
@@ -41,7 +41,7 @@ class Gemini:
         self, request: Request, target: Target | None = None, *, strict: bool = False
     ) -> Encoded:
         """The body and path for a request."""
-        return encoded_for(request, target or TARGET, encode_request, strict=strict)
+        return encoded_for(request, target or TARGET, encode_fitted, strict=strict)
 
     def decode_response(self, body: Body, context: Context = NOTHING) -> Response:
         """The response in a body."""

@@ -12,6 +12,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.wire.gemini.calls import Calls
 from dragoman.wire.gemini.parts import decode_parts, encode_parts
+from dragoman.wire.gemini.results import in_call_order
 from dragoman.wire.gemini.trace import Trace, as_it_came, is_object, noted, want_array, want_object
 from dragoman.wire.gemini.writing import Writing
 
@@ -91,6 +92,8 @@ def encode_content(message: Message, index: int, writing: Writing) -> dict[str, 
     """The content for a message; one without parts has none here either."""
     writing.origin = message.origin
     parts = encode_parts(message.parts, index, writing)
+    if len(parts) > 1 and type(message.parts[0]) is ToolResult:
+        in_call_order(parts, message.parts, writing)
     role = _WIRE_ROLES.get(message.role, "user")
     body: dict[str, Any] = {"role": role, "parts": parts} if parts else {"role": role}
     if message.name is not None:

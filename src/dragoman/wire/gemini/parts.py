@@ -18,7 +18,7 @@ from dragoman.model.parts import (
     Thinking,
 )
 from dragoman.model.tools import ToolCall, ToolResult
-from dragoman.wire.gemini import functions, media, server_tools
+from dragoman.wire.gemini import functions, media, results, server_tools
 from dragoman.wire.gemini.calls import Calls
 from dragoman.wire.gemini.trace import (
     NAME,
@@ -99,7 +99,7 @@ _DECODERS: dict[str, Callable[[dict[str, Any], Trace, Calls, Origin | None], Any
     "inlineData": media.decode_media,
     "fileData": media.decode_media,
     "functionCall": functions.decode_call,
-    "functionResponse": functions.decode_result,
+    "functionResponse": results.decode_result,
     "executableCode": server_tools.decode_call,
     "toolCall": server_tools.decode_call,
     "codeExecutionResult": server_tools.decode_result,
@@ -116,33 +116,31 @@ def encode_parts(parts: tuple[AnyPart, ...], message: int, writing: Writing) -> 
     for index, part in enumerate(parts):
         if type(part) is Text and part.signature is None and not (part.extras or part.citations):
             written.append({"text": part.text})
-        elif type(part) is Opaque:
-            if part.dialect == NAME:
-                written.append(part.payload)
-            else:
-                writing.lose_part(message, index, "content that only another dialect knows")
         else:
-            body = _encode_part(part, message, index, writing)
-            if body is not None:
-                written.append(body)
+            written += encode_part(part, message, index, writing)
     return written
 
 
-def _encode_part(
-    part: AnyPart, message: int, index: int, writing: Writing
-) -> dict[str, Any] | None:
+def encode_part(part: AnyPart, message: int, index: int, writing: Writing) -> list[Any]:
+    """One part; nothing where it has no place here, which is recorded."""
+    if type(part) is Opaque:
+        if part.dialect == NAME:
+            return [part.payload]
+        writing.lose_part(message, index, "content that only another dialect knows")
+        return []
+    writing.at = (message, index)
     encode = _ENCODERS.get(type(part), _encode_unknown)
     body, problem = encode(part, writing)
     if problem is not None:
         writing.lose_part(message, index, problem)
     if body is None:
-        return None
+        return []
     if part.signature is not None:
         if writing.is_own(part):
             body[SIGNATURE] = part.signature
         else:
             writing.lose_part(message, index, _FOREIGN_SIGNATURE)
-    return as_it_came(body, part.extras) if part.extras else body
+    return [as_it_came(body, part.extras) if part.extras else body]
 
 
 Written = tuple[dict[str, Any] | None, str | None]
@@ -150,7 +148,7 @@ Written = tuple[dict[str, Any] | None, str | None]
 
 
 def _encode_text(part: Text, writing: Writing) -> Written:
-    is_shortened = bool(part.citations) and not writing.has_citations
+    is_shortened = bool(part.citations) and not writing.is_response
     return {"text": part.text}, "citations have no place here" if is_shortened else None
 
 
@@ -159,9 +157,10 @@ def _encode_refusal(part: Refusal, _writing: Writing) -> Written:
 
 
 def _encode_thinking(part: Thinking, writing: Writing) -> Written:
-    if not writing.is_own(part):
+    is_own = writing.is_own(part)
+    if not is_own and not writing.is_response:
         return None, "another provider's thinking can't be replayed here"
-    if part.data is not None and not part.text:
+    if not part.text and (part.data is not None or not is_own):
         return None, "sealed thinking has no place here"
     return {"text": part.text, "thought": True}, None
 
@@ -195,7 +194,7 @@ _ENCODERS: dict[type[Part], Callable[[Any, Writing], Written]] = {
     Video: _encode_media,
     File: _encode_media,
     ToolCall: functions.encode_call,
-    ToolResult: functions.encode_result,
+    ToolResult: results.encode_result,
     ServerToolCall: _encode_server_call,
     ServerToolResult: _encode_server_result,
 }

@@ -11,12 +11,14 @@ from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.gemini.adjustments import adjusted
 from dragoman.wire.gemini.calls import Calls
 from dragoman.wire.gemini.choice import decode_choice, encode_choice
 from dragoman.wire.gemini.contents import decode_content, encode_content, is_instruction
 from dragoman.wire.gemini.generation import decode_generation, encode_generation
 from dragoman.wire.gemini.parts import decode_parts, encode_parts
 from dragoman.wire.gemini.paths import bare_model, decode_path, encode_path
+from dragoman.wire.gemini.signatures import Steps
 from dragoman.wire.gemini.target import TARGET
 from dragoman.wire.gemini.tools import decode_tools, encode_tools
 from dragoman.wire.gemini.trace import (
@@ -31,12 +33,14 @@ from dragoman.wire.gemini.trace import (
     want_object,
 )
 from dragoman.wire.gemini.writing import Writing
+from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import parsed
 from dragoman.wire.target import Target
 
 _NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig")
 _TAKEN = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
-_USER = Role.USER
+_USER, _ASSISTANT = Role.USER, Role.ASSISTANT
+_UNSAID = "(content that can't be shown here)"
 
 
 def decode_request(body: Body, path: str | None = None) -> Request:
@@ -61,9 +65,17 @@ def decode_request(body: Body, path: str | None = None) -> Request:
     return Request(model=model, stream=stream, extras=trace.extras(), **fields)
 
 
-def encode_request(request: Request, target: Target = TARGET) -> Encoded:  # noqa: ARG001 - so far
-    """The body and path for a request."""
-    writing = Writing("messages[{}]")
+def encode_fitted(request: Request, target: Target) -> Encoded:
+    """As `encode_request`, with settings that the target takes."""
+    losses: list[Loss] = []
+    encoded = encode_request(adjusted(request, target, losses), target)
+    encoded.losses = (*losses, *encoded.losses)
+    return encoded
+
+
+def encode_request(request: Request, target: Target = TARGET) -> Encoded:
+    """The body and path for a request, as it is."""
+    writing = Writing("messages[{}]", target=target)
     body: dict[str, Any] = {}
     system, contents = _encode_messages(request, writing)
     if system:
@@ -121,12 +133,24 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
     """The parts of the system prompt, and the contents, which know no system role (W75)."""
     system = encode_parts(request.system, -1, writing) if request.system else []
     contents: list[dict[str, Any]] = []
+    steps = Steps(request.messages) if writing.target.signs_calls else None
     for index, message in enumerate(request.messages):
         if is_instruction(message):
             writing.origin = message.origin
             system += encode_parts(message.parts, index, writing)
             if contents:
                 writing.lose_of_message(index, "a later instruction was moved to the system prompt")
-        else:
-            contents.append(encode_content(message, index, writing))
+            continue
+        content = encode_content(message, index, writing)
+        if message.parts and not content.get("parts"):
+            if message.role is _ASSISTANT:
+                continue  # nothing of it could be said, and each part has its loss
+            # Who spoke is part of the conversation; without them two answers would be one.
+            content["parts"] = [{"text": _UNSAID}]
+        if steps is not None:
+            steps.sign(content, index)
+        contents.append(content)
+        if writing.hoisted:
+            contents.append({"role": "user", "parts": writing.hoisted})
+            writing.hoisted = []
     return system, contents

@@ -57,14 +57,14 @@ def decode_response(body: Body) -> Response:
     if response.usage is not None:
         taken.add("usageMetadata")
     left = {key: value for key, value in wire.items() if key not in taken}
-    trace.compare(left, _encode_head(response))
+    trace.compare(left, encode_head(response))
     return response.replace(choices=choices, extras=trace.extras())
 
 
 def encode_response(response: Response) -> Encoded:
     """The body for a response."""
-    writing = Writing("choices[{}].message", has_citations=True)
-    body = _encode_head(response)
+    writing = Writing("choices[{}].message", is_response=True)
+    body = encode_head(response)
     if response.choices:
         body["candidates"] = [
             _encode_candidate(choice, index, writing)
@@ -75,7 +75,8 @@ def encode_response(response: Response) -> Encoded:
     return Encoded(as_it_came(body, response.extras), losses=tuple(writing.losses))
 
 
-def _encode_head(response: Response) -> dict[str, Any]:
+def encode_head(response: Response) -> dict[str, Any]:
+    """What a response says beside its candidates and its cost."""
     head: dict[str, Any] = {}
     if response.model is not None:
         head["modelVersion"] = response.model
@@ -100,14 +101,21 @@ def _decode_candidates(wire: Any, origin: Origin) -> tuple[Choice, ...]:
 
 def _decode_candidate(wire: Any, position: int, calls: Calls, origin: Origin) -> Choice:
     wire = want_object(wire, f"$.candidates[{position}]")
-    trace = Trace()
-    fields = trace.camel(wire, _CANDIDATE_NAMES)
     said: Content = (_ASSISTANT, (), EMPTY)
-    if (content := fields.get("content")) is None:
-        trace.note(_WITHOUT_CONTENT, True)  # noqa: FBT003 - the note's value
-    else:
+    if (content := wire.get("content")) is not None:
         place = ("$.candidates[{}].content", position)
         said = decode_content(content, calls, _ASSISTANT, None, place)
+    return decode_candidate(wire, position, said, origin)
+
+
+def decode_candidate(
+    wire: dict[str, Any], position: int, said: Content, origin: Origin | None
+) -> Choice:
+    """The choice in a candidate, the content of which has been read."""
+    trace = Trace()
+    fields = trace.camel(wire, _CANDIDATE_NAMES)
+    if fields.get("content") is None:
+        trace.note(_WITHOUT_CONTENT, True)  # noqa: FBT003 - the note's value
     role, parts, extras = said
     message = Message(role, decode_citations(fields, parts), None, "", EMPTY, extras, origin)
     finish, word = decode_finish(fields.get("finishReason"), has_calls(message))
@@ -120,19 +128,19 @@ def _decode_candidate(wire: Any, position: int, calls: Calls, origin: Origin) ->
         logprobs,
     )
     left = {key: value for key, value in fields.items() if key != "content" or value is None}
-    trace.compare(left, _encode_verdict(choice))
+    trace.compare(left, encode_verdict(choice))
     return choice.replace(extras=trace.extras())
 
 
 def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[str, Any]:
     message = choice.message
-    body = _encode_verdict(choice)
+    body = encode_verdict(choice)
     if message.parts or not noted(choice.extras, _WITHOUT_CONTENT):
         body["content"] = encode_content(message, position, writing)
     return as_it_came(body, choice.extras) if choice.extras else body
 
 
-def _encode_verdict(choice: Choice) -> dict[str, Any]:
+def encode_verdict(choice: Choice) -> dict[str, Any]:
     """What a candidate says beside its content."""
     body: dict[str, Any] = {"index": choice.index}
     if (finish := encode_finish(choice)) is not None:

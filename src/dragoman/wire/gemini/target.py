@@ -13,5 +13,7 @@ TARGET = Target(
     groups_results=True,  # W78
     merges_turns=True,
     needs_message=True,  # W75
+    refuses_empty=True,  # W76
+    prefill="refused",  # W79: by the newest models; without one named, the safe side
     starts_with_user=True,  # W77; blank texts are taken, as recordings show (against W76)
 )

@@ -30,6 +30,15 @@ ORIGIN = Origin(dialect=NAME)
 SIGNATURE = "thoughtSignature"
 """May stand on any part, and belongs to the very part it came on (W83)."""
 
+SENTINEL = "skip_thought_signature_validator"
+"""Stands for a signature where there is none that would pass (W84)."""
+_STAND_INS = frozenset({
+    SENTINEL,
+    "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",  # by clients whose signatures are bytes
+    "context_engineering_is_the_way_to_go",
+    "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv",
+})  # fmt: skip
+
 _NOTES = "$wire"
 _PAIR = 2
 
@@ -99,12 +108,17 @@ class Trace:
         return renamed
 
     def leave(self, fields: dict[str, Any], *taken: str) -> str | None:
-        """Keep all but the taken fields of a part; returns its signature."""
+        """Keep all but the taken fields of a part; returns its signature.
+
+        What stands for a signature is none: it goes back as it came, and nowhere else.
+        """
         signature = fields.get(SIGNATURE)
+        if type(signature) is not str or signature in _STAND_INS:
+            signature = None
         for key, value in fields.items():
-            if key not in taken and (key != SIGNATURE or type(value) is not str):
+            if key not in taken and (key != SIGNATURE or signature is None):
                 self.fields[key] = value
-        return signature if type(signature) is str else None
+        return signature
 
     def single(self, path: str) -> None:
         """Note a list that was written as its only item."""

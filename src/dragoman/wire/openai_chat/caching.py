@@ -33,7 +33,7 @@ def encode_cache(
     if item.cache is None:
         return
     words = words_of(item.extras)
-    field = next((field for field in _SPELLINGS if field in words), None)
+    field = out.target.cache_field or next((field for field in _SPELLINGS if field in words), None)
     if field is None and isinstance(item, Part) and is_own(item.origin):
         field = "prompt_cache_breakpoint"
     if field is None:

@@ -16,6 +16,7 @@ from dragoman.wire.openai_chat.spelling import (
     laid,
     words_of,
 )
+from dragoman.wire.target import Target
 
 _Mode = Literal["auto", "none", "required", "named", "allowed"]
 # "any" is Mistral's word for "required".
@@ -40,7 +41,9 @@ def decode_choice(wire: dict[str, Any], used: set[str]) -> ToolChoice | None:
     return None if parallel is None else ToolChoice(parallel=parallel)
 
 
-def encode_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], body: dict[str, Any]) -> None:
+def encode_choice(
+    choice: ToolChoice, tools: tuple[AnyTool, ...], body: dict[str, Any], target: Target
+) -> None:
     """Write a choice; `auto` happens anyway, so it is written only where the wire had it."""
     if choice.parallel is not None:
         body["parallel_tool_calls"] = choice.parallel
@@ -54,10 +57,16 @@ def encode_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], body: dict[str
     elif choice.mode == "allowed":
         body["tool_choice"] = _allowed(choice.names, tools, is_required=choice.is_required)
     elif choice.mode != "auto" or "auto" in words:
-        body["tool_choice"] = "any" if "any" in words and choice.mode == "required" else choice.mode
+        body["tool_choice"] = _word(choice.mode, words, target)
     mine, written = overlay.overlay(choice.extras, NAME).get("tool_choice"), body.get("tool_choice")
     if is_object(mine) and is_object(written):
         body["tool_choice"] = laid(written, {NAME: mine})
+
+
+def _word(mode: str, words: Any, target: Target) -> str:
+    if mode != "required":
+        return mode
+    return target.required_word or ("any" if "any" in words else mode)
 
 
 def _decode_tool_choice(wire: Any) -> ToolChoice | None:

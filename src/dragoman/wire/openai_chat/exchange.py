@@ -8,6 +8,8 @@ from dragoman.model.ids import new_id
 from dragoman.model.parts import Origin, Part
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_chat.spelling import is_own
+from dragoman.wire.openai_chat.target import TARGET
+from dragoman.wire.target import Target
 
 
 class Incoming:
@@ -55,9 +57,10 @@ class Incoming:
 class Outgoing:
     """Gathers what could not be said, the wire's ids of calls, and media on their way out."""
 
-    __slots__ = ("hoisted", "is_response", "legacy", "losses", "wire_ids")
+    __slots__ = ("hoisted", "is_response", "legacy", "losses", "target", "wire_ids")
 
-    def __init__(self, *, is_response: bool = False) -> None:
+    def __init__(self, target: Target = TARGET, *, is_response: bool = False) -> None:
+        self.target = target
         self.is_response = is_response
         self.losses: list[Loss] = []
         self.wire_ids: dict[str, str | None] = {}

@@ -10,6 +10,7 @@ from dragoman.model.requests import Request
 from dragoman.wire import overlay
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.openai_chat.admission import admit_request
 from dragoman.wire.openai_chat.choice import decode_choice, encode_choice
 from dragoman.wire.openai_chat.exchange import Outgoing
 from dragoman.wire.openai_chat.messages import decode_messages, encode_messages
@@ -69,14 +70,14 @@ def _decode(wire: Mapping[str, Any], messages: list[Any]) -> Request:
     )
 
 
-def encode_request(request: Request, target: Target = TARGET) -> Encoded:  # noqa: ARG001 - so far
+def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body to send for a request."""
-    out = Outgoing()
+    out = Outgoing(target)
     body: dict[str, Any] = {} if request.model is None else {"model": request.model}
     body["messages"] = encode_messages(request.system, request.messages, out)
     encode_tools(request.tools, body, out)
     if request.tool_choice is not None:
-        encode_choice(request.tool_choice, request.tools, body)
+        encode_choice(request.tool_choice, request.tools, body, target)
     encode_sampling(request.sampling, body, words_of(request.extras), out)
     if request.output is not None:
         body["response_format"] = encode_output(request.output)
@@ -86,4 +87,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:  # noq
         encode_state(request.state, body, out)
     if request.stream is not None:
         body["stream"] = request.stream
-    return Encoded(laid(body, request.extras), losses=tuple(out.losses))
+    body = laid(body, request.extras)
+    if target.request_fields is not None or target.refused_fields:
+        body = admit_request(body, out)
+    return Encoded(body, losses=tuple(out.losses))

@@ -121,9 +121,14 @@ def _encode_content(
     for index, part in enumerate(result.content):
         where = f"{path}.content[{index}]"
         found = encode_part(part, out, where, message.origin)
-        if found and isinstance(part, Media) and not out.sees_as_own(part, message.origin):
+        if found and isinstance(part, Media) and not _may_stay(part, message, out):
             out.hoisted += found
             out.lose(where, "a tool's media are shown in a user message here (W1)")
             found = [{"type": "text", "text": _HOISTED}]
         items += found
     return encode_content(items)
+
+
+def _may_stay(part: Media, message: Message, out: Outgoing) -> bool:
+    allowed = out.target.media_in_results
+    return out.sees_as_own(part, message.origin) if allowed is None else allowed

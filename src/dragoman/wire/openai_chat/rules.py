@@ -17,6 +17,7 @@ from dragoman.wire.violations import (
     checked,
     field,
     flag,
+    is_data,
     is_number,
     listed,
     not_an_object,
@@ -25,7 +26,6 @@ from dragoman.wire.violations import (
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/=_\s-]")
 _USER_PARTS = ("text", "image_url", "input_audio", "file")
 _MAX_ID = 40
 _RANGES = {
@@ -74,10 +74,8 @@ def shape_image_data(view: View) -> Found:
     for path, message in view.messages:
         for place, part in listed(message, "content", path):
             url = field(part, "image_url").get("url")
-            if isinstance(url, str) and url[:5].lower() == "data:":
-                _, is_base64, data = url.partition(";base64,")
-                if not is_base64 or _NOT_BASE64.search(data):
-                    yield f"{place}.image_url.url", "the data is not base64"
+            if isinstance(url, str) and not is_data(url):
+                yield f"{place}.image_url.url", "the data is not base64"
 
 
 def w1_tool_messages_hold_text(view: View) -> Found:

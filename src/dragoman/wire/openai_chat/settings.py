@@ -14,9 +14,13 @@ from dragoman.wire.openai_chat.spelling import (
     laid,
     words_of,
 )
+from dragoman.wire.target import Target
 
+_TEMPLATE, _ENABLE = "chat_template_kwargs", "enable_thinking"  # vLLM, llama.cpp
+_FORM_WORDS = {"reasoning": ("reasoning",), "switch": ("thinking",), "template": (_TEMPLATE,)}
+"""By the target's form of asking: the word for the spelling it takes."""
 _FLOATS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
-# Wire field, canonical field; the first spelling of a field is the one that needs no word.
+# Wire field, canonical field.
 _INTEGERS = (
     ("max_completion_tokens", "max_tokens"),
     ("max_tokens", "max_tokens"),  # older models and most other servers (W12)
@@ -25,7 +29,7 @@ _INTEGERS = (
     ("n", "choices"),
     ("top_logprobs", "top_logprobs"),
 )
-_SECOND_SPELLINGS = {"max_tokens": "max_tokens", "seed": "random_seed"}
+_SPELLINGS = {"max_tokens": ("max_completion_tokens", "max_tokens"), "seed": ("seed", "random_seed")}
 _FIRST_SPELLINGS = {name: key for key, name in reversed(_INTEGERS)}
 
 
@@ -43,7 +47,7 @@ def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> S
         if name not in fields and is_integer(wire.get(key)):
             fields[name] = wire[key]
             used.add(key)
-            if key == _SECOND_SPELLINGS.get(name):
+            if key in _SPELLINGS.get(name, ()):
                 words.append(f"{name}={key}")
     if is_integer(wire.get("top_k")):  # other servers' own
         fields["top_k"] = wire["top_k"]
@@ -62,8 +66,7 @@ def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, out: O
             body[key] = int(value) if value == int(value) and key not in words else value
     for name, key in _FIRST_SPELLINGS.items():
         if (value := getattr(sampling, name)) is not None:
-            second = _SECOND_SPELLINGS.get(name, "")
-            body[second if f"{name}={second}" in words else key] = value
+            body[_spelled(name, words, out.target) if name in _SPELLINGS else key] = value
     if sampling.top_k is not None:
         if "top_k" in words:
             body["top_k"] = sampling.top_k
@@ -74,6 +77,14 @@ def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, out: O
     if sampling.stop:
         is_one = len(sampling.stop) == 1 and "stop" in words
         body["stop"] = sampling.stop[0] if is_one else list(sampling.stop)
+
+
+def _spelled(name: str, words: Any, target: Target) -> str:
+    """The field for a setting that has two: as it was spelled, if the target takes that (W12)."""
+    known = target.token_limits
+    if name == "seed":
+        known = _SPELLINGS[name] if target.seed_field is None else (target.seed_field,)
+    return next((key for key in known if f"{name}={key}" in words), known[0])
 
 
 def _decode_stop(wire: Any, used: set[str], words: list[str]) -> tuple[str, ...]:
@@ -123,9 +134,9 @@ def encode_output(output: Output) -> dict[str, Any]:
 
 
 def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConfig | None:
-    """How hard to think: OpenAI's `reasoning_effort`, OpenRouter's and Z.ai's objects."""
-    effort, reasoning, thinking = (
-        wire.get(key) for key in ("reasoning_effort", "reasoning", "thinking")
+    """How hard to think: OpenAI's `reasoning_effort`, OpenRouter's, Z.ai's and vLLM's objects."""
+    effort, reasoning, thinking, template = (
+        wire.get(key) for key in ("reasoning_effort", "reasoning", "thinking", _TEMPLATE)
     )
     if isinstance(effort, str):
         used.add("reasoning_effort")
@@ -141,6 +152,14 @@ def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConf
             effort=effort,
             enabled=thinking["type"] == "enabled",
             extras=extras_of({"thinking": left} if left else {}, ("thinking",)),
+        )
+    if is_object(template) and isinstance(template.get(_ENABLE), bool):
+        used.add(_TEMPLATE)
+        left = {key: value for key, value in template.items() if key != _ENABLE}
+        return ThinkingConfig(
+            effort=effort,
+            enabled=template[_ENABLE],
+            extras=extras_of({_TEMPLATE: left} if left else {}, (_TEMPLATE,)),
         )
     return None if effort is None else ThinkingConfig(effort=effort)
 
@@ -164,8 +183,9 @@ def _decode_reasoning(wire: dict[str, Any]) -> ThinkingConfig:
 
 
 def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], out: Outgoing) -> None:
-    """Write how hard to think; OpenAI's own API knows the effort only."""
-    words = words_of(config.extras)
+    """Write how hard to think, in the target's form; OpenAI's own API knows the effort only."""
+    form = out.target.thinking_form
+    words = words_of(config.extras) if form == "any" else _FORM_WORDS.get(form, ())
     if "reasoning" in words:
         exclude = None if config.visible is None else not config.visible
         found = {"effort": config.effort, "max_tokens": config.budget,
@@ -178,10 +198,14 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], out: Ou
         if "thinking" in words and config.enabled is not None:
             body["thinking"] = {"type": "enabled" if config.enabled else "disabled"}
             said = ("enabled",)
+        elif _TEMPLATE in words and config.enabled is not None:
+            body[_TEMPLATE] = {_ENABLE: config.enabled}
+            said = ("enabled",)
         for name in ("enabled", "budget", "visible", "summary"):
             if name not in said and getattr(config, name) is not None:
                 out.lose(f"thinking.{name}", "only the effort can be told here")
-    laid(body, config.extras)
+    if form == "any" or _FORM_WORDS.get(form, ()) == tuple(words_of(config.extras)):
+        laid(body, config.extras)
 
 
 def decode_state(wire: dict[str, Any], used: set[str]) -> State | None:

@@ -52,6 +52,17 @@ def decode_output_items(items: Iterable[Any], path: str) -> tuple[AnyPart, ...]:
     return tuple(reader.run)
 
 
+def decode_output_item(item: Any, index: int, previous: AnyPart | None) -> list[AnyPart]:
+    """The parts of one item of a response, given the part that stands before it."""
+    reader = _Reader("$.output", None)
+    if previous is None:
+        reader.read_into_run(item, index)
+        return reader.run
+    reader.run.append(previous)
+    reader.read_into_run(item, index)
+    return reader.run[1:]
+
+
 class _Reader:
     """Gathers items into messages."""
 

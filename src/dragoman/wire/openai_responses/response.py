@@ -53,7 +53,7 @@ _USUAL: Mapping[str, Any] = {
 def decode(wire: Mapping[str, Any]) -> Response:
     """The response in a body."""
     parts = decode_output_items(want(wire, "output", list, NAME, "$"), "$.output")
-    finish, finish_raw = _decode_finish(wire, parts)
+    finish, finish_raw = decode_finish(wire, parts)
     model, response_id = _text(wire.get("model")), _text(wire.get("id"))
     origin = Origin(dialect=NAME, model=model, response_id=response_id)
     counts, created_at = wire.get("usage"), wire.get("created_at")
@@ -112,7 +112,7 @@ def _encode_head(response: Response) -> dict[str, Any]:
     return body
 
 
-def _decode_finish(
+def decode_finish(
     wire: Mapping[str, Any], parts: tuple[AnyPart, ...]
 ) -> tuple[FinishReason | None, str | None]:
     """Why it ended, and the wire's own word for it; nothing where it has not ended."""

@@ -5,4 +5,12 @@ from __future__ import annotations
 from dragoman.wire.openai_responses.forms import NAME
 from dragoman.wire.target import Target
 
-TARGET = Target(dialect=NAME, provider="openai", tool_id_length=64, keeps_state=True)  # W22
+TARGET = Target(
+    dialect=NAME,
+    provider="openai",
+    tool_id_length=64,  # W22
+    verifies_items=True,  # W21, W23, W24, W25, W28
+    refuses_audio=True,
+    least_output_tokens=16,
+    keeps_state=True,
+)

@@ -63,7 +63,7 @@ class Writer:
 
     def write(self, message: Message, path: int | str) -> None:
         """Append the items of a message; its path is its index or a text."""
-        self._message, self._path = message, path
+        self.begin(message, path)
         parts, role = message.parts, message.role
         if message.name is not None:
             self._lose("name", _NO_PLACE)
@@ -72,21 +72,25 @@ class Writer:
             body = {"role": "assistant", "content": text} if role is _ASSISTANT else None
             self.items.append(body or encode_message(role, text, None, message.extras))
         elif len(parts) == 1:
-            self._write_item(parts, 0)
+            self.write_item(parts, 0)
         elif parts:
             self._write_groups(parts)
         elif role is not _ASSISTANT:
             self.items.append(encode_message(role, [], None, message.extras))
 
+    def begin(self, message: Message, path: int | str) -> None:
+        """Name the message whose items are written next, one by one."""
+        self._message, self._path = message, path
+
     def _write_groups(self, parts: Sequence[Part]) -> None:
         """Cut the parts where an item begins."""
         start = 0
         for index in range(1, len(parts) + 1):
-            if index == len(parts) or not self._continues(parts[index], parts[index - 1]):
-                self._write_item(parts[start:index], start)
+            if index == len(parts) or not self.continues(parts[index], parts[index - 1]):
+                self.write_item(parts[start:index], start)
                 start = index
 
-    def _continues(self, part: Part, previous: Part) -> bool:
+    def continues(self, part: Part, previous: Part) -> bool:
         """Whether a part belongs to the same item as the one before it."""
         if isinstance(part, Thinking):
             return isinstance(previous, Thinking) and not begins_item(part, previous)
@@ -98,7 +102,7 @@ class Writer:
             return False
         return continues_item(part) if part.item_id is None else item_form(part) is None
 
-    def _write_item(self, parts: Sequence[Part], start: int) -> None:
+    def write_item(self, parts: Sequence[Part], start: int) -> None:
         """Write the item that these parts make up."""
         first = parts[0]
         if isinstance(first, ToolCall):
