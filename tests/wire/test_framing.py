@@ -17,10 +17,14 @@ def _cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[start:end] for start, end in pairwise(borders)]
 
 
-def _events(pieces: list[bytes]) -> list[SseEvent]:
+def _told(events: list[SseEvent]) -> list[tuple[str | None, str]]:
+    return [(event.event, event.data) for event in events]
+
+
+def _events(pieces: list[bytes]) -> list[tuple[str | None, str]]:
     parser = SseParser()
     events = [event for piece in pieces for event in parser.feed(piece)]
-    return events + parser.close()
+    return _told(events + parser.close())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from dragoman.errors import WireError
 
@@ -78,7 +80,7 @@ class _Lines:
         self._pieces.append(piece)
 
 
-class SseEvent(NamedTuple):
+class SseEvent(Struct, frozen=True, gc=False):
     """One server-sent event: its name, if it has one, and its data."""
 
     event: str | None
@@ -161,12 +163,12 @@ class SseParser:
 def _plain(block: bytes) -> SseEvent | None:
     """The event in a block that has one line of data, and its name at most; None for all others."""
     name = None
-    if block.startswith(b"event:"):
+    if block[:7] == b"event: ":
         head, _, block = block.partition(b"\n")
-        name = head[6:].removeprefix(b" ").decode("utf-8", "replace") or None
-    if not block.startswith(b"data:") or b"\n" in block:
+        name = head[7:].decode("utf-8", "replace") or None
+    if block[:6] != b"data: " or b"\n" in block:
         return None
-    return SseEvent(name, block[5:].removeprefix(b" ").decode("utf-8", "replace"))
+    return SseEvent(name, block[6:].decode("utf-8", "replace"))
 
 
 class NdjsonParser:
