@@ -75,11 +75,14 @@ if TYPE_CHECKING:
         ToolResult,
     )
     from dragoman.model.usage import FinishReason, Usage
+    from dragoman.providers.provider import Provider
+    from dragoman.providers.registry import provider, provider_names
+    from dragoman.providers.translation import translate
     from dragoman.wire.dialect import Dialect, dialect, dialects
     from dragoman.wire.encoded import Encoded
     from dragoman.wire.losses import Loss
     from dragoman.wire.target import Target
-    from dragoman.wire.translation import detect, translate
+    from dragoman.wire.translation import detect
     from dragoman.wire.violations import Violation
 
 _HOMES = {
@@ -111,11 +114,14 @@ _HOMES = {
         "ServerTool", "ToolCall", "ToolCallDelta", "ToolChoice", "ToolDefinition", "ToolResult",
     ),
     "model.usage": ("FinishReason", "Usage"),
+    "providers.provider": ("Provider",),
+    "providers.registry": ("provider", "provider_names"),
+    "providers.translation": ("translate",),
     "wire.dialect": ("Dialect", "dialect", "dialects"),
     "wire.encoded": ("Encoded",),
     "wire.losses": ("Loss",),
     "wire.target": ("Target",),
-    "wire.translation": ("detect", "translate"),
+    "wire.translation": ("detect",),
     "wire.violations": ("Violation",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -159,6 +165,7 @@ __all__ = [
     "Overloaded",
     "PermissionDenied",
     "Policy",
+    "Provider",
     "ProviderError",
     "ProvidesMessage",
     "ProvidesMessages",
@@ -202,6 +209,8 @@ __all__ = [
     "detect",
     "dialect",
     "dialects",
+    "provider",
+    "provider_names",
     "schema_of",
     "tool",
     "translate",

@@ -10,12 +10,15 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import dragoman
 from dragoman.errors import ProviderError
+from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
 from tests.corpus import Corpus, CorpusNotFoundError, Recording, Tier
+from tests.wire.recorded import keeps_items
 
 SPEAKERS = {
     "openai_chat": "openai-chat",
@@ -23,8 +26,9 @@ SPEAKERS = {
     "mistral": "openai-chat",
     "other_openai_compatible": "openai-chat",
     "anthropic": "anthropic",
+    "openai_responses": "openai-responses",
 }
-_PATH = re.compile(r"/chat/completions$|/v1/messages(/count_tokens)?$|[rR]awPredict$")
+_PATH = re.compile(r"/chat/completions$|/v1/messages(/count_tokens)?$|[rR]awPredict$|/responses$")
 
 _BY_STATUS = {
     401: "AuthenticationError",
@@ -38,6 +42,9 @@ _BY_STATUS = {
 _BY_CAUSE = (
     (r"exceeds the available context size|model's context length is only", "ContextTooLong"),
     (r"Invalid model:|not a valid model ID|supported API model names", "ModelNotFound"),
+    (r"The requested model .* does not exist|Model not found:", "ModelNotFound"),
+    (r"Incorrect API key provided", "AuthenticationError"),
+    (r"insufficient_quota", "QuotaExceeded"),
     (r"content_filter", "Refused"),
     (r"tool_use_failed", "ServerError"),
 )
@@ -62,8 +69,16 @@ REASONS = {
     r"downloading|be accessed|not accessible": "the address would have to be fetched",
     r"unsupported image|load image|[Ii]nvalid image": "the media would have to be decoded",
     r"context size|context length": "depends on the model's window and its tokenizer",
-    r"nvalid model|valid model ID|supported API model names": "depends on the list of models",
-    r"unknown variant|base64 encoded image": "this host takes less than OpenAI",
+    r"nvalid model|valid model ID|supported API model names|requested model|Model not found": (
+        "depends on the list of models"
+    ),
+    r"Previous response with id": "depends on what the provider has kept",
+    r"Incorrect API key": "the key is not in the body",
+    r"No tool output found for tool call": "this host wants each call answered before more is said",
+    r"unsupported_file": "the address would have to be fetched, to see that it is sound",
+    r"unknown variant|base64 encoded image|unsupported content\[\]": (
+        "this host takes less than OpenAI"
+    ),
     r"too complex": "a limit that is not published",
     r"Circular reference|property 'properties'": "what the strict compiler knows is not published",
 }
@@ -100,10 +115,13 @@ def matched(recording: Recording, table: dict[str, str]) -> str | None:
     return next((says for words, says in table.items() if re.search(words, text)), None)
 
 
-class Unsigned:
-    """A target that speaks Anthropic's dialect and signs nothing."""
-
-    ignores_signatures = True
+def target_of(recording: Recording) -> Target | None:
+    """None for the vendor's own deployment; other hosts sign nothing and keep nothing."""
+    if recording.row.host.endswith("anthropic.com") or keeps_items(recording):
+        return None
+    folder = SPEAKERS[recording.row.provider_api].replace("-", "_")
+    vendors: Target = import_module(f"dragoman.wire.{folder}.target").TARGET
+    return vendors.replace(verifies_thinking=False, verifies_items=False, least_output_tokens=0)
 
 
 def requests(corpus: Corpus, *, accepted: bool, tier: Tier | None = None) -> Iterator[Recording]:
@@ -119,12 +137,11 @@ def requests(corpus: Corpus, *, accepted: bool, tier: Tier | None = None) -> Ite
 def checked(recording: Recording) -> list[Violation]:
     """What `check` finds in a recorded request."""
     speaker: Any = dragoman.dialect(SPEAKERS[recording.row.provider_api])
-    is_vendor = recording.row.host.endswith(("anthropic.com", "openai.com"))
     found: list[Violation] = speaker.check(
         recording.request_body,
         path=recording.request_path,
         headers=recording.request_headers or None,
-        target=None if is_vendor else Unsigned(),
+        target=target_of(recording),
     )
     return found
 

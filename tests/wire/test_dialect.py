@@ -25,7 +25,8 @@ def test_an_unknown_dialect_is_told_with_the_known_ones() -> None:
 def test_what_can_t_be_said_is_a_loss(name: str) -> None:
     """Thinking that the target can't verify is left out and named; `or_raise` makes it an error."""
     foreign = Thinking("hmm", signature="s", origin=dragoman.Origin(dialect="another"))
-    request = Request(model="m", messages=(Message.user("hi"), Message.assistant(foreign, "yo")))
+    messages = (Message.user("hi"), Message.assistant(foreign, "yo"), Message.user("go on"))
+    request = Request(model="m", messages=messages)
     encoded = dragoman.dialect(name).encode_request(request)
     assert [loss.path for loss in encoded.losses] == ["messages[1].parts[0]"]
     assert b"hmm" not in encoded.to_bytes()

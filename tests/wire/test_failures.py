@@ -17,7 +17,7 @@ from dragoman.wire.faults import safe_path
 from dragoman.wire.retryafter import retry_after
 from tests.wire.test_hostile import json_values
 
-DIALECTS = ("openai-chat", "anthropic")
+DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 NOW = 1_700_000_000.0
 PROVIDER_ERRORS = [
     kind
@@ -37,6 +37,22 @@ def _chat(message: str, code: str | int | None = None, kind: str | None = None) 
 def _anthropic(kind: str, message: str) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": message}}
 
+
+def _google(code: int | None, status: str, message: str, **details: Any) -> dict[str, Any]:
+    error: dict[str, Any] = {"code": code, "message": message, "status": status}
+    listed = [{"@type": f"type.googleapis.com/google.rpc.{k}", **v} for k, v in details.items()]
+    return {"error": {**error, "details": listed} if listed else error}
+
+
+def _quota(quota: str, **fields: Any) -> dict[str, Any]:
+    return {"violations": [{"quotaMetric": "m"}, {"quotaId": quota, **fields}]}
+
+
+_PER_MINUTE = _quota("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", quotaValue="10")
+_PER_DAY = _quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier", quotaValue="250")
+_NONE = _quota("GenerateContentInputTokensPerModelPerMinute-FreeTier", quotaValue="0")
+_EXCEEDED = "You exceeded your current quota, please check your plan and billing details."
+_WAIT = {"retryDelay": "34.4s"}
 
 CASES: list[tuple[int | None, Any, str]] = [
     (401, "", "AuthenticationError"),
@@ -126,6 +142,56 @@ CASES: list[tuple[int | None, Any, str]] = [
         [{"error": {"code": 400, "message": "x", "status": "INVALID_ARGUMENT"}}],
         "InvalidRequest",
     ),
+    # Google's: in a body, and in mid-stream
+    (
+        400,
+        _google(400, "INVALID_ARGUMENT", "x", ErrorInfo={"reason": "API_KEY_INVALID"}),
+        "AuthenticationError",
+    ),
+    (400, _google(400, "INVALID_ARGUMENT", "API key not valid."), "AuthenticationError"),
+    (401, _google(401, "UNAUTHENTICATED", "Expected OAuth 2 access token"), "AuthenticationError"),
+    (403, _google(403, "PERMISSION_DENIED", "no"), "PermissionDenied"),
+    (429, _google(429, "RESOURCE_EXHAUSTED", "Resource exhausted. Try later."), "RateLimited"),
+    (
+        429,
+        _google(429, "RESOURCE_EXHAUSTED", _EXCEEDED, QuotaFailure=_PER_MINUTE, RetryInfo=_WAIT),
+        "RateLimited",
+    ),
+    (
+        429,
+        _google(429, "RESOURCE_EXHAUSTED", _EXCEEDED, QuotaFailure=_PER_DAY, RetryInfo=_WAIT),
+        "QuotaExceeded",
+    ),
+    (
+        None,
+        _google(None, "RESOURCE_EXHAUSTED", "x", QuotaFailure=_NONE, RetryInfo=_WAIT),
+        "QuotaExceeded",
+    ),
+    (None, _google(None, "RESOURCE_EXHAUSTED", "x"), "RateLimited"),
+    (503, _google(503, "UNAVAILABLE", "The model is overloaded."), "Overloaded"),
+    (None, _google(None, "UNAVAILABLE", "x"), "Overloaded"),
+    (
+        400,
+        _google(
+            400,
+            "INVALID_ARGUMENT",
+            "The input token count (9) exceeds the maximum number of tokens allowed (8).",
+        ),
+        "ContextTooLong",
+    ),
+    (400, _google(400, "FAILED_PRECONDITION", "User location is odd"), "InvalidRequest"),
+    (None, _google(None, "FAILED_PRECONDITION", "x"), "InvalidRequest"),
+    (
+        404,
+        _google(404, "NOT_FOUND", "models/x is not found for API version v1beta"),
+        "ModelNotFound",
+    ),
+    (404, _google(404, "NOT_FOUND", "Requested entity was not found."), "InvalidRequest"),
+    (None, _google(None, "NOT_FOUND", "x"), "InvalidRequest"),
+    (500, _google(500, "INTERNAL", "An internal error has occurred."), "ServerError"),
+    (504, _google(504, "DEADLINE_EXCEEDED", "x"), "ServerError"),
+    (None, _google(None, "DEADLINE_EXCEEDED", "x"), "ServerError"),
+    (200, [_google(429, "RESOURCE_EXHAUSTED", "x")], "RateLimited"),
 ]
 
 
@@ -299,6 +365,14 @@ hiding_places = st.sampled_from(
         {"detail": [{"loc": ["body", SECRET], "msg": SECRET}]},
         {"detail": SECRET},
         {SECRET: SECRET},
+        _google(
+            429,
+            SECRET,
+            SECRET,
+            ErrorInfo={"reason": SECRET},
+            RetryInfo={"retryDelay": SECRET},
+            QuotaFailure=_quota(SECRET),
+        ),
         SECRET,
     ]
 )

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import (
+    CacheHint,
+    File,
     FinishReason,
+    Image,
     Message,
+    Output,
     Request,
     Role,
+    Sampling,
     Text,
     ToolCall,
     ToolDefinition,
@@ -246,16 +254,263 @@ def test_a_target_that_takes_no_thinking_gets_none() -> None:
 def test_a_target_that_wants_thinking_everywhere_gets_it() -> None:
     """Every answer has thinking, anyone's or an empty one, and nothing is changed twice (C2)."""
     foreign = Message.assistant(Thinking("hm", signature="s", origin=Origin(dialect="other")), "b")
-    request = asked(Message.user("a"), foreign, Message.user("c"), Message.assistant("d"),
-                    Message.user("e"))  # fmt: skip
+    request = asked(Message.user("a"), foreign, Message.user("c"),
+                    Message.assistant("d", tool_calls=[call("1")]),
+                    Message.tool("1", "x"))  # fmt: skip
     target = STRICT.replace(thinking_back="all")
     done = fitted(request, target)
-    assert [m.thinking for m in done.request.messages if m.role is Role.ASSISTANT] == ["hm", ""]
-    assert all(
-        isinstance(m.parts[0], Thinking) for m in done.request.messages if m.kind == "assistant"
-    )
+    answers = [m for m in done.request.messages if m.role is Role.ASSISTANT]
+    assert [m.thinking for m in answers] == ["hm", ""]
+    assert all(isinstance(m.parts[0], Thinking) for m in answers)
     assert done.losses == ()
     assert fitted(done.request, target).request is done.request
+
+
+def test_no_thinking_is_wanted_where_none_goes_on() -> None:
+    """Without calls, or with thinking switched off, answers stay as they are (C2)."""
+    target = STRICT.replace(thinking_back="all")
+    talk = asked(Message.user("a"), Message.assistant("b"), Message.user("c"))
+    called = asked(Message.user("a"), Message.assistant("b", tool_calls=[call("1")]),
+                   Message.tool("1", "x"))  # fmt: skip
+    for request in (talk, called.replace(thinking=ThinkingConfig(enabled=False))):
+        assert fitted(request, target).request is request
+
+
+# --- what hosts and models differ in
+
+ANY = Target(dialect="any")
+
+
+def told(thinking: ThinkingConfig, target: Target) -> tuple[ThinkingConfig | None, list[str]]:
+    """What becomes of a wish for thinking, and what is lost of it."""
+    done = fitted(asked(Message.user("a")).replace(thinking=thinking), target)
+    return done.request.thinking, [loss.path for loss in done.losses]
+
+
+@pytest.mark.parametrize(
+    ("form", "given", "expected", "lost"),
+    [
+        ("never", {"effort": "high"}, None, ["thinking"]),
+        ("never", {"enabled": False}, None, []),
+        ("never", {"effort": "none"}, None, []),
+        ("effort", {"effort": "high"}, {"effort": "high"}, []),
+        ("effort", {"enabled": True}, {"effort": "medium"}, []),
+        ("effort", {"enabled": False}, {"effort": "none"}, []),
+        ("effort", {"budget": 16000}, {"effort": "high"}, ["thinking.budget"]),
+        ("switch", {"enabled": True}, {"enabled": True}, []),
+        ("switch", {"effort": "none"}, {"enabled": False}, []),
+        ("switch", {"budget": 1500}, {"enabled": True, "effort": "minimal"}, ["thinking.budget"]),
+        ("budget", {"budget": 2000}, {"budget": 2000}, []),
+        ("budget", {"effort": "high"}, {"enabled": True, "budget": 16384, "effort": "high"},
+         ["thinking.effort"]),
+        ("budget", {"enabled": True}, {"enabled": True, "budget": 8192}, []),
+        ("budget", {"effort": "none"}, {"enabled": False}, []),
+        ("adaptive", {"enabled": True, "effort": "low"}, {"enabled": True, "effort": "low"}, []),
+        ("adaptive", {"budget": 2000}, {"enabled": True, "effort": "low"}, ["thinking.budget"]),
+        ("reasoning", {"budget": 2000}, {"budget": 2000}, []),
+        ("any", {"budget": 2000, "effort": "odd"}, {"budget": 2000, "effort": "odd"}, []),
+    ],
+)  # fmt: skip
+def test_thinking_is_asked_for_in_the_target_s_form(
+    form: Any, given: dict[str, Any], expected: dict[str, Any] | None, lost: list[str]
+) -> None:
+    """Efforts, budgets and switches stand for each other, as near as can be."""
+    found, losses = told(ThinkingConfig(**given), ANY.replace(thinking_form=form))
+    assert found == (None if expected is None else ThinkingConfig(**expected))
+    assert losses == lost
+
+
+@pytest.mark.parametrize(
+    ("known", "asked_for", "expected"),
+    [(("low", "high"), "low", "low"), (("low", "high"), "max", "high"),
+     (("low", "high"), "none", "low"), (("none", "high"), "low", "high"),
+     (("low", "high"), "odd", None), ((), "low", None)],
+)  # fmt: skip
+def test_the_nearest_effort_that_the_model_knows_is_told(
+    known: tuple[str, ...], asked_for: str, expected: str | None
+) -> None:
+    """Another effort than the one asked for is a loss; none is never made of some."""
+    target = ANY.replace(efforts=known, thinking_form="adaptive")
+    found, losses = told(ThinkingConfig(effort=asked_for), target)
+    assert found == ThinkingConfig(effort=expected)
+    assert losses == ([] if expected == asked_for else ["thinking.effort"])
+
+
+def test_sampling_that_is_refused_is_left_out() -> None:
+    """What is as it would be anyway may be said; the rest is a loss (W12)."""
+    target = ANY.replace(
+        refused_sampling=("temperature", "choices", "stop", "top_k"),
+        refused_sampling_thinking=("top_p",),
+    )
+    usual = Sampling(temperature=1, choices=1, top_p=0.5, seed=7)
+    assert fitted(asked(Message.user("a")).replace(sampling=usual), target).losses == ()
+    drawn = Sampling(temperature=0.2, choices=2, stop=("x",), top_k=4, top_p=0.5, seed=7)
+    done = fitted(asked(Message.user("a")).replace(sampling=drawn), target)
+    assert done.request.sampling == Sampling(top_p=0.5, seed=7)
+    assert {loss.path for loss in done.losses} == {
+        "sampling.temperature", "sampling.choices", "sampling.stop", "sampling.top_k"
+    }  # fmt: skip
+    thinking = done.request.replace(thinking=ThinkingConfig(effort="low"))
+    assert fitted(thinking, target).request.sampling == Sampling(seed=7)
+
+
+def test_settings_that_are_not_known_are_left_out() -> None:
+    """The form of the answer, strict tools and parallel calls, each with its loss."""
+    tool = ToolDefinition.create("now", "The time.")
+    request = asked(Message.user("a")).replace(
+        tools=(tool,),
+        tool_choice=ToolChoice("required", parallel=False),
+        output=Output(format="schema", schema={"type": "object"}),
+    )
+    target = ANY.replace(
+        outputs=("text", "json"), takes_strict_tools=False, takes_parallel_choice=False
+    )
+    done = fitted(request, target)
+    assert done.request.output == Output(format="json")
+    assert done.request.tool_choice == ToolChoice("required")
+    assert [tool.strict for tool in done.request.tools if isinstance(tool, ToolDefinition)] == [
+        None
+    ]
+    assert [loss.path for loss in done.losses] == [
+        "output.schema", "tools[0].strict", "tool_choice.parallel"
+    ]  # fmt: skip
+    assert fitted(request, target.replace(outputs=("text",))).request.output is None
+
+
+def test_a_thinking_model_is_not_forced() -> None:
+    """Where both can't be had, the tool counts (W58), also where thinking is the default."""
+    target = ANY.replace(
+        thinking_form="switch", forces_tools_thinking=False, thinks_by_default=True
+    )
+    off = ThinkingConfig(enabled=False)
+    for config in (None, ThinkingConfig(enabled=True), ThinkingConfig(effort="low")):
+        request = asked(Message.user("a")).replace(
+            thinking=config, tool_choice=ToolChoice("required")
+        )
+        done = fitted(request, target)
+        assert (done.request.thinking, len(done.losses)) == (off, 1)
+        assert fitted(done.request, target).losses == ()
+    free = asked(Message.user("a")).replace(tool_choice=ToolChoice("auto"))
+    assert fitted(free, target).request is free
+
+
+def test_instructions_stand_first_in_one_message() -> None:
+    """They are joined; those that stood later are moved, which is told (W117)."""
+    target = ANY.replace(system_place="first")
+    request = asked(Message.system("a"), Message.system("b"), Message.user("c"),
+                    Message.system("d")).replace(system=(Text("0"),))  # fmt: skip
+    done = fitted(request, target)
+    assert [(m.role, m.text) for m in done.request.messages] == [
+        (Role.SYSTEM, "0\n\na\n\nb\n\nd"), (Role.USER, "c")
+    ]  # fmt: skip
+    assert done.request.system == ()
+    assert [loss.path for loss in done.losses] == ["messages[3]"]
+    assert fitted(done.request, target).request is done.request
+
+
+def test_instructions_are_put_into_the_user_s_words() -> None:
+    """For a model that knows no instructions (W117)."""
+    target = ANY.replace(system_place="nowhere")
+    done = fitted(
+        asked(Message.system("a"), Message.user("b")).replace(system=(Text("0"),)), target
+    )
+    assert [(m.role, m.text) for m in done.request.messages] == [(Role.USER, "0\n\na\n\nb")]
+    assert [loss.path for loss in done.losses] == ["messages[0]", "system"]
+    begun = fitted(asked(Message.system("a"), Message.assistant("b")), target)
+    assert [m.role for m in begun.request.messages] == [Role.USER, Role.ASSISTANT]
+
+
+def test_roles_take_turns() -> None:
+    """Neighbours of one role are one message; a developer may be a system (W13, W117, C1)."""
+    target = ANY.replace(alternates_roles=True, takes_developer=False, answers_results=True)
+    request = asked(
+        Message.developer("0"), Message.user("a"), Message.user("b"),
+        Message.assistant(tool_calls=[call("1"), call("2")]),
+        Message.tool("1", "x"), Message.tool("2", "y"), Message.user("c"),
+    )  # fmt: skip
+    done = fitted(request, target)
+    assert [m.role.value for m in done.request.messages] == [
+        "system", "user", "assistant", "tool", "tool", "assistant", "user"
+    ]  # fmt: skip
+    assert [p.text for p in done.request.messages[1].parts if isinstance(p, Text)] == ["a", "b"]
+    assert done.losses == ()
+    assert fitted(done.request, target).request is done.request
+
+
+def test_words_beside_results_wait_for_an_answer() -> None:
+    """A user's message with results and words is two, with the assistant's between (C1)."""
+    mixed = Message(Role.USER, (ToolResult("1", "x"), Text("and?")))
+    request = asked(Message.user("a"), Message.assistant(tool_calls=[call("1")]), mixed)
+    done = fitted(request, ANY.replace(answers_results=True))
+    assert [m.role.value for m in done.request.messages[2:]] == ["tool", "assistant", "user"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "kept"),
+    [({"media": ()}, []), ({"media": ("image",)}, ["data", "url"]),
+     ({"takes_image_urls": False}, ["data", "file"])],
+)  # fmt: skip
+def test_media_that_can_t_be_seen_are_told_of(flags: dict[str, Any], kept: list[str]) -> None:
+    """Words stand in their place, in messages and in results, and each is a loss (W105)."""
+    shown: dict[str, Any] = {
+        "data": Image(data="aGk=", mime="image/png"),
+        "url": Image(url="https://x"),
+        "file": File(data="aGk=", mime="application/pdf"),
+    }
+    results = ToolResult("1", tuple(shown.values()))
+    request = asked(
+        Message.user(*shown.values()),
+        Message.assistant(tool_calls=[call("1")]),
+        Message(Role.TOOL, (results,)),
+    )
+    done = fitted(request, ANY.replace(**flags))
+    wanted = [shown[name] for name in kept]
+    assert [p for p in done.request.messages[0].parts if not isinstance(p, Text)] == wanted
+    inner = done.request.messages[2].tool_results[0].parts
+    assert [p for p in inner if not isinstance(p, Text)] == wanted
+    assert len(done.losses) == 2 * (3 - len(kept))
+
+
+@pytest.mark.parametrize(
+    ("prefill", "ends", "lost"), [("free", "So ", 0), ("trimmed", "So", 1), ("refused", "user", 1)]
+)
+def test_a_begun_answer_is_what_the_target_makes_of_it(prefill: Any, ends: str, lost: int) -> None:
+    """Gone on with, without white space at its end, or not at all (W48)."""
+    request = asked(Message.user("a"), Message.assistant("So "))
+    done = fitted(request, ANY.replace(prefill=prefill))
+    last = done.request.messages[-1]
+    assert ends in (last.text, last.role.value)
+    assert [loss.path.partition(".")[0] for loss in done.losses] == ["messages[1]"] * lost
+
+
+def test_the_oldest_cache_hints_go_first() -> None:
+    """Of tools, instructions, messages and results, in this order (W60); so do times (W61)."""
+    hint = CacheHint("1h")
+    tool = ToolDefinition("f", "x", {"type": "object"}, cache=hint, origin=Origin(dialect="any"))
+    request = asked(
+        Message.user(Text("a", cache=hint)),
+        Message.assistant(tool_calls=[call("1")]),
+        Message(Role.TOOL, (ToolResult("1", (Text("x", cache=hint),), cache=hint),)),
+    ).replace(tools=(tool,), system=(Text("0", cache=hint),))
+    assert fitted(request, ANY.replace(cache_markers=5)).request is request
+    done = fitted(request, ANY.replace(cache_markers=3))
+    assert done.request.tools[0].cache is None
+    assert done.request.system[0].cache is None
+    assert done.request.messages[0].parts[0].cache == hint
+    assert [loss.path for loss in done.losses] == ["tools[0].cache", "system[0].cache"]
+    short = fitted(request, ANY.replace(takes_cache_ttl=False))
+    assert short.request.messages[2].tool_results[0].cache == CacheHint()
+    assert len(short.losses) == 5
+
+
+def test_a_history_declares_its_tools() -> None:
+    """Where calls without tools are refused, they are declared, not to be called (W63)."""
+    request = asked(Message.user("a"), Message.assistant(tool_calls=[call("1", "ns.f")]),
+                    Message.tool("1", "x"))  # fmt: skip
+    done = fitted(request, ANY.replace(needs_tools_for_history=True, tool_name=r"[\s\S]*"))
+    assert [tool.name for tool in done.request.tools] == ["ns.f"]
+    assert done.request.tool_choice == ToolChoice("none")
+    assert fitted(request, ANY).request.tools == ()
 
 
 _parts = st.one_of(

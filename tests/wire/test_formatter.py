@@ -49,6 +49,12 @@ ANSWERS: dict[str, dict[str, Any]] = {
              "arguments": '{"city":"Basel"}', "status": "completed"}],
         "usage": {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10},
     },
+    "ollama": {
+        "model": "m", "created_at": "2025-01-01T00:00:00Z", "done": True, "done_reason": "stop",
+        "message": {"role": "assistant", "content": "Let me see.", "tool_calls": [
+            {"function": {"name": "weather", "arguments": {"city": "Basel"}}}]},
+        "prompt_eval_count": 7, "eval_count": 3,
+    },
 }  # fmt: skip
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import WireError
-from dragoman.wire.framing import NdjsonParser, SseEvent, SseParser, sse
+from dragoman.wire.framing import JsonArrayParser, NdjsonParser, SseEvent, SseParser, sse
 
 
 def _cut(data: bytes, places: list[int]) -> list[bytes]:
@@ -94,6 +96,57 @@ def test_cuts_make_no_difference_to_lines(
     assert found == [line for line in bare if line]
 
 
+@given(
+    objects=st.lists(
+        st.dictionaries(
+            st.text(max_size=5), st.text(max_size=5) | st.lists(st.text(max_size=3)), max_size=3
+        ),
+        max_size=4,
+    ),
+    indent=st.sampled_from([None, 1]),
+    between=st.sampled_from([",", "\n,\r\n", " , "]),
+    places=st.lists(st.integers(0, 300), max_size=12),
+)
+def test_cuts_make_no_difference_to_arrays(
+    objects: list[dict[str, Any]], indent: int | None, between: str, places: list[int]
+) -> None:
+    """The objects of an array come out whole, brackets and quotes in their texts or not."""
+    written = [json.dumps(one, indent=indent, ensure_ascii=False).encode() for one in objects]
+    stream = b"[" + between.encode().join(written) + b"\n]\n"
+    for pieces in ([stream], _cut(stream, places), _cut(stream, [*range(len(stream))])):
+        parser = JsonArrayParser()
+        found = [one for piece in pieces for one in parser.feed(piece)]
+        assert found == written
+        assert parser.is_whole
+        assert parser.close() == []
+
+
+def test_an_array_is_given_out_while_it_comes() -> None:
+    """An object is there with its last bracket; before that it is none, and the array not whole."""
+    parser = JsonArrayParser()
+    assert parser.feed(b'[{"a": "}"}') == [b'{"a": "}"}']
+    assert parser.feed(b',{"b"') == []
+    assert not parser.is_whole
+    assert parser.feed(b": 1}") == [b'{"b": 1}']
+    assert not parser.is_whole
+    assert parser.feed(b"]") == []
+    assert parser.is_whole
+
+
+def test_objects_may_come_without_an_array() -> None:
+    """One after the other, they are whole as soon as none is open."""
+    parser = JsonArrayParser()
+    assert parser.feed(b'{"a":1}\n{"b":[2]}') == [b'{"a":1}', b'{"b":[2]}']
+    assert parser.is_whole
+
+
+@pytest.mark.parametrize("stream", [b"[1]", b"[[", b"{}]", b"[{}]{}", b"[]]", b"x", b"[{}}"])
+def test_what_is_no_array_of_objects_is_refused(stream: bytes) -> None:
+    """As soon as it is seen."""
+    with pytest.raises(WireError):
+        JsonArrayParser().feed(stream)
+
+
 def test_a_frame_past_the_limit_is_refused() -> None:
     """A line, or an event of many lines, that never ends does not fill the memory."""
     with pytest.raises(WireError):
@@ -103,6 +156,10 @@ def test_a_frame_past_the_limit_is_refused() -> None:
         parser.feed(b"data: 012\n" * 10)
     with pytest.raises(WireError):
         NdjsonParser(limit=3).feed(b"12345")
+    array = JsonArrayParser(limit=9)
+    assert array.feed(b'[{"a":123},') == [b'{"a":123}']
+    with pytest.raises(WireError):
+        array.feed(b'{"a":1234}')
 
 
 def test_written_events_read_back() -> None:

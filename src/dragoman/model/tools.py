@@ -130,18 +130,18 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True):
     def object_arguments(self) -> Mapping[str, Any] | None:
         """The arguments of a function call for a wire that has an object; None where they are none.
 
-        As `arguments`, but what nobody has asked for yet is not kept: a writer asks once, and
-        freezing costs as much as parsing.
+        As `arguments`, but nothing is kept: a writer asks once, and freezing costs as much as
+        parsing.
         """
-        if self.kind == "custom":
-            return None
-        if self.input is not None:
-            return self.input
         raw = self.raw
-        if "_parsed" in self.__dict__ or raw is None or raw.count("{") + raw.count("[") > MAX_DEPTH:
-            return self._parsed  # else it can't be nested too deeply
+        if raw is None or self.kind == "custom":
+            return None if self.kind == "custom" else self._parsed
+        if not raw or raw.isspace():
+            return EMPTY
+        if len(raw) > MAX_DEPTH and raw.count("{") + raw.count("[") > MAX_DEPTH:
+            return self._parsed  # it may be nested too deeply
         try:
-            parsed = loads(raw) if raw and not raw.isspace() else EMPTY
+            parsed = loads(raw)
         except InvalidInputError:
             return None
         return parsed if isinstance(parsed, dict) else None

@@ -12,13 +12,15 @@ from dragoman.model.tools import ToolCall
 
 
 class Context:
-    """Of one request: the names that its tools really have."""
+    """Of one request: the names that its tools really have, and how its stream is going to end."""
 
-    __slots__ = ("names",)
+    __slots__ = ("ends_with_done", "names")
 
-    def __init__(self, names: Mapping[str, str] = EMPTY) -> None:
+    def __init__(self, names: Mapping[str, str] = EMPTY, *, ends_with_done: bool = True) -> None:
         self.names = names
         """By the alias that the target was told."""
+        self.ends_with_done = ends_with_done
+        """Whether a Chat host's stream ends with `[DONE]`."""
 
     def restored(self, response: Response) -> Response:
         """A response in which tools are called by their own names again."""

@@ -42,6 +42,11 @@ class Dialect(Protocol):
         """Where a request has its instructions; None where they are messages."""
         ...
 
+    @property
+    def target(self) -> Target:
+        """What its vendor's own deployment is like; others are variations of it."""
+        ...
+
     def decode_request(
         self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None
     ) -> Request:
@@ -64,10 +69,6 @@ class Dialect(Protocol):
     def encode_response(self, response: Response) -> Encoded:
         """The body to answer with for a response."""
         ...
-
-
-class FullDialect(Dialect, Protocol):
-    """A dialect with streams, errors and rules too: OpenAI Chat's and Anthropic's, so far."""
 
     def stream_decoder(self, context: Context = NOTHING) -> StreamDecoder:
         """What reads one streamed response, in the request's own terms."""

@@ -90,6 +90,7 @@ _GENERAL: dict[str, _Kind] = {
     "resource_exhausted": RateLimited,
     "too_many_requests": RateLimited,
     "unavailable": Overloaded,
+    "deadline_exceeded": ServerError,
     "api_error": ServerError,
     "internal": ServerError,
     "internal_error": ServerError,
@@ -98,9 +99,11 @@ _GENERAL: dict[str, _Kind] = {
     "timeout_error": ServerError,
     "bad_request": InvalidRequest,
     "badrequest": InvalidRequest,
+    "failed_precondition": InvalidRequest,
     "invalid_argument": InvalidRequest,
     "invalid_request": InvalidRequest,
     "invalid_request_error": InvalidRequest,
+    "not_found": InvalidRequest,
     "not_found_error": InvalidRequest,
     # What a response of OpenAI's may have failed for, without a status.
     "data_residency_mismatch": InvalidRequest,
@@ -212,6 +215,8 @@ def classified(fault: Fault) -> _Kind:
     """The class of an error."""
     if fault.status == 413:  # noqa: PLR2004 - Groq files it under rate_limit_exceeded
         return ContextTooLong
+    if fault.is_used_up and fault.status in {None, 429}:
+        return QuotaExceeded
     for word in fault.words:
         if word in _SPECIFIC:
             return _SPECIFIC[word]
@@ -223,7 +228,7 @@ def _by_words(fault: Fault) -> _Kind | None:
     text = fault.text.lower()
     for kind, words in _WORDS:
         if kind in _CERTAIN.get(fault.status or 0, _ANY) and words.search(text):
-            is_passing = kind is QuotaExceeded and _WAIT.search(text)
+            is_passing = kind is QuotaExceeded and (fault.wait or _WAIT.search(text))
             if not is_passing:
                 return kind
     return None
@@ -252,7 +257,8 @@ def _wait(kind: _Kind, fault: Fault, headers: Mapping[str, str]) -> float | None
     if fault.status == 529:  # noqa: PLR2004 - Anthropic's: what it says there can't be trusted (W73)
         return None
     if kind in {RateLimited, Overloaded}:
-        return retry_after(headers, fault.text)
+        said = {"retry-after": fault.wait, **headers} if fault.wait else headers
+        return retry_after(said, fault.text)
     plain = {name: headers[name] for name in ("retry-after", "retry-after-ms") if name in headers}
     return retry_after(plain)
 

@@ -18,6 +18,7 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import loads
 
 _MAX_TEXT = 4000
+_MAX_DETAILS = 20
 # Words, or Mistral's numbers. Two digits at most at a word's end: keys and ids have more.
 _CODE = re.compile(r"(?=.{1,64}\Z)(?:[A-Za-z]+[0-9]{0,2}(?:[_.-][A-Za-z]+[0-9]{0,2})*|[0-9]{1,6})")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
@@ -45,18 +46,22 @@ _OWN_NAMES = frozenset(
 class Fault:
     """One error as a provider described it. `text` is for matching only, never to be shown."""
 
-    __slots__ = ("code", "param", "request_id", "status", "text", "words")
+    __slots__ = ("code", "is_used_up", "param", "request_id", "status", "text", "wait", "words")
 
     def __init__(self, status: object, body: object, headers: Mapping[str, str] = EMPTY) -> None:
         outer, raw = _opened(body)
         inner = _inner(outer)
-        found = list(_codes(inner, outer))
+        details = _details(inner)
+        found = list(_codes(inner, outer, details))
         self.status = _status(status, inner, outer)
         self.code = found[0] if found else None
         self.words = tuple([code.lower() for code in found])
         self.text = _text(inner, outer) or raw
         self.param = _param(inner, self.text)
-        self.request_id = _request_id(inner, outer, headers)
+        self.request_id = _request_id(inner, outer, headers, details)
+        self.wait = _wait(details.get("RetryInfo", EMPTY))
+        self.is_used_up = _is_used_up(details.get("QuotaFailure", EMPTY))
+        """Whether a quota of the day is, or there never was one: no short wait helps."""
 
 
 def lowered(headers: object) -> Mapping[str, str]:
@@ -88,13 +93,44 @@ def _inner(outer: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"message": error} if isinstance(error, str) else outer
 
 
-def _codes(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> Iterator[str]:
+def _details(inner: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Google's details, by the last word of their type: `ErrorInfo`, `RetryInfo` and so on."""
+    listed = inner.get("details")
+    found: dict[str, Mapping[str, Any]] = {}
+    for detail in listed[:_MAX_DETAILS] if isinstance(listed, list) else ():
+        kind = detail.get("@type") if isinstance(detail, Mapping) else None
+        if isinstance(kind, str):
+            found.setdefault(kind.rpartition(".")[2], detail)
+    return found
+
+
+def _wait(retry: Mapping[str, Any]) -> str:
+    delay = retry.get("retryDelay")
+    return delay if isinstance(delay, str) else ""
+
+
+def _is_used_up(failure: Mapping[str, Any]) -> bool:
+    violations = failure.get("violations")
+    for violation in violations[:_MAX_DETAILS] if isinstance(violations, list) else ():
+        if isinstance(violation, Mapping):
+            quota = violation.get("quotaId")
+            if isinstance(quota, str) and "PerDay" in quota:
+                return True
+            if violation.get("quotaValue") == "0":
+                return True
+    return False
+
+
+def _codes(
+    inner: Mapping[str, Any], outer: Mapping[str, Any], details: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
     """What calls itself a code, the most specific first."""
     deeper = inner.get("innererror")
     places = (
         inner.get("code"),
         inner.get("type"),
         deeper.get("code") if isinstance(deeper, Mapping) else None,
+        details.get("ErrorInfo", EMPTY).get("reason"),
         inner.get("status"),
         outer.get("code"),
     )
@@ -155,10 +191,14 @@ def safe_path(path: str) -> str | None:
 
 
 def _request_id(
-    inner: Mapping[str, Any], outer: Mapping[str, Any], headers: Mapping[str, str]
+    inner: Mapping[str, Any],
+    outer: Mapping[str, Any],
+    headers: Mapping[str, str],
+    details: Mapping[str, Mapping[str, Any]],
 ) -> str | None:
     named = map(headers.get, _REQUEST_ID_HEADERS)
-    for candidate in (outer.get("request_id"), inner.get("request_id"), *named):
+    told = details.get("RequestInfo", EMPTY).get("requestId")
+    for candidate in (outer.get("request_id"), inner.get("request_id"), told, *named):
         if isinstance(candidate, str) and _REQUEST_ID.fullmatch(candidate):
             return candidate
     return None

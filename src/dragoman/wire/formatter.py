@@ -26,13 +26,16 @@ class Formatter:
 
     def __init__(self, dialect: Dialect, target: Target | None = None) -> None:
         self._dialect = dialect
-        self._target = target
+        self._target = target or dialect.target
 
     # --- from the model to the wire
 
     def format_message(self, message: Message) -> dict[str, Any]:
         """One message; raises where the dialect makes none of it, or several."""
-        loose = Target(dialect=self._dialect.name, pairs_results=False)
+        # One message is no conversation: nothing is asked of what stands around it.
+        loose = self._target.replace(
+            pairs_results=False, needs_message=False, starts_with_user=False, prefill="free"
+        )
         found = self._messages(
             self._dialect.encode_request(Request(messages=(message,)), loose).body
         )
@@ -63,7 +66,9 @@ class Formatter:
         return found if isinstance(found, list) else []
 
     def _body(self, messages: Iterable[Message]) -> Mapping[str, Any]:
-        return self._dialect.encode_request(Request(messages=tuple(messages)), self._target).body
+        # They need not be all: whoever asks for them may have something to say at the end.
+        open_ended = self._target.replace(prefill="free")
+        return self._dialect.encode_request(Request(messages=tuple(messages)), open_ended).body
 
     # --- from the wire to the model
 

@@ -280,6 +280,11 @@ class JsonArrayParser:
         self._pieces.append(piece)
 
 
+def is_event_name(name: str) -> bool:
+    """Whether this may stand in an `event:` line."""
+    return name.isascii() and name.isprintable() and bool(name.strip())
+
+
 def sse(data: bytes, event: str | None = None) -> bytes:
     """A server-sent event, written. The data is JSON on one line, as our encoders make it."""
     if event is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dragoman.model.value import Value
 
@@ -20,3 +20,26 @@ class Loss(Value, frozen=True):
     def _sizes(self) -> Iterator[str]:
         yield self.path
         yield self.reason
+
+
+class Losses:
+    """What a stream could not say: each thing once, however many pieces it came in."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], Loss] = {}
+
+    @property
+    def all(self) -> list[Loss]:
+        """In the order in which they came."""
+        return list(self._found.values())
+
+    def add(self, path: str, reason: str) -> None:
+        """Note a loss."""
+        self._found.setdefault((path, reason), Loss(path, reason))
+
+    def extend(self, losses: Iterable[Loss]) -> None:
+        """Note several."""
+        for loss in losses:
+            self._found.setdefault((loss.path, loss.reason), loss)

@@ -8,6 +8,7 @@ is lost on the way through, and nothing strange reaches another dialect.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any
 
 from dragoman.errors import InvalidInputError, WireError
@@ -39,6 +40,7 @@ def difference(wire: Mapping[str, Any], rebuilt: Mapping[str, Any], dialect: str
     return freeze_mapping(extras, "the wire")
 
 
+@cache
 def _corrections_of(dialect: str) -> str:
     """Where it is kept what the wire said instead of what we would write: path, ours, theirs."""
     return f"{dialect} instead"
@@ -89,6 +91,29 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
+def own_extras(extras: Mapping[str, Any], dialect: str) -> FrozenDict:
+    """Those of the extras that are this dialect's."""
+    if extras is EMPTY:
+        return EMPTY
+    own = {key: extras[key] for key in (dialect, _corrections_of(dialect)) if key in extras}
+    return freeze_mapping(own, "the extras")
+
+
+def are_sound(extras: Mapping[str, Any], dialect: str) -> bool:
+    """Whether extras are this dialect's and of the shape that `rest` and `difference` make."""
+    corrections = _corrections_of(dialect)
+    if not extras.keys() <= {dialect, corrections}:
+        return False
+    return isinstance(extras.get(dialect, EMPTY), Mapping) and all(
+        isinstance(correction, list)
+        and len(correction) == 3  # noqa: PLR2004 - path, ours, theirs
+        and isinstance(path := correction[0], list)
+        and bool(path)
+        and all(isinstance(step, str) for step in path)
+        for correction in extras.get(corrections, ())
+    )
+
+
 def overlay(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
     """The fields that belong to this dialect."""
     found = extras.get(dialect)
@@ -102,7 +127,8 @@ def laid_over(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> 
     with an explicit null counts. A value that the wire spelled otherwise is put back only while
     it is the same value that we would have written then.
     """
-    _fill(body, overlay(extras, dialect))
+    if dialect in extras:
+        _fill(body, overlay(extras, dialect))
     for correction in extras.get(_corrections_of(dialect), ()):
         path, ours, theirs = correction
         *way, key = path

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
 
+from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.events import Event, PartStart, PartStop
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.wire.context import Context
+from dragoman.wire.framing import SseEvent
 from dragoman.wire.losses import Loss
+from dragoman.wire.overlay import parsed
+
+_DONE = "[DONE]"  # Chat's last word, which gateways send in other dialects too
 
 
 class StreamDecoder(Protocol):
@@ -90,3 +95,21 @@ class RestoringDecoder:
 def restoring(decoder: StreamDecoder, context: Context) -> StreamDecoder:
     """The decoder, in the request's own terms."""
     return RestoringDecoder(decoder, context) if context.names else decoder
+
+
+def read_frames(
+    frames: Iterable[SseEvent], dialect: str, take: Callable[[Any, str | None], list[Event]]
+) -> list[Event]:
+    """The events of frames that are JSON objects; `take` reads one, given the name of its event."""
+    events: list[Event] = []
+    for frame in frames:
+        if frame.data == _DONE:
+            continue
+        wire = parsed(frame.data, dialect)
+        try:
+            events += take(wire, frame.event)
+            continue
+        except InvalidInputError as error:  # nested too deeply, a number out of range
+            problem = str(error)
+        raise WireError(problem, dialect=dialect, path="$")
+    return events

@@ -54,6 +54,9 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     """Whether every call needs its result, and every result its call, before anyone goes on."""
     groups_results: bool = False
     """Whether all results of a round must be in one message (W40, W78)."""
+    orders_results: bool = False
+    """Whether results of one tool must stand in the order of its calls: it may know names only
+    (W103)."""
     merges_turns: bool = False
     """Whether neighbouring messages of one role are one turn to it: calls in two of them wait for
     results together."""
@@ -84,8 +87,6 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     verifies_items: bool = False
     """Whether it looks items up by their ids, and refuses those that are not as it made them: an
     id of another form, reasoning without what it led to, an item twice (W21, W23 to W25, W28)."""
-    refuses_audio: bool = False
-    """Whether sound has no place in its messages (OpenAI's Responses)."""
     least_output_tokens: int = 0
     """The smallest cap on the answer that it takes (OpenAI's Responses: 16)."""
     keeps_state: bool = False
@@ -108,6 +109,8 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     can say."""
     takes_image_urls: bool = True
     """Whether images may be given by their address, or only as data (W105)."""
+    has_flat_media: bool = False
+    """Whether a Chat host has sound and documents as plain addresses or data (Mistral)."""
     token_limits: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
     """The names that a Chat host takes for the most tokens to write, the best one first (W12)."""
     seed_field: str | None = None
@@ -123,6 +126,8 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     """Whether it can be told to call tools one at a time, or several at once."""
     takes_strict_tools: bool = True
     """Whether tools may be marked as strict."""
+    checks_strict_schemas: bool = True
+    """Whether a strict schema must keep to OpenAI's subset (W14, W15)."""
     outputs: tuple[str, ...] = ("text", "json", "schema")
     """The formats of `Output` that it takes."""
     request_fields: tuple[str, ...] | None = None
@@ -153,8 +158,8 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     takes_tool_ids: bool = True
     """Whether calls and results may have ids at all (W81)."""
     media_in_results: bool | None = None
-    """Whether a tool's result may hold media (W1, W31, W64; Gemini 3: W96). None: nobody knows; then
-    only what came so goes back so, and the rest stands behind the results."""
+    """Whether a tool's result may hold media (W1, W31, W64; Gemini 3: W96). None: nobody knows;
+    then only what came so goes back so, and the rest stands behind the results."""
     refuses_json_with_tools: bool = False
     """Whether an answer in JSON and tools exclude each other (before Gemini 3: W97)."""
     refuses_mixed_tools: bool = False
@@ -169,8 +174,10 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
         return _compiled(self.tool_name)
 
     def has_made(self, origin: Origin | None) -> bool:
-        """Whether opaque state of this origin may go back to it: it was made here, as far as both
-        know provider and model, or put there by hand (W54, W86)."""
+        """Whether opaque state of this origin may go back to it (W54, W86).
+
+        It was made here, as far as both know provider and model, or put there by hand.
+        """
         if origin is None:
             return True
         if origin.dialect != self.dialect:

@@ -1,4 +1,4 @@
-"""From one wire format to another in one call, and telling which one a body is in."""
+"""Telling which dialect a body is in."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import Any
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import loads
-from dragoman.wire.dialect import Body, dialect
-from dragoman.wire.encoded import Encoded
-from dragoman.wire.target import Target
+from dragoman.wire.dialect import Body
 
 _CHAT, _ANTHROPIC = "openai-chat", "anthropic"
-_RESPONSES, _GEMINI = "openai-responses", "gemini"
+_RESPONSES, _GEMINI, _OLLAMA = "openai-responses", "gemini", "ollama"
 
 # Fields that only one dialect has, by the dialect they give away. The order is that of certainty.
 _FIELDS: tuple[tuple[str, frozenset[str]], ...] = (
@@ -37,32 +35,14 @@ _FIELDS: tuple[tuple[str, frozenset[str]], ...] = (
                    "presence_penalty", "parallel_tool_calls", "seed"}),
     ),
 )  # fmt: skip
+# Of a dialect whose messages and tools are those of `openai-chat`, but for these.
+_OLLAMA_FIELDS = frozenset({"options", "keep_alive", "format", "think", "done", "done_reason",
+                            "eval_count"})  # fmt: skip
 _BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "document",
                      "server_tool_use", "search_result"})  # fmt: skip
 _PATHS = ((":generateContent", _GEMINI), (":streamGenerateContent", _GEMINI),
-          ("/chat/completions", _CHAT), ("/responses", _RESPONSES),
+          ("/chat/completions", _CHAT), ("/responses", _RESPONSES), ("/api/chat", _OLLAMA),
           ("/messages", _ANTHROPIC), ("awPredict", _ANTHROPIC))  # fmt: skip
-
-
-def translate(
-    body: Body,
-    *,
-    source: str,
-    target: str | Target,
-    path: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    strict: bool = False,
-) -> Encoded:
-    """A request in another dialect, fitted to a target; `strict` raises where anything is lost.
-
-    >>> translate({"model": "m", "messages": [{"role": "user", "content": "Hi"}]},
-    ...           source="openai-chat", target="gemini").body
-    {'contents': [{'role': 'user', 'parts': [{'text': 'Hi'}]}]}
-    """
-    request = dialect(source).decode_request(body, path=path, headers=headers)
-    if isinstance(target, Target):
-        return dialect(target.dialect).encode_request(request, target, strict=strict)
-    return dialect(target).encode_request(request, strict=strict)
 
 
 def detect(body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None) -> str:
@@ -87,6 +67,8 @@ def detect(body: Body, *, path: str | None = None, headers: Mapping[str, str] | 
 
 def _by_fields(wire: Mapping[str, Any]) -> str | None:
     messages = wire.get("messages")
+    if not _OLLAMA_FIELDS.isdisjoint(wire):
+        return _OLLAMA
     if isinstance(messages, list):
         found = _by_messages(messages) or _by_tools(wire.get("tools")) or _by_names(wire)
         return found or (_ANTHROPIC if _names_claude(wire) else _CHAT)
@@ -109,10 +91,12 @@ def _by_names(wire: Mapping[str, Any]) -> str | None:
 
 
 def _by_messages(messages: list[Any]) -> str | None:
-    """What only one of the two dialects with `messages` would say in them."""
+    """What only one of the three dialects with `messages` would say in them."""
     for message in messages:
         if not isinstance(message, Mapping):
             continue
+        if _is_ollamas(message):
+            return _OLLAMA
         if message.get("role") in ("tool", "function", "developer") or "tool_calls" in message:
             return _CHAT
         content = message.get("content")
@@ -123,6 +107,20 @@ def _by_messages(messages: list[Any]) -> str | None:
             if (isinstance(kind, str) and kind in _BLOCKS) or kind == "image":
                 return _ANTHROPIC
     return None
+
+
+def _is_ollamas(message: Mapping[str, Any]) -> bool:
+    """Whether a message names its tool, thinks in plain text, or has arguments that are no text."""
+    if "tool_name" in message or isinstance(message.get("thinking"), str):
+        return True
+    images, calls = message.get("images"), message.get("tool_calls")
+    if isinstance(images, list) and any(isinstance(image, str) for image in images):
+        return True
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(function, Mapping) and isinstance(function.get("arguments"), Mapping):
+            return True
+    return False
 
 
 def _by_tools(tools: Any) -> str | None:

@@ -83,21 +83,6 @@ def not_an_object() -> list[Violation]:
     return [Violation("shape", "error", "$", "the body is not a JSON object")]
 
 
-def flag(target: object, name: str) -> bool:
-    """Whether a target has this property; without a target, the vendor's own has none of them.
-
-    The flags that rules ask for, all of them false by default:
-
-    - `refuses_max_tokens`, `refuses_sampling`: reasoning models of OpenAI (W12)
-    - `refuses_developer`: hosts that know no developer role (W13)
-    - `refuses_prefill`: models of Anthropic that take no last assistant message (W48)
-    - `ignores_signatures`: hosts that speak Anthropic's dialect and sign nothing (W54)
-    - `refuses_cache_ttl`: hosts that speak Anthropic's dialect without it (W61)
-    - `needs_tools_for_history`: Claude on Bedrock (W63)
-    """
-    return getattr(target, name, False) is True
-
-
 def field(wire: Object, key: str) -> Object:
     """The object in a field; an empty one where there is none."""
     value = wire.get(key)

@@ -464,7 +464,10 @@ def test_only_allowed_tools_are_sent() -> None:
         (ThinkingConfig(effort="huge"), {}, False),
         (
             ThinkingConfig(budget=2000, visible=True),
-            {"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "summarized"}},
+            {
+                "thinking": {"type": "enabled", "budget_tokens": 2000, "display": "summarized"},
+                "max_tokens": 6096,  # the budget counts, and the answer needs room beside it
+            },
             True,
         ),
     ],

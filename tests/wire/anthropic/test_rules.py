@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import dragoman
 from dragoman.wire.anthropic.rules import RULES, check
+from dragoman.wire.anthropic.target import TARGET
 from dragoman.wire.anthropic.view import View
 from tests.wire.test_hostile import FIXTURES, _places, _put, json_values
 
@@ -22,12 +23,15 @@ ON = {"type": "enabled", "budget_tokens": 1024}
 MARK = {"type": "ephemeral", "ttl": "1h"}
 
 
-class Picky:
-    """A host that refuses all that any host refuses."""
-
-    refuses_prefill = True
-    refuses_cache_ttl = True
-    needs_tools_for_history = True
+# A host that refuses all that any host refuses.
+PICKY = TARGET.replace(
+    prefill="refused",
+    takes_cache_ttl=False,
+    needs_tools_for_history=True,
+)
+NEWEST = PICKY.replace(
+    refused_sampling=("temperature", "top_k"), thinking_form="adaptive", efforts=("low", "high")
+)
 
 
 def _said(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -314,6 +318,18 @@ ROWS: dict[str, list[Row]] = {
             _loop(_use(), _result(is_error=None)),
         ),
     ],
+    "w59_the_newest_take_no_sampling": [
+        (_said(temperature=0.5), "temperature", _said(temperature=1)),
+        (_said(top_k=5), "top_k", _said(top_p=0.5)),
+    ],
+    "w59_thinking_is_asked_for_as_the_model_has_it": [
+        (_said(thinking=ON), "thinking.type", _said(thinking={"type": "adaptive"})),
+        (
+            _said(output_config={"effort": "max"}),
+            "output_config.effort",
+            _said(output_config={"effort": "high"}),
+        ),
+    ],
     "w65_images_have_a_source": [
         (
             _said(_user(_image(type="base64", media_type="image/png", data="data:image/png,x"))),
@@ -360,12 +376,14 @@ FILES = [
 ]
 CASES = [(name, *row) for name, rows in ROWS.items() for row in rows]
 NEEDS_TARGET = {"w61_cache_ttl_is_known", "w63_history_needs_its_tools"}
+OF_THE_NEWEST = {"w59_the_newest_take_no_sampling", "w59_thinking_is_asked_for_as_the_model_has_it"}
 
 
 def _found(name: str, body: dict[str, Any]) -> list[str]:
     (rule,) = (rule for rule in RULES if rule.find.__name__ == name)
-    findings = list(rule.find(View(body, target=Picky())))
-    reported = [(v.path, v.message) for v in check(body, target=Picky()) if v.rule == rule.number]
+    target = NEWEST if name in OF_THE_NEWEST else PICKY
+    findings = list(rule.find(View(body, target)))
+    reported = [(v.path, v.message) for v in check(body, target=target) if v.rule == rule.number]
     assert all(finding in reported for finding in findings)
     return [path for path, _ in findings]
 
@@ -384,7 +402,7 @@ def test_a_rule_finds_what_breaks_it(
     assert _found(name, right) == []
 
 
-@pytest.mark.parametrize("name", sorted(NEEDS_TARGET))
+@pytest.mark.parametrize("name", sorted(NEEDS_TARGET | OF_THE_NEWEST))
 def test_the_vendors_own_deployment_is_meant(name: str) -> None:
     """What only some hosts refuse is no fault without a target that says so."""
     for wrong, _, _ in ROWS[name]:
@@ -395,18 +413,14 @@ def test_a_beginning_may_be_given_to_models_that_take_it() -> None:
     """A last assistant message is a fault only where the target says so (W48)."""
     body = _said({"role": "assistant", "content": "So"})
     assert check(body) == []
-    assert [violation.rule for violation in check(body, target=Picky())] == ["W48"]
+    assert [violation.rule for violation in check(body, target=PICKY)] == ["W48"]
 
 
 def test_unsigned_thinking_is_taken_by_hosts_that_sign_nothing() -> None:
     """The target says who does not look at signatures (W54)."""
-
-    class Unsigned:
-        ignores_signatures = True
-
     body = _said(_assistant({"type": "thinking", "thinking": "hm", "signature": ""}), USER)
     assert [violation.rule for violation in check(body)] == ["W54"]
-    assert check(body, target=Unsigned()) == []
+    assert check(body, target=TARGET.replace(verifies_thinking=False)) == []
 
 
 def test_counting_needs_no_limit() -> None:
@@ -451,7 +465,7 @@ def test_text_that_is_no_object_is_a_violation() -> None:
 def test_any_json_gives_a_list(body: Any) -> None:
     """No body is too strange."""
     assert isinstance(check(body), list)
-    assert isinstance(check(body, target=Picky()), list)
+    assert isinstance(check(body, target=PICKY), list)
 
 
 @given(data=st.data())
@@ -460,7 +474,7 @@ def test_a_body_with_one_thing_wrong_gives_a_list(data: st.DataObject) -> None:
     _, wrong, _, right = data.draw(st.sampled_from(CASES))
     body = data.draw(st.sampled_from([wrong, right]))
     path = data.draw(st.sampled_from(_places(body)))
-    assert isinstance(check(_put(body, path, data.draw(json_values)), target=Picky()), list)
+    assert isinstance(check(_put(body, path, data.draw(json_values)), target=PICKY), list)
 
 
 @given(data=st.data())

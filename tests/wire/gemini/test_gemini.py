@@ -610,7 +610,10 @@ def test_without_extras_the_body_is_in_the_apis_own_spelling() -> None:
         ("MAX_TOKENS", FinishReason.LENGTH),
         ("SAFETY", FinishReason.CONTENT_FILTER),
         ("MALFORMED_FUNCTION_CALL", FinishReason.MALFORMED_CALL),
-        ("LANGUAGE", FinishReason.OTHER),
+        ("LANGUAGE", FinishReason.ERROR),
+        ("TOO_MANY_TOOL_CALLS", FinishReason.MALFORMED_CALL),
+        ("MODEL_ARMOR", FinishReason.CONTENT_FILTER),
+        ("FINISH_REASON_UNSPECIFIED", FinishReason.OTHER),
         (2, FinishReason.LENGTH),
     ],
 )
@@ -737,3 +740,77 @@ def test_depth_has_a_limit() -> None:
                  {"generationConfig": {"responseSchema": deep}}]:  # fmt: skip
         with pytest.raises(WireError):
             DIALECT.decode_request(body)
+
+
+EVERYWHERE: dict[str, Any] = {
+    "systemInstruction": {"parts": [{"text": "Be brief."}]},
+    "contents": [
+        {"role": "user", "parts": [
+            {"text": "Look."},
+            {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo=", "displayName": "a"},
+             "mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"}},
+            {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.com/a"},
+             "videoMetadata": {"startOffset": "1s"}},
+        ]},
+        {"role": "model", "parts": [
+            {"text": "hm", "thought": True, "thoughtSignature": "c2ln"},
+            {"functionCall": {"name": "f", "id": "c1", "args": {"someName": 1}},
+             "thoughtSignature": "c2ln"},
+            {"executableCode": {"language": "PYTHON", "code": "1"}},
+            {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+            {"toolCall": {"toolType": "URL_CONTEXT", "id": "t", "args": {"a_b": 1}}},
+            {"toolResponse": {"toolType": "URL_CONTEXT", "id": "t", "response": {}}},
+        ]},
+        {"role": "user", "parts": [
+            {"functionResponse": {"name": "f", "id": "c1", "response": {"output": "a"}, "parts": [
+                {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}]}},
+        ]},
+    ],
+    "tools": [
+        {"functionDeclarations": [
+            {"name": "f", "parametersJsonSchema": {"type": "object"},
+             "responseJsonSchema": {"type": "string"}}]},
+        {"googleSearch": {}}, {"urlContext": {}}, {"codeExecution": {}},
+    ],
+    "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}},
+    "generationConfig": {
+        "maxOutputTokens": 5, "topK": 4, "topP": 0.5, "candidateCount": 2, "stopSequences": ["a"],
+        "presencePenalty": 0.5, "frequencyPenalty": 0.5, "responseLogprobs": True, "logprobs": 3,
+        "responseMimeType": "application/json", "responseJsonSchema": {"type": "object"},
+        "thinkingConfig": {"includeThoughts": True, "thinkingBudget": 5},
+    },
+}  # fmt: skip
+"""Every field that the model understands."""
+ALONG: dict[str, Any] = {
+    "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
+    "cachedContent": "cachedContents/a",
+    "labels": {"a_b": "c"},
+    "toolConfig": {"retrievalConfig": {"latLng": {"latitude": 1}}},
+    "tools": [{"googleSearch": {"timeRangeFilter": {"startTime": "a"}}}],
+    "generationConfig": {"speechConfig": {"voiceConfig": {"prebuiltVoiceConfig": {}}},
+                         "responseModalities": ["TEXT"], "mediaResolution": "LOW"},
+}  # fmt: skip
+"""Fields that ride along."""
+_OWN_KEYS = frozenset({"args", "labels", "parametersJsonSchema", "responseJsonSchema"})
+
+
+def snake_case(value: Any) -> Any:
+    """A body in the other spelling; keys that are people's own stay."""
+    if isinstance(value, list):
+        return [snake_case(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        "".join(f"_{c.lower()}" if c.isupper() else c for c in key): (
+            inner if key in _OWN_KEYS else snake_case(inner)
+        )
+        for key, inner in value.items()
+    }
+
+
+def test_both_spellings_say_the_same() -> None:
+    """Each field is understood in snake_case as in camelCase, and comes back in its spelling."""
+    other = snake_case(EVERYWHERE)
+    assert DIALECT.decode_request(other) == DIALECT.decode_request(EVERYWHERE)
+    for body in (EVERYWHERE, other, ALONG, snake_case(ALONG)):
+        assert exactly(encode_request(DIALECT.decode_request(body)).body) == exactly(body)

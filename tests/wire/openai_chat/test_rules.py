@@ -13,18 +13,35 @@ from hypothesis import strategies as st
 import dragoman
 from dragoman.wire.openai_chat.rules import RULES, check
 from dragoman.wire.openai_chat.view import View
+from dragoman.wire.target import Target
 from tests.wire.test_hostile import FIXTURES, _places, _put, json_values
 
 USER = {"role": "user", "content": "Hi"}
 Row = tuple[dict[str, Any], str, dict[str, Any]]
 
 
-class Reasoning:
-    """A reasoning model."""
-
-    refuses_max_tokens = True
-    refuses_sampling = True
-    refuses_developer = True
+# A model that thinks, at a host that refuses all that any host refuses.
+PICKY = Target(
+    dialect="openai-chat",
+    tool_id=r"[a-z]{1,9}",
+    tool_id_length=9,
+    takes_developer=False,
+    token_limits=("max_completion_tokens",),
+    refused_sampling=("temperature", "top_p", "choices", "logprobs"),
+    takes_parallel_choice=False,
+    refused_fields=("cache_control",),
+    request_fields=("model", "messages", "tools", "tool_choice", "max_tokens", "temperature", "n",
+                    "top_p", "parallel_tool_calls", "thinking", "max_completion_tokens"),
+    message_fields=("role", "content", "tool_calls", "tool_call_id", "reasoning_content"),
+    takes_image_urls=False,
+    alternates_roles=True,
+    system_place="first",
+    answers_results=True,
+    thinking_back="all",
+    thinks_by_default=True,
+    forces_tools_thinking=False,
+)  # fmt: skip
+PLAIN = PICKY.replace(thinking_back="never")
 
 
 def _said(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -182,6 +199,70 @@ ROWS: dict[str, list[Row]] = {
             _said({"role": "assistant", "content": "Hi", "reasoning_content": None}),
         )
     ],
+    "w58_thinking_forces_no_tool": [
+        (_said(tool_choice="required"), "tool_choice", _said(tool_choice="auto")),
+        (
+            _said(tool_choice={"type": "function", "function": {"name": "f"}}),
+            "tool_choice",
+            _said(tool_choice="required", thinking={"type": "disabled"}),
+        ),
+    ],
+    "w105_images_are_data": [
+        (
+            _said({"role": "user", "content": [_image("https://x")]}),
+            "messages[1].content[0].image_url",
+            _said({"role": "user", "content": [_image("data:image/png;base64,aGk=")]}),
+        )
+    ],
+    "w109_fields_are_known": [
+        (_said(store=True), "store", _said(store=None)),
+        (_said(made_up=1), "*", _said(temperature=1)),
+        (_said({**USER, "name": "Ann"}), "messages[1].name", _said(USER)),
+    ],
+    "w110_thinking_is_not_taken_back": [
+        (
+            _said({"role": "assistant", "content": "", "reasoning": "hm"}),
+            "messages[1].reasoning",
+            _said({"role": "assistant", "content": "", "reasoning": None}),
+        )
+    ],
+    "w117_roles_alternate": [
+        (_said(USER), "messages[1].role", _said({"role": "assistant", "content": "Hi"}, USER)),
+        (
+            _said(_called("a"), _called("b"), _result("a"), _result("b")),
+            "messages[2].role",
+            _said(_called("a", "b"), _result("a"), _result("b")),
+        ),
+    ],
+    "w117_instructions_come_first": [
+        (
+            _said({"role": "system", "content": "x"}),
+            "messages[1].role",
+            {"messages": [{"role": "system", "content": "x"}, USER]},
+        )
+    ],
+    "c1_ids_have_their_form": [
+        (_said(_called("-"), _result("-")), "messages[1].tool_calls[0].id", _said(_called("c"))),
+    ],
+    "c1_results_are_answered": [
+        (
+            _said(_called("c"), _result("c"), USER),
+            "messages[3]",
+            _said(_called("c"), _result("c"), {"role": "assistant", "content": "x"}, USER),
+        )
+    ],
+    "c2_answers_have_their_thinking": [
+        (
+            _said(_called("c"), _result("c")),
+            "messages[1]",
+            _said({**_called("c"), "reasoning_content": ""}, _result("c")),
+        ),
+        (
+            _said({"role": "assistant", "content": "x"}, USER, _called("c")),
+            "messages[1]",
+            _said(_called("c"), _result("c"), thinking={"type": "disabled"}),
+        ),
+    ],
 }
 FILES = [
     file
@@ -189,12 +270,24 @@ FILES = [
     if file.stem != "thinking"  # Mistral's way of thinking is not OpenAI's
 ]
 CASES = [(name, *row) for name, rows in ROWS.items() for row in rows]
-NEEDS_TARGET = {"w12_reasoning_models_take_no_sampling", "w13_developer_is_known"}
+TARGETS = {
+    "w12_reasoning_models_take_no_sampling": PICKY,
+    "w13_developer_is_known": PICKY,
+    "w58_thinking_forces_no_tool": PICKY,
+    "w105_images_are_data": PICKY,
+    "w109_fields_are_known": PICKY,
+    "w110_thinking_is_not_taken_back": PLAIN,
+    "w117_roles_alternate": PICKY,
+    "w117_instructions_come_first": PICKY,
+    "c1_ids_have_their_form": PICKY,
+    "c1_results_are_answered": PICKY,
+    "c2_answers_have_their_thinking": PICKY,
+}
 
 
 def _found(name: str, body: dict[str, Any]) -> list[str]:
     (rule,) = (rule for rule in RULES if rule.find.__name__ == name)
-    target = Reasoning() if name in NEEDS_TARGET else None
+    target = TARGETS.get(name)
     findings = list(rule.find(View(body, target)))
     reported = [(v.path, v.message) for v in check(body, target) if v.rule == rule.number]
     assert all(finding in reported for finding in findings)
@@ -215,7 +308,7 @@ def test_a_rule_finds_what_breaks_it(
     assert _found(name, right) == []
 
 
-@pytest.mark.parametrize("name", sorted(NEEDS_TARGET))
+@pytest.mark.parametrize("name", sorted(TARGETS))
 def test_the_vendors_own_deployment_is_meant(name: str) -> None:
     """What only some models refuse is no fault without a target that says so."""
     number = name.partition("_")[0].upper()
@@ -225,12 +318,8 @@ def test_the_vendors_own_deployment_is_meant(name: str) -> None:
 
 def test_a_target_may_allow_longer_ids() -> None:
     """The length of ids is the target's (`Target.tool_id_length`)."""
-
-    class Longer:
-        tool_id_length = 64
-
     body = _said(_called("c" * 64), _result("c" * 64))
-    assert check(body, Longer()) == []
+    assert check(body, Target(dialect="openai-chat", tool_id_length=64)) == []
     assert {violation.rule for violation in check(body)} == {"W5"}
 
 
@@ -264,7 +353,7 @@ def test_text_that_is_no_object_is_a_violation() -> None:
 def test_any_json_gives_a_list(body: Any) -> None:
     """No body is too strange."""
     assert isinstance(check(body), list)
-    assert isinstance(check(body, Reasoning()), list)
+    assert isinstance(check(body, PICKY), list)
 
 
 @given(data=st.data())
@@ -273,7 +362,7 @@ def test_a_body_with_one_thing_wrong_gives_a_list(data: st.DataObject) -> None:
     name, wrong, _, right = data.draw(st.sampled_from(CASES))
     body = data.draw(st.sampled_from([wrong, right]))
     path = data.draw(st.sampled_from(_places(body)))
-    target = Reasoning() if name in NEEDS_TARGET else None
+    target = TARGETS.get(name)
     assert isinstance(check(_put(body, path, data.draw(json_values)), target), list)
 
 

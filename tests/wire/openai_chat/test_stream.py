@@ -381,10 +381,7 @@ def test_blocks_of_another_dialect() -> None:
     assert len(message.media) == 1
     assert decoder.response.choices[0].finish_raw == "tool_calls"  # W11
     assert decoder.response.usage == Usage(input=1, output=2)
-    assert sorted(loss.path for loss in encoder.losses) == [
-        "choices[0].message.parts[0]",
-        "choices[0].message.parts[4]",
-    ]
+    assert not encoder.losses  # what is not shown goes along in envelopes
 
 
 def test_calls_of_another_dialect_in_pieces() -> None:

@@ -11,6 +11,7 @@ from dragoman.model.responses import Response
 from dragoman.wire import streams
 from dragoman.wire.anthropic.context import NAME
 from dragoman.wire.anthropic.errors import decode_error, encode_error
+from dragoman.wire.anthropic.front import FRONT
 from dragoman.wire.anthropic.request import decode_request, encode_request
 from dragoman.wire.anthropic.response import decode_response, encode_response
 from dragoman.wire.anthropic.rules import check
@@ -21,7 +22,9 @@ from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting import encoded_for
+from dragoman.wire.fronts import encoded_behind
 from dragoman.wire.overlay import parsed
+from dragoman.wire.sealing import SealingEncoder
 from dragoman.wire.streams import restoring
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
@@ -37,6 +40,7 @@ class _Anthropic:
     name = NAME
     messages_field = "messages"
     system_field = "system"
+    target = TARGET
 
     def decode_request(
         self,
@@ -60,15 +64,15 @@ class _Anthropic:
 
     def encode_response(self, response: Response) -> Encoded:
         """The body to answer with for a response."""
-        return encode_response(response)
+        return encoded_behind(FRONT, response, encode_response)
 
     def stream_decoder(self, context: Context = NOTHING) -> streams.StreamDecoder:
         """What reads one streamed response."""
         return restoring(StreamDecoder(), context)
 
-    def stream_encoder(self) -> StreamEncoder:
+    def stream_encoder(self) -> streams.StreamEncoder:
         """What writes one response as a stream."""
-        return StreamEncoder()
+        return SealingEncoder(StreamEncoder(), FRONT)
 
     def decode_error(
         self, status: int | None, body: object, headers: Mapping[str, str] | None = None
@@ -85,7 +89,7 @@ class _Anthropic:
         body: object,
         path: str | None = None,
         headers: Mapping[str, str] | None = None,
-        target: object = None,
+        target: Target | None = None,
     ) -> list[Violation]:
         """What the target would refuse in a request; the vendor's own, if none is given."""
         return check(body, path, headers, target)

@@ -75,7 +75,7 @@ class BlockQueue:
             queued = self._append(key, _Queued(self._number, Text("")))
             self._number += 1
         elif queued.is_over:
-            continued = self._continued(queued)
+            continued = self._continued(queued, delta)
             if continued is None:
                 return b""
             queued = self._append(key, continued)
@@ -173,10 +173,10 @@ class BlockQueue:
         queued.is_over = True
         return written
 
-    def _continued(self, queued: _Queued) -> _Queued | None:
+    def _continued(self, queued: _Queued, delta: PartDelta) -> _Queued | None:
         """A block for more of a part whose own is closed, since another had begun meanwhile."""
         part = queued.part
-        if not isinstance(part, (Text, Thinking)):
+        if not isinstance(part, (Text, Thinking)) or not (delta.text or delta.signature):
             self._lose(queued, "what was added to a part after its end is left out")
             return None
         more = _Queued(queued.number, type(part)("", origin=part.origin))

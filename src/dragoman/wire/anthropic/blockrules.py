@@ -11,7 +11,6 @@ from dragoman.wire.violations import (
     Object,
     Placed,
     field,
-    flag,
     is_number,
     listed,
     subschemas,
@@ -22,7 +21,6 @@ _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _IN_RESULTS = ("text", "image", "document", "search_result", "tool_reference")
 _CHOICES = ("auto", "any", "tool", "none")
 _COMBINATORS = ("oneOf", "allOf", "anyOf")
-_MAX_MARKERS = 4
 _MAX_STRICT_TOOLS = 20
 _MAX_OPTIONAL = 24
 _MAX_UNIONS = 16
@@ -72,9 +70,10 @@ def w50_max_tokens_is_given(view: View) -> Found:
 
 def w60_four_cache_markers(view: View) -> Found:
     """At most four blocks end a cached prefix, and thinking is not among them."""
+    most = view.target.cache_markers
     marked = [path for path, wire in _markable(view) if wire.get("cache_control") is not None]
-    if len(marked) > _MAX_MARKERS:
-        yield marked[_MAX_MARKERS], f"{len(marked)} blocks have cache_control, 4 are allowed"
+    if most is not None and len(marked) > most:
+        yield marked[most], f"{len(marked)} blocks have cache_control, {most} are allowed"
     for path, block in view.blocks:
         if block.get("type") in THINKING and block.get("cache_control") is not None:
             yield path, "a thinking block can't have cache_control"
@@ -82,7 +81,7 @@ def w60_four_cache_markers(view: View) -> Found:
 
 def w61_cache_ttl_is_known(view: View) -> Found:
     """How long to cache is Anthropic's own setting (the target says who refuses it)."""
-    if flag(view.target, "refuses_cache_ttl"):
+    if not view.target.takes_cache_ttl:
         for path, wire in _markable(view):
             if "ttl" in field(wire, "cache_control"):
                 yield f"{path}.cache_control.ttl", "this host does not know ttl"
@@ -104,7 +103,7 @@ def w62_input_schemas_are_objects(view: View) -> Found:
 
 def w63_history_needs_its_tools(view: View) -> Found:
     """Calls in the history need tools beside them (the target says where)."""
-    is_needed = flag(view.target, "needs_tools_for_history") and not view.tools
+    is_needed = view.target.needs_tools_for_history and not view.tools
     if is_needed and any(view.of_type("tool_use", "tool_result")):
         yield "tools", "tools must be given while the history has calls"
 

@@ -101,9 +101,10 @@ def decode_tool_result(block: Block, context: Decoding) -> ToolResult | Opaque:
 
 def encode_tool_result(result: ToolResult, context: Encoding) -> Block:
     """A `tool_result` block."""
+    call_id = result.call_id
     block: Block = {
         "type": "tool_result",
-        "tool_use_id": context.wire_ids.get(result.call_id, result.call_id),
+        "tool_use_id": context.wire_ids.get(call_id, call_id) if context.wire_ids else call_id,
     }
     content = result.content
     if not content and result.data is not UNSET:

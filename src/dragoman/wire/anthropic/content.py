@@ -61,8 +61,10 @@ def joined(blocks: list[Any]) -> str | list[Any]:
     """The blocks, or the text alone where that is all they are: the one normal form."""
     if len(blocks) != 1 or not isinstance(block := blocks[0], dict):
         return blocks
-    is_text = block.keys() == _TEXT and block["type"] == "text" and type(block["text"]) is str
-    return block["text"] if is_text else blocks
+    if len(block) != len(_TEXT) or block.get("type") != "text":
+        return blocks
+    text = block.get("text")
+    return text if type(text) is str else blocks
 
 
 def encode_refusal(part: Refusal, context: Encoding) -> Block:

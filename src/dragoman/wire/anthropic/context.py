@@ -30,11 +30,13 @@ class Decoding:
     of ours and keep the wire's beside it. A result goes to the oldest open call of its id.
     """
 
-    __slots__ = ("_last", "_open", "origin")
+    __slots__ = ("_last", "_open", "has_envelopes", "origin")
 
     def __init__(self, origin: Origin | None) -> None:
         self.origin = origin
         """For parts with opaque state; None where the message says it for all its parts."""
+        self.has_envelopes = False
+        """Whether the message being read holds another provider's state; see `unsealing`."""
         self._open: dict[str, list[str]] = {}
         self._last: dict[str, str] = {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from dragoman.model.frozen import FrozenDict
+from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.parts import CacheHint, Part
 from dragoman.wire.anthropic.context import NAME, Block
 from dragoman.wire.overlay import laid_over, rest
@@ -49,4 +49,4 @@ def encode_rest(block: Block, part: Part) -> Block:
     """The block with the part's cache hint and extras."""
     if part.cache is not None:
         block["cache_control"] = encode_cache(part.cache)
-    return laid_over(block, part.extras, NAME) if part.extras else block
+    return block if part.extras is EMPTY else laid_over(block, part.extras, NAME)

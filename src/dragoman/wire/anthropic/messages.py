@@ -15,6 +15,7 @@ from dragoman.wire.anthropic.content import decode_opaque, decode_text, is_plain
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.parts import decode_part, encode_parts
 from dragoman.wire.overlay import laid_over, rest
+from dragoman.wire.unsealing import unsealed
 
 _SYSTEM, _DEVELOPER, _USER = Role.SYSTEM, Role.DEVELOPER, Role.USER
 _ASSISTANT, _TOOL = Role.ASSISTANT, Role.TOOL
@@ -47,6 +48,8 @@ def decode_message(wire: Any, index: int, context: Decoding) -> Message:
         role = _TOOL if _are_results(parts) else _USER
     elif name == "assistant":
         role = _ASSISTANT
+        if context.has_envelopes:
+            context.has_envelopes, parts = False, unsealed(parts)
     elif name == "system":
         return _decode_system_message(wire, parts)
     else:
@@ -96,7 +99,7 @@ def encode_message(message: Message, context: Encoding) -> Block:
         context.origin = message.origin
         content = joined(encode_parts(parts, context))
     wire: Block = {"role": _TO_WIRE[message.role], "content": content}
-    if message.role is _SYSTEM and not parts:
+    if not parts and message.role is _SYSTEM:
         del wire["content"]
     if message.name is not None:
         context.lose_at(f"messages[{context.message}].name", "messages carry no names here")

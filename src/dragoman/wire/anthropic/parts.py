@@ -74,11 +74,12 @@ def encode_parts(parts: tuple[AnyPart, ...], context: Encoding, first: int = 0) 
     """The content blocks of parts, without those that have no place here."""
     blocks: list[Any] = []
     for index, part in enumerate(parts, first):
-        if content.is_plain(part):
+        kind = type(part)
+        if kind is Text and content.is_plain(part):
             blocks.append({"type": "text", "text": part.text})  # type: ignore[union-attr]  # a Text
             continue
         context.part = index
-        encode = _ENCODERS.get(type(part)) or content.encoder_of(part, _ENCODERS)
+        encode = _ENCODERS.get(kind) or content.encoder_of(part, _ENCODERS)
         block = encode(part, context)
         if block is not UNSET:
             blocks.append(block)

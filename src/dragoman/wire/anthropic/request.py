@@ -60,7 +60,7 @@ def decode_request(wire: Block) -> Request:
     return request.replace(extras=extras) if extras else request
 
 
-def encode_request(request: Request, target: Target = TARGET) -> Encoded:  # noqa: ARG001 - so far
+def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body for a request."""
     context = Encoding("messages[{}].parts[{}]")
     body = _fields(request, context)
@@ -72,6 +72,10 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:  # noq
         body["system"] = joined(system)
     body["messages"] = messages
     body = laid_over(body, request.extras, NAME)
+    if target.model_in_path:
+        body.pop("model", None)
+    if target.api_version is not None:
+        body["anthropic_version"] = target.api_version
     return Encoded(body, path=PATH, losses=tuple(context.losses))
 
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dragoman.wire.anthropic import blockrules as blocks
 from dragoman.wire.anthropic import thinkingrules as thinking
 from dragoman.wire.anthropic import turnrules as turns
+from dragoman.wire.anthropic.target import TARGET
 from dragoman.wire.anthropic.view import View
+from dragoman.wire.target import Target
 from dragoman.wire.violations import Rule, Violation, checked, not_an_object, opened
 
 RULES: tuple[Rule[View], ...] = (
@@ -38,6 +40,8 @@ RULES: tuple[Rule[View], ...] = (
     Rule(thinking.w58_thinking_forces_no_tool),
     Rule(thinking.w59_the_budget_fits),
     Rule(thinking.w59_thinking_takes_no_sampling),
+    Rule(thinking.w59_the_newest_take_no_sampling),
+    Rule(thinking.w59_thinking_is_asked_for_as_the_model_has_it),
     Rule(blocks.w60_four_cache_markers),
     Rule(blocks.w61_cache_ttl_is_known, "warning"),
     Rule(blocks.w62_input_schemas_are_objects),
@@ -53,10 +57,10 @@ def check(
     body: object,
     path: str | None = None,
     headers: Mapping[str, str] | None = None,
-    target: object = None,
+    target: Target | None = None,
 ) -> list[Violation]:
     """What the target would refuse; any JSON gives a list."""
     wire = opened(body)
     if wire is None:
         return not_an_object()
-    return checked(View(wire, path, headers, target), RULES)
+    return checked(View(wire, target or TARGET, path, headers), RULES)

@@ -178,6 +178,9 @@ def encode_settings(request: Request, context: Encoding) -> Block:
         if "output_config" in wire and "output_config" in thinking:
             thinking["output_config"] |= wire["output_config"]
         wire |= thinking
+        if request.sampling.max_tokens is None and _thinks(wire.get("thinking")):
+            # The budget counts: what is left must not be less than without it.
+            wire["max_tokens"] += wire["thinking"].get("budget_tokens", 0)
         _fit_budget(wire, context)
         if wire.get("temperature") not in (None, 1) and _thinks(wire.get("thinking")):
             del wire["temperature"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, ClassVar
 
-from dragoman.errors import InvalidInputError, WireError
+from dragoman.errors import WireError
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import (
     ChoiceFinish,
@@ -28,9 +28,8 @@ from dragoman.wire.anthropic.stream_blocks import GrowingBlock, unannounced
 from dragoman.wire.anthropic.stream_errors import decode_stream_error
 from dragoman.wire.anthropic.usage import decode_usage
 from dragoman.wire.framing import SseEvent, SseParser
-from dragoman.wire.overlay import parsed
+from dragoman.wire.streams import read_frames
 
-_DONE = "[DONE]"  # OpenAI's last word, which gateways send here too
 _LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
 """Fields of the message that are not settled at its start."""
 _PADDING = "obfuscation"  # W18
@@ -77,20 +76,11 @@ class StreamDecoder:
             return []  # no garbage: the stream ended in the middle of a frame
 
     def _read(self, frames: list[SseEvent]) -> list[Event]:
-        events: list[Event] = []
-        for frame in frames:
-            if frame.data == _DONE:
-                continue
-            wire: Any = parsed(frame.data, NAME)
-            try:
-                found = self._frame(wire, frame.event)
-            except InvalidInputError as error:  # nested too deeply, a number out of range
-                problem = str(error)
-            else:
-                self._folded.extend(found)
-                events += found
-                continue
-            raise WireError(problem, dialect=NAME, path="$")
+        return read_frames(frames, NAME, self._take)
+
+    def _take(self, wire: Block, name: str | None) -> list[Event]:
+        events = self._frame(wire, name)
+        self._folded.extend(events)
         return events
 
     def _frame(self, wire: Block, name: str | None) -> list[Event]:

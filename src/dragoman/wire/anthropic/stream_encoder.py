@@ -37,6 +37,7 @@ from dragoman.wire.anthropic.response import encode_response, told_finish
 from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS
 from dragoman.wire.anthropic.stream_errors import INTERRUPTED, encode_stream_error
 from dragoman.wire.anthropic.usage import decode_usage, encode_usage
+from dragoman.wire.framing import is_event_name
 from dragoman.wire.losses import Loss
 
 _GRAMMAR = frozenset({
@@ -199,7 +200,7 @@ class StreamEncoder:
     def _opaque_event(self, event: OpaqueEvent) -> bytes:
         payload = event.payload
         kind = payload.get("type") if isinstance(payload, dict) else None
-        if event.dialect == NAME and type(kind) is str and _is_name(kind):
+        if event.dialect == NAME and type(kind) is str and is_event_name(kind):
             index = self._queue.open_index
             if kind not in _GRAMMAR:
                 return self._message_start() + frames.event(**payload)
@@ -244,8 +245,3 @@ def _is_unknown(payload: Block) -> bool:
     delta = payload.get("delta")
     kind = delta.get("type") if isinstance(delta, dict) else None
     return type(kind) is str and kind not in KNOWN_DELTAS
-
-
-def _is_name(kind: str) -> bool:
-    """Whether this may stand in an `event:` line."""
-    return kind.isascii() and kind.isprintable() and bool(kind.strip())

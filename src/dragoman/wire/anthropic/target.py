@@ -17,5 +17,9 @@ TARGET = Target(
     refuses_blank_text=True,  # W46
     verifies_thinking=True,  # W54
     thinking_begins_turns=True,  # W51
+    forces_tools_thinking=False,  # W58
+    prefill="trimmed",  # W48
+    cache_markers=4,  # W60
+    media_in_results=True,  # W64
     needs_message=True,  # W47
 )

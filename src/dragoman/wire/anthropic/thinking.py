@@ -9,6 +9,7 @@ from msgspec import UNSET
 from dragoman.model.parts import Opaque, Thinking
 from dragoman.wire.anthropic.content import decode_opaque
 from dragoman.wire.anthropic.context import NAME, Block, Decoding, Encoding, is_ours
+from dragoman.wire.envelope import PREFIX
 from dragoman.wire.overlay import laid_over, rest
 
 _UNSIGNED = frozenset({"type", "thinking"})
@@ -23,6 +24,8 @@ def decode_thinking(block: Block, context: Decoding) -> Thinking | Opaque:
         return decode_opaque(block, context)
     if type(signature) is not str:
         signature = None
+    elif signature.startswith(PREFIX):
+        context.has_envelopes = True
     extras = rest(block, _UNSIGNED if signature is None else _SIGNED, NAME)
     return Thinking(text, signature=signature, extras=extras, origin=context.origin)
 
@@ -32,6 +35,8 @@ def decode_redacted_thinking(block: Block, context: Decoding) -> Thinking | Opaq
     data = block.get("data")
     if type(data) is not str:
         return decode_opaque(block, context)
+    if data.startswith(PREFIX):
+        context.has_envelopes = True
     extras = rest(block, _REDACTED, NAME)
     return Thinking("", data, "redacted", extras=extras, origin=context.origin)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dragoman.wire.anthropic.view import THINKING, View, blocks_of
-from dragoman.wire.violations import Found, field, flag, is_number
+from dragoman.wire.fitting.settings import USUAL
+from dragoman.wire.violations import Found, field, is_number
 
 _LEAST_BUDGET = 1024
 
@@ -45,7 +46,7 @@ def w53_no_thinking_at_the_end_when_off(view: View) -> Found:
 
 def w54_thinking_is_signed(view: View) -> Found:
     """Thinking without its signature is refused; whether the signature is right, nobody can say."""
-    if flag(view.target, "ignores_signatures"):
+    if not view.target.verifies_thinking:
         return
     for path, block in view.of_type("thinking"):
         signature = block.get("signature")
@@ -63,6 +64,8 @@ def w57_redacted_thinking_has_its_data(view: View) -> Found:
 
 def w58_thinking_forces_no_tool(view: View) -> Found:
     """While thinking is on, no tool can be forced; adaptive thinking allows it."""
+    if view.target.forces_tools_thinking:
+        return
     choice = field(view.body, "tool_choice").get("type")
     if view.thinking == "enabled" and choice in ("any", "tool"):
         yield "tool_choice", "with thinking on, tool_choice can't force a tool"
@@ -84,3 +87,23 @@ def w59_thinking_takes_no_sampling(view: View) -> Found:
     temperature = view.body.get("temperature")
     if view.thinking == "enabled" and is_number(temperature) and temperature != 1:
         yield "temperature", "with thinking on, the temperature can only be 1"
+
+
+def w59_the_newest_take_no_sampling(view: View) -> Found:
+    """Some models refuse any temperature but their own (the target says which)."""
+    for key in view.target.refused_sampling:
+        value = view.body.get(key)
+        if value is not None and not (is_number(value) and value == USUAL.get(key)):
+            yield key, "this model does not take it"
+
+
+def w59_thinking_is_asked_for_as_the_model_has_it(view: View) -> Found:
+    """A budget or adaptively, and by an effort that it knows (the target says which)."""
+    form = view.target.thinking_form
+    if view.thinking == "enabled" and form in ("adaptive", "never"):
+        yield "thinking.type", "this model takes no budget"
+    if view.thinking == "adaptive" and form in ("budget", "never"):
+        yield "thinking.type", "this model does not think adaptively"
+    effort, known = field(view.body, "output_config").get("effort"), view.target.efforts
+    if effort is not None and known is not None and effort not in known:
+        yield "output_config.effort", "this model does not know this effort"

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from dragoman.wire.anthropic.view import Turn, View, blocks_of, identity
-from dragoman.wire.violations import Found, Object, Placed, flag
+from dragoman.wire.violations import Found, Object, Placed
 
 ROLES = ("user", "assistant", "system")
 
@@ -124,7 +124,7 @@ def w48_prefill_has_no_white_space_at_its_end(view: View) -> Found:
     path, message = view.messages[-1] if view.messages else ("", {})
     if message.get("role") != "assistant":
         return
-    if flag(view.target, "refuses_prefill"):
+    if view.target.prefill == "refused":
         yield path, "this model needs the user's message to be the last"
     for place, block in blocks_of(message, path)[-1:]:
         text = block.get("text")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
+from dragoman.wire.target import Target
 from dragoman.wire.violations import Object, Placed, field, listed
 
 THINKING = ("thinking", "redacted_thinking")
@@ -30,9 +31,9 @@ class View:
     def __init__(
         self,
         body: Object,
+        target: Target,
         path: str | None = None,
         headers: Mapping[str, str] | None = None,
-        target: object = None,
     ) -> None:
         self.body = body
         self.path = (path or "").partition("?")[0]

@@ -16,7 +16,7 @@ from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.asking import with_askable_thinking
 from dragoman.wire.fitting.blanks import without_blanks
-from dragoman.wire.fitting.caching import with_accepted_hints
+from dragoman.wire.fitting.caching import has_hints_outside, with_accepted_hints
 from dragoman.wire.fitting.declarations import with_declared_tools
 from dragoman.wire.fitting.endings import with_ending
 from dragoman.wire.fitting.instructions import with_placed_instructions
@@ -26,6 +26,7 @@ from dragoman.wire.fitting.openings import with_opening
 from dragoman.wire.fitting.pairs import with_pairs
 from dragoman.wire.fitting.places import restored
 from dragoman.wire.fitting.settings import is_told_not_to_think, with_accepted_settings
+from dragoman.wire.fitting.survey import Survey
 from dragoman.wire.fitting.thinking import with_agreed_thinking, with_possible_thinking
 from dragoman.wire.fitting.toolids import with_accepted_ids
 from dragoman.wire.fitting.turns import (
@@ -36,15 +37,24 @@ from dragoman.wire.fitting.turns import (
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
 
+Messages = tuple[Message, ...]
 _MAX_ROUNDS = 5
-_STEPS = (
-    with_known_roles,
-    with_agreed_thinking,
-    with_accepted_media,
-    without_blanks,
-    with_pairs,
-    with_alternating_roles,
-    with_answered_results,
+_Step = Callable[[Messages, Target, list[Loss]], Messages]
+_Concern = Callable[[Survey, Target], bool]
+
+
+def _always(_seen: Survey, _target: Target) -> bool:
+    return True  # or it asks the target itself
+
+
+_STEPS: tuple[tuple[_Step, _Concern], ...] = (
+    (with_known_roles, _always),
+    (with_agreed_thinking, lambda seen, to: seen.has_thinking or to.thinking_back == "all"),
+    (with_accepted_media, lambda seen, _: seen.has_media),
+    (without_blanks, lambda seen, _: seen.has_blanks),
+    (with_pairs, lambda seen, _: seen.has_results or bool(seen.calls)),
+    (with_alternating_roles, _always),
+    (with_answered_results, _always),
 )
 _SETTINGS = (with_askable_thinking, with_possible_thinking, with_accepted_settings)
 
@@ -71,34 +81,47 @@ def fitted(request: Request, target: Target) -> Fitted:
         target = target.replace(pairs_results=False)
     if target.thinking_back == "all" and is_told_not_to_think(request.thinking):
         target = target.replace(thinking_back="own")  # C2: only while it thinks
-    for _ in range(_MAX_ROUNDS):
-        before = messages
-        for step in _STEPS:
-            found: list[Loss] = []
-            after = step(messages, target, found)
-            losses += restored(found, given, messages)
-            messages = after
-        messages = with_opening(messages, target)
-        if messages is before:
-            break
+    messages, seen = _ordered(messages, given, target, losses)
     if not messages and (given or request.system):
         messages = with_opening((), target, is_instructed=True)
-    found = []
+    found: list[Loss] = []
     after = with_ending(messages, target, found)
     losses += restored(found, given, messages)
     messages = after
     placed = messages  # from here on, everything stays where it is
-    messages = with_accepted_ids(messages, target)
+    messages = with_accepted_ids(messages, target, seen.calls)
     if messages is not request.messages:
         request = request.replace(messages=messages)
     for settle in _SETTINGS:
         request = settle(request, target, losses)
-    found = []
-    request = with_accepted_hints(request, target, found)
-    losses += restored(found, given, placed)
+    if seen.has_hints or has_hints_outside(request):
+        found = []
+        request = with_accepted_hints(request, target, found)
+        losses += restored(found, given, placed)
     request = with_declared_tools(request, target)
-    request, context = with_accepted_names(request, target)
+    request, context = with_accepted_names(request, target, seen.calls)
     return Fitted(request, tuple(losses), context, placed)
+
+
+def _ordered(
+    messages: Messages, given: Messages, target: Target, losses: list[Loss]
+) -> tuple[Messages, Survey]:
+    """The messages with all that the steps have to do to them, and what there is in them."""
+    seen = Survey(messages)
+    for _ in range(_MAX_ROUNDS):
+        before = messages
+        for step, concerns in _STEPS:
+            if not concerns(seen, target):
+                continue
+            found: list[Loss] = []
+            after = step(messages, target, found)
+            if after is not messages:
+                losses += restored(found, given, messages)
+                messages, seen = after, Survey(after)
+        messages = with_opening(messages, target)
+        if messages is before:
+            break
+    return messages, seen
 
 
 def encoded_for(
@@ -114,4 +137,6 @@ def encoded_for(
     losses = restored(encoded.losses, request.messages, done.placed)
     encoded.losses = (*done.losses, *losses)
     encoded.context = done.context
+    if not target.ends_with_done:
+        encoded.context = Context(done.context.names, ends_with_done=False)
     return encoded.or_raise() if strict else encoded

@@ -7,7 +7,7 @@ a hash that keeps it apart from others.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from hashlib import sha256
 
 from dragoman.model.content import AnyPart
@@ -21,9 +21,15 @@ _REFUSED = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
 _HASH = 8
 
 
-def with_accepted_names(request: Request, target: Target) -> tuple[Request, Context]:
-    """The request with aliases for names that the target refuses, and the way back."""
-    refused = dict.fromkeys(name for name in _names(request) if not target.accepts_name(name))
+def with_accepted_names(
+    request: Request, target: Target, calls: Iterable[ToolCall]
+) -> tuple[Request, Context]:
+    """The request with aliases for names that the target refuses, and the way back.
+
+    `calls` are all that there are in its messages.
+    """
+    used = dict.fromkeys((*_declared(request), *(call.name for call in calls)))
+    refused = [name for name in used if not target.accepts_name(name)]
     if not refused:
         return request, NOTHING
     aliases = {name: _alias(name, target) for name in refused}
@@ -38,14 +44,8 @@ def with_accepted_names(request: Request, target: Target) -> tuple[Request, Cont
     return changed, Context({alias: name for name, alias in aliases.items()})
 
 
-def _names(request: Request) -> Iterator[str]:
-    for tool in request.tools:
-        if isinstance(tool, ToolDefinition):
-            yield tool.name
-    for message in request.messages:
-        for part in message.parts:
-            if type(part) is ToolCall:
-                yield part.name
+def _declared(request: Request) -> list[str]:
+    return [tool.name for tool in request.tools if isinstance(tool, ToolDefinition)]
 
 
 def _alias(name: str, target: Target) -> str:

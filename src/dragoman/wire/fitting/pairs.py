@@ -10,6 +10,7 @@ from collections import defaultdict, deque
 
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
+from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.losses import Loss
@@ -27,12 +28,14 @@ Messages = tuple[Message, ...]
 
 def with_pairs(messages: Messages, target: Target, losses: list[Loss]) -> Messages:
     """Messages in which calls and results are paired, if the target asks for it."""
-    if not target.pairs_results or _are_paired(messages, target):
+    if not target.pairs_results:
+        return messages
+    if _are_paired(messages, target) and not (target.orders_results and _are_mixed_up(messages)):
         return messages
     return _Pairing(messages, losses).paired()
 
 
-def _are_paired(messages: Messages, target: Target) -> bool:
+def _are_paired(messages: Messages, target: Target) -> bool:  # noqa: C901 - one pass, for speed
     waiting: set[str] = set()
     rounds = 0
     was_assistant = False
@@ -41,14 +44,16 @@ def _are_paired(messages: Messages, target: Target) -> bool:
         if role is _ASSISTANT:
             if waiting and not (was_assistant and target.merges_turns):
                 return False
-            calls = [part.id for part in message.parts if type(part) is ToolCall]
-            count = len(waiting) + len(calls)
-            waiting.update(calls)
+            for part in message.parts:
+                if type(part) is ToolCall:
+                    if part.id in waiting:
+                        return False
+                    waiting.add(part.id)
             rounds, was_assistant = 0, True
-            if len(waiting) != count:
-                return False
             continue
         was_assistant = False
+        if role is _USER and not waiting and _is_talk(message.parts):
+            continue  # as most of what users say
         results = [part.call_id for part in message.parts if type(part) is ToolResult]
         rounds += bool(results)
         for call_id in results:
@@ -60,6 +65,29 @@ def _are_paired(messages: Messages, target: Target) -> bool:
         if results and target.groups_results and (rounds > 1 or not _come_first(message)):
             return False
     return not waiting
+
+
+def _are_mixed_up(messages: Messages) -> bool:
+    """Whether an earlier call of a tool is answered after a later one, in a paired conversation."""
+    calls: dict[str, tuple[str, int]] = {}
+    latest: dict[str, int] = {}
+    for message in messages:
+        if message.role is _ASSISTANT:
+            asked = [part for part in message.parts if type(part) is ToolCall]
+            calls = {call.id: (call.name, place) for place, call in enumerate(asked)}
+            latest = {}
+            continue
+        for part in message.parts if calls else ():
+            if type(part) is ToolResult and part.call_id in calls:
+                name, place = calls[part.call_id]
+                if place < latest.get(name, place):
+                    return True
+                latest[name] = place
+    return False
+
+
+def _is_talk(parts: tuple[AnyPart, ...]) -> bool:
+    return len(parts) == 1 and type(parts[0]) is Text
 
 
 def _come_first(message: Message) -> bool:

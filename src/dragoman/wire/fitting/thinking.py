@@ -22,7 +22,7 @@ def with_agreed_thinking(
 ) -> tuple[Message, ...]:
     """Messages with the thinking that the target's contract asks for, or allows."""
     if target.thinking_back == "all":
-        return _with_thinking_in_every_answer(messages, target)
+        return _with_thinking_in_every_answer(messages, target, losses)
     if not _is_there_any(messages):
         return messages
     if target.thinking_back == "never":
@@ -41,7 +41,7 @@ def _is_there_any(messages: tuple[Message, ...]) -> bool:
 
 
 def _with_thinking_in_every_answer(
-    messages: tuple[Message, ...], target: Target
+    messages: tuple[Message, ...], target: Target, losses: list[Loss]
 ) -> tuple[Message, ...]:
     """Thinking is plain text to such a target: anyone's will do, and so will none at all.
 
@@ -51,10 +51,12 @@ def _with_thinking_in_every_answer(
         return messages
     here = Origin(dialect=target.dialect)
     changed: list[Message] = []
-    for message in messages:
+    for index, message in enumerate(messages):
         if message.role is not _ASSISTANT or _is_thought_through(message, target):
             changed.append(message)
             continue
+        sealed = [p for p, part in enumerate(message.parts) if _is_sealed(part)]
+        losses.extend(Loss(f"messages[{index}].parts[{p}]", "thinking, sealed") for p in sealed)
         thought = "\n".join(p.text for p in message.parts if isinstance(p, Thinking) and p.text)
         rest = tuple(part for part in message.parts if not isinstance(part, Thinking))
         changed.append(message.replace(parts=(Thinking(thought, origin=here), *rest)))
@@ -64,7 +66,12 @@ def _with_thinking_in_every_answer(
 def _is_thought_through(message: Message, target: Target) -> bool:
     own = [part for part in message.parts if isinstance(part, Thinking)]
     origins = [message.origin_of(part) for part in own]
-    return bool(own) and all(o is not None and o.dialect == target.dialect for o in origins)
+    is_here = all(origin is not None and origin.dialect == target.dialect for origin in origins)
+    return bool(own) and is_here and not any(map(_is_sealed, own))
+
+
+def _is_sealed(part: AnyPart) -> bool:
+    return isinstance(part, Thinking) and part.data is not None
 
 
 def with_own_thinking(

@@ -6,6 +6,7 @@ that what is sent again has the same bytes, and different for different ids.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 
 from msgspec import UNSET
@@ -22,28 +23,22 @@ _DIGITS = 24  # of base 36: 124 bits, no two ids alike
 _ASSISTANT = Role.ASSISTANT
 
 
-def with_accepted_ids(messages: tuple[Message, ...], target: Target) -> tuple[Message, ...]:
-    """Messages in which every tool call has an id that the target accepts."""
-    if _are_accepted(messages, target):
+def with_accepted_ids(
+    messages: tuple[Message, ...], target: Target, calls: Iterable[ToolCall]
+) -> tuple[Message, ...]:
+    """Messages in which every tool call, of which these are all, has an id that is accepted."""
+    if _are_accepted(calls, target):
         return messages
     projection = _Projection(target)
     return tuple(projection.message(message) for message in messages)
 
 
-def _are_accepted(messages: tuple[Message, ...], target: Target) -> bool:
-    seen: set[str] = set()
-    for message in messages:
-        if message.role is not _ASSISTANT:
-            continue
-        for part in message.parts:
-            if type(part) is ToolCall:
-                tool_id: str = part.id
-                if not target.accepts_id(tool_id):
-                    return False
-                if target.has_unique_tool_ids and tool_id in seen:
-                    return False
-                seen.add(tool_id)
-    return True
+def _are_accepted(calls: Iterable[ToolCall], target: Target) -> bool:
+    ids = [call.id for call in calls]
+    distinct = set(ids)
+    if target.has_unique_tool_ids and len(distinct) != len(ids):
+        return False
+    return all(map(target.accepts_id, distinct))
 
 
 class _Projection:

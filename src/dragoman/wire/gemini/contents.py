@@ -7,10 +7,10 @@ from typing import Any
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.messages import Message
-from dragoman.model.parts import Origin
+from dragoman.model.parts import Origin, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
-from dragoman.wire.gemini.calls import Calls
+from dragoman.wire.calls import Calls
 from dragoman.wire.gemini.parts import decode_parts, encode_parts
 from dragoman.wire.gemini.results import in_call_order
 from dragoman.wire.gemini.trace import Trace, as_it_came, is_object, noted, want_array, want_object
@@ -50,8 +50,6 @@ def decode_content(
             known = _irregular_role(wire, trace, absent_role)
         trace.fields.update((key, wire[key]) for key in wire.keys() - {"role", "parts"})
         extras = trace.extras()
-    if known is _ASSISTANT:
-        calls.begin_step()
     decoded = decode_parts(parts, calls, origin)
     if known is _USER and decoded and all(type(part) is ToolResult for part in decoded):
         known = _TOOL
@@ -86,6 +84,19 @@ def is_instruction(message: Message) -> bool:
     """
     is_system = message.role is _SYSTEM or message.role is _DEVELOPER
     return is_system and not is_object(noted(message.extras, "instead"))
+
+
+def encode_plain(message: Message) -> dict[str, Any] | None:
+    """The content of most messages, a text and nothing else; None where there is more to it."""
+    parts = message.parts
+    if len(parts) != 1 or message.extras is not EMPTY or message.name is not None:
+        return None
+    part, role = parts[0], message.role
+    if type(part) is not Text or part.signature is not None or part.extras or part.citations:
+        return None
+    if role is _USER:
+        return {"role": "user", "parts": [{"text": part.text}]}
+    return {"role": "model", "parts": [{"text": part.text}]} if role is _ASSISTANT else None
 
 
 def encode_content(message: Message, index: int, writing: Writing) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from msgspec import UnsetType
 
 from dragoman.model.parts import Origin
 from dragoman.model.tools import ToolCall
-from dragoman.wire.gemini.calls import Calls
+from dragoman.wire.calls import Calls
 from dragoman.wire.gemini.trace import Trace, is_object
 from dragoman.wire.gemini.writing import Writing
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.model.media import Audio, File, Image, Media, Video
 from dragoman.model.parts import Origin
-from dragoman.wire.gemini.calls import Calls
+from dragoman.wire.calls import Calls
 from dragoman.wire.gemini.trace import Trace, is_object, snake_names
 
 AnyMedia = Image | Audio | Video | File

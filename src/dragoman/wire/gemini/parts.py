@@ -18,8 +18,8 @@ from dragoman.model.parts import (
     Thinking,
 )
 from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.calls import Calls
 from dragoman.wire.gemini import functions, media, results, server_tools
-from dragoman.wire.gemini.calls import Calls
 from dragoman.wire.gemini.trace import (
     NAME,
     SIGNATURE,
@@ -136,7 +136,7 @@ def encode_part(part: AnyPart, message: int, index: int, writing: Writing) -> li
     if body is None:
         return []
     if part.signature is not None:
-        if writing.is_own(part):
+        if writing.is_verifiable(part):
             body[SIGNATURE] = part.signature
         else:
             writing.lose_part(message, index, _FOREIGN_SIGNATURE)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
+from dragoman.errors import InvalidInputError
+
+_COLLECTIONS = frozenset({"models", "tunedModels", "endpoints", "publishers", "projects"})
 _METHODS = {"generateContent": False, "streamGenerateContent": True}
 
 
@@ -27,10 +30,17 @@ def encode_path(model: str, *, stream: bool) -> str:
 
     >>> encode_path("gemini-2.5-pro", stream=False)
     '/v1beta/models/gemini-2.5-pro:generateContent'
+
+    Raises where the name can't be one: it must not lead anywhere else.
     """
-    place = model if "/" in model else f"models/{model}"
+    steps = model.split("/")
+    if any(step in {"", ".", ".."} for step in steps) or not model.isprintable():
+        msg = "the name of the model is empty, or leads elsewhere"
+        raise InvalidInputError(msg)
+    # Only a resource's name has steps; a slash in any other name is part of it.
+    place = quote(model) if steps[0] in _COLLECTIONS else f"models/{quote(model, safe='')}"
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
-    return f"/v1beta/{quote(place)}:{method}"
+    return f"/v1beta/{place}:{method}"
 
 
 def bare_model(name: str) -> str:

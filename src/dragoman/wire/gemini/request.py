@@ -9,12 +9,17 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
+from dragoman.wire.calls import Calls
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.gemini.adjustments import adjusted
-from dragoman.wire.gemini.calls import Calls
 from dragoman.wire.gemini.choice import decode_choice, encode_choice
-from dragoman.wire.gemini.contents import decode_content, encode_content, is_instruction
+from dragoman.wire.gemini.contents import (
+    decode_content,
+    encode_content,
+    encode_plain,
+    is_instruction,
+)
 from dragoman.wire.gemini.generation import decode_generation, encode_generation
 from dragoman.wire.gemini.parts import decode_parts, encode_parts
 from dragoman.wire.gemini.paths import bare_model, decode_path, encode_path
@@ -36,6 +41,7 @@ from dragoman.wire.gemini.writing import Writing
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import parsed
 from dragoman.wire.target import Target
+from dragoman.wire.unsealing import unsealed_messages
 
 _NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig")
 _TAKEN = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
@@ -123,10 +129,15 @@ def _decode_contents(wire: Any, trace: Trace) -> tuple[Message, ...]:
     wire = want_array(wire, "$.contents")
     calls = Calls()
     messages: list[Message] = []
+    was_model = False
     for index, item in enumerate(wire):
+        is_model = is_object(item) and item.get("role") == "model"
+        if is_model and not was_model:
+            calls.begin_step()  # neighbouring contents of the model are one
+        was_model = is_model
         role, parts, extras = decode_content(item, calls, _USER, ORIGIN, ("$.contents[{}]", index))
         messages.append(Message(role, parts, None, "", EMPTY, extras))
-    return tuple(messages)
+    return tuple(unsealed_messages(messages))
 
 
 def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], list[dict[str, Any]]]:
@@ -135,6 +146,10 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
     contents: list[dict[str, Any]] = []
     steps = Steps(request.messages) if writing.target.signs_calls else None
     for index, message in enumerate(request.messages):
+        plain = encode_plain(message)
+        if plain is not None:
+            contents.append(plain)
+            continue
         if is_instruction(message):
             writing.origin = message.origin
             system += encode_parts(message.parts, index, writing)

@@ -10,9 +10,10 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
+from dragoman.model.usage import FinishReason
+from dragoman.wire.calls import Calls
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.gemini.calls import Calls
 from dragoman.wire.gemini.citations import decode_citations, encode_citations
 from dragoman.wire.gemini.contents import Content, decode_content, encode_content
 from dragoman.wire.gemini.finish import decode_finish, encode_finish, has_calls, is_own
@@ -20,6 +21,7 @@ from dragoman.wire.gemini.trace import (
     NAME,
     Trace,
     as_it_came,
+    is_object,
     noted,
     snake_names,
     want_array,
@@ -34,12 +36,15 @@ _CANDIDATE_NAMES = snake_names(
     "finishReason", "logprobsResult", "groundingMetadata", "citationMetadata"
 )
 _ASSISTANT = Role.ASSISTANT
-_WITHOUT_CONTENT = "bare"
+WITHOUT_CONTENT = "bare"
 """The note that a candidate had no content at all: it was filtered, or its call malformed (W88)."""
+
+BLOCKED = "blocked"
+"""The note that there was no candidate at all: the prompt was blocked (W88)."""
 
 
 def decode_response(body: Body) -> Response:
-    """The response in a body; without candidates (a blocked prompt) it has no choices."""
+    """The response in a body; a blocked prompt is answered by an empty choice that says so."""
     trace = Trace()
     wire = trace.camel(dict(parsed(body, NAME)), _NAMES)
     model, response_id = wire.get("modelVersion"), wire.get("responseId")
@@ -49,11 +54,14 @@ def decode_response(body: Body) -> Response:
         created_at=_decode_time(wire.get("createTime")),
         usage=decode_usage(wire.get("usageMetadata")),
     )
-    choices = _decode_candidates(wire.get("candidates"), _origin(response))
+    origin = _origin(response)
+    choices = _decode_candidates(wire.get("candidates"), origin)
+    taken = {"candidates"} if choices else set[str]()
+    if not choices and (blocked := decode_blocked(wire, origin)) is not None:
+        choices = (blocked,)
     if len(choices) == 1 and response.usage is not None:
         only = choices[0]
         choices = (only.replace(message=only.message.replace(usage=response.usage.counts)),)
-    taken = {"candidates"} if choices else set[str]()
     if response.usage is not None:
         taken.add("usageMetadata")
     left = {key: value for key, value in wire.items() if key not in taken}
@@ -61,15 +69,35 @@ def decode_response(body: Body) -> Response:
     return response.replace(choices=choices, extras=trace.extras())
 
 
+def decode_blocked(wire: dict[str, Any], origin: Origin) -> Choice | None:
+    """The choice that a blocked prompt has in place of candidates; None where it was not.
+
+    It is no answer, but other dialects would take a response without any for an empty success.
+    """
+    feedback = wire.get("promptFeedback", wire.get("prompt_feedback"))
+    if not is_object(feedback):
+        return None
+    reason = feedback.get("blockReason", feedback.get("block_reason"))
+    if not reason:
+        return None
+    trace = Trace()
+    trace.note(BLOCKED, True)  # noqa: FBT003 - the note's value
+    finish = FinishReason.CONTENT_FILTER
+    word = reason if type(reason) is str else None
+    return Choice(0, Message(_ASSISTANT, origin=origin, finish=finish), finish, word,
+                  extras=trace.extras())  # fmt: skip
+
+
 def encode_response(response: Response) -> Encoded:
     """The body for a response."""
     writing = Writing("choices[{}].message", is_response=True)
     body = encode_head(response)
-    if response.choices:
-        body["candidates"] = [
-            _encode_candidate(choice, index, writing)
-            for index, choice in enumerate(response.choices)
-        ]
+    if candidates := [
+        _encode_candidate(choice, index, writing)
+        for index, choice in enumerate(response.choices)
+        if choice.message.parts or not noted(choice.extras, BLOCKED)
+    ]:
+        body["candidates"] = candidates
     if response.usage is not None:
         body["usageMetadata"] = encode_usage(response.usage)
     return Encoded(as_it_came(body, response.extras), losses=tuple(writing.losses))
@@ -115,7 +143,7 @@ def decode_candidate(
     trace = Trace()
     fields = trace.camel(wire, _CANDIDATE_NAMES)
     if fields.get("content") is None:
-        trace.note(_WITHOUT_CONTENT, True)  # noqa: FBT003 - the note's value
+        trace.note(WITHOUT_CONTENT, True)  # noqa: FBT003 - the note's value
     role, parts, extras = said
     message = Message(role, decode_citations(fields, parts), None, "", EMPTY, extras, origin)
     finish, word = decode_finish(fields.get("finishReason"), has_calls(message))
@@ -135,7 +163,7 @@ def decode_candidate(
 def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[str, Any]:
     message = choice.message
     body = encode_verdict(choice)
-    if message.parts or not noted(choice.extras, _WITHOUT_CONTENT):
+    if message.parts or not noted(choice.extras, WITHOUT_CONTENT):
         body["content"] = encode_content(message, position, writing)
     return as_it_came(body, choice.extras) if choice.extras else body
 

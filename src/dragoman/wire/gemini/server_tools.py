@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.model.parts import Origin, ServerToolCall, ServerToolResult
-from dragoman.wire.gemini.calls import Calls
+from dragoman.wire.calls import Calls
 from dragoman.wire.gemini.trace import Trace, is_object, snake_names
 
 _CODE = "code_execution"

@@ -187,6 +187,8 @@ def noted(extras: Mapping[str, Any], kind: str) -> Any:
 
 def as_it_came(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
     """An object that an encoder wrote, with what was left over when it was read put back."""
+    if NAME not in extras:
+        return body
     over = overlay(extras, NAME)
     notes = over.get(_NOTES)
     _lay_over(body, over)

@@ -19,9 +19,7 @@ class Writing:
     __slots__ = ("_called", "at", "calls", "hoisted", "is_response", "losses", "order", "origin",
                  "place", "target")  # fmt: skip
 
-    def __init__(
-        self, place: str, *, is_response: bool = False, target: Target = _ANYONES
-    ) -> None:
+    def __init__(self, place: str, *, is_response: bool = False, target: Target = _ANYONES) -> None:
         self.place = place
         """Where the messages stand in the value that is written; `{}` stands for their index."""
         self.is_response = is_response
@@ -48,7 +46,12 @@ class Writing:
         self._called += 1
 
     def is_own(self, part: Part) -> bool:
-        """Whether opaque state may be sent: it was made there (W86), or put there by hand."""
+        """Whether a part came from this dialect, or was put there by hand."""
+        origin = part.origin if part.origin is not None else self.origin
+        return origin is None or origin.dialect == NAME
+
+    def is_verifiable(self, part: Part) -> bool:
+        """Whether a signature may be sent: it was made there (W86), or put there by hand."""
         return self.target.has_made(part.origin if part.origin is not None else self.origin)
 
     def lose(self, path: str, reason: str) -> None:

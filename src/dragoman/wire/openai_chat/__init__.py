@@ -13,7 +13,9 @@ from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting import encoded_for
+from dragoman.wire.fronts import encoded_behind
 from dragoman.wire.openai_chat.errors import decode_error, encode_error
+from dragoman.wire.openai_chat.front import FRONT
 from dragoman.wire.openai_chat.request import decode_request, encode_request
 from dragoman.wire.openai_chat.response import decode_response, encode_response
 from dragoman.wire.openai_chat.rules import check
@@ -21,6 +23,7 @@ from dragoman.wire.openai_chat.spelling import NAME
 from dragoman.wire.openai_chat.stream_decoder import StreamDecoder
 from dragoman.wire.openai_chat.stream_encoder import StreamEncoder
 from dragoman.wire.openai_chat.target import TARGET
+from dragoman.wire.sealing import SealingEncoder
 from dragoman.wire.streams import restoring
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
@@ -34,6 +37,7 @@ class OpenAIChat:
     name = NAME
     messages_field = "messages"
     system_field = None
+    target = TARGET
 
     def decode_request(
         self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None
@@ -54,17 +58,18 @@ class OpenAIChat:
 
     def encode_response(self, response: Response) -> Encoded:
         """The body to answer with for a response."""
-        return encode_response(response)
+        return encoded_behind(FRONT, response, encode_response)
 
     def stream_decoder(
         self, context: Context = NOTHING, *, ends_with_done: bool = True
     ) -> streams.StreamDecoder:
-        """Reads a stream; some servers never send its `[DONE]`."""
-        return restoring(StreamDecoder(ends_with_done=ends_with_done), context)
+        """Reads a stream; some servers never send its `[DONE]`, as the context knows, or you."""
+        is_expected = ends_with_done and context.ends_with_done
+        return restoring(StreamDecoder(ends_with_done=is_expected), context)
 
-    def stream_encoder(self, *, include_usage: bool = False) -> StreamEncoder:
+    def stream_encoder(self, *, include_usage: bool = False) -> streams.StreamEncoder:
         """Writes a stream, with the usage if the client asked for it."""
-        return StreamEncoder(include_usage=include_usage)
+        return SealingEncoder(StreamEncoder(include_usage=include_usage), FRONT)
 
     def decode_error(
         self, status: int | None, body: object, headers: Mapping[str, str] | None = None
@@ -81,7 +86,7 @@ class OpenAIChat:
         body: object,
         path: str | None = None,
         headers: Mapping[str, str] | None = None,
-        target: object = None,
+        target: Target | None = None,
     ) -> list[Violation]:
         """What the target would refuse in a request; the vendor's own, if none is given."""
         del path, headers

@@ -20,6 +20,7 @@ from dragoman.model.parts import (
 )
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
+from dragoman.wire.envelope import is_sealed
 from dragoman.wire.openai_chat.calls import (
     decode_call,
     decode_function_call,
@@ -47,10 +48,13 @@ from dragoman.wire.openai_chat.spelling import (
     words_of,
 )
 from dragoman.wire.openai_chat.thinking import (
+    belongs_into_content,
+    can_be_told,
     decode_reasoning,
     encode_reasoning,
     encode_thinking,
 )
+from dragoman.wire.unsealing import unsealed_message
 
 _ASSISTANT = Role.ASSISTANT
 _RARE = ("refusal", "annotations", "audio", "images", EXECUTED)
@@ -65,10 +69,14 @@ def decode_assistant(
     wire: dict[str, Any], incoming: Incoming, path: str, *, is_response: bool = False
 ) -> Message:
     """An assistant message; `incoming.origin` says where it came from."""
-    plain = decode_plain(wire, incoming)
-    if plain is not None:
-        return plain
-    return _Reader(wire, incoming, path, is_response=is_response).read()
+    message = decode_plain(wire, incoming)
+    if message is None:
+        message = _Reader(wire, incoming, path, is_response=is_response).read()
+    if incoming.has_envelopes:
+        incoming.has_envelopes = False
+        if not is_response:
+            return unsealed_message(message)
+    return message
 
 
 class _Reader:
@@ -91,6 +99,7 @@ class _Reader:
         wire = self._wire
         if not wire.keys().isdisjoint(_THINKING):
             self._parts += decode_reasoning(wire, self._incoming.origin, self._used)
+            self._incoming.has_envelopes = any(map(is_sealed, self._parts))
         self._read_content()
         if any(map(wire.get, _RARE)):
             self._read_rare()
@@ -216,7 +225,7 @@ class _Writer:
             put = _PLACES.get(type(part), _Writer.put_content)
             put(self, part, index)
         if self._thinking:
-            encode_reasoning(self._thinking, body)
+            encode_reasoning(self._thinking, body, self._out.target)
         if self._content:
             body["content"] = self._written_content()
         body.update(self._lists)
@@ -266,10 +275,12 @@ class _Writer:
     def put_thinking(self, part: Any, index: int) -> None:
         """Thinking goes back only where it came from; a response may show anybody's."""
         is_ours = self._is_own(part)
-        if is_ours and "content" in words_of(part.extras):
+        if is_ours and belongs_into_content(part, self._out.target):
             encode_thinking(part, self._content)
         elif is_ours:
             self._thinking.append(part)
+            if not can_be_told(part, self._out.target):
+                self._out.lose(self._at(index), "sealed thinking has no place here")
         elif self._out.is_response and part.text:
             self._thinking.append(Thinking(part.text))
             if part.signature or part.data:

@@ -10,6 +10,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Opaque, Origin
 from dragoman.model.tools import ToolCall
+from dragoman.wire.envelope import PREFIX
 from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
 from dragoman.wire.openai_chat.spelling import (
     NAME,
@@ -100,6 +101,7 @@ def _call_fields(
     signature = decode_signature(wire)
     if signature is not None:
         known.add("extra_content")
+        incoming.has_envelopes = incoming.has_envelopes or signature.startswith(PREFIX)
     left = {name: value for name, value in wire.items() if name not in known}
     if inner:
         left[key] = inner

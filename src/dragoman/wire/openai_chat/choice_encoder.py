@@ -25,7 +25,7 @@ from dragoman.model.parts import (
 )
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Losses
 from dragoman.wire.openai_chat.assistant import encode_assistant
 from dragoman.wire.openai_chat.call_deltas import (
     encode_call_delta,
@@ -36,25 +36,10 @@ from dragoman.wire.openai_chat.exchange import Outgoing
 from dragoman.wire.openai_chat.finish import encode_finish
 from dragoman.wire.openai_chat.speech import encode_speech_delta
 from dragoman.wire.openai_chat.spelling import NAME, is_list, is_object, is_own, laid, words_of
+from dragoman.wire.openai_chat.thinking import SHOWN, TEXT_FIELDS
 
 Delta = dict[str, Any]
 _ASSISTANT = Role.ASSISTANT
-
-
-class Losses:
-    """What could not be said, each thing once, however many pieces it came in."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str], Loss] = {}
-
-    @property
-    def all(self) -> list[Loss]:
-        """In the order in which they came."""
-        return list(self._found.values())
-
-    def add(self, path: str, reason: str) -> None:
-        """Note a loss."""
-        self._found.setdefault((path, reason), Loss(path, reason))
 
 
 class _Call:
@@ -170,6 +155,8 @@ class ChoiceEncoder:
         for loss in out.losses:
             self._losses.add(loss.path.replace(".parts[0]", f".parts[{index}]"), loss.reason)
         del body["role"]
+        if isinstance(part, Thinking) and SHOWN in words_of(part.extras) and part.text:
+            body[TEXT_FIELDS[0]] = self._apart(index, part).text
         if isinstance(part, Text):
             self._has_text = True
             if part.citations and not part.text:

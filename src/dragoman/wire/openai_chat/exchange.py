@@ -19,11 +19,13 @@ class Incoming:
     keep the wire's; results go to the calls with their id in the order of those calls.
     """
 
-    __slots__ = ("_answered", "_seen", "_waiting", "origin")
+    __slots__ = ("_answered", "_seen", "_waiting", "has_envelopes", "origin")
 
     def __init__(self, origin: Origin | None) -> None:
         self.origin = origin
         """Goes on parts that must not lose it; None where their message tells."""
+        self.has_envelopes = False
+        """Whether the message being read holds another provider's state; see `unsealing`."""
         self._seen: set[str] = set()
         self._answered: dict[str | None, str] = {}
         self._waiting: dict[str | None, list[str]] = {}

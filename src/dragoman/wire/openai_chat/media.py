@@ -11,7 +11,10 @@ from dragoman.model.media import Audio, File, Image, Media, Video, audio_mime
 from dragoman.model.parts import Origin
 from dragoman.wire.openai_chat.caching import decode_cache
 from dragoman.wire.openai_chat.spelling import extras_of, is_object, laid, words_of
+from dragoman.wire.target import Target
 
+_FLAT = ("flat", "document_url")
+"""The spellings of Mistral's."""
 _ADDRESSES = ("http:", "https:", "gs:", "s3:", "file:")
 
 
@@ -93,9 +96,8 @@ def decode_audio(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
     return Audio(data=data, mime=part.mime, **_extras(wire, "input_audio", known))
 
 
-def encode_audio(part: Audio, *, is_own: bool) -> dict[str, Any] | None:
+def encode_audio(part: Audio, words: Collection[Any], *, is_own: bool) -> dict[str, Any] | None:
     """The `input_audio` part; an address goes only where it came from."""
-    words = words_of(part.extras)
     if part.url is not None and is_own and "flat" not in words:
         return {"type": "audio_url", "audio_url": {"url": part.url}}
     if "audio_url" in words:
@@ -165,11 +167,12 @@ def decode_document(wire: dict[str, Any], origin: Origin | None) -> AnyPart | No
     return File(**decode_address(url), name=_text(name), origin=origin, extras=extras)
 
 
-def encode_file(part: File, *, is_own: bool) -> dict[str, Any] | None:
-    """The `file` part; an address goes only where it came from."""
-    words = words_of(part.extras)
-    if part.url is not None and not is_own:
+def encode_file(part: File, words: Collection[Any], *, is_own: bool) -> dict[str, Any] | None:
+    """The `file` part; an address goes only where it came from, or where documents have one."""
+    if part.url is not None and not is_own and "document_url" not in words:
         return None
+    if words == _FLAT and part.file_id is not None:
+        return None  # uploaded elsewhere
     address = encode_address(part)
     if "document_url" in words and address is not None:
         named = {} if part.name is None else {"document_name": part.name}
@@ -182,15 +185,22 @@ def encode_file(part: File, *, is_own: bool) -> dict[str, Any] | None:
     return {"type": "file", "file": file}
 
 
-def encode_media(part: Media, *, is_own: bool) -> dict[str, Any] | None:
-    """The part for any media; None for what has no place here."""
+def encode_media(part: Media, target: Target, *, is_own: bool) -> dict[str, Any] | None:
+    """The part for any media; None for what has no place here.
+
+    Spellings of other hosts are kept for a target of which nobody knows what it takes.
+    """
+    words: Collection[Any] = _FLAT if target.has_flat_media else ()
+    if target.media is None:
+        words = words_of(part.extras)
+    is_own = is_own and (target.media is None or target.has_flat_media)
     body: dict[str, Any] | None = None
     if isinstance(part, Image):
         body = encode_image(part)
     elif isinstance(part, Audio):
-        body = encode_audio(part, is_own=is_own)
+        body = encode_audio(part, words, is_own=is_own)
     elif isinstance(part, File):
-        body = encode_file(part, is_own=is_own)
+        body = encode_file(part, words, is_own=is_own)
     elif isinstance(part, Video):
         body = encode_video(part, is_own=is_own)
     return None if body is None else laid(body, part.extras)

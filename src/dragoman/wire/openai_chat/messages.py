@@ -11,6 +11,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
+from dragoman.wire.openai_chat.admission import admit_message
 from dragoman.wire.openai_chat.assistant import (
     NO_CONTENT,
     SAID,
@@ -24,7 +25,6 @@ from dragoman.wire.openai_chat.spelling import (
     NAME,
     OWN,
     is_list,
-    is_object,
     laid,
     left_over,
     words_of,
@@ -111,7 +111,10 @@ def encode_messages(
         content += encode_part(part, out, f"system[{index}]")
     if content:
         written.append({"role": "system", "content": encode_content(content)})
+    known, refused = out.target.message_fields, bool(out.target.refused_fields)
+    fields = None if known is None else frozenset(known)
     for index, message in enumerate(messages):
+        start = len(written)
         if message.role is _ASSISTANT:
             _flush(written, out)
             body = encode_assistant(message, out, f"messages[{index}]")
@@ -119,8 +122,32 @@ def encode_messages(
                 written.append(_with_content(body, message))
         else:
             _encode_other(message, written, out, index)
+        for at in range(start, len(written)) if refused or fields is not None else ():
+            if refused or not written[at].keys() <= fields:  # type: ignore[operator]  # a set, then
+                written[at] = admit_message(written[at], out, f"messages[{index}]")
     _flush(written, out)
-    return written
+    return _alternating(written) if out.target.alternates_roles else written
+
+
+def _alternating(written: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages, neighbours of one role joined: what can't be said leaves gaps (W117)."""
+    done: list[dict[str, Any]] = []
+    for body in written:
+        before = done[-1] if done else {}
+        if before.get("role") != body["role"] or body["role"] == "tool":
+            done.append(body)
+        elif body.get("content"):
+            content = [*_listed(before.get("content")), *_listed(body["content"])]
+            done[-1] = {**body, **before, "content": content}
+        else:
+            done[-1] = {**body, **before}
+    return done
+
+
+def _listed(content: Any) -> list[Any]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content or []
 
 
 def _encode_other(

@@ -55,7 +55,7 @@ def encode_part(part: AnyPart, out: Outgoing, path: str, origin: Origin | None =
     is_own = out.sees_as_own(part, origin)
     body: dict[str, Any] | None = None
     if isinstance(part, Media):
-        body = encode_media(part, is_own=is_own)
+        body = encode_media(part, out.target, is_own=is_own)
         if body is not None and part.cache is not None:
             encode_cache(body, part, out, path)
     elif isinstance(part, Refusal):

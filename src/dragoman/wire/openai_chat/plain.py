@@ -32,7 +32,7 @@ def decode_plain(wire: dict[str, Any], incoming: Incoming) -> Message | None:
             return Message(_ASSISTANT, (Text(content), *made))
         return None
     has_null = content is None and "content" in wire
-    if not is_list(calls) or not calls or size != 2 + has_null:
+    if type(calls) is not list or not calls or size != 2 + has_null:
         return None
     made = [decode_call(call, incoming) for call in calls]
     return Message(_ASSISTANT, tuple(made), extras=_NO_CONTENT if has_null else EMPTY)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from dragoman.wire.openai_chat import hostrules as hosts
 from dragoman.wire.openai_chat.view import View
 from dragoman.wire.schemarules import (
     w14_strict_objects_are_closed,
     w15_strict_schemas_keep_to_the_subset,
 )
+from dragoman.wire.target import Target
 from dragoman.wire.violations import (
     Found,
     Rule,
     Violation,
     checked,
     field,
-    flag,
     is_data,
     is_number,
     listed,
@@ -26,18 +27,15 @@ from dragoman.wire.violations import (
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_USER_PARTS = ("text", "image_url", "input_audio", "file")
-_MAX_ID = 40
+_VENDORS_MEDIA = ("image", "audio", "file")
+_PARTS = {"image": "image_url", "audio": "input_audio", "video": "video_url", "file": "file"}
+_FLAT_PARTS = {**_PARTS, "file": "document_url"}
 _RANGES = {
     "temperature": (0, 2),
     "top_p": (0, 1),
     "presence_penalty": (-2, 2),
     "frequency_penalty": (-2, 2),
 }
-_SAMPLING = ("top_p", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs")
-_EXTENSIONS = (
-    "cache_control", "extra_content", "reasoning", "reasoning_content", "reasoning_details",
-)  # fmt: skip
 
 
 def shape_messages(view: View) -> Found:
@@ -62,11 +60,16 @@ def shape_ranges(view: View) -> Found:
 
 
 def shape_user_parts(view: View) -> Found:
-    """A user's parts are of the types that OpenAI has."""
+    """A user's parts are of the types that OpenAI has, or the media that the target names."""
+    media = _VENDORS_MEDIA if view.is_vendors else view.target.media
+    if media is None:
+        return
+    parts = _FLAT_PARTS if view.target.has_flat_media else _PARTS
+    types = ("text", *(parts[kind] for kind in media if kind in parts))
     for path, message in view.with_role("user"):
         for place, part in listed(message, "content", path):
-            if part.get("type") not in _USER_PARTS:
-                yield f"{place}.type", f"must be one of {', '.join(_USER_PARTS)}"
+            if part.get("type") not in types:
+                yield f"{place}.type", f"must be one of {', '.join(types)}"
 
 
 def shape_image_data(view: View) -> Found:
@@ -95,10 +98,11 @@ def w1_tool_messages_hold_no_images(view: View) -> Found:
 
 
 def w2_assistant_says_text_or_refusal(view: View) -> Found:
-    """An assistant's parts are text or refusals."""
+    """An assistant's parts are text or refusals; some hosts have thinking there."""
+    more = ("thinking",) if "content" in view.target.thinking_fields else ()
     for path, message in view.with_role("assistant"):
         for place, part in listed(message, "content", path):
-            if part.get("type") not in ("text", "refusal"):
+            if part.get("type") not in ("text", "refusal", *more):
                 yield place, "an assistant message can hold text and refusals only"
 
 
@@ -129,8 +133,7 @@ def w4_calls_are_answered(view: View) -> Found:
 
 def w5_ids_are_short(view: View) -> Found:
     """Ids of calls have at most 40 characters."""
-    longest = getattr(view.target, "tool_id_length", _MAX_ID)
-    limit = longest if isinstance(longest, int) else _MAX_ID
+    limit = view.target.tool_id_length
     for round_ in view.rounds:
         for path, tool_id in (*round_.calls, *round_.results):
             if isinstance(tool_id, str) and len(tool_id) > limit:
@@ -143,37 +146,6 @@ def w6_names_are_plain(view: View) -> Found:
         name = function.get("name")
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
             yield f"{path}.name", "a name has 1 to 64 letters, digits, _ and -"
-
-
-def w12_reasoning_models_take_no_sampling(view: View) -> Found:
-    """Reasoning models refuse `max_tokens` and sampling (the target says which models do)."""
-    body = view.body
-    if flag(view.target, "refuses_max_tokens") and body.get("max_tokens") is not None:
-        yield "max_tokens", "this model takes max_completion_tokens instead"
-    if flag(view.target, "refuses_sampling"):
-        for key in _SAMPLING:
-            if body.get(key):
-                yield key, "this model takes no sampling settings"
-        for key in ("temperature", "n"):
-            if body.get(key) not in (None, 1):
-                yield key, "this model takes the default only"
-
-
-def w13_developer_is_known(view: View) -> Found:
-    """The developer's role is OpenAI's own (the target says who does not know it)."""
-    if flag(view.target, "refuses_developer"):
-        for path, _ in view.with_role("developer"):
-            yield f"{path}.role", "this host does not know the developer role: send system"
-
-
-def w17_extensions_are_not_openais(view: View) -> Found:
-    """Other hosts' fields may be refused."""
-    for path, message in view.messages:
-        parts = (*listed(message, "content", path), *listed(message, "tool_calls", path))
-        for place, wire in ((path, message), *parts):
-            for key in _EXTENSIONS:
-                if wire.get(key) is not None:
-                    yield f"{place}.{key}", "OpenAI does not know this field"
 
 
 RULES: tuple[Rule[View], ...] = (
@@ -189,15 +161,24 @@ RULES: tuple[Rule[View], ...] = (
     Rule(w4_calls_are_answered),
     Rule(w5_ids_are_short),
     Rule(w6_names_are_plain),
-    Rule(w12_reasoning_models_take_no_sampling),
-    Rule(w13_developer_is_known),
-    Rule(w14_strict_objects_are_closed),
-    Rule(w15_strict_schemas_keep_to_the_subset),
-    Rule(w17_extensions_are_not_openais, "warning"),
+    Rule(hosts.w12_reasoning_models_take_no_sampling),
+    Rule(hosts.w13_developer_is_known),
+    Rule[View](w14_strict_objects_are_closed),
+    Rule[View](w15_strict_schemas_keep_to_the_subset),
+    Rule(hosts.w17_extensions_are_not_openais, "warning"),
+    Rule(hosts.w58_thinking_forces_no_tool),
+    Rule(hosts.w105_images_are_data),
+    Rule(hosts.w109_fields_are_known),
+    Rule(hosts.w110_thinking_is_not_taken_back),
+    Rule(hosts.w117_roles_alternate),
+    Rule(hosts.w117_instructions_come_first),
+    Rule(hosts.c1_ids_have_their_form),
+    Rule(hosts.c1_results_are_answered, "warning"),
+    Rule(hosts.c2_answers_have_their_thinking),
 )
 
 
-def check(body: object, target: object = None) -> list[Violation]:
+def check(body: object, target: Target | None = None) -> list[Violation]:
     """What the target would refuse; any JSON gives a list."""
     wire = opened(body)
     return not_an_object() if wire is None else checked(View(wire, target), RULES)

@@ -29,7 +29,10 @@ _INTEGERS = (
     ("n", "choices"),
     ("top_logprobs", "top_logprobs"),
 )
-_SPELLINGS = {"max_tokens": ("max_completion_tokens", "max_tokens"), "seed": ("seed", "random_seed")}
+_SPELLINGS = {
+    "max_tokens": ("max_completion_tokens", "max_tokens"),
+    "seed": ("seed", "random_seed"),
+}
 _FIRST_SPELLINGS = {name: key for key, name in reversed(_INTEGERS)}
 
 
@@ -206,6 +209,8 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], out: Ou
                 out.lose(f"thinking.{name}", "only the effort can be told here")
     if form == "any" or _FORM_WORDS.get(form, ()) == tuple(words_of(config.extras)):
         laid(body, config.extras)
+    elif laid({}, config.extras):
+        out.lose("thinking.extras", "settings that another host has for it")
 
 
 def decode_state(wire: dict[str, Any], used: set[str]) -> State | None:

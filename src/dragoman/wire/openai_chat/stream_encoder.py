@@ -23,8 +23,8 @@ from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import Usage
 from dragoman.wire import overlay
 from dragoman.wire.framing import sse
-from dragoman.wire.losses import Loss
-from dragoman.wire.openai_chat.choice_encoder import ChoiceEncoder, Losses
+from dragoman.wire.losses import Loss, Losses
+from dragoman.wire.openai_chat.choice_encoder import ChoiceEncoder
 from dragoman.wire.openai_chat.spelling import NAME, is_object, is_own, laid
 from dragoman.wire.openai_chat.usage import encode_usage
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from dragoman.model.parts import Origin, Thinking
+from dragoman.wire.envelope import is_sealed
 from dragoman.wire.openai_chat.spelling import (
     extras_of,
     is_list,
@@ -19,9 +20,12 @@ from dragoman.wire.openai_chat.spelling import (
     with_word,
     words_of,
 )
+from dragoman.wire.target import Target
 
 TEXT_FIELDS = ("reasoning_content", "reasoning")
 DETAILS = "reasoning_details"
+SHOWN = "shown"
+"""The word for another provider's thinking as a detail: clients show the text field."""
 
 _Form = Literal["full", "summary", "redacted"]
 DETAIL_TYPES: dict[str, tuple[_Form, str]] = {
@@ -45,6 +49,9 @@ def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]
             used.add(field)
             details[0] = mirrored(details[0], field)
         return details
+    if any(map(is_sealed, details)):  # by us: what the client was shown beside them is the same
+        used.update((DETAILS, *([] if field is None else [field])))
+        return details
     if field is None:
         return []
     used.add(field)
@@ -61,28 +68,58 @@ def text_words(field: str) -> tuple[str, ...]:
     return () if field == "reasoning_content" else (field,)
 
 
-def encode_reasoning(parts: list[Thinking], body: dict[str, Any]) -> None:
-    """Write thinking into a message's own fields."""
+def encode_reasoning(parts: list[Thinking], body: dict[str, Any], target: Target) -> None:
+    """Write thinking into a message's own fields, those that the target takes."""
     details: list[Thinking] = []
     texts: dict[str, list[str]] = {}
     for part in parts:
         words = words_of(part.extras)
         # A field holds one text: without a word, what is signed, sealed or one of many is a detail.
         is_detail = part.data is not None or part.signature is not None or len(parts) > 1
-        if DETAILS in words or (is_detail and "reasoning" not in words):
+        if _takes(target, DETAILS) and (
+            DETAILS in words or (is_detail and "reasoning" not in words)
+        ):
             details.append(part)
-        else:
-            field = "reasoning" if "reasoning" in words else "reasoning_content"
+            continue
+        spelled = "reasoning" if "reasoning" in words else "reasoning_content"
+        field = spelled if _takes(target, spelled) else _text_field(target)
+        # Only `reasoning_content` may be empty, and has to be at times (C2, W110).
+        may_be_empty = field == "reasoning_content" or not target.thinking_fields
+        if field is not None and (part.text or (may_be_empty and part.data is None)):
             texts.setdefault(field, []).append(part.text)
-            for other in TEXT_FIELDS:
-                if f"={other}" in words:
-                    texts.setdefault(other, []).append(part.text)
+        for other in TEXT_FIELDS:
+            if f"={other}" in words and _takes(target, other):
+                texts.setdefault(other, []).append(part.text)
     body.update({field: "\n".join(pieces) for field, pieces in texts.items()})
     if details:
         body[DETAILS] = [_encode_detail(part) for part in details]
+        if shown := [part.text for part in details if part.text and SHOWN in words_of(part.extras)]:
+            body[TEXT_FIELDS[0]] = "\n".join(shown)
         for field in TEXT_FIELDS:
-            if f"={field}" in words_of(details[0].extras):
+            if f"={field}" in words_of(details[0].extras) and _takes(target, field):
                 body[field] = "".join(part.text for part in details)
+
+
+def _takes(target: Target, field: str) -> bool:
+    return not target.thinking_fields or field in target.thinking_fields
+
+
+def _text_field(target: Target) -> str | None:
+    """The best field for thinking that is a text."""
+    return next((field for field in target.thinking_fields if field in TEXT_FIELDS), None)
+
+
+def belongs_into_content(part: Thinking, target: Target) -> bool:
+    """Whether thinking is a part of the content: as it was, or as the target wants it."""
+    if not target.thinking_fields:
+        return "content" in words_of(part.extras)
+    return "content" in target.thinking_fields
+
+
+def can_be_told(part: Thinking, target: Target) -> bool:
+    """Whether the target has a place for all of it: seals are in the details."""
+    is_sealed = part.data is not None or part.signature is not None
+    return not is_sealed or _takes(target, DETAILS)
 
 
 def mirrored(part: Thinking, field: str) -> Thinking:

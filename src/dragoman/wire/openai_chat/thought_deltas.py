@@ -73,7 +73,7 @@ class ThoughtDecoder:
         """With `reasoning_details`, OpenRouter repeats their text in `reasoning`."""
         self._left.fill(DETAILS)
         said = "".join(_content(piece) for piece in pieces if not _is_sealed(piece))
-        mirror = next((field for field, text in texts.items() if text == said), None)
+        mirror = next((key for key, text in texts.items() if text in (said, f"\n{said}")), None)
         if mirror is not None:
             del texts[mirror]
             self._left.fill(mirror)

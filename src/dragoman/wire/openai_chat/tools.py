@@ -121,7 +121,8 @@ def _encode_definition(tool: ToolDefinition, out: Outgoing, path: str) -> dict[s
         body["format"] = _encode_format(body["format"])
     if isinstance(tool.strict, bool) and (tool.kind == "function" or is_own(tool.origin)):
         # A schema outside the strict subset fails the whole request (W14).
-        if is_own(tool.origin) or not tool.strict or is_strict(tool.parameters):
+        is_fine = not out.target.checks_strict_schemas or is_strict(tool.parameters)
+        if is_own(tool.origin) or not tool.strict or is_fine:
             body["strict"] = tool.strict
         else:
             out.lose(f"{path}.strict", "the schema is not of the strict form (W14)")

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+from dragoman.wire.openai_chat.target import TARGET
+from dragoman.wire.target import Target
 from dragoman.wire.violations import Object, Placed, field, listed
 
 
@@ -23,14 +25,24 @@ class Round:
 class View:
     """A body, and the lists in it."""
 
-    def __init__(self, body: Object, target: object = None) -> None:
+    def __init__(self, body: Object, target: Target | None = None) -> None:
         self.body = body
-        self.target = target
+        self.target = target or TARGET
+        self.is_vendors = target is None
         self.messages = listed(body, "messages")
 
     def with_role(self, role: str) -> Iterator[Placed]:
         """The messages of one role."""
         return ((path, message) for path, message in self.messages if message.get("role") == role)
+
+    @cached_property
+    def is_thinking(self) -> bool:
+        """Whether the model is going to think, as far as the body or the target tells."""
+        switch = field(self.body, "thinking").get("type")
+        template = field(self.body, "chat_template_kwargs").get("enable_thinking")
+        if switch == "disabled" or template is False or self.body.get("reasoning_effort") == "none":
+            return False
+        return switch == "enabled" or template is True or self.target.thinks_by_default
 
     @cached_property
     def rounds(self) -> list[Round]:
@@ -65,9 +77,11 @@ class View:
             if call.get("type", "function") == "function"
         ]
 
-    @cached_property
+    @property
     def strict_schemas(self) -> list[tuple[str, Any]]:
-        """The schemas that are to be followed strictly."""
+        """The schemas that are to be followed strictly, where that is looked at."""
+        if not self.target.checks_strict_schemas:
+            return []
         found = [
             (f"{path}.parameters", function["parameters"])
             for path, function in self.functions

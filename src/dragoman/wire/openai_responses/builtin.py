@@ -24,6 +24,9 @@ _ODD_RESULT_TYPES = {name: wire_type for wire_type, name in _ODD_RESULTS.items()
 # Where a call's own item holds its result.
 _RESULT_KEYS = {"file_search": "results", "code_interpreter": "outputs", "mcp": "output"}
 _PICTURES = "image_generation"
+# Those that name the MCP server that they are about.
+_OF_SERVERS = frozenset({"mcp", "mcp_list_tools", "mcp_approval_request"})
+_SERVER = "server_label"
 _COMPLETED: Mapping[str, Any] = {"status": "completed"}
 _FAILED: Mapping[str, Any] = {"status": "failed"}
 
@@ -59,10 +62,12 @@ def decode_server_call(wire: dict[str, Any], origin: Origin | None) -> list[AnyP
     name = wire_type if wire_type in _ODD_CALLS else wire_type.removesuffix(_CALL)
     item_id, call_id, optional = _decode_ids(wire, fields)
     result = None if item_id is None else _decode_result(name, item_id, call_id, fields, origin)
+    has_server = name in _OF_SERVERS and type(fields.get(_SERVER)) is str
     call = ServerToolCall(
         name,
         call_id,
-        fields,
+        server=fields.pop(_SERVER) if has_server else None,
+        input=fields,
         item_id=item_id,
         origin=origin,
         extras=decode_form(optional, _usual_call(name)),
@@ -74,6 +79,8 @@ def encode_server_call(call: ServerToolCall, result: Part | None) -> dict[str, A
     """The item of a call, with the result that belongs into it."""
     wire_type = call.name if call.name in _ODD_CALLS else call.name + _CALL
     body = _encode_fields(wire_type, call, call.input)
+    if call.server is not None:
+        body[_SERVER] = call.server
     body.update(encode_form(call.extras, _usual_call(call.name)))
     if isinstance(result, Image):
         body["result"] = result.data

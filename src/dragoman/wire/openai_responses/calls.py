@@ -19,6 +19,7 @@ from dragoman.wire.openai_responses.forms import (
     decode_id,
     encode_form,
 )
+from dragoman.wire.target import Target
 
 Kind = Literal["function", "custom"]
 
@@ -33,41 +34,39 @@ _OUTPUT_TYPES: dict[Kind, str] = {
     "function": "function_call_output",
     "custom": "custom_tool_call_output",
 }
+_OUTPUT_KINDS: dict[str, Kind] = {wire_type: kind for kind, wire_type in _OUTPUT_TYPES.items()}
 _COMPLETED: Mapping[str, Any] = {"status": "completed"}
-_FAILED: Mapping[str, Any] = {"status": "incomplete"}
+# W31: there is no field for an error, and for custom tools not even a status.
+_FAILED: dict[Kind, Mapping[str, Any]] = {"function": {"status": "incomplete"}, "custom": EMPTY}
 
 
 class ReadCalls:
     """The calls read so far: makes their ids unique and finds the call of an output (I5)."""
 
-    __slots__ = ("_answered", "_kinds", "_renamed")
+    __slots__ = ("_answered", "_called", "_renamed")
 
     def __init__(self) -> None:
-        self._kinds: dict[str, Kind] = {}
+        self._called: set[str] = set()
         self._answered: set[str] = set()
         self._renamed: dict[str | None, list[str]] = {}
 
-    def add(self, wire_id: str | None, kind: Kind) -> str:
+    def add(self, wire_id: str | None) -> str:
         """The id of a call: the wire's own, or a new one where that is missing or taken."""
-        if wire_id and wire_id not in self._kinds:
-            self._kinds[wire_id] = kind
+        if wire_id and wire_id not in self._called:
+            self._called.add(wire_id)
             return wire_id
         made = new_id("call_")
-        self._kinds[made] = kind
+        self._called.add(made)
         self._renamed.setdefault(wire_id, []).append(made)
         return made
 
     def answered(self, wire_id: str | None) -> str | None:
         """The id of the call that an output is for; None where it names none and none waits."""
-        if wire_id in self._kinds and wire_id not in self._answered:
+        if wire_id in self._called and wire_id not in self._answered:
             self._answered.add(wire_id)
             return wire_id
         waiting = self._renamed.get(wire_id)
         return waiting.pop(0) if waiting else wire_id
-
-    def kind(self, call_id: str) -> Kind:
-        """The kind of tool; a function where the call is not here (the provider has it)."""
-        return self._kinds.get(call_id, "function")
 
 
 class WrittenCalls:
@@ -90,9 +89,9 @@ class WrittenCalls:
         """What the wire calls it; None where it had no id."""
         return self._wire_ids.get(call_id, call_id)
 
-    def kind(self, call_id: str) -> Kind:
-        """The kind of tool."""
-        return "custom" if call_id in self._custom else "function"
+    def kind(self, result: ToolResult) -> Kind:
+        """The kind of tool: the call's, or what the result says where the provider has the call."""
+        return "custom" if result.call_id in self._custom else result.kind
 
 
 def decode_call(wire: dict[str, Any], calls: ReadCalls) -> ToolCall | None:
@@ -102,7 +101,7 @@ def decode_call(wire: dict[str, Any], calls: ReadCalls) -> ToolCall | None:
     if type(name) is not str or type(raw) is not str:
         return None
     wire_id = wire_id if type(wire_id) is str else None
-    call_id = calls.add(wire_id, kind)
+    call_id = calls.add(wire_id)
     renamed = call_id != wire_id
     if len(wire) == 4 and not renamed:  # noqa: PLR2004 - type, name, text and call id: nothing else
         return ToolCall(call_id, name, raw, kind=kind)
@@ -122,14 +121,19 @@ def decode_call(wire: dict[str, Any], calls: ReadCalls) -> ToolCall | None:
     )
 
 
+def wire_id_of(call: ToolCall, target: Target | None) -> str | None:
+    """The id that the wire had, if this target made it and would take it again (W22)."""
+    had = call.wire_id
+    if isinstance(had, UnsetType) or (target is not None and had and not target.accepts_id(had)):
+        return call.id
+    return call.id if had is None and target is not None and target.verifies_items else had
+
+
 def encode_call(
-    call: ToolCall, item_id: str | None, calls: WrittenCalls, *, is_ours: bool
+    call: ToolCall, item_id: str | None, wire_id: str | None, calls: WrittenCalls
 ) -> dict[str, Any]:
-    """The item of a call; an id that the wire had counts only where that wire was ours."""
+    """The item of a call."""
     wire_type, key = _CALL_TYPES[call.kind]
-    wire_id: str | None = call.id
-    if is_ours and not isinstance(call.wire_id, UnsetType):
-        wire_id = call.wire_id
     calls.add(call, wire_id)
     body: dict[str, Any] = {"type": wire_type, "name": call.name, key: call.raw_arguments}
     if wire_id is not None:
@@ -146,19 +150,19 @@ def decode_output(wire: dict[str, Any], calls: ReadCalls) -> ToolResult | None:
     wire_id = wire_id if type(wire_id) is str else None
     if content is None or (call_id := calls.answered(wire_id)) is None:
         return None
-    known = {"output"} if wire_id is None else {"output", "call_id"}
-    if wire["type"] == _OUTPUT_TYPES[calls.kind(call_id)]:
-        if len(wire) == 3 and wire_id is not None:  # noqa: PLR2004 - type, output and call id
-            return ToolResult(call_id, content)
-        known.add("type")
+    kind = _OUTPUT_KINDS[wire["type"]]
+    if len(wire) == 3 and wire_id is not None:  # noqa: PLR2004 - type, output and call id
+        return ToolResult(call_id, content, kind=kind)
+    known = {"type", "output"} if wire_id is None else {"type", "output", "call_id"}
     optional = {field: wire[field] for field in wire if field not in known}
-    failed = optional.get("status") == "incomplete"  # W31: there is no field for an error
+    failed = optional.get("status") == "incomplete"
     return ToolResult(
         call_id,
         content,
+        kind=kind,
         is_error=True if failed else None,
         item_id=decode_id(wire, optional),
-        extras=decode_form(optional, _FAILED if failed else EMPTY),
+        extras=decode_form(optional, _FAILED[kind] if failed else EMPTY),
     )
 
 
@@ -177,16 +181,19 @@ def encode_output(
     result: ToolResult, item_id: str | None, calls: WrittenCalls, lost: list[int]
 ) -> dict[str, Any]:
     """The item of a result; `lost` gets the indices of parts that have no place in it."""
-    body: dict[str, Any] = {
-        "type": _OUTPUT_TYPES[calls.kind(result.call_id)],
-        "output": _encode_content(result, lost),
-    }
+    kind = calls.kind(result)
+    body: dict[str, Any] = {"type": _OUTPUT_TYPES[kind], "output": _encode_content(result, lost)}
     if (wire_id := calls.wire_id(result.call_id)) is not None:
         body["call_id"] = wire_id
     if item_id is not None:
         body["id"] = item_id
-    body.update(encode_form(result.extras, _FAILED if result.is_error else EMPTY))
+    body.update(encode_form(result.extras, _FAILED[kind] if result.is_error else EMPTY))
     return body
+
+
+def is_custom_output(item: Mapping[str, Any]) -> bool:
+    """Whether an item is the output of a custom tool."""
+    return bool(item["type"] == _OUTPUT_TYPES["custom"])
 
 
 def _encode_content(result: ToolResult, lost: list[int]) -> str | list[Any]:

@@ -15,6 +15,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, Origin
 from dragoman.model.roles import Role
+from dragoman.wire.envelope import is_sealed
 from dragoman.wire.openai_responses.builtin import (
     decode_server_call,
     decode_server_result,
@@ -27,6 +28,7 @@ from dragoman.wire.openai_responses.content import is_unknown_part
 from dragoman.wire.openai_responses.forms import NAME, ORIGIN
 from dragoman.wire.openai_responses.messages import SPEAKERS, decode_answer, decode_message
 from dragoman.wire.openai_responses.reasoning import decode_reasoning
+from dragoman.wire.unsealing import unsealed
 
 ASSISTANT, TOOL, USER = Role.ASSISTANT, Role.TOOL, Role.USER
 _CALLS = frozenset({"function_call", "custom_tool_call"})
@@ -66,12 +68,13 @@ def decode_output_item(item: Any, index: int, previous: AnyPart | None) -> list[
 class _Reader:
     """Gathers items into messages."""
 
-    __slots__ = ("_calls", "_origin", "_path", "messages", "run")
+    __slots__ = ("_calls", "_has_envelopes", "_origin", "_path", "messages", "run")
 
     def __init__(self, path: str, origin: Origin | None) -> None:
         self.messages: list[Message] = []
         self.run: list[AnyPart] = []
         self._calls = ReadCalls()
+        self._has_envelopes = False  # in the run: another provider's state; see `unsealing`
         self._origin = origin
         self._path = path
 
@@ -104,8 +107,12 @@ class _Reader:
     def close_run(self) -> None:
         """The assistant's turn is over."""
         if self.run:
-            self.messages.append(Message(ASSISTANT, tuple(self.run)))
+            parts = tuple(self.run)
             self.run = []
+            if self._has_envelopes:
+                self._has_envelopes, parts = False, unsealed(parts)
+            if parts:  # or it was nothing but a carrier
+                self.messages.append(Message(ASSISTANT, parts))
 
     def read_into_run(self, item: Any, index: int) -> None:
         """Take in an item of the assistant's turn."""
@@ -121,7 +128,10 @@ class _Reader:
         if kind == "message":
             return decode_answer(item, previous)
         if kind == "reasoning":
-            return decode_reasoning(item, previous, self._origin)
+            thoughts = decode_reasoning(item, previous, self._origin)
+            if thoughts and is_sealed(thoughts[0]):
+                self._has_envelopes = True
+            return thoughts
         if kind in _CALLS:
             call = decode_call(item, self._calls)
             return None if call is None else (call,)

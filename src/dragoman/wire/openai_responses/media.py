@@ -12,6 +12,7 @@ from dragoman.wire.openai_responses.forms import decode_form, encode_form
 
 _DATA, _BASE64 = "data:", ";base64"
 _UNNAMED = {"filename": "file"}
+_AUTO = {"detail": "auto"}  # the types want one
 
 
 def _split(url: str) -> tuple[str | None, str | None]:
@@ -46,15 +47,16 @@ def decode_image(wire: dict[str, Any], item_id: str | None) -> Image | None:
         return None
     mime, data = _split(wire[source]) if source == "image_url" else (None, None)
     optional = _without(wire, "type", source)
+    detail = _taken(optional, "detail")
     return Image(
         data=data,
         url=wire[source] if source == "image_url" and data is None else None,
         file_id=wire[source] if source == "file_id" else None,
         mime=mime,
-        detail=_taken(optional, "detail"),
+        detail=detail,
         item_id=item_id,
         cache=decode_cache(optional),
-        extras=decode_form(optional, EMPTY),
+        extras=decode_form(optional, _AUTO if detail is None else EMPTY),
     )
 
 
@@ -67,7 +69,7 @@ def encode_image(image: Image) -> dict[str, Any]:
         body["image_url"] = image.data_url
     if image.detail is not None:
         body["detail"] = image.detail
-    body.update(encode_form(image.extras, EMPTY))
+    body.update(encode_form(image.extras, _AUTO if image.detail is None else EMPTY))
     return encode_cache(image, body)
 
 

@@ -8,24 +8,30 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.model.content import AnyPart
+from dragoman.model.frozen import FrozenDict
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.fitting.openings import OPENING
 from dragoman.wire.losses import Loss
+from dragoman.wire.openai_responses.coherence import Coherence, Situation
 from dragoman.wire.openai_responses.content import is_plain
 from dragoman.wire.openai_responses.forms import BARE, NAME
 from dragoman.wire.openai_responses.items import decode_items
 from dragoman.wire.openai_responses.settings import (
+    UNASKED,
     decode_output,
     decode_sampling,
     decode_state,
     decode_thinking,
+    encode_include,
     encode_output,
     encode_sampling,
     encode_state,
     encode_thinking,
+    is_unasked,
 )
 from dragoman.wire.openai_responses.target import TARGET
 from dragoman.wire.openai_responses.tools import (
@@ -40,6 +46,7 @@ from dragoman.wire.target import Target
 
 PATH = "/v1/responses"
 _USER = Role.USER
+_KEPT = ("previous_response_id", "conversation")
 
 
 def decode(wire: Mapping[str, Any]) -> Request:
@@ -61,18 +68,33 @@ def decode(wire: Mapping[str, Any]) -> Request:
     read = {"input" if messages else "", "tools" if tools else ""}
     rest = {key: wire[key] for key in wire if key not in read}
     extras = difference(rest, _encode_settings(settings, []), NAME)
+    if is_unasked(wire):
+        extras = FrozenDict({**extras, UNASKED: True})
     return replace(settings, messages=messages, extras=extras)
 
 
-def encode(request: Request, target: Target = TARGET) -> Encoded:  # noqa: ARG001 - so far
+def encode(request: Request, target: Target = TARGET) -> Encoded:
     """The body that says a request, and what it could not say."""
-    writer = Writer()
-    body = _encode_settings(request, writer.losses)
+    writer = Writer(target)
+    body = {**_encode_settings(request, writer.losses), **encode_include(request)}
+    cap = body.get("max_output_tokens")
+    if cap is not None and cap < target.least_output_tokens:
+        body["max_output_tokens"] = target.least_output_tokens
+        writer.losses.append(Loss("sampling.max_tokens", "raised to the least that is taken"))
     if request.tools:
         body["tools"] = encode_tools(request.tools, writer.losses)
     if request.messages:
-        body["input"] = _encode_input(request.messages, writer)
-    return Encoded(laid_over(body, request.extras, NAME), path=PATH, losses=tuple(writer.losses))
+        body["input"] = _encode_input(request, target, writer)
+    body = laid_over(body, request.extras, NAME)
+    if not target.keeps_state:
+        writer.losses += _forget(body)
+    return Encoded(body, path=PATH, losses=tuple(writer.losses))
+
+
+def _forget(body: dict[str, Any]) -> list[Loss]:
+    """Take out what a host would have to remember that remembers nothing (W38)."""
+    found = [key for key in _KEPT if body.pop(key, None) is not None]
+    return [Loss(f"state.{key}", "this host keeps nothing: send the history") for key in found]
 
 
 def _decode_input(wire: Mapping[str, Any]) -> tuple[Message, ...]:
@@ -88,12 +110,42 @@ def _decode_input(wire: Mapping[str, Any]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _encode_input(messages: tuple[Message, ...], writer: Writer) -> str | list[Any]:
+def _encode_input(request: Request, target: Target, writer: Writer) -> str | list[Any]:
+    messages = request.messages
     if len(messages) == 1 and _is_bare(messages[0]):
         return messages[0].text
     for index, message in enumerate(messages):
         writer.write(message, index)
-    return writer.items
+    if not target.verifies_items:
+        return writer.items
+    coherence = Coherence(writer.items, writer.places, _situation(request, target))
+    items = coherence.items()
+    writer.losses += coherence.losses
+    return items
+
+
+def begin(body: dict[str, Any], request: Request) -> None:
+    """Say that the conversation begins, where nothing is left of it that could be sent."""
+    is_empty = body.get("input") in (None, [])  # the empty text is a text
+    if is_empty and request.messages and not _is_continued(request):
+        body["input"] = OPENING
+
+
+def _is_continued(request: Request) -> bool:
+    state = request.state
+    return state is not None and bool(state.previous_response_id or state.conversation)
+
+
+def _situation(request: Request, target: Target) -> Situation:
+    return Situation(
+        is_stored=request.state is None or request.state.store is not False,
+        is_continued=_is_continued(request),
+        gaps=frozenset(
+            index
+            for index, message in enumerate(request.messages)
+            if target.thinking_back == "never" or (message.usage and message.usage.thinking)
+        ),
+    )
 
 
 def _is_bare(message: Message) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.responses import Choice, Response
@@ -15,7 +14,7 @@ from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.losses import Loss
-from dragoman.wire.openai_responses.forms import NAME
+from dragoman.wire.openai_responses.forms import BARE, NAME
 from dragoman.wire.openai_responses.items import decode_output_items
 from dragoman.wire.openai_responses.turns import Writer
 from dragoman.wire.openai_responses.usage import decode_usage, encode_usage
@@ -66,12 +65,11 @@ def decode(wire: Mapping[str, Any]) -> Response:
         model=model,
         id=response_id,
         created_at=created_at if _is_time(created_at) else None,
+        extras=BARE,  # even where there is nothing to keep: that it came from here is worth knowing
     )
     read = {"output", "usage" if response.usage is not None else ""}
     rest = {key: wire[key] for key in wire if key not in read}
-    # Even where there is nothing to keep: that it came from here is worth knowing.
-    kept = {NAME: EMPTY, **difference(rest, _encode_head(response), NAME)}
-    return response.replace(extras=kept)
+    return response.replace(extras={**BARE, **difference(rest, _encode_head(response), NAME)})
 
 
 def encode(response: Response) -> Encoded:
@@ -108,7 +106,7 @@ def _encode_head(response: Response) -> dict[str, Any]:
         whole = int(response.created_at)  # stored as a float; the overlay knows a fraction of zero
         body["created_at"] = whole if whole == response.created_at else response.created_at
     if response.choices:
-        body.update(_encode_finish(response.choices[0]))
+        body.update(_encode_finish(response.choices[0], is_own=NAME in response.extras))
     return body
 
 
@@ -134,13 +132,13 @@ def _completed(parts: tuple[AnyPart, ...]) -> FinishReason:
     return _REFUSAL if any(isinstance(part, Refusal) for part in parts) else _STOP
 
 
-def _encode_finish(choice: Choice) -> dict[str, Any]:
-    """Status and reason."""
+def _encode_finish(choice: Choice, *, is_own: bool) -> dict[str, Any]:
+    """Status and reason; another wire's own words for a reason are none here."""
     finish = choice.finish
     if finish is None:
         return {}
     reason = _REASON_NAMES.get(finish)
-    if finish is _OTHER and choice.finish_raw not in {None, "incomplete"}:
+    if is_own and finish is _OTHER and choice.finish_raw not in {None, "incomplete"}:
         reason = choice.finish_raw
     if reason is not None:
         return {"status": "incomplete", "incomplete_details": {"reason": reason}}

@@ -12,6 +12,9 @@ from dragoman.wire.openai_responses.forms import NAME
 
 _EXACT = 2**53  # whole numbers below it survive being stored as a double
 _LOGPROBS = "message.output_text.logprobs"
+_SEALED = "reasoning.encrypted_content"
+UNASKED = f"{NAME} unasked"
+"""Among a request's extras: see `is_unasked`."""
 _FORMATS = {"text": "text", "json": "json_object"}
 _UNKNOWN = ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty", "choices")
 
@@ -73,11 +76,29 @@ def encode_sampling(request: Request, losses: list[Loss]) -> dict[str, Any]:
         "top_p": _exact(sampling.top_p),
         "top_logprobs": sampling.top_logprobs,
     }
-    if sampling.logprobs:
-        included = request.extras.get(NAME, EMPTY).get("include")
-        known = list(included) if isinstance(included, list) else []
-        body["include"] = known if _LOGPROBS in known else [*known, _LOGPROBS]
     return {key: value for key, value in body.items() if value is not None}
+
+
+def is_unasked(wire: Mapping[str, Any]) -> bool:
+    """Whether a body has nothing stored, and yet does not ask for sealed reasoning."""
+    include = wire.get("include")
+    is_asked = isinstance(include, list) and _SEALED in include
+    return wire.get("store") is False and not is_asked
+
+
+def encode_include(request: Request) -> dict[str, Any]:
+    """The field of a request that says what should come along, besides what it asked for.
+
+    Where nothing is stored, reasoning can be replayed only if it comes sealed (W25, W26).
+    """
+    given = request.extras.get(NAME, EMPTY).get("include")
+    known = list(given) if isinstance(given, (list, tuple)) else []
+    wanted = [_LOGPROBS] if request.sampling.logprobs else []
+    if request.state and request.state.store is False and UNASKED not in request.extras:
+        wanted.append(_SEALED)
+    kept = [name for name in known if name != _LOGPROBS or name in wanted]
+    asked = [*kept, *(name for name in wanted if name not in known)]
+    return {"include": asked} if asked or known else {}
 
 
 # --- the form of the answer

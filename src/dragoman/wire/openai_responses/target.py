@@ -10,7 +10,7 @@ TARGET = Target(
     provider="openai",
     tool_id_length=64,  # W22
     verifies_items=True,  # W21, W23, W24, W25, W28
-    refuses_audio=True,
+    media=("image", "file"),
     least_output_tokens=16,
     keeps_state=True,
 )

@@ -11,6 +11,7 @@ from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.forms import NAME, ORIGIN, decode_form, encode_form
+from dragoman.wire.schemarules import is_strict
 
 _MODES: dict[str, Literal["auto", "none", "required"]] = {
     "auto": "auto",
@@ -60,7 +61,11 @@ def encode_tools(tools: Sequence[AnyTool], losses: list[Loss]) -> list[dict[str,
     encoded: list[dict[str, Any]] = []
     for index, tool in enumerate(tools):
         if isinstance(tool, ToolDefinition):
-            encoded.append(_encode_definition(tool))
+            body = _encode_definition(tool)
+            if body.get("strict") is True and not _is_own(tool) and not is_strict(tool.parameters):
+                body["strict"] = False  # W14: it was meant for a host that does not mind
+                losses.append(Loss(f"tools[{index}].strict", "its schema can't be followed so"))
+            encoded.append(body)
         elif tool.dialect == NAME:
             encoded.append({"type": tool.name, **tool.payload})
         else:
@@ -68,9 +73,12 @@ def encode_tools(tools: Sequence[AnyTool], losses: list[Loss]) -> list[dict[str,
     return encoded
 
 
+def _is_own(tool: ToolDefinition) -> bool:
+    return tool.origin is not None and tool.origin.dialect == NAME
+
+
 def _encode_definition(tool: ToolDefinition) -> dict[str, Any]:
     is_function = tool.kind == "function"
-    is_foreign = tool.origin is not None and tool.origin.dialect != NAME
     fields: dict[str, Any] = {
         "type": tool.kind,
         "name": tool.name,
@@ -79,12 +87,20 @@ def _encode_definition(tool: ToolDefinition) -> dict[str, Any]:
         "strict": tool.strict if is_function else None,
         "format": None if is_function else tool.format,
     }
-    if is_function and is_foreign:
+    if fields["format"] is not None and not _is_own(tool):
+        fields["format"] = _encode_format(fields["format"])
+    if is_function and not _is_own(tool):
         # W16: left out, `strict` means true here and false everywhere else.
         fields["strict"] = bool(tool.strict)
         fields["parameters"] = tool.parameters or _NO_PARAMETERS
     body = {key: value for key, value in fields.items() if value is not None}
     return {**body, **encode_form(tool.extras, EMPTY)}
+
+
+def _encode_format(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The format of a custom tool's text; Chat has a grammar in an object of its own."""
+    grammar = form.get("grammar")
+    return {"type": "grammar", **grammar} if isinstance(grammar, Mapping) else form
 
 
 # --- the choice

@@ -16,12 +16,20 @@ from dragoman.model.parts import Opaque, Part, ServerToolCall, ServerToolResult,
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.losses import Loss
+from dragoman.wire.openai_responses.argumentnames import has_long_names, with_short_names
 from dragoman.wire.openai_responses.builtin import (
     belongs_to,
     encode_server_call,
     encode_server_result,
 )
-from dragoman.wire.openai_responses.calls import WrittenCalls, encode_call, encode_output
+from dragoman.wire.openai_responses.calls import (
+    WrittenCalls,
+    encode_call,
+    encode_output,
+    is_custom_output,
+    wire_id_of,
+)
+from dragoman.wire.openai_responses.coherence import Place
 from dragoman.wire.openai_responses.content import (
     encode_answer_part,
     encode_input,
@@ -38,10 +46,13 @@ from dragoman.wire.openai_responses.forms import (
 )
 from dragoman.wire.openai_responses.messages import encode_answer, encode_message, is_content
 from dragoman.wire.openai_responses.reasoning import begins_item, encode_reasoning
+from dragoman.wire.target import Target
 
 _ASSISTANT = Role.ASSISTANT
 _NO_PLACE = "this dialect has no place for it"
 _FOREIGN = "only the dialect that it came from can carry it"
+_THOUGHT = "another's thinking can't be replayed here"
+_LONG = "a property's name was shortened (W39)"
 _OWN_ITEMS = (Thinking, ToolCall, ToolResult, ServerToolCall, ServerToolResult)
 
 
@@ -49,13 +60,19 @@ class Writer:
     """Writes messages as items, and notes what they could not say.
 
     `is_answer`: the items are a response's, where each has an id; one is made where it is missing.
+    `target`: where a request goes to; what others made in the same dialect is foreign there, too.
     """
 
-    __slots__ = ("_calls", "_is_answer", "_message", "_path", "items", "losses")
+    __slots__ = (
+        "_calls", "_is_answer", "_message", "_path", "_target", "items", "losses", "places",
+    )  # fmt: skip
 
-    def __init__(self, *, is_answer: bool = False) -> None:
+    def __init__(self, target: Target | None = None, *, is_answer: bool = False) -> None:
         self.items: list[Any] = []
+        self.places: list[Place] = []
+        """Of each item that is made of parts: where those stand; of others, an empty place."""
         self.losses: list[Loss] = []
+        self._target = target
         self._calls = WrittenCalls()
         self._is_answer = is_answer
         self._message = Message(_ASSISTANT)
@@ -70,13 +87,13 @@ class Writer:
         if len(parts) == 1 and not self._is_answer and is_plain(parts[0]):  # most are this
             text = cast("Text", parts[0]).text
             body = {"role": "assistant", "content": text} if role is _ASSISTANT else None
-            self.items.append(body or encode_message(role, text, None, message.extras))
+            self._put(body or encode_message(role, text, None, message.extras), 0, 1)
         elif len(parts) == 1:
             self.write_item(parts, 0)
         elif parts:
             self._write_groups(parts)
         elif role is not _ASSISTANT:
-            self.items.append(encode_message(role, [], None, message.extras))
+            self._put(encode_message(role, [], None, message.extras), 0, 0)
 
     def begin(self, message: Message, path: int | str) -> None:
         """Name the message whose items are written next, one by one."""
@@ -106,10 +123,7 @@ class Writer:
         """Write the item that these parts make up."""
         first = parts[0]
         if isinstance(first, ToolCall):
-            self._note_cache(first, start)
-            ours = is_ours(self._message, first)
-            item_id = self._item_id(first, "fc_" if first.kind == "function" else "ctc_", start)
-            self.items.append(encode_call(first, item_id, self._calls, is_ours=ours))
+            self._write_call(first, start)
         elif isinstance(first, ToolResult):
             self._write_result(first, start)
         elif isinstance(first, Thinking):
@@ -123,6 +137,21 @@ class Writer:
         else:
             self._write_said(parts, start)
 
+    def _put(self, item: Any, start: int, size: int = 1) -> None:
+        self.items.append(item)
+        if isinstance(self._path, int):
+            self.places.append(Place(self._path, start, start + size))
+
+    def _write_call(self, call: ToolCall, index: int) -> None:
+        self._note_cache(call, index)
+        item_id = self._item_id(call, "fc_" if call.kind == "function" else "ctc_", index)
+        wire_id = wire_id_of(call, self._target) if self._is_ours(call) else call.id
+        item = encode_call(call, item_id, wire_id, self._calls)
+        if call.kind == "function" and has_long_names(item["arguments"]):
+            item["arguments"] = with_short_names(item["arguments"])
+            self._lose(f"parts[{index}].arguments", _LONG)
+        self._put(item, index)
+
     def _write_said(self, parts: Sequence[Part], start: int) -> None:
         content: list[Any] = []
         for index, part in enumerate(parts, start):
@@ -131,7 +160,8 @@ class Writer:
         extras = self._message.extras if start == 0 else EMPTY
         if content:
             item_id = self._item_id(parts[0], "msg_", start)
-            self.items.append(encode_message(self._message.role, content, item_id, extras))
+            item = encode_message(self._message.role, content, item_id, extras)
+            self._put(item, start, len(parts))
 
     def _write_answer(self, parts: Sequence[Part], start: int) -> None:
         item_id = self._item_id(parts[0], "msg_", start)
@@ -141,7 +171,7 @@ class Writer:
             self._add(content, body, part, index)
             self._note_cache(part, index)
         if content:
-            self.items.append(encode_answer(parts[0], content, item_id))
+            self._put(encode_answer(parts[0], content, item_id), start, len(parts))
 
     def _add(self, content: list[Any], body: Any, part: Part, index: int) -> None:
         if isinstance(part, Opaque):
@@ -149,6 +179,10 @@ class Writer:
         elif body is None:
             self._lose(f"parts[{index}]", _NO_PLACE)
         else:
+            if isinstance(part, Text) and self._target and self._target.verifies_items:
+                # W30: hosts that mind less may have taken the other's type.
+                is_answer = self._message.role is _ASSISTANT
+                body["type"] = "output_text" if is_answer else "input_text"
             content.append(body)
             cited = part.citations if isinstance(part, Text) else ()
             if cited and len(body["annotations"]) < len(cited):
@@ -158,47 +192,61 @@ class Writer:
         """Reasoning goes back to where it came from (W21); a client may read anybody's."""
         first = parts[0]
         item_id = self._item_id(first, "rs_", start)
-        if is_ours(self._message, first):
-            self.items.append(encode_reasoning(parts, item_id))
+        if self._is_ours(first):
+            self._put(encode_reasoning(parts, item_id), start, len(parts))
             return
         readable = [part.replace(data=None) for part in parts if part.text]
         if self._is_answer and readable:
-            self.items.append(encode_reasoning(readable, item_id))
+            self._put(encode_reasoning(readable, item_id), start, len(parts))
         for index, part in enumerate(parts, start):
             if not self._is_answer or part.data is not None or part.signature is not None:
-                self._lose(f"parts[{index}]", _FOREIGN)
+                self._lose(f"parts[{index}]", _THOUGHT)
 
     def _write_result(self, result: ToolResult, index: int) -> None:
         lost: list[int] = []
-        item_id = None if is_foreign(self._message, result) else result.item_id
-        self.items.append(encode_output(result, item_id, self._calls, lost))
+        item_id = None if self._is_foreign(result) else result.item_id
+        item = encode_output(result, item_id, self._calls, lost)
+        self._put(item, index)
         self._note_cache(result, index)
+        if result.is_error and is_custom_output(item) and "status" not in item:
+            self._lose(f"parts[{index}].is_error", _NO_PLACE)
         for position in lost:
             self._lose(f"parts[{index}].content[{position}]", _NO_PLACE)
 
     def _write_server_tool(self, parts: Sequence[Part], start: int) -> None:
         first = parts[0]
-        if not is_ours(self._message, first):
+        if not self._is_ours(first):
             for index in range(start, start + len(parts)):
                 self._lose(f"parts[{index}]", _FOREIGN)
         elif isinstance(first, ServerToolCall):
-            self.items.append(encode_server_call(first, parts[1] if len(parts) > 1 else None))
+            result = parts[1] if len(parts) > 1 else None
+            self._put(encode_server_call(first, result), start, len(parts))
         else:
-            self.items.append(encode_server_result(cast("ServerToolResult", first)))
+            self._put(encode_server_result(cast("ServerToolResult", first)), start)
 
     def _write_opaque(self, part: Opaque, index: int) -> None:
         if part.dialect == NAME:
-            self.items.append(part.payload)
+            self._put(part.payload, index)
         else:
             self._lose(f"parts[{index}]", _FOREIGN)
 
     def _item_id(self, part: Part, prefix: str, index: int) -> str | None:
         """The item's id. A foreign one is left out (W21), and made anew for an answer."""
-        if part.item_id is not None and not is_foreign(self._message, part):
+        if part.item_id is not None and not self._is_foreign(part):
             return part.item_id
         if self._is_answer and not is_ours(self._message, part):
             return f"{prefix}{self._message.id.removeprefix('msg_')}_{index}"
         return None
+
+    def _is_foreign(self, part: Part) -> bool:
+        """Whether a part's ids mean nothing to the target."""
+        if self._target is None:
+            return is_foreign(self._message, part)
+        return not self._target.has_made(self._message.origin_of(part))
+
+    def _is_ours(self, part: Part) -> bool:
+        """Whether a part's opaque state may go back to the target."""
+        return is_ours(self._message, part) and not self._is_foreign(part)
 
     def _note_cache(self, part: Part, index: int) -> None:
         if part.cache is not None:

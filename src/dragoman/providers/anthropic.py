@@ -1,0 +1,18 @@
+"""Anthropic."""
+
+from __future__ import annotations
+
+from dragoman.providers.families import CLAUDE
+from dragoman.providers.provider import Auth, Provider
+from dragoman.wire.anthropic.target import TARGET
+
+PROVIDER = Provider(
+    "anthropic",
+    (TARGET,),
+    "https://api.anthropic.com",
+    auth=Auth("x-api-key", None),
+    keys=("ANTHROPIC_API_KEY",),
+    headers={"anthropic-version": "2023-06-01"},
+    families=CLAUDE,
+    aliases=("claude",),
+)

@@ -1,0 +1,48 @@
+"""Groq: it refuses every field that it does not know (W109, W111)."""
+
+from __future__ import annotations
+
+from dragoman.providers.provider import Family, Provider
+from dragoman.wire.target import Target
+
+# From the types of Groq's SDK, without what they call not supported, and with what recordings show.
+_REQUEST = (
+    "messages", "model", "citation_options", "compound_custom", "disable_tool_validation",
+    "documents", "exclude_domains", "frequency_penalty", "function_call", "functions",
+    "include_domains", "include_reasoning", "max_completion_tokens", "max_tokens", "n",
+    "parallel_tool_calls", "presence_penalty", "reasoning_effort", "reasoning_format",
+    "response_format", "search_settings", "seed", "service_tier", "stop", "stream",
+    "stream_options", "temperature", "tool_choice", "tools", "top_p", "user",
+)  # fmt: skip
+_MESSAGE = ("role", "content", "tool_calls", "function_call", "tool_call_id", "reasoning")
+_THINKS = {"thinking_form": "effort", "thinking_back": "own"}
+
+PROVIDER = Provider(
+    "groq",
+    (
+        Target(
+            dialect="openai-chat",
+            takes_developer=False,  # W13
+            request_fields=_REQUEST,
+            message_fields=_MESSAGE,
+            refused_sampling=("choices", "logprobs", "top_logprobs"),  # W111; 0 may be the
+            # temperature: Groq's own server makes 1e-8 of it, as recordings show
+            media=("image",),
+            thinking_back="never",  # W110
+            thinking_fields=("reasoning",),
+            thinking_form="never",
+        ),
+    ),
+    "https://api.groq.com/openai/v1",
+    keys=("GROQ_API_KEY",),
+    families=(
+        Family(r"(openai/)?gpt-oss", {**_THINKS, "efforts": ("low", "medium", "high")}),
+        Family(r"qwen/qwen-?3", {**_THINKS, "efforts": ("none", "default")}),
+        Family(
+            r"qwen/qwen3\.[5-9]",
+            {**_THINKS, "efforts": ("none", "default", "low", "medium", "high")},
+        ),
+        Family(r"deepseek-r1|qwen-qwq", {"thinking_back": "own"}),
+        Family(r"llama-?3", {"outputs": ("text", "json")}),
+    ),
+)

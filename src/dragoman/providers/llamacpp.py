@@ -1,0 +1,34 @@
+"""llama.cpp's server."""
+
+from __future__ import annotations
+
+from dragoman.providers.endpoints import Endpoints
+from dragoman.providers.families import TEMPLATES
+from dragoman.providers.provider import Provider
+from dragoman.wire.anthropic.target import TARGET as ANTHROPIC
+from dragoman.wire.openai_responses.target import TARGET as RESPONSES
+from dragoman.wire.target import Target
+
+PROVIDER = Provider(
+    "llama.cpp",
+    (
+        Target(
+            dialect="openai-chat",
+            tool_id_length=256,
+            takes_developer=False,
+            media=("image", "audio"),
+            token_limits=("max_tokens", "max_completion_tokens"),
+            thinking_fields=("reasoning_content",),
+            thinking_form="template",
+        ),
+        RESPONSES.replace(keeps_state=False, verifies_items=False, least_output_tokens=0),
+        ANTHROPIC.replace(verifies_thinking=False, takes_cache_ttl=False),
+    ),
+    "http://localhost:8080/v1",
+    auth=None,
+    families=TEMPLATES,
+    endpoints={
+        "anthropic": Endpoints(generate="/messages", count="/messages/count_tokens"),
+    },
+    aliases=("llama-server",),
+)

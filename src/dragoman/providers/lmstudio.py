@@ -1,0 +1,28 @@
+"""LM Studio's server."""
+
+from __future__ import annotations
+
+from dragoman.providers.families import TEMPLATES
+from dragoman.providers.provider import Provider
+from dragoman.wire.openai_responses.target import TARGET as RESPONSES
+from dragoman.wire.target import Target
+
+PROVIDER = Provider(
+    "lmstudio",
+    (
+        Target(
+            dialect="openai-chat",
+            tool_id_length=256,
+            takes_developer=False,
+            media=("image",),
+            takes_image_urls=False,  # as Ollama's: W105
+            token_limits=("max_tokens", "max_completion_tokens"),
+            thinking_fields=("reasoning_content", "reasoning"),
+        ),
+        RESPONSES.replace(verifies_items=False, least_output_tokens=0),
+    ),
+    "http://localhost:1234/v1",
+    auth=None,
+    families=TEMPLATES,
+    aliases=("lm-studio",),
+)

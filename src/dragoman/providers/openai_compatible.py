@@ -1,0 +1,23 @@
+"""Any other server that speaks OpenAI's dialect: nothing is known of it, so little is assumed."""
+
+from __future__ import annotations
+
+from dragoman.providers.families import TEMPLATES
+from dragoman.providers.provider import Provider
+from dragoman.wire.target import Target
+
+PROVIDER = Provider(
+    "openai-compatible",
+    (
+        Target(
+            dialect="openai-chat",
+            tool_id_length=256,
+            takes_developer=False,  # W13
+            token_limits=("max_tokens", "max_completion_tokens"),  # W12
+        ),
+    ),
+    keys=("OPENAI_COMPATIBLE_API_KEY",),
+    families=TEMPLATES,
+    parameters={},
+    aliases=("compatible",),
+)

@@ -1,0 +1,23 @@
+"""Perplexity: users and assistants take turns, and its streams end without a word (W117)."""
+
+from __future__ import annotations
+
+from dragoman.providers.provider import Provider
+from dragoman.wire.target import Target
+
+PROVIDER = Provider(
+    "perplexity",
+    (
+        Target(
+            dialect="openai-chat",
+            takes_developer=False,
+            system_place="first",
+            alternates_roles=True,
+            token_limits=("max_tokens",),
+            ends_with_done=False,
+        ),
+    ),
+    "https://api.perplexity.ai",
+    keys=("PERPLEXITY_API_KEY",),
+    aliases=("pplx",),
+)

@@ -1,0 +1,38 @@
+"""Google's Vertex AI: Gemini's dialect, and Anthropic's for Claude; the path names the model."""
+
+from __future__ import annotations
+
+from dragoman.providers.endpoints import Endpoints
+from dragoman.providers.families import CLAUDE, GEMINI
+from dragoman.providers.provider import Provider
+from dragoman.wire.anthropic.target import TARGET as ANTHROPIC
+from dragoman.wire.gemini.target import TARGET as GOOGLE
+
+_GOOGLE, _ANTHROPIC = "/publishers/google/models/{model}", "/publishers/anthropic/models/{model}"
+
+PROVIDER = Provider(
+    "vertex",
+    (GOOGLE, ANTHROPIC.replace(model_in_path=True, api_version="vertex-2023-10-16")),
+    # In the location `global` the host has no location before it.
+    "https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}",
+    keys=("VERTEX_ACCESS_TOKEN",),  # short-lived: what `gcloud auth print-access-token` prints
+    families=(*GEMINI, *CLAUDE),
+    routes={r"claude": "anthropic"},
+    endpoints={
+        "gemini": Endpoints(
+            generate=f"{_GOOGLE}:generateContent",
+            stream=f"{_GOOGLE}:streamGenerateContent?alt=sse",
+            count=f"{_GOOGLE}:countTokens",
+        ),
+        "anthropic": Endpoints(
+            generate=f"{_ANTHROPIC}:rawPredict",
+            stream=f"{_ANTHROPIC}:streamRawPredict",
+        ),
+    },
+    parameters={
+        "project": ("GOOGLE_CLOUD_PROJECT",),
+        "location": ("GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION"),
+    },
+    defaults={"location": "us-central1"},
+    aliases=("vertex-ai", "google-vertex"),
+)

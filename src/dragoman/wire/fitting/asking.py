@@ -1,0 +1,126 @@
+"""How a target is asked to think: efforts, budgets and switches, told in the one form it knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.model.requests import Request, ThinkingConfig
+from dragoman.wire.losses import Loss
+from dragoman.wire.target import Target
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""All efforts there are, from the least to the most."""
+
+# How many tokens an effort is taken for, where only a number can be told, and the other way round.
+BUDGETS = {
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 8192,
+    "high": 16384,
+    "xhigh": 24576,
+    "max": 32000,
+}
+_MEDIUM = "medium"
+
+
+def with_askable_thinking(request: Request, target: Target, losses: list[Loss]) -> Request:
+    """The request with its wish for thinking in the target's form."""
+    config = request.thinking
+    if config is None or (target.thinking_form == "any" and target.efforts is None):
+        return request
+    asked = _FORMS.get(target.thinking_form, _as_it_is)(config, losses)
+    if asked is not None and asked.effort is not None and target.efforts is not None:
+        asked = _with_known_effort(asked, target.efforts, losses)
+    return request if asked is config else request.replace(thinking=asked)
+
+
+def _as_it_is(config: ThinkingConfig, _losses: list[Loss]) -> ThinkingConfig | None:
+    return config
+
+
+def _never(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | None:
+    is_asked = config.enabled or config.budget is not None or config.effort not in {None, "none"}
+    if is_asked and config.enabled is not False:
+        losses.append(Loss("thinking", "this model can't be asked to think"))
+    return None
+
+
+def _by_effort(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | None:
+    """By an effort: what was said with a number or a switch becomes the nearest one."""
+    changes = _without_budget(config, losses)
+    if config.enabled is False:
+        changes |= {"effort": "none", "enabled": None}
+    elif config.enabled:
+        changes.setdefault("effort", config.effort or _MEDIUM)
+        changes["enabled"] = None
+    return config.replace(**changes) if changes else config
+
+
+def _by_switch(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | None:
+    """On or off, and an effort beside it."""
+    changes = _without_budget(config, losses)
+    if changes:
+        changes["enabled"] = config.enabled is not False
+    if config.effort == "none":
+        changes |= {"enabled": False, "effort": None}
+    return config.replace(**changes) if changes else config
+
+
+def _by_budget(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | None:
+    """By a number of tokens, guessed from the effort."""
+    if config.enabled is False or config.effort == "none":
+        return config.replace(enabled=False, effort=None, budget=None)
+    if config.budget is not None or (config.enabled is None and config.effort is None):
+        return config
+    if config.effort is not None:
+        losses.append(Loss("thinking.effort", "told as a number of tokens"))
+    return config.replace(enabled=True, budget=BUDGETS.get(config.effort or _MEDIUM, 8192))
+
+
+def _adaptively(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | None:
+    """On or off; how much is the model's own business, but for an effort."""
+    changes = _without_budget(config, losses)
+    if changes and config.enabled is None:
+        changes["enabled"] = True
+    return config.replace(**changes) if changes else config
+
+
+_FORMS = {
+    "never": _never,
+    "effort": _by_effort,
+    "switch": _by_switch,
+    "template": _by_switch,
+    "budget": _by_budget,
+    "adaptive": _adaptively,
+}
+
+
+def _without_budget(config: ThinkingConfig, losses: list[Loss]) -> dict[str, Any]:
+    """The changes that leave the budget out: the effort nearest to it stands for it."""
+    if config.budget is None:
+        return {}
+    losses.append(Loss("thinking.budget", "told as an effort, as near as can be"))
+    if config.effort is not None or config.enabled is False:
+        return {"budget": None}
+    budget = config.budget
+    return {"budget": None, "effort": min(BUDGETS, key=lambda one: abs(BUDGETS[one] - budget))}
+
+
+def _with_known_effort(
+    config: ThinkingConfig, known: tuple[str, ...], losses: list[Loss]
+) -> ThinkingConfig:
+    effort = config.effort
+    if effort in known:
+        return config
+    if effort not in EFFORTS or not known:
+        if config.budget is None:  # else it says as much
+            losses.append(Loss("thinking.effort", "this model knows no such effort"))
+        return config.replace(effort=None)
+    wanted = EFFORTS.index(effort)
+    candidates = [one for one in known if one in EFFORTS and (one != "none" or effort == "none")]
+    if not candidates:
+        losses.append(Loss("thinking.effort", "this model knows no such effort"))
+        return config.replace(effort=None)
+    nearest = min(candidates, key=lambda one: abs(EFFORTS.index(one) - wanted))
+    losses.append(Loss("thinking.effort", "told as the nearest effort that this model knows"))
+    return config.replace(effort=nearest)

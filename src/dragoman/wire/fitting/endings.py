@@ -1,0 +1,44 @@
+"""Who has the last word, for targets that want it to be the user (W48, W79)."""
+
+from __future__ import annotations
+
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from dragoman.model.roles import Role
+from dragoman.wire.losses import Loss
+from dragoman.wire.target import Target
+
+ENDING = "(Please go on.)"
+
+
+def with_ending(
+    messages: tuple[Message, ...], target: Target, losses: list[Loss]
+) -> tuple[Message, ...]:
+    """Messages that don't end with the assistant's, or not with white space.
+
+    Calls without results have got theirs before: nothing is ever said between the two.
+    """
+    if target.prefill == "free":
+        return messages
+    if target.prefill == "trimmed":
+        return _trimmed(messages, losses)
+    last = len(messages) - 1
+    while last >= 0 and messages[last].role.is_system:
+        last -= 1
+    if last < 0 or messages[last].role is not Role.ASSISTANT or messages[last].tool_calls:
+        return messages
+    losses.append(Loss(f"messages[{last}]", "a begun answer is not gone on with here"))
+    return (*messages, Message(Role.USER, (Text(ENDING),)))
+
+
+def _trimmed(messages: tuple[Message, ...], losses: list[Loss]) -> tuple[Message, ...]:
+    last = messages[-1] if messages else None
+    end = last.parts[-1] if last is not None and last.parts else None
+    if last is None or last.role is not Role.ASSISTANT or not isinstance(end, Text):
+        return messages
+    text = end.text.rstrip()
+    if text == end.text:
+        return messages
+    path = f"messages[{len(messages) - 1}].parts[{len(last.parts) - 1}]"
+    losses.append(Loss(path, "white space at the end of a begun answer is left out"))
+    return (*messages[:-1], last.replace(parts=(*last.parts[:-1], end.replace(text=text))))

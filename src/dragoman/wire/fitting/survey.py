@@ -1,0 +1,39 @@
+"""What there is in a conversation, looked up in one pass: most steps concern little of it."""
+
+from __future__ import annotations
+
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text, Thinking
+from dragoman.model.tools import ToolCall, ToolResult
+
+
+class Survey:
+    """Where a flag is false, a step that asks for it has nothing to do."""
+
+    __slots__ = ("calls", "has_blanks", "has_hints", "has_media", "has_results", "has_thinking")
+
+    def __init__(self, messages: tuple[Message, ...]) -> None:  # noqa: C901 - one pass, for speed
+        self.calls: list[ToolCall] = []
+        self.has_blanks = self.has_hints = self.has_media = False
+        self.has_results = self.has_thinking = False
+        for message in messages:
+            if not message.parts:
+                self.has_blanks = True
+            for part in message.parts:
+                kind = type(part)
+                if kind is Text:
+                    text = part.text  # type: ignore[union-attr]  # a Text
+                    if not text or text.isspace():
+                        self.has_blanks = True
+                elif kind is ToolCall:
+                    self.calls.append(part)  # type: ignore[arg-type]  # a ToolCall
+                elif kind is ToolResult:
+                    self.has_results = True
+                    if type(part.content) is not str:  # type: ignore[union-attr]  # a ToolResult
+                        self.has_media = self.has_hints = True
+                elif kind is Thinking:
+                    self.has_thinking = True
+                else:
+                    self.has_media = True  # or something else that is rare
+                if part.cache is not None:
+                    self.has_hints = True

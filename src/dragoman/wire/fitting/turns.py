@@ -1,0 +1,63 @@
+"""Whose turn it is: roles that a target knows, and in which order it wants them (W13, W117, C1)."""
+
+from __future__ import annotations
+
+from operator import is_
+
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolResult
+from dragoman.wire.losses import Loss
+from dragoman.wire.target import Target
+
+READ = "(The results were read.)"
+Messages = tuple[Message, ...]
+
+
+def with_known_roles(messages: Messages, target: Target, _losses: list[Loss]) -> Messages:
+    """Messages in which the developer speaks as the system, where nobody knows a developer."""
+    if target.takes_developer or not any(m.role is Role.DEVELOPER for m in messages):
+        return messages
+    return tuple(
+        message.replace(role=Role.SYSTEM) if message.role is Role.DEVELOPER else message
+        for message in messages
+    )
+
+
+def with_alternating_roles(messages: Messages, target: Target, losses: list[Loss]) -> Messages:
+    """Messages in which no two in a row are of one role; a round of results counts as one."""
+    if not target.alternates_roles:
+        return messages
+    done: list[Message] = []
+    for index, message in enumerate(messages):
+        before = done[-1] if done else None
+        if before is None or before.role is not message.role or message.role is Role.TOOL:
+            done.append(message)
+            continue
+        if message.name != before.name or message.extras is not EMPTY:
+            losses.append(Loss(f"messages[{index}]", "joined with the one before; its name is not"))
+        done[-1] = before.replace(parts=(*before.parts, *message.parts))
+    return messages if len(done) == len(messages) else tuple(done)
+
+
+def with_answered_results(messages: Messages, target: Target, _losses: list[Loss]) -> Messages:
+    """Messages in which the assistant speaks after results, before the user does."""
+    if not target.answers_results:
+        return messages
+    done: list[Message] = []
+    for message in messages:
+        if message.role is Role.USER:
+            results = [part for part in message.parts if isinstance(part, ToolResult)]
+            rest = [part for part in message.parts if not isinstance(part, ToolResult)]
+            if results:
+                done.append(Message(Role.TOOL, tuple(results)))
+                message = message.replace(parts=tuple(rest))  # noqa: PLW2901 - what is left of it
+                if not rest:
+                    continue
+            if done and done[-1].role is Role.TOOL:
+                done.append(Message(Role.ASSISTANT, (Text(READ),)))
+        done.append(message)
+    same = len(done) == len(messages) and all(map(is_, done, messages))
+    return messages if same else tuple(done)

@@ -1,0 +1,208 @@
+"""One candidate of a stream, read: its parts become the events of parts that start and grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.model.content import AnyPart
+from dragoman.model.events import ChoiceFinish, Event, PartDelta, PartStart, PartStop
+from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.media import Audio
+from dragoman.model.parts import Text, Thinking
+from dragoman.model.responses import Choice
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
+from dragoman.wire.calls import Calls
+from dragoman.wire.gemini.contents import decode_content
+from dragoman.wire.gemini.parts import decode_parts
+from dragoman.wire.gemini.response import decode_candidate
+from dragoman.wire.gemini.stream_calls import GrowingCall, call_in, head_of, is_piece
+from dragoman.wire.gemini.stream_metadata import Metadata, is_finish
+from dragoman.wire.gemini.trace import is_object, want_array, want_object
+
+_ASSISTANT = Role.ASSISTANT
+_TEXT = Text("")
+_THOUGHT = 2  # fields: text and thought
+_PCM = ("audio/l16", "audio/pcm")  # sound without a frame around it: pieces make a whole
+
+
+class CandidateDecoder:
+    """Remembers what of a candidate is still growing.
+
+    A text is never joined with a neighbour that is signed, of another kind, or has other fields
+    (W85). An empty text without a signature says nothing and is no part.
+    """
+
+    def __init__(self, number: int, calls: Calls, emit: Callable[[Event], None]) -> None:
+        self._number = number
+        self._calls = calls
+        self._emit = emit
+        self._metadata = Metadata()
+        self._content: dict[str, Any] | None = None  # but for its parts
+        self._parts: list[AnyPart] = []  # as they began, texts without their words
+        self._open: Text | Thinking | Audio | None = None
+        self._call: GrowingCall | None = None
+        self._has_grown = False
+        self.is_finished = False
+
+    def take(self, wire: dict[str, Any]) -> None:
+        """Read what one chunk says of the candidate."""
+        self._has_grown = False
+        if (content := wire.get("content")) is not None:
+            place = f"$.candidates[{self._number}].content"
+            self._take_content(want_object(content, place), place)
+        self._metadata.learn(wire)
+        if is_finish(wire):
+            self.is_finished = True
+        elif self._has_grown:
+            self.is_finished = False  # the model ran code and went on
+
+    def end(self) -> None:
+        """The stream has ended: only now it is known that nothing comes after the finish."""
+        choice = self._cited()
+        if not self.is_finished:  # what broke off is not stopped
+            self._settle_call()
+            return
+        self._stop()
+        if choice.finish is not None:
+            self._emit(
+                ChoiceFinish(
+                    choice.finish,
+                    choice.finish_raw,
+                    self._number,
+                    choice.logprobs,
+                    choice.extras,
+                    choice.message.extras,
+                )
+            )
+
+    # --- content
+
+    def _take_content(self, content: dict[str, Any], place: str) -> None:
+        known = self._content = {} if self._content is None else self._content
+        for key, value in content.items():
+            if key != "parts" and (value is not None or key not in known):
+                known[key] = value
+        parts = content.get("parts")
+        if parts is None:
+            return
+        for part in [parts] if is_object(parts) else want_array(parts, f"{place}.parts"):
+            self._take_part(part)
+
+    def _take_part(self, wire: Any) -> None:
+        if type(wire) is dict and type(text := wire.get("text")) is str:  # most are this
+            if len(wire) == 1:
+                self._grow_text(text)
+                return
+            if len(wire) == _THOUGHT and wire.get("thought") is True:
+                self._grow(Thinking(text, None, "summary"))
+                return
+        elif (call := call_in(wire)) is not None:
+            if self._call is not None and "name" not in call:
+                self._grow_call(self._call, call)
+                return
+            if is_piece(call) and self._begin_call(wire, call):
+                return
+            if not call and self._parts and isinstance(self._parts[-1], ToolCall):
+                return  # the end of a call that was whole already
+        self._grow(decode_parts((wire,), self._calls, None)[0])
+
+    def _grow_text(self, text: str) -> None:
+        grown = self._open
+        if text and type(grown) is Text and grown.extras is EMPTY:
+            self._has_grown = True
+            self._emit(PartDelta(self._index, text, choice=self._number))
+        else:
+            self._grow(Text(text))
+
+    def _grow(self, part: AnyPart) -> None:
+        """A part, or more of the one that is open."""
+        grown = self._open
+        if isinstance(part, (Text, Thinking)) and part.signature is None:
+            if grown is not None and type(grown) is type(part) and grown.extras == part.extras:
+                self._more(PartDelta(self._index, part.text or None, choice=self._number))
+            elif part.text or part.extras:
+                self._start(part)
+                self._open = part
+        elif isinstance(part, Audio) and _is_raw(part):
+            if isinstance(grown, Audio) and grown.mime == part.mime:
+                self._more(PartDelta(self._index, data=part.data, choice=self._number))
+            else:
+                self._start(part)
+                self._open = part
+        else:
+            self._start(part)
+            self._emit(PartStop(self._index, None, self._number))
+
+    @property
+    def _index(self) -> int:
+        """Of the part that began last."""
+        return len(self._parts) - 1
+
+    def _more(self, delta: PartDelta) -> None:
+        if delta.text or delta.data:
+            self._has_grown = True
+            self._emit(delta)
+
+    def _start(self, part: AnyPart) -> None:
+        self._stop()
+        self._has_grown = True
+        self._parts.append(_TEXT if isinstance(part, Text) else part)
+        self._emit(PartStart(self._index, part, self._number))
+
+    def _stop(self) -> None:
+        """Nothing is added to the last part any more."""
+        if self._settle_call() or self._open is not None:
+            self._open = None
+            self._emit(PartStop(self._index, None, self._number))
+
+    # --- calls that come in pieces
+
+    def _begin_call(self, wire: dict[str, Any], call: dict[str, Any]) -> bool:
+        part = decode_parts((head_of(wire),), self._calls, None)[0]
+        if not isinstance(part, ToolCall):
+            return False
+        # Until it is whole, its arguments can't be taken for any.
+        self._start(part.replace(raw="{", input=None))
+        self._call = GrowingCall(self._index)
+        self._grow_call(self._call, call)
+        return True
+
+    def _settle_call(self) -> bool:
+        """Tell the arguments of the call that was growing, if there was one."""
+        call, self._call = self._call, None
+        if call is not None and (rest := call.rest()):
+            self._emit(PartDelta(call.index, rest, choice=self._number))
+        return call is not None
+
+    def _grow_call(self, growing: GrowingCall, call: dict[str, Any]) -> None:
+        self._has_grown = True
+        growing.grow(call)
+        if growing.is_whole:
+            self._stop()
+
+    # --- the end
+
+    def _cited(self) -> Choice:
+        """The choice as the plain form would have it; sources of its texts are told here."""
+        said = (_ASSISTANT, tuple(self._parts), self._content_extras())
+        wire = self._metadata.fields
+        if self._content is not None:
+            wire = {**wire, "content": self._content}
+        choice = decode_candidate(wire, self._number, said, None)
+        for index, part in enumerate(choice.message.parts):
+            if isinstance(part, Text) and part.citations:
+                self._emit(PartDelta(index, citations=part.citations, choice=self._number))
+        return choice
+
+    def _content_extras(self) -> FrozenDict:
+        if self._content is None or self._content == {"role": "model"}:
+            return EMPTY
+        place = ("$.candidates[{}].content", self._number)
+        return decode_content(self._content, Calls(), _ASSISTANT, None, place)[2]
+
+
+def _is_raw(part: Audio) -> bool:
+    is_bare = part.signature is None and not part.extras and bool(part.data)
+    return is_bare and part.mime is not None and part.mime.lower().startswith(_PCM)

@@ -1,0 +1,197 @@
+"""Streams, from chunks to events.
+
+Each chunk is a response of its own, the parts of which come after those of the chunks before it.
+There is no end marker: a stream is complete when it ended and every candidate in it had said why
+it finished, or the prompt was blocked; one in the form of an array has its closing bracket too.
+A candidate may go on after its finish reason (recorded with code execution), and then needs
+another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from dragoman.errors import InvalidInputError, WireError
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.events import ChoiceFinish, Event, ResponseEnd, ResponseStart, UsageUpdate
+from dragoman.model.jsontext import loads
+from dragoman.model.parts import Origin
+from dragoman.model.responses import Response
+from dragoman.wire.calls import Calls
+from dragoman.wire.gemini.response import decode_blocked, decode_response
+from dragoman.wire.gemini.stream_candidate import CandidateDecoder
+from dragoman.wire.gemini.stream_errors import decode_stream_error
+from dragoman.wire.gemini.stream_frames import ChunkReader
+from dragoman.wire.gemini.trace import NAME, want_array, want_object
+from dragoman.wire.gemini.usage import decode_usage
+
+T = TypeVar("T")
+_NAMING = frozenset({"responseId", "modelVersion", "response_id", "model_version"})
+
+
+class StreamDecoder:
+    """Reads one response out of a stream's bytes, cut anywhere.
+
+    `response` is what the plain form would be: texts that came in pieces are whole, and what the
+    chunks repeat is said once. The parts come while they come; usage, finish and sources, which
+    every chunk may still change, when the stream is closed.
+    """
+
+    def __init__(self) -> None:
+        self._chunks = ChunkReader()
+        self._folded = MessageAccumulator()
+        self._events: list[Event] = []
+        self._calls = Calls()
+        self._candidates: dict[int, CandidateDecoder] = {}
+        self._head: dict[str, Any] = {}  # what is known beside candidates and usage
+        self._repeated: dict[str, Any] | None = None
+        self._has_started = self._has_news = False
+        self._usage: Any = None  # the last one
+        self._is_over = False
+
+    @property
+    def response(self) -> Response:
+        """What has arrived so far."""
+        return self._folded.response
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer came to its end; known when the stream has been closed."""
+        return self._folded.is_complete
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete; raises `WireError` where they are no chunks."""
+        if not self._is_over:
+            for chunk in self._guarded(lambda: self._chunks.feed(data)):
+                self._guarded(partial(self._read, chunk))
+        return self._taken()
+
+    def close(self) -> list[Event]:
+        """What is left when the stream ends."""
+        if not self._is_over:
+            # No garbage, if it can't be read: the stream ended in the middle of a frame.
+            with suppress(WireError, InvalidInputError):
+                for chunk in self._chunks.close():
+                    self._read(chunk)
+            self._guarded(self._end)
+            self._is_over = True
+        return self._taken()
+
+    def _guarded(self, act: Callable[[], T]) -> T:
+        """What an act gives; where it fails, the peer is at fault, and nothing more is read."""
+        try:
+            return act()
+        except (InvalidInputError, WireError) as error:
+            problem, path = str(error), getattr(error, "path", None)
+        except RecursionError:
+            problem, path = "the JSON nests too deeply", None
+        self._is_over = True
+        raise WireError(problem, dialect=NAME, path=path or "$")
+
+    def _end(self) -> None:
+        if self._has_news:
+            self._start()
+        self._settle_usage()
+        for candidate in self._candidates.values():
+            candidate.end()
+        if not self._candidates:
+            self._tell_blocked()
+        if self._is_done():
+            self._emit(ResponseEnd())
+
+    def _tell_blocked(self) -> None:
+        """There are no candidates: the prompt was blocked, if the response says so (W88)."""
+        blocked = decode_blocked(self._head, Origin(dialect=NAME))
+        if blocked is not None and blocked.finish is not None:
+            self._emit(ChoiceFinish(blocked.finish, blocked.finish_raw, extras=blocked.extras))
+
+    def _is_done(self) -> bool:
+        if self._folded.errors or not self._chunks.is_closed:
+            return False
+        if not self._candidates:
+            return self._folded.response.finish is not None  # the prompt was blocked
+        return all(candidate.is_finished for candidate in self._candidates.values())
+
+    def _emit(self, event: Event) -> None:
+        self._folded.add(event)
+        self._events.append(event)
+
+    def _taken(self) -> list[Event]:
+        events, self._events = self._events, []
+        return events
+
+    # --- chunks
+
+    def _read(self, raw: str | bytes) -> None:
+        for chunk in _parsed(raw):
+            self._take(want_object(chunk, "$"))
+
+    def _take(self, chunk: dict[str, Any]) -> None:
+        if chunk.get("error") is not None:
+            self._settle_usage()
+            self._emit(decode_stream_error(chunk))
+            return
+        candidates = chunk.pop("candidates", None)
+        usage = chunk.pop("usageMetadata", None)
+        if usage is None and (usage := chunk.get("usage_metadata")) is not None:
+            chunk["usage_metadata"] = {}  # that it was spelled so
+        if chunk != self._repeated:
+            self._repeated = chunk
+            self._take_head(chunk)
+        if usage is not None:
+            self._usage = usage
+        if candidates is not None:
+            for position, wire in enumerate(want_array(candidates, "$.candidates")):
+                self._take_candidate(wire, position)
+
+    def _settle_usage(self) -> None:
+        """Tell what it has cost: every chunk says it anew, and only the last one counts (W98)."""
+        usage, self._usage = decode_usage(self._usage), None
+        if usage is not None:
+            self._emit(UsageUpdate(usage))
+
+    def _take_head(self, chunk: dict[str, Any]) -> None:
+        """Learn what most chunks repeat: it is told once it has a name, and at the end."""
+        before = len(_NAMING & self._head.keys())
+        self._head.update({key: value for key, value in chunk.items() if value is not None})
+        self._has_news = True
+        if not self._has_started or len(_NAMING & self._head.keys()) > before:
+            self._start()
+
+    def _start(self) -> None:
+        self._has_started, self._has_news = True, False
+        known = decode_response(self._head)
+        self._emit(
+            ResponseStart(
+                id=known.id,
+                model=known.model,
+                created_at=known.created_at,
+                origin=Origin(dialect=NAME, model=known.model, response_id=known.id),
+                extras=known.extras,
+            )
+        )
+
+    def _take_candidate(self, wire: Any, position: int) -> None:
+        wire = want_object(wire, f"$.candidates[{position}]")
+        index = wire.get("index")
+        number = index if type(index) is int else position
+        candidate = self._candidates.get(number)
+        if candidate is None:
+            candidate = CandidateDecoder(number, self._calls, self._emit)
+            self._candidates[number] = candidate
+        candidate.take(wire)
+
+
+def _parsed(raw: str | bytes) -> list[Any]:
+    """The chunks in a frame: one, or an error in a list; or several, if a proxy ate blank lines."""
+    try:
+        chunk = loads(raw)
+    except InvalidInputError:
+        if isinstance(raw, bytes) or "\n" not in raw:
+            raise
+    else:
+        return chunk if isinstance(chunk, list) else [chunk]
+    return [loads(line) for line in raw.split("\n")]

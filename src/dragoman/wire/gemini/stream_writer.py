@@ -1,0 +1,219 @@
+"""One candidate of a stream, written: what its parts and calls add, as parts of the wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.content import AnyPart
+from dragoman.model.events import ChoiceFinish, PartDelta, PartStart, PartStop
+from dragoman.model.media import Audio
+from dragoman.model.messages import Message
+from dragoman.model.parts import Citation, Refusal, Text, Thinking
+from dragoman.model.responses import Choice
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.usage import FinishReason
+from dragoman.wire.gemini.finish import is_own
+from dragoman.wire.gemini.parts import encode_part
+from dragoman.wire.gemini.response import BLOCKED, WITHOUT_CONTENT, encode_verdict
+from dragoman.wire.gemini.trace import NAME, as_it_came, noted
+from dragoman.wire.gemini.writing import Writing
+
+Parts = list[Any]
+"""Parts to send now; none, where more has to come first."""
+_CALL, _OTHER = ToolCall("", ""), Refusal("")
+
+
+class _Streamed:
+    """A part that is sent as it comes: a text, thinking, or sound."""
+
+    __slots__ = ("citations", "is_plain", "is_signed", "number", "part", "sent")
+
+    def __init__(self, number: int, part: Text | Thinking | Refusal | Audio) -> None:
+        self.number = number
+        self.part = part
+        self.sent = 0 if isinstance(part, Audio) else len(part.text)  # characters
+        self.citations: tuple[Citation, ...] = part.citations if isinstance(part, Text) else ()
+        self.is_signed = bool(part.signature)
+        self.is_plain = NAME not in part.extras
+
+
+class CandidateWriter:
+    """Sends texts at once, and keeps back calls and all else until they are whole."""
+
+    def __init__(self, number: int, writing: Writing) -> None:
+        self._number = number
+        self._writing = writing
+        self._streamed: dict[int, _Streamed] = {}
+        self._waiting: dict[int, tuple[int, MessageAccumulator]] = {}
+        self._calls: MessageAccumulator | None = None
+        self._has_calls = self._may_settle = False
+        self._count = 0  # parts that have begun
+        self._finish: ChoiceFinish | None = None
+
+    # --- parts
+
+    def start(self, index: int, part: AnyPart) -> Parts:
+        """A part begins."""
+        before = self._settled_calls()
+        number = self._count
+        self._count += 1
+        if isinstance(part, (Text, Thinking, Refusal)):
+            return before + self._start_text(index, number, part)
+        if isinstance(part, Audio) and self._writing.is_own(part):
+            self._streamed[index] = _Streamed(number, part)
+            return before + encode_part(part, self._number, number, self._writing)
+        self._has_calls = self._has_calls or isinstance(part, ToolCall)
+        whole = MessageAccumulator()
+        whole.add(PartStart(0, part))
+        self._waiting[index] = (number, whole)
+        return before
+
+    def _start_text(self, index: int, number: int, part: Text | Thinking | Refusal) -> Parts:
+        self._streamed[index] = _Streamed(number, part)
+        is_own = self._writing.is_own(part)
+        is_said = bool(part.text) or (is_own and bool(part.signature or part.extras))
+        is_sealed = isinstance(part, Thinking) and part.data is not None
+        if not is_said and not is_sealed and not isinstance(part, Refusal):
+            return []
+        written = encode_part(part, self._number, number, self._writing)  # or what is lost
+        return written if is_said else []
+
+    def grow(self, event: PartDelta) -> Parts:
+        """A part grows."""
+        streamed = self._streamed.get(event.index)
+        if streamed is None:
+            if (waiting := self._waiting.get(event.index)) is not None:
+                waiting[1].add(event.replace(index=0, choice=0))
+                return []
+            before = self.start(event.index, Text(""))  # one that was never announced
+            return before + self.grow(event)
+        return self._more(streamed, event)
+
+    def stop(self, index: int, final: AnyPart | None) -> Parts:
+        """A part is whole; `final` may know more of it than was said."""
+        streamed = self._streamed.get(index)
+        if streamed is not None:
+            return [] if final is None else self._rest(streamed, final)
+        waiting = self._waiting.pop(index, None)
+        if waiting is None:
+            return [] if final is None else self.start(index, final) + self.stop(index, None)
+        number, whole = waiting
+        whole.add(PartStop(0, final))
+        return encode_part(whole.message.parts[0], self._number, number, self._writing)
+
+    def _more(self, streamed: _Streamed, event: PartDelta) -> Parts:
+        part, text = streamed.part, event.text or ""
+        streamed.sent += len(text)
+        if event.citations:
+            streamed.citations += event.citations
+        if event.signature or event.data or not streamed.is_plain:
+            return self._piece(streamed, event)
+        if not text or isinstance(part, Audio):
+            return []
+        return [{"text": text, "thought": True} if isinstance(part, Thinking) else {"text": text}]
+
+    def _piece(self, streamed: _Streamed, event: PartDelta) -> Parts:
+        """More of a part that has fields of its own, or of something else than text."""
+        part = streamed.part
+        changes: dict[str, Any] = {"signature": event.signature}
+        if not isinstance(part, Audio):
+            changes["text"] = event.text or ""
+        if isinstance(part, (Thinking, Audio)):
+            changes["data"] = event.data
+        if not any(changes.values()):
+            return []
+        streamed.is_signed = streamed.is_signed or bool(event.signature)
+        if isinstance(part, Text):
+            changes["citations"] = ()
+        piece = part.replace(**changes)
+        written = encode_part(piece, self._number, streamed.number, self._writing)
+        return written if event.text or event.data or self._writing.is_own(part) else []
+
+    def _rest(self, streamed: _Streamed, final: AnyPart) -> Parts:
+        """What the final word adds to what was sent."""
+        if not isinstance(final, (Text, Thinking, Refusal)):
+            return []
+        cited = final.citations[len(streamed.citations) :] if isinstance(final, Text) else ()
+        signature = None if streamed.is_signed else final.signature
+        more = final.text[streamed.sent :]
+        return self._more(streamed, PartDelta(0, more, signature, citations=cited))
+
+    # --- calls
+
+    def call(self, event: ToolCallDelta) -> Parts:
+        """A piece of a call: calls grow side by side, so all wait for the end (W7, W87)."""
+        if self._calls is None:
+            if not event.name and self._has_calls:  # of a call that is sent already
+                if event.arguments_delta:
+                    place = f"choices[{self._number}].message.tool_calls"
+                    self._writing.lose(place, "what came after a call was whole is left out")
+                return []
+            self._calls = MessageAccumulator()
+            self._may_settle = True
+        self._has_calls = True
+        self._calls.add(event)
+        return []
+
+    def _settled_calls(self) -> Parts:
+        """The calls that came before another part, if they are whole: so the order is kept."""
+        if self._calls is None or not self._may_settle:
+            return []
+        calls = self._calls.response.choices[0].message.tool_calls
+        # Looked at once: what is not whole by now waits for the end.
+        self._may_settle = all(call.raw and call.has_valid_arguments for call in calls)
+        return self._all_calls() if self._may_settle else []
+
+    def _all_calls(self) -> Parts:
+        calls, self._calls = self._calls, None
+        written: Parts = []
+        for call in () if calls is None else calls.response.choices[0].message.parts:
+            written += encode_part(call, self._number, self._count, self._writing)
+            self._count += 1
+        return written
+
+    # --- the end
+
+    def finish(self, event: ChoiceFinish) -> Parts:
+        """The candidate is done; why, is said at the very end."""
+        self._finish = event
+        return self.rest()
+
+    def rest(self) -> Parts:
+        """All that still waits."""
+        written = [part for index in list(self._waiting) for part in self.stop(index, None)]
+        return written + self._all_calls()
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether this is no candidate at all: the prompt was blocked."""
+        event = self._finish
+        return event is not None and not self._count and bool(noted(event.extras, BLOCKED))
+
+    def verdict(self) -> dict[str, Any]:
+        """The candidate of the last chunk: why it ended, and its sources."""
+        event = self._finish or ChoiceFinish(FinishReason.OTHER)
+        message = Message(
+            Role.ASSISTANT, self._cited(), origin=self._writing.origin, extras=event.message_extras
+        )
+        choice = Choice(
+            self._number, message, event.finish, event.finish_raw, event.logprobs, event.extras
+        )
+        if event.logprobs is not None and not is_own(message):
+            place = f"choices[{self._number}].logprobs"
+            self._writing.lose(place, "another dialect's probabilities are left out")
+        body = encode_verdict(choice)
+        if self._count or not noted(choice.extras, WITHOUT_CONTENT):
+            # Clients look for parts in every chunk, and the API has an empty text there too.
+            content = {"parts": [{"text": ""}], "role": "model"}
+            body = {"content": as_it_came(content, message.extras), **body}
+        return as_it_came(body, choice.extras)
+
+    def _cited(self) -> tuple[AnyPart, ...]:
+        """The parts as far as the verdict has to know them."""
+        parts: list[AnyPart] = [_CALL if self._has_calls else _OTHER] * self._count
+        for streamed in self._streamed.values():
+            is_text = isinstance(streamed.part, Text)
+            parts[streamed.number] = Text("", streamed.citations) if is_text else _OTHER
+        return tuple(parts)

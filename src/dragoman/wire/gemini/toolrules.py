@@ -1,0 +1,177 @@
+"""What the API demands of function declarations, their schemas, and settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dragoman.wire.gemini.trace import camel_case
+from dragoman.wire.gemini.view import View, object_in, objects_in, spelled, value_of
+from dragoman.wire.violations import Found, Object, is_number, subschemas
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}", re.ASCII)
+_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
+_KEYWORDS = frozenset({
+    "additionalProperties", "anyOf", "default", "defs", "description", "enum", "example", "format",
+    "items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength",
+    "minProperties", "minimum", "nullable", "pattern", "properties", "propertyOrdering", "ref",
+    "required", "title", "type",
+})  # fmt: skip
+"""The fields of the API's own form of schemas, as the SDK has them."""
+_REFERENCES = frozenset({"$ref", "$defs"})  # taken by now, by and large (W93)
+_BESIDE_REFERENCES = frozenset({"$ref", "ref", "$defs", "defs", "description", "default"})
+_MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
+_NAMING_MODES = ("ANY", "VALIDATED")
+_MAX_TEMPERATURE = 2
+
+
+def shape_temperature(view: View) -> Found:
+    """The temperature goes from 0 to 2."""
+    value = view.config.get("temperature")
+    if value is not None and not (is_number(value) and 0 <= value <= _MAX_TEMPERATURE):
+        yield f"{view.config_path}.temperature", "must be a number from 0 to 2"
+
+
+def shape_thinking(view: View) -> Found:
+    """Thinking has a budget or a level."""
+    thinking = object_in(view.config, "thinkingConfig")
+    if None not in (value_of(thinking, "thinkingBudget"), value_of(thinking, "thinkingLevel")):
+        path = f"{view.config_path}.{spelled(view.config, 'thinkingConfig')}"
+        yield path, "a budget and a level exclude each other"
+
+
+def w89_names_are_plain(view: View) -> Found:
+    """Names begin with a letter or `_`, and go on with those, digits, `.`, `:` and `-`."""
+    for path, named in (*view.declarations, *view.calls(), *view.responses()):
+        name = named.get("name")
+        if isinstance(name, str) and not _NAME.fullmatch(name):
+            yield f"{path}.name", "up to 128 letters, digits, _ . : and -, a letter or _ first"
+
+
+def w89_parameters_have_plain_names(view: View) -> Found:
+    """Parameters have letters, digits and `_` in their names; nobody has seen it refused."""
+    for path, schema in (*_schemas(view), *_json_schemas(view)):
+        names = [name for node in subschemas(schema) for name in object_in(node, "properties")]
+        if not all(map(_PARAMETER.fullmatch, names)):
+            yield path, "names of parameters have up to 64 letters, digits and _"
+
+
+def w90_keywords_are_known(view: View) -> Found:
+    """The API's own form of schemas has few keywords; `parametersJsonSchema` takes the others."""
+    for path, node in _nodes(view):
+        if any(camel_case(key) not in _KEYWORDS and key not in _REFERENCES for key in node):
+            yield path, "a keyword of JSON Schema that is not known here"
+
+
+def w91_types_are_single(view: View) -> Found:
+    """A type is one word; null is said by `nullable`."""
+    for path, node in _nodes(view):
+        if isinstance(node.get("type"), (list, tuple)):
+            yield path, "there must be one type, and nullable"
+
+
+def w92_any_of_stands_alone(view: View) -> Found:
+    """Nothing stands beside `anyOf`; not every model minds."""
+    for path, node in _nodes(view):
+        if value_of(node, "anyOf") is not None and len(node) > 1:
+            yield path, "some models take nothing beside anyOf"
+
+
+def w93_references_stand_alone(view: View) -> Found:
+    """Beside a reference there is a description or a default, no more."""
+    for path, node in _nodes(view):
+        has_reference = "$ref" in node or "ref" in node
+        if has_reference and not _BESIDE_REFERENCES.issuperset(node):
+            yield path, "beside a reference only description and default are taken"
+
+
+def w93_there_is_one_schema(view: View) -> Found:
+    """Parameters are told in one form."""
+    for path, declaration in view.declarations:
+        if None not in (
+            value_of(declaration, "parameters"),
+            value_of(declaration, "parametersJsonSchema"),
+        ):
+            yield path, "parameters and parametersJsonSchema exclude each other"
+
+
+def w94_enums_hold_strings(view: View) -> Found:
+    """The values of an enum are texts, and not empty."""
+    for path, node in _nodes(view):
+        values = node.get("enum")
+        listed = values if isinstance(values, (list, tuple)) else ()
+        if not all(isinstance(value, str) and value for value in listed):
+            yield path, "an enum has texts only, and no empty one"
+
+
+def w94_arrays_have_items(view: View) -> Found:
+    """An array says what is in it."""
+    for path, node in _nodes(view):
+        if str(node.get("type")).upper() == "ARRAY" and node.get("items") is None:
+            yield path, "an array needs items"
+
+
+def w97_json_or_tools(view: View) -> Found:
+    """Some models answer in JSON or call tools, not both."""
+    mime = value_of(view.config, "responseMimeType")
+    has_tools = view.declarations or view.server_tools
+    if view.target.refuses_json_with_tools and has_tools and mime == "application/json":
+        path = f"{view.config_path}.{spelled(view.config, 'responseMimeType')}"
+        yield path, "this model takes no tools with an answer in JSON"
+
+
+def w97_functions_or_server_tools(view: View) -> Found:
+    """Some models take functions or the provider's own tools, not both."""
+    if view.target.refuses_mixed_tools and view.declarations:
+        for path in view.server_tools:
+            yield path, "this model takes no other tools beside functions"
+
+
+def w99_modes_are_known(view: View) -> Found:
+    """The modes of function calling are few."""
+    mode = view.calling.get("mode")
+    if mode is not None and not (isinstance(mode, str) and mode.upper() in _MODES):
+        yield f"{view.calling_path}.mode", "the mode must be AUTO, ANY, NONE or VALIDATED"
+
+
+def w99_names_go_with_their_modes(view: View) -> Found:
+    """Functions are named where one must be called, and they are declared."""
+    key = spelled(view.calling, "allowedFunctionNames")
+    names = view.calling.get(key)
+    if not isinstance(names, (list, tuple)) or not names:
+        return
+    declared = [declaration.get("name") for _, declaration in view.declarations]
+    if str(view.calling.get("mode")).upper() not in _NAMING_MODES:
+        yield f"{view.calling_path}.{key}", "names go with the modes ANY and VALIDATED"
+    if not all(name in declared for name in names):
+        yield f"{view.calling_path}.{key}", "a function is named that is not declared"
+
+
+def w99_choices_need_functions(view: View) -> Found:
+    """Function calling is not set up without functions; Vertex and newer models don't mind."""
+    if view.calling and not view.declarations:
+        yield view.calling_path, "there are no functions that this is about"
+
+
+def _schemas(view: View) -> Iterator[tuple[str, object]]:
+    """The schemas in the API's own form."""
+    for path, declaration in view.declarations:
+        for name in ("parameters", "response"):
+            yield f"{path}.{name}", declaration.get(name)
+    key = spelled(view.config, "responseSchema")
+    yield f"{view.config_path}.{key}", view.config.get(key)
+
+
+def _json_schemas(view: View) -> Iterator[tuple[str, object]]:
+    for path, declaration in view.declarations:
+        key = spelled(declaration, "parametersJsonSchema")
+        yield f"{path}.{key}", declaration.get(key)
+
+
+def _nodes(view: View) -> Iterator[tuple[str, Object]]:
+    """Every schema in them, under the path of the whole."""
+    for path, schema in _schemas(view):
+        for node in subschemas(schema):
+            yield path, node
+            for _, branch in objects_in(node, "anyOf") if "any_of" in node else ():
+                yield from ((path, inner) for inner in subschemas(branch))

@@ -1,0 +1,126 @@
+"""What the API demands of contents, their order and their signatures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+
+from dragoman.wire.gemini.view import DATA, Content, Turn, View, is_set, spelled, value_of
+from dragoman.wire.violations import Found
+
+_ROLES = ("user", "model", "function", None)
+_UNPAIRED = ("videoMetadata", "thoughtSignature")
+"""What may stand in a part by itself: recordings have the one, streams the other."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}", re.ASCII)
+
+
+def shape_contents(view: View) -> Found:
+    """Contents and parts are objects."""
+    contents = view.body.get("contents")
+    items = contents if isinstance(contents, (list, tuple)) else ()
+    if contents is not None and not isinstance(contents, (list, tuple, Mapping)):
+        yield "contents", "contents must be a list"
+    for index, item in enumerate(items):
+        if not isinstance(item, Mapping):
+            yield f"contents[{index}]", "a content must be an object"
+    for content in view.contents:
+        parts = content.wire.get("parts")
+        listed = parts if isinstance(parts, (list, tuple)) else ()
+        if any(not isinstance(part, Mapping) for part in listed):
+            yield f"{content.path}.parts", "a part must be an object"
+
+
+def w75_there_are_contents(view: View) -> Found:
+    """At least one content; instructions alone are no request."""
+    if not view.body.get("contents"):
+        yield "contents", "at least one content is needed"
+
+
+def w75_roles_are_known(view: View) -> Found:
+    """Contents are the user's or the model's; instructions stand elsewhere."""
+    for content in view.contents:
+        if content.wire.get("role") not in _ROLES:
+            yield f"{content.path}.role", "the role must be user or model"
+
+
+def w76_contents_have_parts(view: View) -> Found:
+    """No content is empty; a part may be a blank text, as recordings show."""
+    for content in view.contents:
+        if not content.wire.get("parts"):
+            yield f"{content.path}.parts", "a content needs at least one part"
+
+
+def w76_parts_have_one_field(view: View) -> Found:
+    """A part has one data field."""
+    for content in view.contents:
+        for path, part in content.parts:
+            count = sum(is_set(part, name) for name in DATA)
+            if count > 1:
+                yield path, "a part must not have more than one data field"
+            elif not count and not any(is_set(part, name) for name in _UNPAIRED):
+                yield path, "a part needs a data field"
+
+
+def w77_no_call_comes_first(view: View) -> Found:
+    """A call follows what the user said, or a response."""
+    if view.turns and view.turns[0].role == "model":
+        for path, _ in view.turns[0].calls[:1]:
+            yield path, "a function call must come after the user's turn"
+
+
+def w78_responses_follow_calls(view: View) -> Found:
+    """A response stands in the content right after the calls."""
+    for before, turn in pairwise([Turn("user"), *view.turns]):
+        for index, content in enumerate(turn.contents):
+            if content.responses and (index or not before.calls or turn.role == "model"):
+                path = content.responses[0][0]
+                yield path, "a function response must come right after the function calls"
+
+
+def w78_calls_are_answered(view: View) -> Found:
+    """There are as many responses as calls."""
+    for turn, following in pairwise([*view.turns, Turn("user")]):
+        calls = turn.calls if turn.role == "model" else []
+        answers = following.contents[0].responses if following.contents else []
+        if calls and len(answers) != len(calls):
+            yield calls[0][0], f"{len(calls)} calls need as many responses, not {len(answers)}"
+
+
+def w79_the_user_speaks_last(view: View) -> Found:
+    """The model's turn is not the last, where the target minds."""
+    is_refused = view.target.prefill == "refused"
+    if is_refused and view.turns and view.turns[-1].role == "model":
+        yield view.contents[-1].path, "the last content must be the user's"
+
+
+def w83_calls_are_signed(view: View) -> Found:
+    """The first call of each step of the current turn is signed, where the target verifies it."""
+    if not view.target.signs_calls:
+        return
+    for turn in view.turns[_turn_under_way(view) :]:
+        for path, part in turn.calls[:1]:
+            if not value_of(part, "thoughtSignature"):
+                yield path, "the first function call of a step must be signed"
+
+
+def w86_signatures_are_base64(view: View) -> Found:
+    """A signature is base64; whether it is right, only the provider can tell."""
+    for content in view.contents:
+        for path, part in content.parts:
+            key = spelled(part, "thoughtSignature")
+            value = part.get(key)
+            if value is not None and not (isinstance(value, str) and _BASE64.fullmatch(value)):
+                yield f"{path}.{key}", "a signature must be base64"
+
+
+def _turn_under_way(view: View) -> int:
+    """The place of the last turn in which the user spoke."""
+    for index in range(len(view.turns) - 1, -1, -1):
+        if any(map(_is_spoken, view.turns[index].contents)):
+            return index
+    return 0
+
+
+def _is_spoken(content: Content) -> bool:
+    return content.role == "user" and len(content.responses) < len(content.parts)

@@ -1,0 +1,67 @@
+"""What a decoder and an encoder remember while they go through a conversation."""
+
+from __future__ import annotations
+
+from msgspec import UnsetType
+
+from dragoman.model.parts import Origin, Part
+from dragoman.model.tools import ToolCall
+from dragoman.wire.calls import Calls
+from dragoman.wire.losses import Loss
+from dragoman.wire.ollama.spelling import is_own
+
+
+class Incoming:
+    """Where the parts came from, and which call a result answers."""
+
+    __slots__ = ("calls", "names", "origin")
+
+    def __init__(self, origin: Origin | None) -> None:
+        self.origin = origin
+        """Goes on parts that must not lose it; None where their message tells."""
+        self.calls = Calls()
+        self.names: dict[str, str] = {}
+        """The names of the tools, by the ids of their calls."""
+
+    def admit(self, name: str, wire_id: str | None) -> tuple[str, str | UnsetType | None]:
+        """The id of a new call, and its `wire_id`."""
+        found = self.calls.admit(name, wire_id)
+        self.names[found[0]] = name
+        return found
+
+
+class Outgoing:
+    """Gathers what could not be said, and what calls are called on the wire."""
+
+    __slots__ = ("ids", "is_cut_off", "is_response", "losses", "names")
+
+    def __init__(self, *, is_response: bool = False, is_cut_off: bool = False) -> None:
+        self.is_response = is_response
+        self.is_cut_off = is_cut_off
+        """Whether the answer ended before the model was done."""
+        self.losses: list[Loss] = []
+        self.ids: dict[str, str | None] = {}
+        self.names: dict[str, str] = {}
+
+    def lose(self, path: str, reason: str) -> None:
+        """Note what could not be said."""
+        self.losses.append(Loss(path, reason))
+
+    def lose_luggage(self, part: Part, path: str) -> None:
+        """Note what a part carries besides its content: there is no place for it."""
+        if part.cache is not None:
+            self.lose(f"{path}.cache", "the server decides itself what it keeps of a prompt")
+        if part.signature is not None:
+            self.lose(f"{path}.signature", "another provider's seal has no place here")
+
+    def call(self, call: ToolCall, origin: Origin | None) -> str | None:
+        """Remember a call for its result; returns its id on the wire, if it has one there.
+
+        An older server gives none: its own calls go back without (W103).
+        """
+        wire_id = call.wire_id
+        is_ours = is_own(call.origin if call.origin is not None else origin)
+        found = call.id if isinstance(wire_id, UnsetType) or not is_ours else wire_id
+        self.ids[call.id] = found
+        self.names[call.id] = call.name
+        return found

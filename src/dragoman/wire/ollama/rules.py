@@ -1,0 +1,207 @@
+"""What Ollama would refuse in a request, or silently ignore.
+
+The server reads bodies into types: what does not fit them fails the whole request, what they do
+not have is ignored without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.wire.ollama.optionrules import (
+    w107_the_window_is_an_option,
+    w108_formats_are_json_or_a_schema,
+    w108_options_are_of_their_types,
+    w108_sampling_is_in_the_options,
+)
+from dragoman.wire.ollama.schema import is_of_type
+from dragoman.wire.ollama.settings import EFFORTS
+from dragoman.wire.ollama.view import View
+from dragoman.wire.target import Target
+from dragoman.wire.violations import Found, Rule, Violation, checked, field, not_an_object, opened
+
+ROLES = ("system", "user", "assistant", "tool")
+_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*")
+_TEXTS = ("thinking", "tool_name", "tool_call_id")
+_DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_MAX_LOGPROBS = 20
+
+
+def shape_messages(view: View) -> Found:
+    """Messages are a list, and each has a role; without any the model is only loaded."""
+    messages = view.body.get("messages")
+    if messages is not None and not isinstance(messages, (list, tuple)):
+        yield "messages", "messages must be a list"
+        return
+    for index, message in enumerate(messages or ()):
+        if not isinstance(message, Mapping):
+            yield f"messages[{index}]", "a message must be an object"
+        elif not isinstance(role := message.get("role"), str) or role.lower() not in ROLES:
+            yield f"messages[{index}].role", f"the role must be one of {', '.join(ROLES)}"
+
+
+def shape_model(view: View) -> Found:
+    """The model has a name."""
+    model = view.body.get("model", "m")  # it may be filled in later, by whoever sends the body
+    if not isinstance(model, str) or not model:
+        yield "model", "the model's name is needed"
+
+
+def shape_texts(view: View) -> Found:
+    """Fields that hold texts hold texts."""
+    for path, message in view.messages:
+        for key in _TEXTS:
+            if not isinstance(message.get(key, ""), (str, type(None))):
+                yield f"{path}.{key}", "must be a text"
+
+
+def shape_tools(view: View) -> Found:
+    """Tools have names, and schemas that the server's types can hold."""
+    tools = view.body.get("tools")
+    if tools is not None and not isinstance(tools, (list, tuple)):
+        yield "tools", "tools must be a list"
+    for path, function in view.functions():
+        if not isinstance(function.get("name"), str):
+            yield f"{path}.name", "a function needs a name"
+        parameters = function.get("parameters")
+        if parameters is not None and not isinstance(parameters, Mapping):
+            yield f"{path}.parameters", "must be an object"
+        elif parameters is not None and not _is_readable(parameters):
+            yield f"{path}.parameters", "the server's types can't hold this schema"
+
+
+def shape_keep_alive(view: View) -> Found:
+    """How long to keep the model is a number of seconds, or a duration such as 5m."""
+    value = view.body.get("keep_alive")
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return
+    if not isinstance(value, str) or not _DURATION.fullmatch(value):
+        yield "keep_alive", "must be a number, or a duration with its unit"
+
+
+def limit_logprobs(view: View) -> Found:
+    """There are at most 20 alternatives to a token."""
+    value = view.body.get("top_logprobs")
+    if value is not None and not (type(value) is int and 0 <= value <= _MAX_LOGPROBS):
+        yield "top_logprobs", f"must be an integer from 0 to {_MAX_LOGPROBS}"
+
+
+def w101_stream_is_yes_or_no(view: View) -> Found:
+    """Streaming is on or off; without a word it is on."""
+    if not isinstance(view.body.get("stream"), (bool, type(None))):
+        yield "stream", "must be true or false"
+
+
+def w102_arguments_are_objects(view: View) -> Found:
+    """The arguments of a call are an object, not its text."""
+    for path, function in view.calls:
+        arguments = function.get("arguments")
+        if arguments is not None and not isinstance(arguments, Mapping):
+            yield f"{path}.arguments", "the arguments must be an object"
+
+
+def w103_results_name_their_tool(view: View) -> Found:
+    """A tool message says which tool, or which call, it is of."""
+    for round_ in view.rounds:
+        for path, message in round_.results:
+            if not (message.get("tool_name") or message.get("tool_call_id")):
+                yield path, "neither tool_name nor tool_call_id tells what it answers"
+
+
+def w103_results_are_in_order(view: View) -> Found:
+    """The results of one tool stand in the order of its calls: older servers know names only."""
+    for round_ in view.rounds:
+        places = {call["id"]: place for place, (_, call) in enumerate(round_.calls)
+                  if isinstance(call.get("id"), str)}  # fmt: skip
+        names = {call["id"]: field(call, "function").get("name") for _, call in round_.calls
+                 if isinstance(call.get("id"), str)}  # fmt: skip
+        latest: dict[Any, int] = {}
+        for path, message in round_.results:
+            tool_id = message.get("tool_call_id")
+            place = places.get(tool_id) if isinstance(tool_id, str) else None
+            if place is None:
+                continue
+            name = str(names[str(tool_id)])
+            if place < latest.get(name, place):
+                yield f"{path}.tool_call_id", "an earlier call of this tool is answered later"
+            latest[name] = place
+
+
+def w105_content_is_one_text(view: View) -> Found:
+    """The content of a message is a text, never a list of parts."""
+    for path, message in view.messages:
+        if not isinstance(message.get("content"), (str, type(None))):
+            yield f"{path}.content", "the content must be a text: pictures go to images"
+
+
+def w105_images_are_base64(view: View) -> Found:
+    """Pictures are plain base64: no address, no data URL."""
+    for path, message in view.messages:
+        images = message.get("images")
+        if images is not None and not isinstance(images, (list, tuple)):
+            yield f"{path}.images", "must be a list"
+            continue
+        for index, image in enumerate(images or ()):
+            if not isinstance(image, str) or not _is_base64(image):
+                yield f"{path}.images[{index}]", "must be base64 alone: no address, no data URL"
+
+
+def w106_thinking_is_known(view: View) -> Found:
+    """Whether to think is true, false, or how hard."""
+    think = view.body.get("think")
+    if think is not None and not isinstance(think, bool) and think not in EFFORTS:
+        yield "think", f"must be true, false, or one of {', '.join(EFFORTS)}"
+
+
+def _is_base64(text: str) -> bool:
+    bare = len(text) - text.count("\n") - text.count("\r")
+    return bare % 4 == 0 and _BASE64.fullmatch(text) is not None
+
+
+def _is_readable(parameters: Mapping[str, Any]) -> bool:
+    """Whether every schema in it is an object with keywords of the right types."""
+    if not isinstance(parameters.get("type", ""), (str, type(None))):
+        return False
+    pending: list[object] = [parameters]
+    while pending:
+        schema = pending.pop()
+        if not isinstance(schema, Mapping):
+            return False
+        if not all(is_of_type(key, value) for key, value in schema.items()):
+            return False
+        inner, branches = schema.get("properties"), schema.get("anyOf")
+        if not isinstance(inner, (Mapping, type(None))):
+            return False
+        if not isinstance(branches, (list, tuple, type(None))):
+            return False
+        pending += [*(inner or {}).values(), *(branches or ())]
+    return True
+
+
+RULES: tuple[Rule[View], ...] = (
+    Rule(shape_messages),
+    Rule(shape_model),
+    Rule(shape_texts),
+    Rule(shape_tools),
+    Rule(shape_keep_alive),
+    Rule(limit_logprobs),
+    Rule(w101_stream_is_yes_or_no),
+    Rule(w102_arguments_are_objects),
+    Rule(w103_results_name_their_tool, "warning"),
+    Rule(w103_results_are_in_order, "warning"),
+    Rule(w105_content_is_one_text),
+    Rule(w105_images_are_base64),
+    Rule(w106_thinking_is_known),
+    Rule(w107_the_window_is_an_option, "warning"),
+    Rule(w108_options_are_of_their_types),
+    Rule(w108_sampling_is_in_the_options, "warning"),
+    Rule(w108_formats_are_json_or_a_schema),
+)
+
+
+def check(body: object, target: Target | None = None) -> list[Violation]:
+    """What the target would refuse; any JSON gives a list."""
+    wire = opened(body)
+    return not_an_object() if wire is None else checked(View(wire, target), RULES)

@@ -1,0 +1,106 @@
+"""Definitions of tools. Whether one must be called can't be said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.errors import WireError
+from dragoman.model.requests import AnyTool, Request
+from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
+from dragoman.wire.ollama.calls import TEXT_ARGUMENT
+from dragoman.wire.ollama.exchange import Outgoing
+from dragoman.wire.ollama.schema import NO_PARAMETERS, accepted
+from dragoman.wire.ollama.spelling import NAME, OWN, is_list, is_object, is_own, kept, laid
+
+_TEXT_PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {TEXT_ARGUMENT: {"type": "string"}},
+    "required": [TEXT_ARGUMENT],
+}
+_KINDS = {"name": str, "description": str, "parameters": dict}
+
+
+def decode_tools(wire: Any, known: set[str]) -> tuple[AnyTool, ...]:
+    """The tools of a request; an empty list stays in the extras."""
+    if not is_list(wire) or not wire:
+        return ()
+    known.add("tools")
+    return tuple([_decode_tool(tool, f"tools[{index}]") for index, tool in enumerate(wire)])
+
+
+def _decode_tool(wire: Any, path: str) -> AnyTool:
+    if not is_object(wire):
+        msg = f"{path} is no object"
+        raise WireError(msg, dialect=NAME, path=path)
+    function = wire.get("function")
+    if not is_object(function) or not isinstance(function.get("name"), str):
+        kind = wire.get("type")
+        return ServerTool(kind if isinstance(kind, str) else "", NAME, wire)
+    fields = {key: function[key] for key, kind in _KINDS.items()
+              if isinstance(function.get(key), kind)}  # fmt: skip
+    outer = {key: value for key, value in wire.items() if key != "function"}
+    if inner := {key: value for key, value in function.items() if key not in fields}:
+        outer["function"] = inner
+    extras = kept(outer, (), {"type": "function"})
+    return ToolDefinition(**fields, origin=OWN, extras=extras)
+
+
+def encode_tools(request: Request, out: Outgoing) -> list[Any]:
+    """The tools to send: those that may be called."""
+    choice = request.tool_choice
+    if choice is not None:
+        _note_choice(choice, out)
+    written: list[Any] = []
+    for index, tool in enumerate(request.tools):
+        path = f"tools[{index}]"
+        if choice is not None and not _is_permitted(tool, choice):
+            out.lose(path, "a tool that must not be called can only be left out here")
+        elif isinstance(tool, ToolDefinition):
+            written.append(_encode_tool(tool, out, path))
+        elif tool.dialect == NAME:
+            written.append(tool.payload)
+        else:
+            out.lose(path, "a tool that only another provider runs")
+    return written
+
+
+def _is_permitted(tool: AnyTool, choice: ToolChoice) -> bool:
+    if choice.mode == "none":
+        return False
+    return choice.mode != "allowed" or tool.name in choice.names
+
+
+def _note_choice(choice: ToolChoice, out: Outgoing) -> None:
+    if choice.mode in ("required", "named") or choice.is_required:
+        out.lose("tool_choice", "a model can't be made to call a tool here")
+    if choice.parallel is not None:
+        out.lose("tool_choice.parallel", "how many calls a turn may have can't be said")
+
+
+def _encode_tool(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description is not None:
+        function["description"] = tool.description
+    if is_own(tool.origin):
+        if tool.parameters is not None:
+            function["parameters"] = tool.parameters
+    else:
+        function["parameters"] = _encode_parameters(tool, out, path)
+        if tool.strict:
+            out.lose(f"{path}.strict", "nobody holds the model to the schema here")
+    if tool.cache is not None:
+        out.lose(f"{path}.cache", "the server decides itself what it keeps of a prompt")
+    return laid({"type": "function", "function": function}, tool.extras)
+
+
+def _encode_parameters(tool: ToolDefinition, out: Outgoing, path: str) -> Mapping[str, Any]:
+    if tool.kind == "custom":
+        out.lose(path, f"a tool that takes text is sent as one that takes it as {TEXT_ARGUMENT!r}")
+        return _TEXT_PARAMETERS
+    if tool.parameters is None:
+        return NO_PARAMETERS
+    schema, is_changed = accepted(tool.parameters)
+    if is_changed:
+        out.lose(f"{path}.parameters", "what the server's types can't hold is left out")
+    return schema

@@ -1,0 +1,147 @@
+"""What OpenAI's Responses API demands of contents, tools and settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from dragoman.wire.openai_responses.argumentnames import LONGEST, has_long_names
+from dragoman.wire.openai_responses.itemkinds import CALLS, kind_of
+from dragoman.wire.openai_responses.view import View
+from dragoman.wire.violations import Found, Placed, field, is_data, is_number, listed
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SOURCES = ("previous_response_id", "conversation", "prompt")
+_RANGES = {"temperature": (0, 2), "top_p": (0, 1), "top_logprobs": (0, 20)}
+_SAID = ("input_text", "input_image", "input_file")
+_ANSWERED = ("output_text", "refusal")
+_UNREADABLE = ("data:audio/", "data:video/")
+# What Chat Completions calls what this dialect calls otherwise.
+_ELSEWHERE = {
+    "messages": "input",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "text.format",
+    "reasoning_effort": "reasoning.effort",
+    "functions": "tools",
+}
+
+
+def shape_input(view: View) -> Found:
+    """There is something to answer, and each item is one."""
+    given = view.body.get("input")
+    if given is None and not any(view.body.get(key) for key in _SOURCES):
+        yield "input", f"there must be input, or one of {', '.join(_SOURCES)}"
+    elif not isinstance(given, (str, list, tuple, type(None))):
+        yield "input", "input is a text or a list of items"
+    for index, item in enumerate(given if isinstance(given, (list, tuple)) else ()):
+        if not isinstance(item, Mapping):
+            yield f"input[{index}]", "an item must be an object"
+
+
+def shape_state(view: View) -> Found:
+    """A request continues a response or a conversation, not both."""
+    if view.body.get("previous_response_id") and view.body.get("conversation"):
+        yield "previous_response_id", "a request can't continue a conversation, too"
+
+
+def shape_ranges(view: View) -> Found:
+    """Sampling settings are numbers in their ranges."""
+    for key, (low, high) in _RANGES.items():
+        value = view.body.get(key)
+        if value is not None and not (is_number(value) and low <= value <= high):
+            yield key, f"must be a number from {low} to {high}"
+
+
+def shape_image_data(view: View) -> Found:
+    """An image inside its address is base64."""
+    for path, part in _media(view):
+        url = part.get("image_url")
+        if isinstance(url, str) and not is_data(url):
+            yield f"{path}.image_url", "the data is not base64"
+
+
+def shape_file_data(view: View) -> Found:
+    """A file is a document: neither sound nor film."""
+    for path, part in _media(view):
+        data = part.get("file_data")
+        if isinstance(data, str) and data[:11].lower() in _UNREADABLE:
+            yield f"{path}.file_data", "sound and film are no files here"
+
+
+def limit_output_tokens(view: View) -> Found:
+    """An answer may not be capped to less than 16 tokens."""
+    least = view.target.least_output_tokens
+    cap = view.body.get("max_output_tokens")
+    if isinstance(cap, int) and cap < least:
+        yield "max_output_tokens", f"at least {least} tokens are needed"
+
+
+def w6_names_are_plain(view: View) -> Found:
+    """Functions have plain names, where they are declared and where they are called."""
+    for path, function in (*view.functions, *view.of_type("function_call")):
+        name = function.get("name")
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            yield f"{path}.name", "a name has 1 to 64 letters, digits, _ and -"
+
+
+def w30_people_say_input(view: View) -> Found:
+    """What is said to the model is text, images and files."""
+    media = view.target.media
+    known = (*_SAID, "input_audio") if media is None or "audio" in media else _SAID
+    for path, part in view.said():
+        if part.get("type") not in known:
+            yield f"{path}.type", f"must be one of {', '.join(known)}"
+
+
+def w30_the_model_says_output(view: View) -> Found:
+    """What the model said is texts and refusals."""
+    for path, part in view.answers():
+        if part.get("type") not in _ANSWERED:
+            yield f"{path}.type", f"must be one of {', '.join(_ANSWERED)}"
+
+
+def w31_outputs_are_text_images_or_files(view: View) -> Found:
+    """A tool's output is a text, or a list of texts, images and files."""
+    for path, item in view.of_type(*CALLS.values()):
+        if not isinstance(item.get("output"), (str, list, tuple)):
+            yield f"{path}.output", "the output is a text or a list of parts"
+        for place, part in listed(item, "output", path):
+            if part.get("type") not in _SAID:
+                yield f"{place}.type", f"must be one of {', '.join(_SAID)}"
+
+
+def w31_outputs_have_no_error(view: View) -> Found:
+    """There is no field for failure: it is told in the output."""
+    for path, item in view.of_type(*CALLS.values()):
+        if "error" in item:
+            yield f"{path}.error", "this field is not known: tell the failure in the output"
+
+
+def w36_tools_are_flat(view: View) -> Found:
+    """A function's name and parameters stand in the tool itself."""
+    for path, tool in view.functions:
+        if field(tool, "function"):
+            yield f"{path}.function", "name and parameters belong into the tool itself"
+
+
+def w36_settings_have_their_own_names(view: View) -> Found:
+    """What Chat Completions calls otherwise is refused."""
+    for key, ours in _ELSEWHERE.items():
+        if view.body.get(key) is not None:
+            yield key, f"in this API this is {ours}"
+
+
+def w39_argument_names_are_short(view: View) -> Found:
+    """Names of properties in a call's arguments have at most 256 characters."""
+    for path, item in view.of_type("function_call"):
+        arguments = item.get("arguments")
+        if isinstance(arguments, str) and has_long_names(arguments):
+            yield f"{path}.arguments", f"a property's name has at most {LONGEST} characters"
+
+
+def _media(view: View) -> Iterator[Placed]:
+    yield from view.said()
+    for path, item in view.items:
+        if kind_of(item) in CALLS.values():
+            yield from listed(item, "output", path)

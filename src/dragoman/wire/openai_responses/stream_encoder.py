@@ -1,0 +1,312 @@
+"""Streams, from our events to server-sent ones.
+
+The grammar (W33, W34): the response begins, each item begins, grows and ends in a place of its own
+(W35), and the last event has all of it once more. Items may be open side by side. An item ends
+with its last part, or, where another part might still belong to it, with the next event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, ClassVar
+
+from dragoman.model.content import AnyPart
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    OpaqueEvent,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    StreamError,
+    UsageUpdate,
+)
+from dragoman.model.messages import Message
+from dragoman.model.parts import Refusal, Text, Thinking
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCallDelta
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.framing import is_event_name
+from dragoman.wire.losses import Loss
+from dragoman.wire.openai_responses.forms import NAME
+from dragoman.wire.openai_responses.response import encode
+from dragoman.wire.openai_responses.stream_answer import Answer, Body
+from dragoman.wire.openai_responses.stream_calls import Heads
+from dragoman.wire.openai_responses.stream_decoder import UNDERSTOOD
+from dragoman.wire.openai_responses.stream_errors import INTERRUPTED, encode_failure
+from dragoman.wire.openai_responses.stream_writers import ItemWriter, PartWriter
+from dragoman.wire.overlay import overlay
+
+_FAILED = ChoiceFinish(FinishReason.ERROR, "failed")
+_UNFINISHED = frozenset({None, "queued", "in_progress"})
+_ENDS = {"incomplete": "response.incomplete", "failed": "response.failed",
+         "cancelled": "response.incomplete"}  # fmt: skip
+
+
+class StreamEncoder:
+    """Writes one response as a stream; `feed` gives the bytes to send now."""
+
+    def __init__(self) -> None:
+        self._answer = Answer()
+        self._start = ResponseStart()
+        self._has_begun = False
+        self._usage: Usage | None = None
+        self._finish: ChoiceFinish | None = None
+        self._error: StreamError | None = None
+        self._parts: dict[Hashable, PartWriter] = {}
+        self._count = 0
+        self._items: list[ItemWriter] = []
+        self._latest: ItemWriter | None = None
+        self._heads = Heads()
+        self._is_over = False
+
+    @property
+    def losses(self) -> list[Loss]:
+        """What could not be said so far."""
+        return self._answer.losses.all
+
+    def feed(self, event: Event) -> bytes:
+        """What to send for an event; nothing, where more has to come first."""
+        if self._is_over:
+            self._lose("events", "what comes after the end of a response is left out")
+            return b""
+        if getattr(event, "choice", 0):
+            self._lose(f"choices[{event.choice}]", "this dialect gives one answer")  # type: ignore[union-attr]  # it has one
+            return b""
+        return self._HANDLERS[type(event)](self, event)
+
+    def close(self) -> bytes:
+        """What to send when no more events come: a failure, if it is not complete (G1)."""
+        return b"" if self._is_over else self._failed(self._error or INTERRUPTED)
+
+    def _lose(self, path: str, reason: str) -> None:
+        self._answer.losses.add(path, reason)
+
+    # --- the response
+
+    def _response_start(self, event: ResponseStart) -> bytes:
+        known = self._start
+        self._start = ResponseStart(
+            id=known.id or event.id,
+            model=known.model or event.model,
+            created_at=known.created_at or event.created_at,
+            origin=event.origin or known.origin,
+            extras={**known.extras, **event.extras},
+        )
+        self._answer.came_from(self._start.origin)
+        # Azure's preamble to Chat tells nothing yet.
+        is_enough = bool(event.id or event.model)
+        return self._rested() + (self._begun() if is_enough else b"")
+
+    def _begun(self) -> bytes:
+        """The first two events, as soon as something is known (G3)."""
+        if self._has_begun:
+            return b""
+        self._has_begun = True
+        if not self._start.id:
+            self._start = self._start.replace(id=f"resp_{self._answer.id}")
+        body = self._body(None) | {"output": [], "usage": None, "status": "in_progress"}
+        event = self._answer.frames.event
+        return event("response.created", response=body) + event(
+            "response.in_progress", response=body
+        )
+
+    def _body(self, end: ChoiceFinish | None) -> Body:
+        """The response without its items."""
+        start = self._start
+        message = Message(Role.ASSISTANT, id=self._answer.id, origin=start.origin)
+        choice = Choice(0, message)
+        if end is not None:
+            choice = Choice(0, message, end.finish, end.finish_raw)
+        response = Response(
+            choices=(choice,),
+            usage=self._usage,
+            model=start.model,
+            id=start.id,
+            created_at=start.created_at,
+            extras=start.extras,
+        )
+        body = encode(response).body
+        return {**body, "id": start.id, "object": "response", "model": _model(body)}
+
+    def _output(self) -> list[Body]:
+        found = [item.body() for item in self._items if item.index is not None]
+        return [body for body in found if body is not None]
+
+    def _usage_update(self, event: UsageUpdate) -> bytes:
+        self._usage = event.usage
+        return self._rested() + self._begun()
+
+    def _choice_finish(self, event: ChoiceFinish) -> bytes:
+        self._finish = event
+        if event.logprobs is not None:
+            self._lose("choices[0].logprobs", "another dialect's probabilities are left out")
+        written = self._begun() + self._pending() + self._rested()
+        return written if self._error is None else written + self._failed(self._error)
+
+    def _response_end(self, _event: ResponseEnd) -> bytes:
+        written = self._begun() + self._pending()
+        written += b"".join([item.end() for item in self._items])
+        body = self._body(self._finish) | {"output": self._output()}
+        status = body.get("status")
+        if type(status) is not str or status in _UNFINISHED:
+            status = body["status"] = "completed"
+        self._is_over = True
+        kind = _ENDS.get(status, "response.completed")
+        return written + self._answer.frames.event(kind, response=body)
+
+    # --- its failure
+
+    def _stream_error(self, event: StreamError) -> bytes:
+        """An error; the provider's own event is followed by the failure of the response."""
+        wire = overlay(event.extras, NAME)
+        if not wire or self._error is not None:
+            return self._failed(event)
+        self._error = event
+        return self._begun() + self._answer.frames.event("error", **wire)
+
+    def _failed(self, error: StreamError) -> bytes:
+        written = self._begun() + self._pending()
+        self._is_over = True
+        end = self._finish or _FAILED
+        body = self._body(end if end.finish is FinishReason.ERROR else _FAILED)
+        body |= {"status": "failed", "output": self._output()}
+        if not isinstance(body.get("error"), dict):
+            body["error"] = encode_failure(error)
+        return written + self._answer.frames.event("response.failed", response=body)
+
+    # --- its parts
+
+    def _part_start(self, event: PartStart) -> bytes:
+        return self._begun() + self._pending() + self._started(event.index, event)
+
+    def _started(self, key: Hashable, event: PartStart) -> bytes:
+        """A part begins, in the item of the one before it or in its own."""
+        latest, written = self._latest, b""
+        if latest is None or latest.is_done or not self._goes_on(latest, event.part):
+            if latest is not None and (latest.is_stopped or latest.may_end):
+                written = latest.end()
+            latest = self._latest = ItemWriter(self._answer, self._count)
+            self._items.append(latest)
+        part, shown = latest.start(self._count, event)
+        self._count += 1
+        self._parts[key] = part
+        return written + shown
+
+    def _goes_on(self, item: ItemWriter, part: AnyPart) -> bool:
+        return item.last is not None and self._answer.continues(part, item.last)
+
+    def _part_delta(self, event: PartDelta) -> bytes:
+        part = self._parts.get(event.index)
+        if part is not None and not part.item.is_done and not part.is_stopped:
+            return part.item.grow(part, event)
+        written = self._begun() + self._pending()
+        if part is None:  # a server that forgot to announce it: text is the likeliest
+            written += self._started(event.index, PartStart(event.index, Text("")))
+        elif not part.item.may_end:
+            self._answer.lose(part.number, "what was added to a part after its end is left out")
+            return written
+        else:
+            written += self._continued(event.index, part)
+        part = self._parts[event.index]
+        return written + part.item.grow(part, event)
+
+    def _continued(self, index: int, part: PartWriter) -> bytes:
+        """An item for more of a text whose own has ended, since another had begun meanwhile."""
+        state = part.state
+        more: AnyPart = Text("", origin=state.origin)
+        if isinstance(state, Refusal):
+            more = Refusal("", origin=state.origin)
+        elif isinstance(state, Thinking):
+            more = Thinking("", form=state.form, origin=state.origin)
+        written = self._started(index, PartStart(index, more))
+        self._parts[index].is_rest = True
+        return written
+
+    def _part_stop(self, event: PartStop) -> bytes:
+        written = self._begun()
+        part = self._parts.get(event.index)
+        if part is None:
+            if event.part is None:
+                return written
+            written += self._pending() + self._started(
+                event.index, PartStart(event.index, event.part)
+            )
+            part = self._parts[event.index]
+        if part.is_rest:  # the final word is on the whole part
+            event = PartStop(event.index)
+        item = part.item
+        written += item.stop(part, event)
+        is_last = item is not self._latest or not item.may_go_on
+        return written + item.end() if item.is_stopped and is_last else written
+
+    def _rested(self) -> bytes:
+        """The end of an item that nothing more was said of."""
+        latest = self._latest
+        return latest.end() if latest is not None and latest.is_stopped else b""
+
+    # --- calls in pieces
+
+    def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
+        key = self._heads.key(event)
+        written, part = self._begun(), self._parts.get(key)
+        if part is None:
+            if not self._heads.is_waiting(key):
+                written += self._pending()
+            self._heads.add(key, event)
+            if not event.arguments_delta:
+                return written
+            written += self._pending()
+            part = self._parts[key]
+        if not event.arguments_delta:
+            return written
+        return written + part.item.grow(part, PartDelta(0, event.arguments_delta))
+
+    def _pending(self) -> bytes:
+        """The call whose head was waited for."""
+        waiting = self._heads.take()
+        return b"" if waiting is None else self._started(waiting[0], PartStart(0, waiting[1]))
+
+    # --- what else there is
+
+    def _opaque_event(self, event: OpaqueEvent) -> bytes:
+        payload = event.payload
+        kind = payload.get("type") if isinstance(payload, dict) else None
+        if (
+            event.dialect == NAME
+            and type(kind) is str
+            and is_event_name(kind)
+            and kind not in UNDERSTOOD
+        ):
+            body = dict(payload)
+            item = self._answer.placed(body)
+            if item is not None:
+                body["output_index"] = item.index
+                if "item_id" in body:
+                    body["item_id"] = item.id
+                return item.progress() + self._answer.frames.whole(body)
+            if not {"item_id", "output_index"} & body.keys():
+                return self._begun() + self._answer.frames.whole(body)
+        self._lose("events", "an event that has no place here is left out")
+        return b""
+
+    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], bytes]]] = {
+        ResponseStart: _response_start,
+        PartStart: _part_start,
+        PartDelta: _part_delta,
+        PartStop: _part_stop,
+        ToolCallDelta: _tool_call_delta,
+        UsageUpdate: _usage_update,
+        ChoiceFinish: _choice_finish,
+        StreamError: _stream_error,
+        OpaqueEvent: _opaque_event,
+        ResponseEnd: _response_end,
+    }
+
+
+def _model(body: Body) -> str:
+    model = body.get("model")
+    return model if type(model) is str else ""

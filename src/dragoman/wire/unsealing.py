@@ -1,0 +1,263 @@
+"""What a front's client sent back, as the model behind had said it.
+
+Envelopes are opened where they are found, and what is in them goes to the part that it belongs
+to: the part that holds it, the one with its fingerprint, the pieces that a stream's client kept,
+or a place of its own. State whose part was changed or left out is left out as well: its provider
+would refuse it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text, Thinking
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
+from dragoman.wire.envelope import Seal, fingerprint, is_sealed, unwrap
+from dragoman.wire.fronts import WHOLE
+
+_ASSISTANT = Role.ASSISTANT
+_WHOLE = (Text, Thinking, *WHOLE)
+
+
+def unsealed_messages(messages: list[Message]) -> list[Message]:
+    """Messages with their envelopes opened, of clients that may keep each chunk of a stream.
+
+    Such chunks are messages of their own; where one holds an envelope, they are made one again.
+    """
+    if not any(message.role is _ASSISTANT and any(map(is_sealed, message.parts))
+               for message in messages):  # fmt: skip
+        return messages
+    made: list[Message] = []
+    for is_answer, group in groupby(messages, lambda message: message.role is _ASSISTANT):
+        run = list(group)
+        parts = tuple(part for message in run for part in message.parts)
+        if not is_answer or not any(map(is_sealed, parts)):
+            made += run
+        else:
+            made.append(run[0].replace(parts=unsealed(parts)))
+    return made
+
+
+def unsealed_message(message: Message) -> Message:
+    """A message with its envelopes opened."""
+    parts = unsealed(message.parts)
+    return message if parts is message.parts else message.replace(parts=parts)
+
+
+def unsealed(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
+    """Parts with their envelopes opened; the same where there are none."""
+    seals = [_seal_of(part) for part in parts]
+    if not any(seals):
+        return parts
+    pairs = list(zip(parts, seals, strict=True))
+    texts = [part for part in parts if type(part) is Text]
+    is_flat = any(seal is not None and seal.at is not None for seal in seals)
+    if is_flat and len(texts) <= 1:  # or the client has cut the text itself
+        return tuple(_unflattened(pairs, _Cut(texts[0] if texts else None)))
+    return tuple(_restored(pairs))
+
+
+def _seal_of(part: AnyPart) -> Seal | None:
+    if not is_sealed(part):
+        return None
+    data = part.data if isinstance(part, Thinking) else None
+    return unwrap(part.signature) or unwrap(data)
+
+
+_Pairs = Sequence[tuple[AnyPart, Seal | None]]
+
+
+class _Carried:
+    """State that is not where its part is."""
+
+    def __init__(self, pairs: _Pairs) -> None:
+        self._seals: dict[str, deque[Seal]] = {}
+        self._given: set[int] = set()
+        for part, seal in pairs:
+            if seal is not None and seal.owner is not None and _is_carrier(part):
+                self._seals.setdefault(seal.owner, deque()).append(seal)
+
+    def given_to(self, part: AnyPart) -> AnyPart:
+        """The part, with its state if there is any for it."""
+        waiting = self._seals.get(fingerprint(part)) if self._seals else None
+        if not waiting:
+            return part
+        seal = waiting.popleft()
+        if isinstance(part, ToolCall) and waiting:
+            seal = waiting.pop()  # ids are unique: the last word on it
+            waiting.clear()
+        self._given.add(id(seal))
+        return _stated(part, seal)
+
+    def is_waiting(self, seal: Seal) -> bool:
+        """Whether nobody has had that state yet."""
+        return id(seal) not in self._given
+
+
+def _restored(pairs: _Pairs) -> list[AnyPart]:
+    """The parts, in the order in which they came."""
+    carried = _Carried(pairs)
+    made: list[AnyPart] = []
+    pieces = 0  # how many of the last parts made came without a seal
+    for part, seal in pairs:
+        if seal is None:
+            made.append(carried.given_to(part))
+            pieces += 1
+            continue
+        if seal.owner is not None and seal.length and not _is_owner(part, seal):
+            is_free = not _is_carrier(part) or carried.is_waiting(seal)
+            whole = _gathered(made, pieces, part, seal) if is_free else None
+            if whole is not None:
+                made.append(whole)
+                pieces = 0
+                continue
+        found = [carried.given_to(p) if isinstance(p, ToolCall) else p for p in _opened(part, seal)]
+        made += found
+        pieces = 0 if found else pieces
+    return made
+
+
+def _gathered(made: list[AnyPart], pieces: int, holder: AnyPart, seal: Seal) -> AnyPart | None:
+    """The part that the last pieces make up, which are taken away; None where they don't.
+
+    Some clients keep each chunk of a stream as a part of its own, others join neighbours.
+    """
+    kind, start = type(seal.part), len(made)
+    said = [holder.text] if isinstance(holder, (Text, Thinking)) and type(holder) is kind else []
+    missing = seal.length - sum(map(len, said))
+    while missing > 0 and start > len(made) - pieces:
+        piece = made[start - 1]
+        if type(piece) is not kind or not isinstance(piece, (Text, Thinking)):
+            break
+        said.append(piece.text)
+        missing -= len(piece.text)
+        start -= 1
+    if missing > 0 or start == len(made):
+        return None
+    first = made[start]
+    assert isinstance(first, (Text, Thinking))  # noqa: S101 - the last one that was taken
+    before, said[-1] = said[-1][:-missing], said[-1][-missing:]
+    whole = first.replace(text="".join(reversed(said)))
+    if fingerprint(whole) != seal.owner:
+        return None
+    made[start:] = [first.replace(text=before)] if missing else []
+    return _stated(whole, seal)
+
+
+def _unflattened(pairs: _Pairs, text: _Cut) -> Iterator[AnyPart]:
+    """The parts in the order that they had: texts cut out of the one, between calls."""
+    carried = _Carried(pairs)
+    calls = deque(
+        carried.given_to(part if seal is None else _owned(part, seal))
+        for part, seal in pairs
+        if isinstance(part, ToolCall)
+    )
+    others = [part for part, seal in pairs
+              if seal is None and not isinstance(part, (Text, ToolCall))]  # fmt: skip
+    called = 0
+    yield from (part for part in others if isinstance(part, Thinking))
+    for part, seal in pairs:
+        if seal is None or isinstance(part, ToolCall):
+            continue
+        chars, count = seal.at or (0, 0)
+        yield from text.until(chars)
+        while calls and called < count:
+            called += 1
+            yield calls.popleft()
+        if seal.owner is not None and type(seal.part) is Text:
+            yield from text.piece(seal)
+        else:
+            yield from _opened(part, seal)
+    yield from text.rest()
+    yield from (carried.given_to(part) for part in others if not isinstance(part, Thinking))
+    yield from calls
+
+
+class _Cut:
+    """A text that is several parts' together."""
+
+    def __init__(self, text: Text | None) -> None:
+        self._text = text
+        self._place = 0
+
+    def until(self, place: int) -> Iterator[Text]:
+        """What stands before that place."""
+        if self._text is not None and self._place < place:
+            said = self._text.text[self._place : place]
+            if said:
+                yield self._part(said)
+
+    def piece(self, seal: Seal) -> Iterator[AnyPart]:
+        """The text that a seal belongs to, if it is as it was."""
+        if self._text is not None and seal.at is not None and seal.at[0] == self._place:
+            said = self._text.text[self._place : self._place + seal.length]
+            if said and fingerprint(Text(said)) == seal.owner:
+                yield _stated(self._part(said), seal)
+
+    def rest(self) -> Iterator[Text]:
+        """What has not been cut off; a whole text even if it is empty."""
+        said = "" if self._text is None else self._text.text[self._place :]
+        if said or (self._text is not None and not self._place):
+            yield self._part(said)
+
+    def _part(self, said: str) -> Text:
+        """The next piece of it; hints and sources stay with the last."""
+        text, start = self._text, self._place
+        self._place += len(said)
+        if text is not None and len(text.text) == self._place:
+            return text.replace(text=said) if start else text
+        return Text(said)
+
+
+def _is_carrier(part: AnyPart) -> bool:
+    return isinstance(part, Thinking) and not part.text
+
+
+def _is_owner(part: AnyPart, seal: Seal) -> bool:
+    """Whether a part is the one that its envelope is about; a call is, whatever its id is now."""
+    return type(part) is type(seal.part) and (
+        isinstance(part, ToolCall) or fingerprint(part) == seal.owner
+    )
+
+
+def _opened(part: AnyPart, seal: Seal) -> Iterator[AnyPart]:
+    """What the part that holds an envelope becomes; nothing, where it is but a carrier."""
+    if not _is_carrier(part):
+        yield _owned(part, seal)
+    elif seal.owner is None and isinstance(seal.part, _WHOLE):
+        yield seal.part.replace(origin=seal.origin)
+
+
+def _owned(part: AnyPart, seal: Seal) -> AnyPart:
+    """A part with the state that it holds itself."""
+    if _is_owner(part, seal):
+        return _stated(part, seal)
+    if isinstance(part, Thinking):  # changed: no longer what was signed
+        return Thinking(part.text, None, part.form, origin=seal.origin)
+    return part.replace(signature=None, origin=None)
+
+
+def _stated(part: AnyPart, seal: Seal) -> AnyPart:
+    """A part as the client sent it, with the state that it had."""
+    state = seal.part
+    if isinstance(part, Thinking):
+        return state.replace(text=part.text, origin=seal.origin)
+    changes: dict[str, Any] = {
+        "signature": state.signature,
+        "item_id": state.item_id,
+        "origin": seal.origin,
+        "extras": {**part.extras, **state.extras},
+    }
+    if isinstance(part, ToolCall) and isinstance(state, ToolCall):
+        changes["wire_id"] = state.wire_id
+        if state.kind != part.kind:
+            changes |= {"kind": state.kind, "raw": state.raw, "input": None}
+    elif isinstance(part, Text) and isinstance(state, Text) and state.citations:
+        changes["citations"] = state.citations
+    return part.replace(**changes)

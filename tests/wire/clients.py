@@ -1,0 +1,109 @@
+"""Clients of a front: what they send back of an answer, and what the model behind gets of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+import dragoman
+from dragoman.model.events import Event
+from dragoman.model.messages import Message
+from dragoman.model.parts import Origin
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolResult
+from dragoman.wire.encoded import Encoded
+
+FRONTS = ("anthropic", "gemini", "openai-chat", "openai-responses")
+_SEALED = frozenset(
+    {"signature", "thoughtSignature", "thought_signature", "encrypted_content", "encrypted_index"}
+)
+
+
+def history(front: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """An answer's messages, contents or items, as a client repeats them."""
+    if front == "anthropic":
+        return [{"role": "assistant", "content": body["content"]}]
+    if front == "openai-chat":
+        message = body["choices"][0]["message"]
+        return [{key: value for key, value in message.items() if value is not None}]
+    if front == "openai-responses":
+        return list(body["output"])
+    return [body["candidates"][0]["content"]]
+
+
+def asked(front: str, said: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
+    """The messages that a front reads, of a client that repeats what was said."""
+    if front == "gemini":
+        opening: dict[str, Any] = {"role": "user", "parts": [{"text": "Hi"}]}
+        body: dict[str, Any] = {"contents": [opening, *said]}
+    elif front == "openai-responses":
+        body = {"model": "m", "input": [{"role": "user", "content": "Hi"}, *said]}
+    else:
+        body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}, *said]}
+        body |= {"max_tokens": 9} if front == "anthropic" else {}
+    return dragoman.dialect(front).decode_request(body).messages[1:]
+
+
+def returned(front: str, response: Response) -> tuple[Message, ...]:
+    """What comes back of a response."""
+    return asked(front, history(front, dragoman.dialect(front).encode_response(response).body))
+
+
+def streamed(front: str, events: Iterable[Event]) -> bytes:
+    """A stream of a front."""
+    full: Any = dragoman.dialect(front)
+    encoder = full.stream_encoder()
+    return b"".join([encoder.feed(event) for event in events]) + bytes(encoder.close())
+
+
+def folded(front: str, stream: bytes) -> dict[str, Any]:
+    """The body that a client makes of a stream."""
+    full: Any = dragoman.dialect(front)
+    decoder = full.stream_decoder()
+    decoder.feed(stream)
+    decoder.close()
+    module = import_module(f"dragoman.wire.{front.replace('-', '_')}.response")
+    encode = module.encode if front == "openai-responses" else module.encode_response
+    body: dict[str, Any] = encode(decoder.response).body  # as it is: a client seals nothing
+    return body
+
+
+def returned_stream(front: str, events: Iterable[Event]) -> tuple[Message, ...]:
+    """What comes back of a stream."""
+    return asked(front, history(front, folded(front, streamed(front, events))))
+
+
+def sent(home: str, messages: Iterable[Message], origin: Origin | None = None) -> Encoded:
+    """What the model behind is sent: the answer, and results for its calls."""
+    turns: list[Message] = [Message.user("Hi")]
+    for message in messages:
+        turns.append(message if origin is None else message.replace(origin=origin))
+        if message.tool_calls:
+            results = [ToolResult(call.id, "done", tool_name=call.name)
+                       for call in message.tool_calls]  # fmt: skip
+            turns.append(Message(Role.TOOL, tuple(results)))
+    turns.append(Message.user("And?"))
+    return dragoman.dialect(home).encode_request(Request(model="m", messages=tuple(turns)))
+
+
+def seals(home: str, body: Any) -> list[tuple[str, str]]:
+    """All opaque state in what the model behind is sent, in its order."""
+    return list(_seals(home, body))
+
+
+def _seals(home: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        kind = value.get("type")
+        for key, inner in value.items():
+            is_data = key == "data" and kind in ("redacted_thinking", "reasoning.encrypted")
+            is_id = key == "id" and home == "openai-responses"
+            if isinstance(inner, str) and (key in _SEALED or is_data or is_id):
+                yield key, inner
+            else:
+                yield from _seals(home, inner)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _seals(home, item)

@@ -1,0 +1,247 @@
+"""Streams of our own making: plain bodies, and the chunks that say the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dragoman.model.events import Event
+from dragoman.model.responses import Response
+from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.stream_encoder import StreamEncoder
+from dragoman.wire.gemini.stream_frames import Form
+from dragoman.wire.streams import StreamDecoder
+
+Chunk = dict[str, Any]
+
+USAGE = {"promptTokenCount": 9, "candidatesTokenCount": 30, "totalTokenCount": 60,
+         "cachedContentTokenCount": 4, "thoughtsTokenCount": 21,
+         "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 9}],
+         "serviceTier": "standard"}  # fmt: skip
+
+
+def candidate(*parts: Any, **fields: Any) -> Chunk:
+    """A candidate of a plain body."""
+    return {"content": {"parts": list(parts), "role": "model"}, "finishReason": "STOP",
+            "index": 0, **fields}  # fmt: skip
+
+
+def plain(*candidates: Chunk, **fields: Any) -> Chunk:
+    """A plain body."""
+    return {
+        "candidates": list(candidates),
+        "usageMetadata": USAGE,
+        "modelVersion": "gemini-x",
+        "responseId": "abc",
+        **fields,
+    }
+
+
+def _call(name: str, **fields: Any) -> Chunk:
+    return {"functionCall": {"name": name, **fields}}
+
+
+GROUNDED = {
+    "searchEntryPoint": {"renderedContent": "<div/>"},
+    "groundingChunks": [{"web": {"uri": "https://example.com/a", "title": "A"}},
+                        {"web": {"uri": "https://example.com/b", "title": "B", "odd": 1}}],
+    "groundingSupports": [
+        {"segment": {"endIndex": 6, "text": "It is "}, "groundingChunkIndices": [0, 1]},
+        {"segment": {"startIndex": 6, "endIndex": 9, "text": "so."}, "groundingChunkIndices": [1],
+         "confidenceScores": [0.5]},
+    ],
+    "webSearchQueries": ["is it so"],
+}  # fmt: skip
+
+BODIES: dict[str, Chunk] = {
+    "text": plain(candidate({"text": "Grüezi, 世界 \U0001f30d\nand\r\n\u2028so on"})),
+    "nothing": plain(candidate(content={"role": "model"})),
+    "no content": plain({"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0,
+                         "finishMessage": "Malformed function call: x"}),
+    "thinking": plain(candidate(
+        {"text": "Let me see. It can't be six.", "thought": True},
+        {"text": "Seven.", "thoughtSignature": "c2lnbmVk"},
+        {"text": " Or eight."},
+        {"text": "", "thoughtSignature": "bG9uZQ=="},
+    )),
+    "signed thought": plain(candidate(
+        {"text": "Hm, ", "thought": True},
+        {"text": "hm.", "thought": True, "thoughtSignature": "c2lnbmVk"},
+        {"text": "More.", "thought": True},
+        {"thoughtSignature": "bG9uZQ=="},
+        {"text": "Yes."},
+    )),
+    "parallel calls": plain(candidate(
+        {"text": "Both:"},
+        {**_call("weather", args={"city": "Basel"}, id="c1"), "thoughtSignature": "c2lnbmVk"},
+        _call("weather", args={"city": "Bern", "days": [1, {"b": None}]}, id="c2"),
+        _call("now"),
+        _call("now", args={}),
+        finishMessage="Model generated function call(s).",
+    )),
+    "one id twice": plain(candidate(
+        _call("weather", args={"city": "Basel"}, id="c1"),
+        _call("weather", args={"city": "Bern"}, id="c1"),
+    )),
+    "code": plain(candidate(
+        {"executableCode": {"language": "PYTHON", "code": "print(6 * 7)\n"},
+         "thoughtSignature": "c2lnbmVk"},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42\n"}},
+        {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["q"]}, "id": "t1"}},
+        {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {"x": "<a>"}, "id": "t1"}},
+        {"text": "It is 42."},
+    )),
+    "media": plain(candidate(
+        {"text": "Here:"},
+        {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}},
+        {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.com/v"}},
+    )),
+    "grounding": plain(candidate(
+        {"text": "It is so."},
+        groundingMetadata=GROUNDED,
+        urlContextMetadata={"urlMetadata": [{"retrievedUrl": "https://example.com"}]},
+        safetyRatings=[{"category": "HARM_CATEGORY_HARASSMENT", "probability": "NEGLIGIBLE"}],
+        avgLogprobs=-0.25,
+    )),
+    "quotes": plain(candidate(
+        {"text": "So it is, and so it was."},
+        citationMetadata={"citationSources": [
+            {"startIndex": 0, "endIndex": 9, "uri": "https://example.com/a", "license": ""},
+            {"startIndex": 11, "endIndex": 20, "uri": "https://example.com/b"},
+        ]},
+    )),
+    "unknown": plain(
+        candidate(
+            {"telepathy": {"mood": "good"}},
+            {"text": "Odd.", "odd": 1},
+            {"text": "Not odd."},
+            strange=[None],
+        ),
+        createTime="2026-01-02T03:04:05.678900Z",
+        modelStatus={"modelStage": "PREVIEW"},
+    ),
+    "snake case": {
+        "candidates": [{
+            "content": {"parts": [
+                {"text": "Hm.", "thought": True, "thought_signature": "c2lnbmVk"},
+                {"function_call": {"name": "now", "args": {}}},
+            ], "role": "model"},
+            "finish_reason": "STOP",
+        }],
+        "usage_metadata": {"prompt_token_count": 3, "total_token_count": 3},
+        "model_version": "gemini-x",
+        "response_id": "abc",
+    },
+    "several candidates": plain(
+        candidate({"text": "One answer."}),
+        candidate(
+            {"text": "Another."}, _call("now", args={}), index=1, finishReason="MAX_TOKENS"
+        ),
+    ),
+    "cut off": plain(candidate({"text": "1, 2, "}, finishReason="MAX_TOKENS")),
+    "filtered": plain(candidate({"text": "1, 2, "}, finishReason="SAFETY")),
+    "blocked": {
+        "promptFeedback": {"blockReason": "SAFETY", "safetyRatings": []},
+        "usageMetadata": {"promptTokenCount": 3, "totalTokenCount": 3},
+        "modelVersion": "gemini-x",
+    },
+}  # fmt: skip
+
+
+def _pieces(part: Any) -> Iterator[Any]:
+    """A part as the provider cuts it: texts that nothing else is said of."""
+    is_text = isinstance(part, dict) and part.keys() <= {"text", "thought"} and part
+    for at in range(0, len(part["text"]), 5) if is_text else ():
+        yield {**part, "text": part["text"][at : at + 5]}
+    if not is_text:
+        yield part
+
+
+def chunks_of(body: Chunk) -> list[Chunk]:
+    """The chunks that say what a plain body says."""
+    head = {k: v for k, v in body.items() if k not in {"candidates", "usageMetadata"}}
+    chunks: list[Chunk] = []
+    lasts: list[Any] = []
+    usage = body.get("usageMetadata")
+    for wire in body.get("candidates", ()):
+        place = {"index": wire["index"]} if "index" in wire else {}
+        content = wire.get("content", {})
+        for part in content.get("parts", ()):
+            for piece in _pieces(part):
+                said = {"content": {**content, "parts": [piece]}, **place}
+                spent = {} if usage is None else {"usageMetadata": {**usage, "totalTokenCount": 1}}
+                chunks.append({"candidates": [said], **spent, **head})
+        lasts.append(
+            {**wire, "content": {"parts": [{"text": ""}], "role": "model"}} if content else wire
+        )
+    last = {**body, "candidates": lasts} if lasts else body
+    return [*chunks, last]
+
+
+def written(chunks: Iterable[Any], form: Form = "sse") -> bytes:
+    """Chunks as bytes, in the way of the provider."""
+    texts = [json.dumps(chunk, ensure_ascii=False) for chunk in chunks]
+    if form == "array":
+        pretty = [json.dumps(json.loads(text), ensure_ascii=False, indent=2) for text in texts]
+        return ("[" + "\n,\r\n".join(pretty) + "\n]").encode()
+    return "".join(f"data: {text}\r\n\r\n" for text in texts).encode()
+
+
+STREAMS = {name: written(chunks_of(body)) for name, body in BODIES.items()}
+ARRAYS = {name: written(chunks_of(body), "array") for name, body in BODIES.items()}
+
+
+def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, list[Event]]:
+    """A decoder that has read a stream, cut at these places, and the events it gave."""
+    decoder = DIALECT.stream_decoder()
+    events: list[Event] = []
+    start = 0
+    for cut in (*sorted(cuts), len(stream)):
+        events += decoder.feed(stream[start:cut])
+        start = cut
+    return decoder, events + decoder.close()
+
+
+def encoded(events: Iterable[Event], form: Form = "sse") -> tuple[StreamEncoder, bytes]:
+    """An encoder that has written events, and what it wrote."""
+    encoder = StreamEncoder(form=form)  # without the envelopes for others' state
+    stream = b"".join([encoder.feed(event) for event in events])
+    return encoder, stream + encoder.close()
+
+
+def sent(stream: bytes, form: Form = "sse") -> list[Chunk]:
+    """The chunks that an encoder wrote; a stream that is not well formed fails here."""
+    if form == "array":
+        found: list[Chunk] = json.loads(stream)
+        return found
+    frames = stream.decode().split("\n\n")
+    assert frames.pop() == ""
+    assert all(frame.startswith("data: ") and "\n" not in frame for frame in frames)
+    return [json.loads(frame.removeprefix("data: ")) for frame in frames]
+
+
+def said(response: Response) -> Chunk:
+    """All that a response says: as data, without the ids that are ours, arguments by value."""
+    document: Chunk = json.loads(response.to_json())["value"]
+    _sort_spellings(document)
+    ours: dict[str, str] = {}
+    for choice in document.get("choices", ()):
+        del choice["message"]["id"]
+        for part in choice["message"].get("parts", ()):
+            if part["type"] != "tool_call":
+                continue
+            if "wire_id" in part:
+                part["id"] = ours.setdefault(part["id"], f"id {len(ours)}")
+            if (raw := part.pop("raw", None)) is not None:
+                part["input"] = json.loads(raw or "{}") if part.get("kind") != "custom" else raw
+    return document
+
+
+def _sort_spellings(document: Any) -> None:
+    """The order in which names are noted to be in snake_case says nothing."""
+    for key, value in document.items() if isinstance(document, dict) else enumerate(document):
+        if key == "snake":
+            value.sort()
+        elif isinstance(value, (dict, list)):
+            _sort_spellings(value)

@@ -1,0 +1,497 @@
+"""Each rule finds what breaks it, at its place, and leaves alone what does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman.wire.gemini.rules import RULES, check
+from dragoman.wire.gemini.target import TARGET
+from dragoman.wire.gemini.view import View
+from tests.corpus import Corpus
+from tests.wire.gemini.targets import SECOND, THIRD
+from tests.wire.test_hostile import FIXTURES, _places, _put, json_values
+
+Row = tuple[dict[str, Any], str, dict[str, Any]]
+PICKY = TARGET.replace(
+    signs_calls=True,
+    media_in_results=False,
+    refuses_json_with_tools=True,
+    refuses_mixed_tools=True,
+)
+FILES = sorted((FIXTURES / "gemini").glob("*.json"))
+SIGNED = {"thoughtSignature": "c2ln"}
+
+
+def _content(role: Any, *parts: Any) -> dict[str, Any]:
+    return {"role": role, "parts": list(parts)}
+
+
+def _user(*parts: Any) -> dict[str, Any]:
+    return _content("user", *parts)
+
+
+def _model(*parts: Any) -> dict[str, Any]:
+    return _content("model", *parts)
+
+
+def _text(text: str = "hi") -> dict[str, Any]:
+    return {"text": text}
+
+
+USER, MODEL = _user(_text()), _model(_text())
+
+
+def _said(*contents: Any, **fields: Any) -> dict[str, Any]:
+    return {"contents": [USER, *contents], **fields}
+
+
+def _call(name: Any = "f", **fields: Any) -> dict[str, Any]:
+    return {"functionCall": {"name": name, "args": {}, **fields}, **SIGNED}
+
+
+def _unsigned(name: str = "f") -> dict[str, Any]:
+    return {"functionCall": {"name": name, "args": {}}}
+
+
+def _response(name: Any = "f", response: Any = None, **fields: Any) -> dict[str, Any]:
+    said = {"output": "ok"} if response is None else response
+    return {"functionResponse": {"name": name, "response": said, **fields}}
+
+
+def _loop(call: dict[str, Any], response: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return _said(_model(call), _user(response), **fields)
+
+
+def _tools(*declarations: Any, **others: Any) -> list[dict[str, Any]]:
+    return [{"functionDeclarations": list(declarations)}, *({k: v} for k, v in others.items())]
+
+
+def _declared(schema: Any, key: str = "parameters", **fields: Any) -> dict[str, Any]:
+    return _said(tools=_tools({"name": "f", key: schema, **fields}))
+
+
+def _property(schema: Any, name: str = "a") -> dict[str, Any]:
+    return _declared({"type": "OBJECT", "properties": {name: schema}})
+
+
+def _config(**fields: Any) -> dict[str, Any]:
+    return _said(generationConfig=fields)
+
+
+def _calling(*declarations: str, **fields: Any) -> dict[str, Any]:
+    tools = _tools(*({"name": name} for name in declarations))
+    return _said(tools=tools, toolConfig={"functionCallingConfig": fields})
+
+
+BLOB = {"inlineData": {"mimeType": "image/png", "data": "AA==", "displayName": "a"}}
+DECLARATION = "tools[0].functionDeclarations[0]"
+
+# Rule: what breaks it, where it says so, and what does not.
+ROWS: dict[str, list[Row]] = {
+    "shape_contents": [
+        ({"contents": "hi"}, "contents", _said()),
+        (_said(5), "contents[1]", _said(MODEL, USER)),
+        (_said(_user("hi")), "contents[1].parts", _said(USER)),
+    ],
+    "shape_temperature": [
+        (_config(temperature=1000.0), "generationConfig.temperature", _config(temperature=2)),
+        (
+            _said(generation_config={"temperature": "1"}),
+            "generation_config.temperature",
+            _config(temperature=None),
+        ),
+    ],
+    "shape_thinking": [
+        (
+            _config(thinkingConfig={"thinkingBudget": 5, "thinkingLevel": "LOW"}),
+            "generationConfig.thinkingConfig",
+            _config(thinkingConfig={"thinkingBudget": 5, "thinkingLevel": None}),
+        ),
+        (
+            _config(thinking_config={"thinking_budget": 5, "thinking_level": "LOW"}),
+            "generationConfig.thinking_config",
+            _config(thinking_config={"thinking_level": "LOW"}),
+        ),
+    ],
+    "w75_there_are_contents": [
+        ({"systemInstruction": {"parts": [_text()]}}, "contents", _said()),
+        ({"contents": []}, "contents", {"contents": USER}),
+    ],
+    "w75_roles_are_known": [
+        (_said(_content("system", _text())), "contents[1].role", _said({"parts": [_text()]})),
+        (_said(_content({}, _text())), "contents[1].role", _said(_content("function", _text()))),
+    ],
+    "w76_contents_have_parts": [
+        (_said(_user()), "contents[1].parts", _said(_user(_text("")))),
+        (_said({"role": "user"}), "contents[1].parts", _said({"role": "user", "parts": _text()})),
+    ],
+    "w76_parts_have_one_field": [
+        (_said(_user({})), "contents[1].parts[0]", _said(_user(SIGNED))),
+        (_said(_user({"text": None})), "contents[1].parts[0]", _said(_user(_text("")))),
+        (
+            _said(_user({**_text(), "inline_data": {}})),
+            "contents[1].parts[0]",
+            _said(_user({**_text(), "inline_data": None, "video_metadata": {}})),
+        ),
+    ],
+    "w77_no_call_comes_first": [
+        (
+            {"contents": [_model(_call()), _user(_response())]},
+            "contents[0].parts[0]",
+            _loop(_call(), _response()),
+        ),
+    ],
+    "w78_responses_follow_calls": [
+        (_said(_user(_response())), "contents[1].parts[0]", _loop(_call(), _response())),
+        (
+            _said(_model(_call()), USER, _user(_response())),
+            "contents[3].parts[0]",
+            _said(_model(_call()), _user(_response()), USER),
+        ),
+    ],
+    "w78_calls_are_answered": [
+        (
+            _loop(_call(), _text()),
+            "contents[1].parts[0]",
+            _loop(_call(), _response()),
+        ),
+        (
+            _said(_model(_call(), _call()), _user(_response()), _user(_response())),
+            "contents[1].parts[0]",
+            _said(_model(_call(), _call()), _user(_response(), _response())),
+        ),
+        (
+            _said(_model(_call()), _model(_call()), _user(_response())),
+            "contents[1].parts[0]",
+            _said(_model(_call()), _model(_call()), _user(_response(), _response())),
+        ),
+        (_said(_model(_call())), "contents[1].parts[0]", _loop(_call(), _response())),
+    ],
+    "w79_the_user_speaks_last": [(_said(MODEL), "contents[1]", _said(MODEL, USER))],
+    "w80_arguments_are_an_object": [
+        (
+            _loop(_call(args="{}"), _response()),
+            "contents[1].parts[0].functionCall.args",
+            _loop(_call(args=None), _response()),
+        ),
+    ],
+    "w81_calls_and_responses_have_names": [
+        (
+            _loop(_call(), _response("")),
+            "contents[2].parts[0].functionResponse.name",
+            _loop(_call(), _response()),
+        ),
+        (
+            _loop({"function_call": {"args": {}}, **SIGNED}, _response()),
+            "contents[1].parts[0].function_call.name",
+            _loop({"function_call": {"name": "f"}, **SIGNED}, _response()),
+        ),
+    ],
+    "w81_ids_are_echoed": [
+        (
+            _loop(_call(id="a"), _response(id="b")),
+            "contents[2].parts[0].functionResponse.id",
+            _loop(_call(id="a"), _response(id="a")),
+        ),
+    ],
+    "w82_responses_are_objects": [
+        (
+            _loop(_call(), _response(response=[])),
+            "contents[2].parts[0].functionResponse.response",
+            _loop(_call(), _response(response={"result": []})),
+        ),
+    ],
+    "w83_calls_are_signed": [
+        (
+            _loop(_unsigned(), _response()),
+            "contents[1].parts[0]",
+            _said(_model(_unsigned()), _user(_response()), USER),
+        ),
+        (
+            _said(_model(_call()), _user(_response()), _model(_unsigned()), _user(_response())),
+            "contents[3].parts[0]",
+            _said(_model(_call(), _unsigned()), _user(_response(), _response())),
+        ),
+    ],
+    "w86_signatures_are_base64": [
+        (
+            _said(_model({**_text(), "thought_signature": "no!"}), USER),
+            "contents[1].parts[0].thought_signature",
+            _said(_model({**_text(), "thoughtSignature": "a-_+/b=="}), USER),
+        ),
+    ],
+    "w89_names_are_plain": [
+        (
+            _said(tools=_tools({"name": "a b"})),
+            f"{DECLARATION}.name",
+            _said(tools=_tools({"name": "_a.b:c-9"})),
+        ),
+        (
+            _loop(_call("9"), _response()),
+            "contents[1].parts[0].functionCall.name",
+            _loop(_call("n" * 128), _response("n" * 128)),
+        ),
+    ],
+    "w89_parameters_have_plain_names": [
+        (_property({"type": "STRING"}, "a-b"), f"{DECLARATION}.parameters", _property({})),
+        (
+            _declared({"properties": {"": {}}}, "parameters_json_schema"),
+            f"{DECLARATION}.parameters_json_schema",
+            _declared({"properties": {"a_b": {}}}, "parameters_json_schema"),
+        ),
+    ],
+    "w90_keywords_are_known": [
+        (
+            _property({"type": "STRING", "const": "a"}),
+            f"{DECLARATION}.parameters",
+            _property({"type": "STRING", "min_length": 1, "nullable": True}),
+        ),
+        (
+            _property({"any_of": [{"oneOf": []}]}),
+            f"{DECLARATION}.parameters",
+            _declared({"oneOf": []}, "parametersJsonSchema"),
+        ),
+        (
+            _config(responseSchema={"$schema": "x"}),
+            "generationConfig.responseSchema",
+            _config(responseJsonSchema={"$schema": "x"}),
+        ),
+    ],
+    "w91_types_are_single": [
+        (
+            _property({"type": ["STRING", "NULL"]}),
+            f"{DECLARATION}.parameters",
+            _property({"type": "STRING", "nullable": True}),
+        ),
+    ],
+    "w92_any_of_stands_alone": [
+        (
+            _property({"anyOf": [{"type": "STRING"}], "description": "d"}),
+            f"{DECLARATION}.parameters",
+            _property({"anyOf": [{"type": "STRING", "description": "d"}]}),
+        ),
+    ],
+    "w93_references_stand_alone": [
+        (
+            _property({"$ref": "#/$defs/a", "type": "STRING"}),
+            f"{DECLARATION}.parameters",
+            _property({"$ref": "#/$defs/a", "description": "d"}),
+        ),
+    ],
+    "w93_there_is_one_schema": [
+        (
+            _declared({"type": "OBJECT"}, parametersJsonSchema={"type": "object"}),
+            DECLARATION,
+            _declared({"type": "OBJECT"}, parametersJsonSchema=None),
+        ),
+    ],
+    "w94_enums_hold_strings": [
+        (
+            _property({"type": "INTEGER", "enum": [1]}),
+            f"{DECLARATION}.parameters",
+            _property({"type": "STRING", "enum": ["1"]}),
+        ),
+        (_property({"enum": [""]}), f"{DECLARATION}.parameters", _property({"enum": []})),
+    ],
+    "w94_arrays_have_items": [
+        (
+            _property({"type": "array"}),
+            f"{DECLARATION}.parameters",
+            _property({"type": "ARRAY", "items": {"type": "STRING"}}),
+        ),
+    ],
+    "w95_responses_hold_no_references": [
+        (
+            _loop(_call(), _response(response={"schema": [{"$ref": "#/$defs/a"}]})),
+            "contents[2].parts[0].functionResponse.response",
+            _loop(_call(), _response(response={"schema": '{"$ref": "#/$defs/a"}'})),
+        ),
+    ],
+    "w96_responses_hold_no_media": [
+        (
+            _loop(_call(), _response(parts=[BLOB])),
+            "contents[2].parts[0].functionResponse.parts",
+            _loop(_call(), _response(parts=[])),
+        ),
+    ],
+    "w97_json_or_tools": [
+        (
+            _said(tools=_tools({"name": "f"}),
+                  generation_config={"response_mime_type": "application/json"}),
+            "generation_config.response_mime_type",
+            _config(responseMimeType="application/json"),
+        ),
+    ],
+    "w97_functions_or_server_tools": [
+        (
+            _said(tools=_tools({"name": "f"}, googleSearch={})),
+            "tools[1]",
+            _said(tools=[{"googleSearch": {}, "functionDeclarations": None}]),
+        ),
+    ],
+    "w99_modes_are_known": [
+        (
+            _calling("f", mode="REQUIRED"),
+            "toolConfig.functionCallingConfig.mode",
+            _calling("f", mode="any"),
+        ),
+    ],
+    "w99_names_go_with_their_modes": [
+        (
+            _calling("f", mode="AUTO", allowedFunctionNames=["f"]),
+            "toolConfig.functionCallingConfig.allowedFunctionNames",
+            _calling("f", mode="VALIDATED", allowedFunctionNames=["f"]),
+        ),
+        (
+            _calling("f", mode="ANY", allowed_function_names=["g"]),
+            "toolConfig.functionCallingConfig.allowed_function_names",
+            _calling("f", mode="AUTO", allowed_function_names=[]),
+        ),
+    ],
+    "w99_choices_need_functions": [
+        (
+            _said(tool_config={"function_calling_config": {"mode": "AUTO"}}),
+            "tool_config.function_calling_config",
+            _said(tool_config={"include_server_side_tool_invocations": True}),
+        ),
+    ],
+}  # fmt: skip
+CASES = [(name, *row) for name, rows in ROWS.items() for row in rows]
+NEEDS_TARGET = (
+    "w83_calls_are_signed",
+    "w96_responses_hold_no_media",
+    "w97_json_or_tools",
+    "w97_functions_or_server_tools",
+)
+
+
+def _found(name: str, body: dict[str, Any]) -> list[str]:
+    """The paths that one rule names."""
+    (rule,) = (rule for rule in RULES if rule.find.__name__ == name)
+    return [path for path, _ in rule.find(View(body, PICKY))]
+
+
+def test_every_rule_is_tested() -> None:
+    """There is a row for each rule, in the order of registration."""
+    assert list(ROWS) == [rule.find.__name__ for rule in RULES]
+
+
+@pytest.mark.parametrize(("name", "wrong", "path", "right"), CASES)
+def test_a_rule_finds_what_breaks_it(
+    name: str, wrong: dict[str, Any], path: str, right: dict[str, Any]
+) -> None:
+    """The wrong body is found out at that path; the right one passes."""
+    assert path in _found(name, wrong)
+    assert _found(name, right) == []
+
+
+@pytest.mark.parametrize("name", NEEDS_TARGET)
+def test_what_only_some_models_refuse(name: str) -> None:
+    """It is no fault without a target that says so."""
+    for wrong, _, _ in ROWS[name]:
+        assert [v for v in check(wrong) if v.severity == "error"] == []
+
+
+def test_a_beginning_may_be_given_to_models_that_take_it() -> None:
+    """A last content of the model's is no fault where the target says so (W79)."""
+    assert [violation.rule for violation in check(_said(MODEL))] == ["W79"]
+    assert check(_said(MODEL), target=TARGET.replace(prefill="free")) == []
+
+
+def test_references_to_media_of_the_same_response_are_meant() -> None:
+    """On Vertex AI a response refers to its media by their names (W95, W96)."""
+    body = _loop(_call(), _response(response={"image": {"$ref": "a"}}, parts=[BLOB]))
+    assert check(body) == []
+    strange = _loop(_call(), _response(response={"image": {"$ref": {}}}, parts=[BLOB]))
+    assert [violation.rule for violation in check(strange)] == ["W95"]
+
+
+def test_both_spellings_are_judged_alike() -> None:
+    """What is wrong in camelCase is wrong in snake_case."""
+    body = _said(
+        _model({"function_call": {"name": "9", "args": 5}}), _user({"function_response": {}})
+    )
+    assert {violation.rule for violation in check(body)} == {"W80", "W81", "W82", "W89"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_our_own_requests_pass(file: Path) -> None:
+    """Fixtures are requests that Google takes."""
+    speaker: Any = dragoman.dialect("gemini")
+    fixture = json.loads(file.read_text(encoding="utf-8"))
+    if fixture["canonical"]["kind"] == "Request":
+        found = speaker.check(fixture["wire"])
+        assert [violation for violation in found if violation.severity == "error"] == []
+
+
+def test_text_that_is_no_object_is_a_violation() -> None:
+    """Bytes are read, and what they are not is said."""
+    assert check(json.dumps(_said()).encode()) == []
+    assert [v.rule for v in check(b"[]")] == ["shape"]
+    assert [v.rule for v in check("{")] == ["shape"]
+
+
+KEYS = ("contents", "tools", "systemInstruction", "toolConfig", "generationConfig", "tool_config")
+
+
+@given(
+    body=st.fixed_dictionaries(
+        {}, optional={key: json_values | st.lists(json_values, max_size=3) for key in KEYS}
+    )
+    | json_values
+)
+def test_any_json_gives_a_list(body: Any) -> None:
+    """No body is too strange."""
+    assert isinstance(check(body), list)
+    assert isinstance(check(body, target=PICKY), list)
+
+
+@given(data=st.data())
+def test_a_body_with_one_thing_wrong_gives_a_list(data: st.DataObject) -> None:
+    """A real body in which any one value was replaced by any other does no harm."""
+    _, wrong, _, right = data.draw(st.sampled_from(CASES))
+    body = data.draw(st.sampled_from([wrong, right]))
+    path = data.draw(st.sampled_from(_places(body)))
+    assert isinstance(check(_put(body, path, data.draw(json_values)), target=PICKY), list)
+
+
+@given(data=st.data())
+def test_findings_quote_nothing(data: st.DataObject) -> None:
+    """Neither path nor message holds what stood in the body."""
+    secret = "zqzq0123456789abcdef"
+    _, wrong, _, _ = data.draw(st.sampled_from(CASES))
+    path = data.draw(st.sampled_from(_places(wrong)))
+    body = _put(wrong, path, data.draw(st.sampled_from([secret, {secret: 1}])))
+    for violation in check(body, target=PICKY):
+        assert secret not in f"{violation.path} {violation.message} {violation!r}"
+
+
+# Refused for a reason that is not in the body: a wrong key, an address that can't be fetched.
+UNFORESEEN = ("API key not valid", "Cannot fetch content", "exceeded your current quota")
+
+
+@pytest.mark.corpus
+def test_recorded_requests_are_judged_as_google_did(corpus: Corpus) -> None:
+    """What was accepted has no error, what was refused has one if that can be known."""
+    wrong = []
+    for recording in corpus.select(provider_api=("gemini",)):
+        path = recording.request_path.partition("?")[0]
+        is_judged = path.endswith("enerateContent") and recording.row.status in {200, 400}
+        if not is_judged or not isinstance(recording.request_body, dict):
+            continue
+        is_third = recording.row.model.startswith("gemini-3")
+        target = THIRD if is_third else SECOND
+        found = check(recording.request_body, path=path, target=target)
+        errors = [violation for violation in found if violation.severity == "error"]
+        said = json.dumps(recording.response_body)
+        is_known = not any(reason in said for reason in UNFORESEEN)
+        if bool(errors) != (recording.row.status == 400 and is_known):
+            wrong.append((recording.row.file, errors))
+    assert wrong == []

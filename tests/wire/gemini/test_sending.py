@@ -1,0 +1,418 @@
+"""What is sent to Gemini is valid, whoever made the conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+import dragoman
+from dragoman.errors import InvalidInputError
+from dragoman.model.media import Image
+from dragoman.model.messages import Message
+from dragoman.model.parts import Opaque, Origin, ServerToolCall, Text, Thinking
+from dragoman.model.requests import Output, Request, ThinkingConfig
+from dragoman.model.roles import Role
+from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.wire.fitting.endings import ENDING
+from dragoman.wire.fitting.openings import OPENING
+from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.target import TARGET
+from dragoman.wire.gemini.trace import SENTINEL
+from dragoman.wire.target import Target
+from tests.wire.gemini.targets import SECOND, TARGETS, THIRD
+
+ELSEWHERE, HERE = Origin(dialect="anthropic"), Origin(dialect="gemini")
+ASK = Message.user("What is the weather?")
+PIXEL = Image.from_base64("iVBORw0KGgo=")
+PICTURE = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+WEATHER = ToolDefinition.create("weather", "Tell the weather.")
+
+
+def sent(*messages: Message, target: Target | None = None, **fields: Any) -> dict[str, Any]:
+    """The body for these messages; it breaks no rule."""
+    encoded = DIALECT.encode_request(Request(messages=messages, **fields), target)
+    found = DIALECT.check(encoded.body, target=target)
+    assert [violation for violation in found if violation.severity == "error"] == []
+    return encoded.body
+
+
+def losses(*messages: Message, target: Target | None = None, **fields: Any) -> list[str]:
+    """The places of what could not be said as it was."""
+    encoded = DIALECT.encode_request(Request(messages=messages, **fields), target)
+    return [loss.path for loss in encoded.losses]
+
+
+def called(*ids: str, name: str = "weather", **fields: Any) -> Message:
+    """The model calls a tool, once for each id."""
+    return Message(Role.ASSISTANT, tuple(ToolCall(i, name, input={}, **fields) for i in ids))
+
+
+def answered(*ids: str) -> Message:
+    """The results of those calls."""
+    return Message(Role.TOOL, tuple(ToolResult(i, f"result of {i}") for i in ids))
+
+
+def calls_in(body: dict[str, Any]) -> list[Any]:
+    """The signatures of the calls, in order."""
+    parts = [part for content in body["contents"] for part in content["parts"]]
+    return [part.get("thoughtSignature") for part in parts if "functionCall" in part]
+
+
+# --- contents
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
+def test_instructions_alone_get_a_beginning(target: Target) -> None:
+    """There is a content even where only the system prompt speaks (W75)."""
+    opening = [{"role": "user", "parts": [{"text": OPENING}]}]
+    assert sent(system=(Text("Be brief."),), target=target)["contents"] == opening
+    assert sent(Message.system("Be brief."), target=target)["contents"] == opening
+
+
+def test_messages_without_content() -> None:
+    """An empty answer is left out, an empty question says that it is (W76)."""
+    body = sent(ASK, Message(Role.ASSISTANT), Message(Role.USER), Message.user(""))
+    assert [content["parts"][0]["text"] for content in body["contents"]] == [
+        "What is the weather?",
+        "(no text)",
+        "",
+    ]
+
+
+def test_messages_of_which_nothing_can_be_said() -> None:
+    """Foreign thinking and content go, each with its loss; the user's turn stays (W76)."""
+    thought = Message(Role.ASSISTANT, (Thinking("hm", origin=ELSEWHERE),))
+    strange = Message(Role.USER, (Opaque("openai-chat", {"type": "odd"}),))
+    body = sent(ASK, thought, strange, called("a"), answered("a"))
+    assert [content["role"] for content in body["contents"]] == ["user", "user", "model", "user"]
+    assert losses(ASK, thought, strange) == ["messages[1].parts[0]", "messages[2].parts[0]"]
+
+
+def test_a_conversation_begins_with_the_user() -> None:
+    """A history that was cut in front of a call has a beginning again (W77)."""
+    body = sent(called("a"), answered("a"))
+    assert body["contents"][0] == {"role": "user", "parts": [{"text": OPENING}]}
+
+
+def test_results_are_one_content() -> None:
+    """Parallel results that came one by one go together, as many as there are calls (W78)."""
+    body = sent(ASK, called("a", "b", "c"), answered("c"), Message.user("wait"), answered("a"))
+    results = body["contents"][2]["parts"]
+    assert [part["functionResponse"]["id"] for part in results] == ["a", "b", "c"]
+    assert "unknown" in results[1]["functionResponse"]["response"]["error"]
+    assert body["contents"][3]["parts"] == [{"text": "wait"}]
+
+
+def test_calls_that_only_their_order_tells_apart() -> None:
+    """Without ids, results of one tool are in the order of its calls (W78, W81)."""
+    other = ToolCall("x", "time", input={})
+    calls = called("a", "b").with_parts(*called("a", "b").parts, other)
+    body = sent(ASK, calls, answered("b", "x", "a"), target=SECOND)
+    said = [part["functionResponse"] for part in body["contents"][2]["parts"]]
+    assert [one["response"]["output"][-1] for one in said] == ["a", "x", "b"]
+    assert all("id" not in one for one in said)
+    assert all("id" not in part["functionCall"] for part in body["contents"][1]["parts"])
+
+
+def test_the_user_has_the_last_word() -> None:
+    """The newest models don't go on with an answer: they are asked to, and that is told (W79)."""
+    begun = (ASK, Message.assistant("It is"))
+    assert sent(*begun)["contents"][-1] == {"role": "user", "parts": [{"text": ENDING}]}
+    assert losses(*begun) == ["messages[1]"]
+    assert sent(*begun, target=SECOND)["contents"][-1]["role"] == "model"
+    assert losses(*begun, target=SECOND) == []
+
+
+def test_nothing_is_said_between_a_call_and_its_result() -> None:
+    """A call at the end gets a result that says that nobody knows it, and no words (W79)."""
+    body = sent(ASK, called("a"))
+    assert [list(part) for part in body["contents"][-1]["parts"]] == [["functionResponse"]]
+
+
+# --- calls and results
+
+
+@pytest.mark.parametrize(
+    ("result", "response"),
+    [
+        (ToolResult("a", "sun"), {"output": "sun"}),
+        (ToolResult("a", ""), {"output": ""}),
+        (ToolResult("a", "no", is_error=True), {"error": "no"}),
+        (ToolResult("a", data=[1, "b"]), {"output": [1, "b"]}),
+        (ToolResult("a", data=None), {"output": None}),
+        (ToolResult("a", data=5, is_error=True), {"error": 5}),
+        (ToolResult("a", data={"b": 1}), {"b": 1}),
+        (ToolResult("a", data={"b": 1}, is_error=True), {"error": {"b": 1}}),
+        (ToolResult("a", data={"error": 1}, is_error=False), {"output": {"error": 1}}),
+    ],
+)
+def test_a_result_is_an_object_and_comes_back(result: ToolResult, response: dict[str, Any]) -> None:
+    """Text and scalars are wrapped on the way out and unwrapped on the way back (W82)."""
+    body = sent(ASK, called("a"), Message(Role.TOOL, (result,)))
+    assert body["contents"][2]["parts"][0]["functionResponse"]["response"] == response
+    (back,) = DIALECT.decode_request(body).messages[2].tool_results
+    assert bool(back.is_error) == bool(result.is_error)
+    if not isinstance(result.data, dict):
+        assert (back.text, back.data) == (result.text, result.data)
+
+
+@pytest.mark.parametrize("through", [n for n in dragoman.dialects() if n != "gemini"])
+def test_a_result_says_the_same_after_a_way_through_gemini(through: str) -> None:
+    """Another dialect's result keeps its text and its failure, there and back (W82)."""
+    other = dragoman.dialect(through)
+    said = (ToolResult("a", "sun"), ToolResult("b", "broken", is_error=True))
+    request = Request(model="m", messages=(ASK, called("a", "b"), Message(Role.TOOL, said)))
+    arrived = DIALECT.decode_request(DIALECT.encode_request(request).body)
+    texts = [result.text for m in arrived.messages for result in m.tool_results]
+    assert texts == ["sun", "broken"]
+    assert [bool(r.is_error) for m in arrived.messages for r in m.tool_results] == [False, True]
+    back = other.decode_request(other.encode_request(arrived).to_bytes())
+    assert [r.text for m in back.messages for r in m.tool_results] == texts
+
+
+def test_data_that_looks_like_references_is_sent_as_text() -> None:
+    """A result that is a JSON Schema is not taken for one; read again it says the same (W95)."""
+    schema = {"a": [{"$ref": "#/$defs/b"}]}
+    result = ToolResult("a", data=schema)
+    body = sent(ASK, called("a"), Message(Role.TOOL, (result,)))
+    (back,) = DIALECT.decode_request(body).messages[2].tool_results
+    assert back.text == result.text
+
+
+def test_references_of_its_own_go_back_as_they_came() -> None:
+    """What Gemini's clients wrote is theirs to write (W95)."""
+    response = {"name": "weather", "response": {"image": {"$ref": "a"}}}
+    content = {"role": "user", "parts": [{"functionResponse": response}]}
+    model = {"role": "model", "parts": [{"functionCall": {"name": "weather", "args": {}}}]}
+    body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}, model, content]}
+    assert DIALECT.encode_request(DIALECT.decode_request(body)).body == body
+
+
+def test_names_are_accepted_everywhere() -> None:
+    """A result is named as its call is, whatever else it was called (W81, W89)."""
+    result = ToolResult("a", "sun", tool_name="the weather!")
+    body = sent(ASK, called("a", name="mcp/weather"), Message(Role.TOOL, (result,)))
+    call, response = (body["contents"][i]["parts"][0] for i in (1, 2))
+    assert call["functionCall"]["name"] == response["functionResponse"]["name"] != "mcp/weather"
+
+
+# --- signatures
+
+
+def test_unsigned_calls_of_the_current_turn() -> None:
+    """The first call of each step gets the stand-in; siblings and earlier turns don't (W84)."""
+    earlier = (ASK, called("a"), answered("a"))
+    now = (ASK, called("b", "c"), answered("b", "c"), called("d"), answered("d"))
+    body = sent(*earlier, *now, target=THIRD)
+    assert calls_in(body) == [None, SENTINEL, None, SENTINEL]
+    assert calls_in(sent(*earlier, *now)) == [None, None, None, None]
+
+
+def test_neighbouring_answers_are_one_step() -> None:
+    """The API takes them as one turn, so one call is verified."""
+    body = sent(ASK, called("a"), Message.assistant("and"), answered("a"), target=THIRD)
+    assert calls_in(body) == [SENTINEL]
+
+
+def test_a_signature_of_its_own_wins() -> None:
+    """What the model signed is replayed; what another did is not (W84, W86)."""
+    own = called("a", signature="c2ln", origin=HERE)
+    foreign = called("b", signature="Zm9yZWlnbg==", origin=ELSEWHERE)
+    conversation = (ASK, own, answered("a"), foreign, answered("b"))
+    assert calls_in(sent(*conversation, target=THIRD)) == ["c2ln", SENTINEL]
+    assert calls_in(sent(*conversation)) == ["c2ln", None]
+    assert losses(*conversation, target=THIRD) == ["messages[3].parts[0]"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_sent"),
+    [
+        (Origin(dialect="gemini", model="gemini-3-pro-preview"), True),
+        (Origin(dialect="gemini", model="gemini-2.5-flash"), False),
+        (Origin(dialect="gemini", provider="vertex"), False),
+        (Origin(dialect="gemini", provider="google"), True),
+        (HERE, True),
+        (None, True),
+    ],
+)
+def test_a_signature_is_of_a_model_and_a_provider(origin: Origin | None, is_sent: bool) -> None:
+    """Where both sides know them, they have to agree (W86)."""
+    call = called("a", signature="c2ln", origin=origin)
+    body = sent(ASK, call, answered("a"), target=THIRD)
+    assert calls_in(body) == ["c2ln" if is_sent else SENTINEL]
+
+
+@pytest.mark.parametrize("stand_in", [SENTINEL, "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="])
+def test_a_stand_in_is_no_signature(stand_in: str) -> None:
+    """It comes back as it came, and nobody takes it for one (W84)."""
+    call = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": stand_in}
+    answer = {"functionResponse": {"name": "f", "response": {"output": "a"}}}
+    contents = [("user", {"text": "hi"}), ("model", call), ("user", answer)]
+    body = {"contents": [{"role": role, "parts": [part]} for role, part in contents]}
+    request = DIALECT.decode_request(body)
+    assert request.messages[1].tool_calls[0].signature is None
+    assert DIALECT.encode_request(request).body == body
+    assert DIALECT.encode_request(request, THIRD).body == body
+
+
+def test_a_signature_without_content_is_kept() -> None:
+    """An empty text that carries one is not left out (W85)."""
+    signed = Message(Role.ASSISTANT, (Text("So"), Text("", signature="c2ln", origin=HERE)))
+    body = sent(ASK, signed, ASK, target=THIRD)
+    assert body["contents"][1]["parts"][1] == {"text": "", "thoughtSignature": "c2ln"}
+
+
+# --- media of tools
+
+
+def shown() -> tuple[Message, ...]:
+    """A tool shows a picture."""
+    return ASK, called("a"), Message(Role.TOOL, (ToolResult("a", (Text("see"), PIXEL)),))
+
+
+def test_media_stand_in_the_response_where_the_model_takes_them() -> None:
+    """Gemini 3 reads them there (W96)."""
+    response = sent(*shown(), target=THIRD)["contents"][2]["parts"][0]["functionResponse"]
+    assert response["parts"] == [PICTURE]
+    assert losses(*shown(), target=THIRD) == []
+
+
+@pytest.mark.parametrize("target", [None, SECOND])
+def test_media_stand_behind_the_responses_elsewhere(target: Target | None) -> None:
+    """They are shown in a content of their own, which every model takes, and that is told (W96)."""
+    body = sent(*shown(), Message.user("and?"), target=target)
+    assert "parts" not in body["contents"][2]["parts"][0]["functionResponse"]
+    assert body["contents"][3]["parts"] == [{"text": "(Shown by the tool weather:)"}, PICTURE]
+    assert body["contents"][4]["parts"] == [{"text": "and?"}]
+    assert losses(*shown(), target=target) == ["messages[2].parts[0].content[1]"]
+
+
+def test_data_beside_media_reaches_other_dialects() -> None:
+    """A response with both says both elsewhere (W96)."""
+    response = {"name": "f", "response": {"width": 1}, "parts": [PICTURE]}
+    wire = {"contents": [{"role": "user", "parts": [{"functionResponse": response}]}]}
+    (result,) = DIALECT.decode_request(wire).messages[0].tool_results
+    assert result.text == '{"width":1}'
+    assert result.data == {"width": 1}
+
+
+def test_what_no_response_can_hold_is_told() -> None:
+    """Only another dialect knows it."""
+    strange = Message(Role.TOOL, (ToolResult("a", (Opaque("anthropic", {"type": "odd"}),)),))
+    assert losses(ASK, called("a"), strange) == ["messages[2].parts[0].content[0]"]
+
+
+# --- settings
+
+
+def test_json_and_tools_where_they_exclude_each_other() -> None:
+    """Tools stay, since the history may need them; the form of the answer goes (W97)."""
+    fields: dict[str, Any] = {"tools": (WEATHER,), "output": Output(format="json")}
+    assert "generationConfig" not in sent(ASK, target=SECOND, **fields)
+    assert losses(ASK, target=SECOND, **fields) == ["output"]
+    assert sent(ASK, target=THIRD, **fields)["generationConfig"] == {
+        "responseMimeType": "application/json"
+    }
+    plain = {**fields, "output": Output(format="text")}
+    assert losses(ASK, target=SECOND, **plain) == []
+
+
+def test_functions_and_server_tools_where_they_exclude_each_other() -> None:
+    """Functions stay, since the history may need them (W97)."""
+    search = ServerTool("googleSearch", "gemini")
+    assert len(sent(ASK, tools=(search, WEATHER), target=SECOND)["tools"]) == 1
+    assert losses(ASK, tools=(search, WEATHER), target=SECOND) == ["tools[0]"]
+    assert len(sent(ASK, tools=(search,), target=SECOND)["tools"]) == 1
+    assert len(sent(ASK, tools=(search, WEATHER), target=THIRD)["tools"]) == 2
+
+
+def test_no_choice_without_functions() -> None:
+    """The API refuses to choose among none (W99)."""
+    assert "toolConfig" not in sent(ASK, tool_choice=ToolChoice("required"))
+    assert losses(ASK, tool_choice=ToolChoice("required")) == ["tool_choice"]
+    assert losses(ASK, tool_choice=ToolChoice("none")) == []
+
+
+@pytest.mark.parametrize(
+    ("thinking", "target", "wire", "lost"),
+    [
+        ({"effort": "medium"}, SECOND, {"thinkingBudget": 8192}, ["thinking.effort"]),
+        ({"enabled": False}, SECOND, {"thinkingBudget": 0}, []),
+        ({"budget": 100, "effort": "low"}, SECOND, {"thinkingBudget": 100}, []),
+        ({"budget": 100, "effort": "low"}, TARGET, {"thinkingBudget": 100}, ["thinking.effort"]),
+        ({"effort": "medium"}, TARGET, {"thinkingLevel": "MEDIUM"}, []),
+        ({"budget": 2000}, THIRD, {"thinkingLevel": "LOW"}, ["thinking.budget"]),
+        ({"budget": 17000}, THIRD, {"thinkingLevel": "HIGH"}, ["thinking.budget"]),
+        ({"enabled": False}, THIRD, {"thinkingLevel": "LOW"}, ["thinking"]),
+        ({"effort": "high", "budget": 5}, THIRD, {"thinkingLevel": "HIGH"}, ["thinking.budget"]),
+    ],
+)
+def test_how_much_to_think(
+    thinking: dict[str, Any], target: Target, wire: dict[str, Any], lost: list[str]
+) -> None:
+    """A budget or a level, as the model takes it, and never both."""
+    config = ThinkingConfig(**thinking)
+    assert sent(ASK, thinking=config, target=target)["generationConfig"] == {"thinkingConfig": wire}
+    assert losses(ASK, thinking=config, target=target) == lost
+
+
+# --- the path
+
+
+@pytest.mark.parametrize("model", ["", "..", "a/../b", "a//b", "a\nb", "\ud800", "tunedModels/.."])
+def test_a_name_that_leads_elsewhere_is_refused(model: str) -> None:
+    """The path can't be left by a model's name; what is wrong is not quoted."""
+    with pytest.raises(InvalidInputError) as caught:
+        DIALECT.encode_request(Request(model=model, messages=(ASK,)))
+    assert not model or model not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "model", ["google/gemini", "a?b", "x:y", "%2e%2e/x", "é", "a b", "a\\..\\b"]
+)
+def test_a_strange_name_stays_one_name(model: str) -> None:
+    """It is read from the path again as it was."""
+    path = DIALECT.encode_request(Request(model=model, messages=(ASK,))).path
+    assert path is not None
+    assert path.count("/") == 3
+    assert DIALECT.decode_request({}, path=path).model == model
+
+
+def test_nothing_is_touched_that_is_accepted() -> None:
+    """A request in order goes out as it is: no result gets data that it has not."""
+    request = Request(messages=(ASK, called("a"), answered("a")), tools=(WEATHER,))
+    arrived = DIALECT.decode_request(DIALECT.encode_request(request).body)
+    assert (
+        arrived.messages
+        == request.replace(messages=tuple(_named(message) for message in request.messages)).messages
+    )
+    assert arrived.messages[2].tool_results[0].data is UNSET
+
+
+def _named(message: Message) -> Message:
+    """With the name of the tool in each result: the wire has it."""
+    parts = tuple(
+        part.replace(tool_name="weather") if isinstance(part, ToolResult) else part
+        for part in message.parts
+    )
+    return message.replace(parts=parts)
+
+
+def test_what_another_gemini_ran_is_still_known_there() -> None:
+    """Code that an older model had run goes on to a newer one; only its seal does not."""
+    older = Origin(dialect="gemini", model="gemini-2.5-pro")
+    ran = ServerToolCall("code_execution", None, {"code": "1"}, signature="c2ln")
+    body = sent(ASK, Message(Role.ASSISTANT, (ran,), origin=older), ASK, target=THIRD)
+    assert body["contents"][1]["parts"] == [{"executableCode": {"code": "1"}}]
+
+
+def test_neighbouring_answers_wait_together() -> None:
+    """Calls of two answers in a row are answered in one content; without ids it is read so, too."""
+    conversation = (ASK, called("a"), called("b", name="time"), answered("a", "b"))
+    body = sent(*conversation, target=SECOND)
+    assert [content["role"] for content in body["contents"]] == ["user", "model", "model", "user"]
+    read = DIALECT.decode_request(body).messages
+    ids = [call.id for message in read for call in message.tool_calls]
+    assert [result.call_id for result in read[-1].tool_results] == ids

@@ -1,0 +1,791 @@
+"""Gemini's streams: our own pairs of plain and streamed form, cut, broken off and mutated."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.errors import WireError
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    OpaqueEvent,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    StreamError,
+    UsageUpdate,
+)
+from dragoman.model.media import Audio, Image
+from dragoman.model.parts import (
+    Citation,
+    Opaque,
+    Origin,
+    Refusal,
+    ServerToolCall,
+    Text,
+    Thinking,
+)
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.stream_encoder import StreamEncoder
+from dragoman.wire.gemini.stream_frames import Form
+from tests.wire.gemini.streams import (
+    ARRAYS,
+    BODIES,
+    STREAMS,
+    Chunk,
+    candidate,
+    chunks_of,
+    decoded,
+    encoded,
+    plain,
+    said,
+    sent,
+    written,
+)
+
+ELSEWHERE = Origin(dialect="openai-chat", model="gpt", response_id="chatcmpl-1")
+START = ResponseStart(id="chatcmpl-1", model="gpt", origin=ELSEWHERE)
+END: tuple[Event, ...] = (
+    ChoiceFinish(FinishReason.STOP, "stop"),
+    UsageUpdate(Usage(input=3, output=4)),
+    ResponseEnd(),
+)
+FORMS: tuple[Form, ...] = ("sse", "array")
+names = st.sampled_from(sorted(BODIES))
+streams = st.sampled_from([STREAMS, ARRAYS])
+
+
+def chunk(*parts: Any, **fields: Any) -> Chunk:
+    """A chunk with a candidate of these parts."""
+    content = {"content": {"parts": list(parts), "role": "model"}} if parts else {}
+    return {"candidates": [{**content, **fields}]}
+
+
+def elsewhere(*events: Event) -> tuple[list[Any], Chunk, list[str]]:
+    """What the encoder makes of another provider's events: parts, the last chunk, losses."""
+    encoder, stream = encoded([START, *events, *END])
+    assert decoded(stream)[0].is_complete
+    chunks = sent(stream)
+    parts = [p for c in chunks[:-1] for p in c["candidates"][0]["content"]["parts"]]
+    return parts, chunks[-1], [loss.reason for loss in encoder.losses]
+
+
+# --- reading
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stream_says_what_the_plain_form_says(name: str, form: Form) -> None:
+    """The folded stream equals the plain form in content, finish, usage, ids and extras."""
+    decoder, events = decoded(written(chunks_of(BODIES[name]), form))
+    assert decoder.is_complete
+    expected = DIALECT.decode_response(BODIES[name])
+    assert decoder.response == expected
+    assert said(decoder.response) == said(expected)
+    assert DIALECT.encode_response(decoder.response).body == BODIES[name]
+    folded = MessageAccumulator()
+    folded.extend(events)
+    assert said(folded.response) == said(expected)
+
+
+@given(name=names, form=streams, data=st.data())
+def test_cuts_make_no_difference(name: str, form: dict[str, bytes], data: st.DataObject) -> None:
+    """However the bytes are cut, the response is the same."""
+    stream = form[name]
+    cuts = data.draw(st.lists(st.integers(0, len(stream))))
+    decoder, _ = decoded(stream, cuts)
+    assert decoder.is_complete
+    assert said(decoder.response) == said(decoded(stream)[0].response)
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("form", FORMS)
+def test_single_bytes_make_no_difference(name: str, form: Form) -> None:
+    """Byte by byte, the events are the same too."""
+    stream = written(chunks_of(BODIES[name]), form)
+    whole, events = decoded(stream)
+    decoder, single = decoded(stream, range(len(stream)))
+    assert said(decoder.response) == said(whole.response)
+    assert [type(event) for event in single] == [type(event) for event in events]
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("form", FORMS)
+def test_an_early_end_is_never_complete(name: str, form: Form) -> None:
+    """Cut off after any chunk, there is no end, and what is written on says so (G1)."""
+    chunks = chunks_of(BODIES[name])
+    for count in range(len(chunks)):
+        decoder, found = decoded(written(chunks[:count], form))
+        assert not decoder.is_complete
+        assert decoder.response.finish is None
+        assert not any(isinstance(event, (ResponseEnd, ChoiceFinish)) for event in found)
+        encoder, stream = encoded(found, form)
+        assert encoder.losses == []
+        assert sent(stream, form)[-1]["error"]["status"] == "INTERNAL"
+        assert b"finish" not in stream
+
+
+@given(name=names, form=streams, data=st.data())
+def test_a_dropped_connection_is_never_complete(
+    name: str, form: dict[str, bytes], data: st.DataObject
+) -> None:
+    """Cut off after any byte, in the middle of a frame too, nothing raises and nothing ends."""
+    stream = form[name]
+    cut = data.draw(st.integers(0, len(stream.rstrip()) - 1))
+    decoder, events = decoded(stream[:cut])
+    assert not decoder.is_complete
+    assert "error" in sent(encoded(events)[1])[-1]
+
+
+def test_an_array_needs_its_bracket() -> None:
+    """An array that is not closed was cut off, even after the finish; objects alone need none."""
+    array = ARRAYS["text"].rstrip()
+    assert decoded(array)[0].is_complete
+    assert not decoded(array[:-1])[0].is_complete
+    assert decoded(json.dumps(BODIES["text"], indent=1).encode())[0].is_complete
+
+
+def test_a_text_is_passed_on_as_it_comes() -> None:
+    """Each piece of a text is an event of its own, after the part's start and before its stop."""
+    _, events = decoded(written(chunks_of(plain(candidate({"text": "abcdefghijk"})))))
+    kinds = [type(event) for event in events]
+    assert kinds == [ResponseStart, PartStart, PartDelta, PartDelta, UsageUpdate, PartStop,
+                     ChoiceFinish, ResponseEnd]  # fmt: skip
+    assert [event.text for event in events if isinstance(event, PartDelta)] == ["fghij", "k"]
+
+
+def test_a_signed_part_stands_alone() -> None:
+    """The texts before and after a signed one are not joined to it (W85)."""
+    pieces: list[Chunk] = [
+        {"text": "a"}, {"text": "b"}, {"text": "c", "thoughtSignature": "s1"}, {"text": "d"},
+        {"text": "", "thoughtSignature": "s2"}, {"text": "e", "thought": True}, {"text": "f"},
+        {"text": ""}, {"text": "", "thought": True}, {"text": "g"},
+    ]  # fmt: skip
+    stream = written([*map(chunk, pieces), chunk(finishReason="STOP")])
+    parts = decoded(stream)[0].response.message.parts
+    assert [(type(p), getattr(p, "text", None), p.signature) for p in parts] == [
+        (Text, "ab", None), (Text, "c", "s1"), (Text, "d", None), (Text, "", "s2"),
+        (Thinking, "e", None), (Text, "fg", None),
+    ]  # fmt: skip
+
+
+def test_the_last_usage_counts() -> None:
+    """Counts are not added up, and those that are left out at the end are not kept (W98)."""
+    chunks = [
+        {**chunk({"text": "a"}), "usageMetadata": {"promptTokenCount": 3, "thoughtsTokenCount": 9}},
+        {**chunk(finishReason="STOP"), "usageMetadata": {"promptTokenCount": 4}},
+    ]
+    decoder, events = decoded(written(chunks))
+    assert decoder.response.usage == Usage(input=4)
+    assert sum(isinstance(event, UsageUpdate) for event in events) == 1
+    cut, _ = decoded(written(chunks[:1]))
+    assert cut.response.usage == Usage(input=3, thinking=9)
+
+
+def test_a_candidate_may_go_on_after_its_finish() -> None:
+    """After code was run there is more, and then another finish; until then it is not complete."""
+    code = {"executableCode": {"language": "PYTHON", "code": "1"}}
+    chunks = [
+        chunk(code, finishReason="STOP"),
+        chunk({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}),
+        chunk({"text": "One."}, finishReason="MAX_TOKENS"),
+        chunk({"text": ""}),
+    ]
+    complete = [decoded(written(chunks[:n]))[0].is_complete for n in range(1, 5)]
+    assert complete == [True, False, True, True]
+    decoder, events = decoded(written(chunks))
+    assert decoder.response.finish is FinishReason.LENGTH
+    assert sum(isinstance(event, ChoiceFinish) for event in events) == 1
+
+
+def test_old_servers_repeat_the_finish() -> None:
+    """A finish reason in every chunk does not cut the text into parts."""
+    chunks = [chunk({"text": letter}, finishReason="STOP") for letter in "abc"]
+    decoder, _ = decoded(written(chunks))
+    assert decoder.response.message.parts == (Text("abc"),)
+    assert decoder.is_complete
+
+
+@pytest.mark.parametrize("word", [None, 0, "FINISH_REASON_UNSPECIFIED", True, [], {"a": 1}])
+def test_a_finish_that_says_nothing_is_none(word: Any) -> None:
+    """The word for "not said" does not end a candidate."""
+    assert not decoded(written([chunk({"text": "a"}, finishReason=word)]))[0].is_complete
+
+
+def test_candidates_are_told_apart() -> None:
+    """Each has its own parts and its own finish, and all have to finish."""
+    chunks: list[Chunk] = [
+        {"candidates": [candidate({"text": "a"}, finishReason=None),
+                        candidate({"text": "x"}, finishReason=None, index=1)]},
+        {"candidates": [candidate({"text": "y"}, index=1)]},
+        {"candidates": [candidate({"text": "b"}, finishReason="SAFETY")]},
+    ]  # fmt: skip
+    assert not decoded(written(chunks[:2]))[0].is_complete
+    decoder, events = decoded(written(chunks))
+    assert decoder.is_complete
+    assert [choice.message.text for choice in decoder.response.choices] == ["ab", "xy"]
+    assert [choice.finish for choice in decoder.response.choices] == [
+        FinishReason.CONTENT_FILTER,
+        FinishReason.STOP,
+    ]
+    assert said(decoded(encoded(events)[1])[0].response) == said(decoder.response)
+
+
+def test_a_blocked_prompt_is_a_complete_answer() -> None:
+    """Without candidates, the reason for it is the end; without a reason there is none."""
+    decoder, _ = decoded(STREAMS["blocked"])
+    assert decoder.is_complete
+    assert decoder.response.finish is FinishReason.CONTENT_FILTER
+    assert decoder.response.extras["gemini"]["promptFeedback"]["blockReason"] == "SAFETY"
+    assert not decoded(written([{"promptFeedback": {"safetyRatings": []}}]))[0].is_complete
+
+
+def test_quoted_passages_grow() -> None:
+    """A passage that begins where a known one did replaces it; others are added."""
+
+    def found(*spans: tuple[int, int]) -> Chunk:
+        sources = [{"startIndex": a, "endIndex": b, "uri": "https://example.com"} for a, b in spans]
+        return chunk({"text": "word "}, citationMetadata={"citationSources": sources})
+
+    chunks = [found((0, 4)), chunk({"text": "word "}), found((0, 14)), found((20, 24), (0, 15)),
+              chunk(finishReason="RECITATION")]  # fmt: skip
+    decoder, _ = decoded(written(chunks))
+    (text,) = decoder.response.message.parts
+    assert isinstance(text, Text)
+    assert [(c.start, c.end) for c in text.citations] == [(0, 15), (20, 24)]
+
+
+def test_grounding_is_told_once() -> None:
+    """Empty objects before the end take nothing away, whichever field comes when."""
+    chunks = [
+        chunk({"text": "It is so."}, groundingMetadata={"webSearchQueries": ["q"]}),
+        chunk({"text": " Yes."}, groundingMetadata={}),
+        chunk({"text": ""}, finishReason="STOP", groundingMetadata={
+            "webSearchQueries": [],
+            "groundingChunks": [{"web": {"uri": "https://example.com", "title": "A"}}],
+            "groundingSupports": [{"segment": {"endIndex": 9, "text": "It is so."},
+                                   "groundingChunkIndices": [0]}]}),
+    ]  # fmt: skip
+    response = decoded(written(chunks))[0].response
+    (text,) = response.message.parts
+    assert isinstance(text, Text)
+    assert [(c.url, c.quote) for c in text.citations] == [("https://example.com", "It is so.")]
+    metadata = DIALECT.encode_response(response).body["candidates"][0]["groundingMetadata"]
+    assert metadata["webSearchQueries"] == ["q"]
+
+
+def test_log_probabilities_go_on() -> None:
+    """Those of each chunk are of its own tokens."""
+    chunks = [
+        chunk({"text": token}, logprobsResult={"chosenCandidates": [{"token": token}], "sum": sum_})
+        for sum_, token in enumerate("ab")
+    ]
+    response = decoded(written([*chunks, chunk(finishReason="STOP")]))[0].response
+    assert response.choices[0].logprobs == {
+        "chosenCandidates": [{"token": "a"}, {"token": "b"}],
+        "sum": 1,
+    }
+
+
+def test_raw_sound_is_one_sound() -> None:
+    """Pieces of PCM are joined, byte by byte; those in a container are not."""
+
+    def sound(data: str, mime: str) -> Chunk:
+        return chunk({"inlineData": {"mimeType": mime, "data": data}})
+
+    pcm = "audio/L16;codec=pcm;rate=24000"
+    pieces = [sound("AAE=", pcm), sound("AgM=", pcm), sound("AAAA", "audio/wav"),
+              sound("AAAA", "audio/wav")]  # fmt: skip
+    decoder, events = decoded(written([*pieces, chunk(finishReason="STOP")]))
+    parts = decoder.response.message.parts
+    assert [getattr(p, "data", None) for p in parts] == ["AAECAw==", "AAAA", "AAAA"]
+    assert said(decoded(encoded(events)[1])[0].response) == said(decoder.response)
+
+
+# --- calls in pieces
+
+
+def _piece(*partial: Chunk, **fields: Any) -> Chunk:
+    call: Chunk = {**({"partialArgs": list(partial)} if partial else {}), **fields}
+    return chunk({"functionCall": call})
+
+
+STREAMED_CALL = [
+    chunk({"functionCall": {"name": "cook", "id": "c1", "willContinue": True},
+           "thoughtSignature": "s"}),
+    _piece({"jsonPath": "$.dish", "stringValue": "Rö", "willContinue": True}, willContinue=True),
+    _piece({"jsonPath": "$.dish", "stringValue": "sti", "willContinue": True}, willContinue=True),
+    _piece({"jsonPath": "$.dish", "stringValue": ""}, willContinue=True),
+    _piece(willContinue=True),
+    _piece({"jsonPath": "$.steps[0].text", "stringValue": "grate"},
+           {"jsonPath": "$.steps[0].minutes", "numberValue": 5}, willContinue=True),
+    _piece({"jsonPath": "$.steps[1]['a.b']", "boolValue": True},
+           {"jsonPath": '$["it\\"s"]', "nullValue": "NULL_VALUE"}, willContinue=True),
+]  # fmt: skip
+ARGUMENTS = {
+    "dish": "Rösti",
+    "steps": [{"text": "grate", "minutes": 5}, {"a.b": True}],
+    'it"s': None,
+}
+
+
+def test_arguments_may_come_in_pieces() -> None:
+    """A call that Vertex AI streams is whole at its end, and is written as a whole one (W87)."""
+    ends = [_piece(), _piece(), chunk(finishReason="STOP")]
+    decoder, events = decoded(written([*STREAMED_CALL, *ends]))
+    assert decoder.is_complete
+    (call,) = decoder.response.message.parts
+    assert isinstance(call, ToolCall)
+    assert (call.id, call.name, call.signature) == ("c1", "cook", "s")
+    assert call.arguments == ARGUMENTS
+    assert decoder.response.finish is FinishReason.TOOL_CALLS
+    chunks = sent(encoded(events)[1])
+    assert chunks[0]["candidates"][0]["content"]["parts"] == [
+        {"functionCall": {"name": "cook", "id": "c1", "args": ARGUMENTS}, "thoughtSignature": "s"}
+    ]
+
+
+@pytest.mark.parametrize("count", range(1, len(STREAMED_CALL) + 1))
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_a_call_that_broke_off_can_not_be_run(count: int, is_cut: bool) -> None:
+    """Before its end, its arguments are no JSON, whoever it was that cut it off."""
+    end = [] if is_cut else [chunk(finishReason="MAX_TOKENS")]
+    decoder, events = decoded(written([*STREAMED_CALL[:count], *end]))
+    (call,) = decoder.response.tool_calls
+    assert not call.has_valid_arguments
+    assert decoder.is_complete is not is_cut
+    encoder, _ = encoded(events)
+    assert bool(encoder.losses) is not is_cut
+
+
+def test_a_call_ends_where_the_next_part_begins() -> None:
+    """A call that was promised more and got none is kept apart from what follows."""
+    other = chunk({"functionCall": {"name": "now", "willContinue": True}})
+    text = chunk({"text": "So."}, finishReason="STOP")
+    response = decoded(written([*STREAMED_CALL[:2], other, _piece(), text]))[0].response
+    first, second, last = response.message.parts
+    assert isinstance(first, ToolCall)
+    assert isinstance(second, ToolCall)
+    assert (first.name, first.has_valid_arguments) == ("cook", False)
+    assert (second.name, second.arguments) == ("now", {})
+    assert last == Text("So.")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        {},
+        {"jsonPath": 7},
+        {"jsonPath": "dish"},
+        {"jsonPath": "$"},
+        {"jsonPath": "$..a"},
+        {"jsonPath": "$.a["},
+        {"jsonPath": "$[0]"},
+        {"jsonPath": "$.list[9]", "numberValue": 1},
+        {"jsonPath": "$.dish.more", "numberValue": 1},
+        "odd",
+    ],
+)
+def test_a_piece_without_a_place_is_refused(piece: Any) -> None:
+    """Paths that lead nowhere are the peer's fault, and are not quoted."""
+    begin = chunk({"functionCall": {"name": "f", "args": {"dish": "x"}, "willContinue": True}})
+    with pytest.raises(WireError) as caught:
+        decoded(written([begin, _piece(piece, willContinue=True)]))
+    assert "dish" not in str(caught.value)
+
+
+# --- errors and sloppiness
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_error_in_mid_stream_is_an_event(form: Form) -> None:
+    """The provider's error is told, kept whole, and the answer is not complete."""
+    error = {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE",
+                       "details": [{"@type": "x", "y": 1}]}}  # fmt: skip
+    chunks = chunks_of(BODIES["text"])
+    decoder, found = decoded(written([*chunks[:2], error, *chunks[2:]], form))
+    (told,) = (event for event in found if isinstance(event, StreamError))
+    assert (told.message, told.code, told.status) == ("Overloaded", "UNAVAILABLE", 503)
+    assert not decoder.is_complete
+    encoder, again = encoded(found, form)
+    assert sent(again, form)[-1] == error
+    assert [loss.path for loss in encoder.losses] == ["events"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{\n  "error": {\n    "code": 400,\n    "message": "x"\n  }\n}\n',
+        b'[{"error": {"code": 400, "message": "x", "status": "INVALID_ARGUMENT"}}]',
+        b'data: {"error": "boom"}\n\n',
+        b'data: [{"error": {"code": "x"}}]\n\n',
+        b'data: {"error": {"status": 7, "code": 9e3}, "candidates": []}\n\n',
+    ],
+)
+def test_an_error_of_any_shape_is_an_event(body: bytes) -> None:
+    """Plain, in a list or in an event, whole or odd, it is an error, and can be written again."""
+    decoder, events = decoded(body)
+    assert [type(event) for event in events] == [StreamError]
+    assert not decoder.is_complete
+    (again,) = sent(encoded(events)[1])
+    assert next(iter(again)) == "error"
+    assert isinstance(again["error"]["code"], int) or b'"code": "x"' in body or b"9e3" in body
+
+
+def test_sloppy_servers_are_understood() -> None:
+    """Comments, blank lines left out, `[DONE]`, a byte order mark, parts that are no list."""
+    chunks = [
+        {"candidates": [{"content": {"parts": {"text": "Hel"}}}]},
+        {"candidates": [{"content": {"parts": None}}], "usageMetadata": None},
+        {"candidates": [{"content": {"role": "model", "parts": [{"text": "lo"}]}}]},
+        {"candidates": None, "modelVersion": "m"},
+        {"candidates": [{"content": {}, "finishReason": 1}]},
+    ]
+    lines = [f"data:{json.dumps(chunk)}\n" for chunk in chunks]
+    stream = ("\n: hello\n" + "".join(lines) + "\ndata: [DONE]\n\n").encode()
+    for raw in (b"\xef\xbb\xbf" + stream, b"\n \n" + stream):
+        decoder, events = decoded(raw, range(len(raw)))
+        assert decoder.is_complete
+        assert decoder.response.message.parts == (Text("Hello"),)
+        assert decoder.response.model == "m"
+        assert decoder.response.finish is FinishReason.STOP
+        assert said(decoded(encoded(events)[1])[0].response)["choices"]
+
+
+@pytest.mark.parametrize("data", ["{", "[1]", "null", '"a"', "nonsense", '{"x": 1} {}', "1e999"])
+def test_garbage_is_a_wire_error(data: str) -> None:
+    """A frame that is not a JSON object is refused without being quoted, and nothing follows."""
+    decoder = DIALECT.stream_decoder()
+    with pytest.raises(WireError) as caught:
+        decoder.feed(f"data: {data}\n\n".encode())
+    assert caught.value.dialect == "gemini"
+    assert "nonsense" not in str(caught.value)
+    assert decoder.feed(STREAMS["text"]) == []
+    assert decoder.close() == []
+    assert not decoder.is_complete
+
+
+@pytest.mark.parametrize("data", [b"[1]", b"[{}] x", b'["a"]', b"[{}}", b"[nonsense"])
+def test_garbage_in_an_array_is_a_wire_error(data: bytes) -> None:
+    """What is not an array of objects is refused as soon as it is seen."""
+    with pytest.raises(WireError):
+        decoded(data)
+
+
+def test_deep_nesting_is_a_wire_error() -> None:
+    """Neither our reader nor the model's limits are broken by depth."""
+    deep = b"[" * 100_000 + b"]" * 100_000
+    with pytest.raises(WireError):
+        decoded(b'data: {"candidates": %b}\n\n' % deep)
+    deep = b'{"a":' * 400 + b"1" + b"}" * 400
+    with pytest.raises(WireError):
+        decoded(b'data: {"candidates": [{"content": {"parts": [%b]}}]}\n\n' % deep)
+    for where in ('"groundingMetadata":%b', '"content":{"odd":%b}', '"odd":%b'):
+        wire = b'{"candidates":[{"finishReason":"STOP",%b}]}' % (where.encode() % deep)
+        with pytest.raises(WireError):
+            decoded(b"data: %b\n\n" % wire)
+
+
+def test_the_end_is_told_once() -> None:
+    """Closed again, or fed after its end, a decoder has nothing to say."""
+    decoder, events = decoded(STREAMS["text"])
+    assert sum(isinstance(event, ResponseEnd) for event in events) == 1
+    assert decoder.close() == []
+    assert decoder.feed(STREAMS["text"]) == []
+    assert decoder.is_complete
+
+
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.just(1e300),
+              st.sampled_from(["STOP", "model", "$.a", "image/png", "\ud800"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["text", "index", "parts", "functionCall", "name", "args", "willContinue",
+                         "partialArgs", "jsonPath", "stringValue", "thoughtSignature", "error",
+                         "groundingMetadata", "citationSources", "inlineData", "thought", "x"]),
+        inner, max_size=4),
+    max_leaves=8,
+)  # fmt: skip
+
+
+def _mutated(value: Any, data: st.DataObject) -> Any:
+    """A value in which one thing, at some depth, is another."""
+    if isinstance(value, dict) and value and data.draw(st.integers(0, 5)):
+        key = data.draw(st.sampled_from(sorted(value)))
+        if not data.draw(st.integers(0, 5)):
+            return {k: v for k, v in value.items() if k != key}
+        return {**value, key: _mutated(value[key], data)}
+    if isinstance(value, list) and value and data.draw(st.integers(0, 5)):
+        at = data.draw(st.integers(0, len(value) - 1))
+        return [*value[:at], _mutated(value[at], data), *value[at + 1 :]]
+    return data.draw(values)
+
+
+@given(name=names, form=st.sampled_from(FORMS), data=st.data())
+def test_a_stream_with_things_wrong_is_events_or_a_wire_error(
+    name: str, form: Form, data: st.DataObject
+) -> None:
+    """Chunks lost, doubled, swapped or changed: nothing but a `WireError` gets out, both ways."""
+    chunks: list[Any] = chunks_of(BODIES[name])
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(chunks) - 1))
+        what = data.draw(st.sampled_from(["drop", "double", "swap", "change", "change"]))
+        if what == "drop" and len(chunks) > 1:
+            del chunks[at]
+        elif what == "double":
+            chunks.insert(data.draw(st.integers(0, len(chunks))), chunks[at])
+        elif what == "swap":
+            chunks[at], chunks[0] = chunks[0], chunks[at]
+        else:
+            chunks[at] = _mutated(chunks[at], data)
+    stream = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode()
+    with suppress(WireError):
+        decoder, found = decoded(stream)
+        folded = MessageAccumulator()
+        folded.extend(found)
+        assert folded.response == decoder.response
+        DIALECT.encode_response(decoder.response).to_bytes()
+        _, again = encoded(found, form)
+        sent(again, form)
+        assert decoded(again)[0].is_complete is decoder.is_complete
+
+
+@given(name=names, form=streams, cut=st.integers(0, 2000), junk=st.binary(max_size=30))
+def test_junk_in_the_bytes_is_events_or_a_wire_error(
+    name: str, form: dict[str, bytes], cut: int, junk: bytes
+) -> None:
+    """Bytes put in anywhere do no harm."""
+    stream = form[name]
+    with suppress(WireError):
+        decoded(stream[:cut] + junk + stream[cut:])
+
+
+# --- writing
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stream_comes_back(name: str, form: Form) -> None:
+    """Read and written again, in either form, it says the same, and nothing is lost."""
+    decoder, events = decoded(STREAMS[name])
+    encoder, stream = encoded(events, form)
+    assert encoder.losses == []
+    again, _ = decoded(stream)
+    assert again.is_complete
+    assert said(again.response) == said(decoder.response)
+    enveloping = DIALECT.stream_encoder(form=form)
+    assert b"".join([*map(enveloping.feed, events), enveloping.close()]) == stream
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_pieces_are_sent_as_they_come(form: Form) -> None:
+    """Each piece of text makes a chunk of its own at once; the last one ends the answer."""
+    encoder = StreamEncoder(form=form)
+    assert encoder.feed(START) == b""
+    pieces = [encoder.feed(PartStart(0, Text("")))]
+    pieces += [encoder.feed(PartDelta(0, text)) for text in ("Hel", "lo")]
+    pieces += [encoder.feed(event) for event in (PartStop(0), *END)]
+    assert [bool(piece) for piece in pieces] == [False, True, True, False, False, False, True]
+    head = {"modelVersion": "gpt", "responseId": "chatcmpl-1"}
+    chunks = sent(b"".join(pieces), form)
+    texts = [{"candidates": [{"content": {"parts": [{"text": t}], "role": "model"}}], **head}
+             for t in ("Hel", "lo")]  # fmt: skip
+    assert chunks[:2] == texts
+    assert chunks[2] == {
+        "candidates": [
+            {
+                "content": {"parts": [{"text": ""}], "role": "model"},
+                "index": 0,
+                "finishReason": "STOP",
+            }
+        ],
+        "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4, "totalTokenCount": 7},
+        **head,
+    }
+    assert encoder.close() == b""
+
+
+def test_thinking_of_others_is_shown() -> None:
+    """As thoughts, without the signature, which is no use here."""
+    parts, _, losses = elsewhere(
+        PartStart(0, Thinking("", signature="")),
+        PartDelta(0, "Hm"),
+        PartDelta(0, "."),
+        PartDelta(0, signature="sealed"),
+        PartStop(0),
+        PartStart(1, Thinking("", "sealed", "redacted")),
+        PartStop(1),
+        PartStart(2, Thinking("Whole.", signature="sealed")),
+        PartStop(2),
+    )
+    assert parts == [{"text": t, "thought": True} for t in ("Hm", ".", "Whole.")]
+    assert len(losses) == 3
+
+
+def test_calls_are_sent_whole() -> None:
+    """Calls in pieces, side by side, go out whole, in their order, as soon as they are (W87)."""
+    parts, last, losses = elsewhere(
+        PartStart(0, ToolCall("a", "one", raw="")),
+        PartStart(1, ToolCall("b", "two", raw="")),
+        PartDelta(0, '{"x":'),
+        PartDelta(1, "{"),
+        PartDelta(0, " 1}"),
+        PartStop(0),
+        PartStart(2, ToolCall("c", "three", input={"y": []})),
+        PartStop(2, ToolCall("c", "three", input={"y": [2]})),
+        PartStart(3, ToolCall("d", "four", raw="text", kind="custom")),
+    )
+    assert [part["functionCall"] for part in parts] == [
+        {"name": "one", "id": "a", "args": {"x": 1}},
+        {"name": "three", "id": "c", "args": {"y": [2]}},
+        {"name": "two", "id": "b", "args": {"input": "{"}},
+        {"name": "four", "id": "d", "args": {"input": "text"}},
+    ]
+    assert last["candidates"][0]["finishReason"] == "STOP"
+    assert len(losses) == 1
+
+
+def test_pieces_of_calls_wait_for_each_other() -> None:
+    """Deltas of several calls make one call each; whole ones are sent before a text goes on."""
+    parts, _, losses = elsewhere(
+        ToolCallDelta(0, "a", "one", "{"),
+        ToolCallDelta(1, "b", "two", '{"x"'),
+        ToolCallDelta(0, None, None, "}"),
+        ToolCallDelta(1, None, None, ": 1}"),
+        PartStart(5, Text("So.")),
+        ToolCallDelta(1, None, None, "late"),
+        ToolCallDelta(1),
+        ToolCallDelta(2, "c", "three"),
+    )
+    assert parts == [
+        {"functionCall": {"name": "one", "id": "a", "args": {}}},
+        {"functionCall": {"name": "two", "id": "b", "args": {"x": 1}}},
+        {"text": "So."},
+        {"functionCall": {"name": "three", "id": "c"}},
+    ]
+    assert losses == ["what came after a call was whole is left out"]
+
+
+def test_sources_come_at_the_end() -> None:
+    """Citations of a text, from its start, its growth and its stop, are grounding here."""
+    cited = [Citation(kind="url", url=f"https://example.com/{n}", end=n) for n in range(3)]
+    _, last, losses = elsewhere(
+        PartStart(0, Text("It ", (cited[0],))),
+        PartDelta(0, "is", citations=(cited[1],)),
+        PartStop(0, Text("It is so.", tuple(cited))),
+    )
+    grounding = last["candidates"][0]["groundingMetadata"]
+    assert [c["web"]["uri"] for c in grounding["groundingChunks"]] == [c.url for c in cited]
+    assert losses == []
+
+
+def test_a_final_word_is_completed() -> None:
+    """What the end of a part knows more than its pieces is sent, and nothing twice."""
+    parts, _, losses = elsewhere(
+        PartStart(0, Text("")),
+        PartDelta(0, "Hel"),
+        PartStop(0, Text("Hello")),
+        PartStop(1, Thinking("Hm.")),
+        PartDelta(2, "Never announced."),
+    )
+    assert parts == [{"text": "Hel"}, {"text": "lo"}, {"text": "Hm.", "thought": True},
+                     {"text": "Never announced."}]  # fmt: skip
+    assert losses == []
+
+
+def test_what_has_no_place_is_recorded() -> None:
+    """Refusals, others' tools, media that nobody here can fetch and unknown events."""
+    parts, _, losses = elsewhere(
+        PartStart(0, Refusal("")),
+        PartDelta(0, "No."),
+        PartStop(0),
+        PartStart(1, ServerToolCall("web_search", "s", {})),
+        PartStop(1),
+        PartStart(2, Opaque("openai-chat", {"x": 1})),
+        PartStop(2),
+        PartStart(3, Image(file_id="file-1")),
+        PartStop(3),
+        PartStart(4, Audio(data="AAE=", mime="audio/wav")),
+        PartDelta(4, data="AgM="),
+        OpaqueEvent("openai-chat", {}),
+        OpaqueEvent("openai-chat", {}),
+        ChoiceFinish(FinishReason.STOP, logprobs={"content": []}),
+        ChoiceFinish(FinishReason.STOP, logprobs={"content": []}),
+    )
+    assert parts == [
+        {"text": "No."},
+        {"inlineData": {"mimeType": "audio/wav", "data": "AAECAw=="}},
+    ]
+    assert len(losses) == 5
+
+
+def test_a_second_finish_knows_more() -> None:
+    """The last reason counts; a choice that never said one has ended otherwise."""
+    _, stream = encoded([
+        START, PartDelta(0, "a"), PartDelta(0, "b", choice=1),
+        ChoiceFinish(FinishReason.STOP), ChoiceFinish(FinishReason.LENGTH), ResponseEnd(),
+    ])  # fmt: skip
+    last = sent(stream)[-1]
+    assert [c["finishReason"] for c in last["candidates"]] == ["MAX_TOKENS", "OTHER"]
+    assert [c["index"] for c in last["candidates"]] == [0, 1]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_without_an_end_there_is_an_error(form: Form) -> None:
+    """Neither a finish nor an error is followed by anything; no end at all is an error (G1)."""
+    for events in ((), (START,), (START, PartDelta(0, "a")), (START, *END[:2])):
+        encoder, stream = encoded(events, form)
+        assert sent(stream, form)[-1]["error"]["code"] == 500
+        assert b"finishReason" not in stream
+    encoder, stream = encoded([START, *END, PartDelta(0, "late"), PartDelta(0, "later")], form)
+    assert "error" not in sent(stream, form)[-1]
+    assert len(encoder.losses) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "name"),
+    [
+        (StreamError("x", "overloaded_error", 529), 529, "INTERNAL"),
+        (StreamError("x", "rate_limit_error", 429), 429, "RESOURCE_EXHAUSTED"),
+        (StreamError("x", "PERMISSION_DENIED"), 403, "PERMISSION_DENIED"),
+        (StreamError("x", "odd", 7), 500, "INTERNAL"),
+        (StreamError(""), 500, "INTERNAL"),
+    ],
+)
+def test_errors_of_others_are_told_in_googles_words(
+    error: StreamError, code: int, name: str
+) -> None:
+    """By their status, or by their name where that is Google's."""
+    (chunk,) = sent(encoded([error])[1])
+    assert chunk == {"error": {"code": code, "message": error.message, "status": name}}
+
+
+def test_line_separators_are_escaped() -> None:
+    """Google's SDK takes them for ends of lines, in the middle of a text."""
+    text = "a\u2028b\u2029c\x85d\x0b\x0c\x1ce"
+    _, stream = encoded([START, PartDelta(0, text), *END])
+    assert len(stream.decode().splitlines()) == len(stream.split(b"\n")) - 1
+    assert decoded(stream)[0].response.text == text
+
+
+def test_many_chunks_are_read_in_linear_time() -> None:
+    """What grows is not copied for each chunk: the work of the last is that of the first."""
+    decoder = DIALECT.stream_decoder()
+    unlike = [
+        written([{**chunk({"text": "a"}, citationMetadata={"citationSources": [{"startIndex": n}]},
+                          **{f"odd{n}": n}), f"strange{n}": n}])
+        for n in range(3000)
+    ]  # fmt: skip
+    counts = [len(decoder.feed(stream)) for stream in unlike]
+    assert set(counts[1:]) == {1}
+    assert len(decoder.response.message.text) == 3000

@@ -1,0 +1,240 @@
+"""The streams and errors that we write, read by Google's own SDK over a loopback server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import errors
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    StreamError,
+    UsageUpdate,
+)
+from dragoman.model.jsontext import dumps
+from dragoman.model.parts import Origin, Text, Thinking
+from dragoman.model.tools import ToolCallDelta
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.framing import sse
+from dragoman.wire.gemini import DIALECT
+from tests.corpus import Corpus
+from tests.wire.gemini.streams import BODIES, STREAMS, decoded, encoded
+from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
+
+genai: Any = pytest.importorskip("google.genai")
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    status = 200
+    answer = b""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        """The answer of the moment."""
+        assert isinstance(self.server, _Server)
+        self.rfile.read(int(self.headers["content-length"]))
+        is_streamed = "streamGenerateContent" in self.path and self.server.status == 200
+        self.send_response(self.server.status)
+        self.send_header("content-type", "text/event-stream" if is_streamed else "application/json")
+        self.send_header("content-length", str(len(self.server.answer)))
+        self.end_headers()
+        self.wfile.write(self.server.answer)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
+        """Not to the terminal."""
+
+
+class Asking:
+    """The SDK's client, and what it is answered."""
+
+    def __init__(self, client: Any, server: _Server) -> None:
+        self._client = client
+        self._server = server
+
+    def streamed(self, answer: bytes) -> list[Any]:
+        """The chunks that the SDK reads."""
+        self._server.status, self._server.answer = 200, answer
+        chunks = self._client.models.generate_content_stream(model="m", contents="hi")
+        return list(chunks)
+
+    def plain(self, answer: bytes, status: int = 200) -> Any:
+        """The response that the SDK reads."""
+        self._server.status, self._server.answer = status, answer
+        return self._client.models.generate_content(model="m", contents="hi")
+
+
+@pytest.fixture(name="sdk", scope="module")
+def _sdk() -> Iterator[Asking]:
+    server = _Server(("127.0.0.1", 0), _Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    options = {"base_url": f"http://127.0.0.1:{server.server_port}"}
+    try:
+        client = genai.Client(api_key="none", http_options=options)
+        yield Asking(client, server)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _seen(chunks: list[Any]) -> dict[int, dict[str, Any]]:
+    """What a client makes of chunks, candidate by candidate."""
+    seen: dict[int, dict[str, Any]] = {}
+    for chunk in chunks:
+        for candidate in chunk.candidates or ():
+            found = seen.setdefault(
+                candidate.index or 0, {"text": "", "thoughts": "", "calls": [], "finish": None}
+            )
+            for part in (candidate.content and candidate.content.parts) or ():
+                if part.text:
+                    found["thoughts" if part.thought else "text"] += part.text
+                if part.function_call:
+                    found["calls"].append((part.function_call.name, part.function_call.args or {}))
+            found["finish"] = candidate.finish_reason or found["finish"]
+    return seen
+
+
+@pytest.mark.parametrize("name", [name for name in BODIES if name != "snake case"])
+def test_the_sdk_reads_our_streams(sdk: Asking, name: str) -> None:
+    """For each of our conversations it reads what it reads from the plain response."""
+    events = decoded(STREAMS[name])[1]
+    chunks = sdk.streamed(encoded(events)[1])
+    whole = sdk.plain(DIALECT.encode_response(decoded(STREAMS[name])[0].response).to_bytes())
+    assert _seen(chunks) == _seen([whole])
+    last = chunks[-1]
+    assert last.usage_metadata == whole.usage_metadata
+    assert last.prompt_feedback == whole.prompt_feedback
+    for chunk in chunks:
+        assert (chunk.model_version, chunk.response_id) == (whole.model_version, whole.response_id)
+    for one, other in zip(last.candidates or (), whole.candidates or (), strict=True):
+        assert one.grounding_metadata == other.grounding_metadata
+        assert one.citation_metadata == other.citation_metadata
+        assert one.finish_message == other.finish_message
+
+
+def test_the_sdk_reads_what_others_said(sdk: Asking) -> None:
+    """Interleaved calls, broken arguments and thinking, from another provider."""
+    events: list[Event] = [
+        ResponseStart(id="chatcmpl-1", model="gpt", origin=Origin(dialect="openai-chat")),
+        PartStart(0, Thinking("")),
+        PartDelta(0, "Hm."),
+        PartStop(0),
+        PartStart(1, Text("")),
+        PartDelta(1, "Both."),
+        ToolCallDelta(0, "call_a", "one", '{"x":'),
+        ToolCallDelta(1, "call_b", "two", "{'y"),
+        ToolCallDelta(2, "call_c", "three"),
+        ToolCallDelta(0, arguments_delta=" 1}"),
+        ToolCallDelta(1, arguments_delta="': 2}"),
+        PartStop(1),
+        ChoiceFinish(FinishReason.TOOL_CALLS, "tool_calls"),
+        UsageUpdate(Usage(input=5, output=6, cache_read=7)),
+        ResponseEnd(),
+    ]
+    chunks = sdk.streamed(encoded(events)[1])
+    assert _seen(chunks) == {
+        0: {
+            "text": "Both.",
+            "thoughts": "Hm.",
+            "calls": [("one", {"x": 1}), ("two", {"input": "{'y': 2}"}), ("three", {})],
+            "finish": genai.types.FinishReason.STOP,
+        }
+    }
+    assert chunks[-1].usage_metadata.prompt_token_count == 12
+    assert chunks[-1].usage_metadata.candidates_token_count == 6
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "gemini"])
+def test_the_sdk_reads_recorded_streams_of_others(
+    sdk: Asking, corpus: Corpus, dialect: str
+) -> None:
+    """Every recorded stream, re-encoded, has its text, thoughts, calls, finish and usage there."""
+    speaker: Any = dragoman.dialect(dialect)
+    count = 0
+    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
+        stream = recording.response_stream
+        if stream is None or not ENDPOINTS[dialect].search(
+            recording.request_path.partition("?")[0]
+        ):
+            continue
+        decoder = speaker.stream_decoder()
+        events = [*decoder.feed(stream), *decoder.close()]
+        if not decoder.is_complete:
+            continue
+        folded = MessageAccumulator()
+        folded.extend(events)
+        response = folded.response
+        chunks = sdk.streamed(encoded(events)[1])
+        choices = [c.replace(finish=c.finish or FinishReason.OTHER) for c in response.choices]
+        plain = DIALECT.encode_response(response.replace(choices=tuple(choices)))
+        whole = sdk.plain(plain.to_bytes())
+        assert _seen(chunks) == _seen([whole]), recording
+        assert chunks[-1].usage_metadata == whole.usage_metadata, recording
+        count += 1
+    assert count > 20
+
+
+@pytest.mark.parametrize("name", ["text", "parallel calls", "thinking"])
+def test_the_sdk_raises_where_a_stream_broke_off(sdk: Asking, name: str) -> None:
+    """A stream without its end is an error there, never a short answer (G1)."""
+    events = [event for event in decoded(STREAMS[name])[1] if not isinstance(event, ResponseEnd)]
+    for count in range(len(events)):
+        with pytest.raises(genai.errors.ServerError) as caught:
+            sdk.streamed(encoded(events[:count])[1])
+        assert (caught.value.code, caught.value.status) == (500, "INTERNAL")
+
+
+def test_the_sdk_raises_where_the_provider_failed(sdk: Asking) -> None:
+    """An error in mid-stream has its status and its name there, whoever reported it."""
+    events = decoded(STREAMS["text"])[1][:3]
+    failed = StreamError("Overloaded", "overloaded_error", 503)
+    with pytest.raises(genai.errors.ServerError) as caught:
+        sdk.streamed(encoded([*events, failed])[1])
+    error = caught.value
+    assert (error.code, error.status, error.message) == (503, "UNAVAILABLE", "Overloaded")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "name"),
+    [
+        (errors.AuthenticationError("x"), 401, "UNAUTHENTICATED"),
+        (errors.PermissionDenied("x"), 403, "PERMISSION_DENIED"),
+        (errors.RateLimited("x", retry_after=1.5), 429, "RESOURCE_EXHAUSTED"),
+        (errors.QuotaExceeded("x"), 429, "RESOURCE_EXHAUSTED"),
+        (errors.Overloaded("x"), 503, "UNAVAILABLE"),
+        (errors.ContextTooLong("x"), 400, "INVALID_ARGUMENT"),
+        (errors.Refused("x"), 400, "INVALID_ARGUMENT"),
+        (errors.InvalidRequest("x"), 400, "INVALID_ARGUMENT"),
+        (errors.ModelNotFound("x"), 404, "NOT_FOUND"),
+        (errors.ServerError("x"), 500, "INTERNAL"),
+        (errors.TimeoutError("x"), 504, "DEADLINE_EXCEEDED"),
+    ],
+)
+def test_the_sdk_reads_our_errors(
+    sdk: Asking, error: dragoman.DragomanError, status: int, name: str
+) -> None:
+    """Plain or in mid-stream, it raises the class of the status, and knows Google's name."""
+    code, body = DIALECT.encode_error(error)
+    kind = genai.errors.ClientError if status < 500 else genai.errors.ServerError
+    with pytest.raises(kind) as caught:
+        sdk.plain(dumps(body), code)
+    assert (caught.value.code, caught.value.status) == (status, name)
+    with pytest.raises(kind) as caught:
+        sdk.streamed(sse(dumps(body)))
+    assert (caught.value.code, caught.value.status) == (status, name)

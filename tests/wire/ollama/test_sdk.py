@@ -1,0 +1,193 @@
+"""What the official client makes of our bodies and streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import dragoman
+from dragoman.errors import DragomanError
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.events import Event
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.wire.ollama import DIALECT
+from tests.corpus import Corpus
+from tests.wire.ollama.streams import PAIRS, decoded, encoded, stream
+from tests.wire.recorded import ENDPOINTS, SPOKEN_BY, bodies
+from tests.wire.test_matrix_random import histories
+
+ollama = pytest.importorskip("ollama")
+httpx = pytest.importorskip("httpx")
+
+SOURCES = dragoman.dialects()
+STREAMED = [name for name in SOURCES if hasattr(dragoman.dialect(name), "stream_decoder")]
+
+
+def accept(body: Any) -> None:
+    """Raise where the client's own types refuse a request, or a message in it."""
+    plain = json.loads(json.dumps(body, default=dict))
+    request = ollama._types.ChatRequest(**{"model": "m", **plain})
+    for message in plain["messages"]:
+        if "images" in message:  # which it takes from people in a form of its own
+            message["images"] = [{"value": image} for image in message["images"]]
+        ollama.Message(**message).model_dump()
+    request.model_dump(exclude_none=True)
+
+
+Answer = tuple[str, str, list[Any], tuple[int, int]]
+
+
+def client(answer: bytes, kind: str = "application/json", status: int = 200) -> Any:
+    """A client of a server that answers with these bytes."""
+
+    def answered(_request: Any) -> Any:
+        return httpx.Response(status, headers={"content-type": kind}, content=answer)
+
+    return ollama.Client(host="http://test", transport=httpx.MockTransport(answered))
+
+
+def whole(body: bytes) -> Answer:
+    """What the client reads in a plain answer."""
+    return _read([client(body).chat("m", [{"role": "user", "content": "Hi"}])])
+
+
+def streamed(lines: bytes) -> Answer:
+    """What it reads in a stream."""
+    asked = client(lines, "application/x-ndjson").chat("m", [], stream=True)
+    return _read(list(asked))
+
+
+def _read(answers: list[Any]) -> Answer:
+    messages = [answer.message for answer in answers]
+    calls = [call.function for message in messages for call in message.tool_calls or ()]
+    last = answers[-1]
+    assert last.done
+    return (
+        "".join(message.content or "" for message in messages),
+        "".join(message.thinking or "" for message in messages),
+        [(call.name, dict(call.arguments)) for call in calls],
+        (last.prompt_eval_count or 0, last.eval_count or 0),
+    )
+
+
+def ours(response: Response) -> Answer:
+    """The same, as we have it; thoughts are a line apart."""
+    message, usage = response.message, response.usage
+    calls = [(call.name, call.object_arguments()) for call in message.tool_calls]
+    counts = (usage.total_input, usage.total_output) if usage else (0, 0)
+    return message.text, message.thinking, calls, counts
+
+
+@pytest.mark.parametrize("name", sorted(set(PAIRS) - {"malformed call", "picture"}))
+def test_bodies_and_streams_are_read_alike(name: str) -> None:
+    """The client reads the same in our body and in our stream as in the server's."""
+    decoder, events = decoded([stream(name)])
+    body = DIALECT.encode_response(decoder.response).to_bytes()
+    assert whole(body) == streamed(encoded(events)) == streamed(stream(name))
+    assert whole(body) == ours(decoder.response)
+
+
+@given(request=histories())
+def test_the_client_s_types_accept_what_is_sent(request: Request) -> None:
+    """Whatever a history is like."""
+    accept(DIALECT.encode_request(request).body)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_client_s_types_accept_recorded_histories(corpus: Corpus, source: str) -> None:
+    """Nor does it matter under which dialect it was recorded."""
+    refused = []
+    for body in bodies(corpus, source):
+        request = body.decode()
+        if isinstance(request, Request):
+            try:
+                accept(DIALECT.encode_request(request).body)
+            except ValueError as error:
+                refused.append((body.recording.row.file, str(error).partition("\n")[2][:200]))
+    assert refused == []
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_client_reads_answers_of_every_dialect(corpus: Corpus, source: str) -> None:
+    """Text, thinking, calls and counts of a recorded answer, written for Ollama's client."""
+    wrong = []
+    for body in bodies(corpus, source):
+        response = body.decode()
+        if isinstance(response, Response) and response.finish and _is_plain(response):
+            written = DIALECT.encode_response(response)
+            if whole(written.to_bytes()) != ours(response):
+                wrong.append(body.recording.row.file)
+    assert wrong == []
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("source", STREAMED)
+def test_the_client_reads_streams_of_every_dialect(corpus: Corpus, source: str) -> None:
+    """So it does with recorded streams."""
+    wrong = []
+    for file, events in _streams(corpus, source):
+        folded = MessageAccumulator()
+        folded.extend(events)
+        response = folded.response
+        if not folded.is_complete or not response.choices or not _is_plain(response):
+            continue
+        encoder = DIALECT.stream_encoder()
+        written = b"".join([*map(encoder.feed, events), encoder.close()])
+        if any("corrected" in loss.reason for loss in encoder.losses):
+            continue  # a fixture whose pieces are not its whole
+        if _joined(streamed(written)) != _joined(ours(response)):
+            wrong.append(file)
+    assert wrong == []
+
+
+def _is_plain(response: Response) -> bool:
+    """Whether every call has an object for its arguments: others are wrapped, or left out."""
+    return all(call.object_arguments() is not None for call in response.message.tool_calls)
+
+
+def _joined(answer: Answer) -> Answer:
+    return answer[0], "".join(answer[1].split()), *answer[2:]
+
+
+def _streams(corpus: Corpus, source: str) -> Iterator[tuple[str, list[Event]]]:
+    speaker: Any = dragoman.dialect(source)
+    for recording in corpus.select(provider_api=SPOKEN_BY[source], status=200):
+        is_ours = ENDPOINTS[source].search(recording.request_path.partition("?")[0])
+        if not is_ours or recording.response_stream is None:
+            continue
+        decoder = speaker.stream_decoder()
+        try:
+            events = [*decoder.feed(recording.response_stream), *decoder.close()]
+        except DragomanError:
+            continue
+        yield recording.row.file, events
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda found: found.chat("m", []),
+        lambda found: list(found.chat("m", [], stream=True)),
+    ],
+)
+def test_the_client_reads_our_errors(ask: Callable[[Any], Any]) -> None:
+    """Status and text arrive, plain or streamed."""
+    status, body = DIALECT.encode_error(dragoman.ContextTooLong("too long"))
+    with pytest.raises(ollama.ResponseError) as caught:
+        ask(client(json.dumps(body).encode(), status=status))
+    assert caught.value.status_code == 400
+    assert "context length" in caught.value.error
+
+
+def test_the_client_notices_a_stream_that_breaks_off() -> None:
+    """Our last line is an error, which it raises (G1)."""
+    _, events = decoded([stream("text")[:200]])
+    with pytest.raises(ollama.ResponseError):
+        list(client(encoded(events), "application/x-ndjson").chat("m", [], stream=True))

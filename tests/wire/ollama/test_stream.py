@@ -1,0 +1,405 @@
+"""Ollama's streams, read and written."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import (
+    Image,
+    Message,
+    MessageAccumulator,
+    Refusal,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolCallDelta,
+    WireError,
+)
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    OpaqueEvent,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    StreamError,
+    UsageUpdate,
+)
+from dragoman.model.parts import Citation, Origin, ServerToolCall
+from dragoman.model.responses import Choice, Response
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.ollama import DIALECT
+from tests.wire.ollama.streams import PAIRS, TIME, decoded, done, encoded, line, lines, said, stream
+
+NAMES = sorted(PAIRS)
+START = ResponseStart(id="r", model="m", created_at=1.0, origin=Origin(dialect="anthropic"))
+END: list[Event] = [ChoiceFinish(FinishReason.STOP, "end_turn"),
+                    UsageUpdate(Usage(input=3, output=4)),
+       ResponseEnd()]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stream_is_read_as_its_plain_body(name: str) -> None:
+    """Folded, the pieces are the answer that a plain body holds."""
+    decoder, events = decoded([stream(name)])
+    body = DIALECT.decode_response(PAIRS[name][1])
+    assert decoder.is_complete
+    assert decoder.response == body
+    assert decoder.response.usage == body.usage
+    assert decoder.response.model == body.model
+    assert decoder.response.created_at == body.created_at
+    assert decoder.response.message.finish is body.finish
+    folded = MessageAccumulator()
+    folded.extend(events)
+    assert folded.message.text == body.text
+    assert folded.message.tool_calls == body.tool_calls
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folded_stream_is_written_as_the_plain_body(name: str) -> None:
+    """Nothing that a line said is missing in the body."""
+    made = DIALECT.encode_response(decoded([stream(name)])[0].response)
+    assert made.losses == ()
+    wanted = dict(PAIRS[name][1])
+    if name == "older server":  # whose silence about the reason is its streams' alone
+        wanted["done_reason"] = "stop"
+    assert json.loads(made.to_bytes()) == wanted
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cuts_make_no_difference(name: str) -> None:
+    """Byte by byte, the events and the response are the same."""
+    whole = stream(name)
+    decoder, events = decoded([whole[at : at + 1] for at in range(len(whole))])
+    expected, others = decoded([whole])
+    assert decoder.response == expected.response
+    assert list(map(repr, events)) == list(map(repr, others))
+
+
+@given(data=st.data())
+def test_any_cuts_make_no_difference(data: st.DataObject) -> None:
+    """Wherever a stream is cut, and however its lines end, it says the same."""
+    whole = stream(data.draw(st.sampled_from(NAMES)))
+    ending = data.draw(st.sampled_from([b"\n", b"\r\n", b"\n\n", b"\r"]))
+    whole = whole.replace(b"\n", ending)
+    places = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=8)))
+    pieces = [whole[a:b] for a, b in zip([0, *places], [*places, None], strict=True)]
+    assert decoded(pieces)[0].response == decoded([whole])[0].response
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stream_comes_back(name: str) -> None:
+    """Read, written and read again it says the same, and nothing is lost."""
+    decoder, events = decoded([stream(name)])
+    encoder = DIALECT.stream_encoder()
+    again, _ = decoded([*map(encoder.feed, events), encoder.close()])
+    assert encoder.losses == []
+    assert again.is_complete
+    assert again.response == decoder.response
+    assert again.response.usage == decoder.response.usage
+    assert again.response.extras == decoder.response.extras
+    assert again.response.message.extras == decoder.response.message.extras
+    assert again.response.choices[0].finish_raw in (decoder.response.choices[0].finish_raw, "stop")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_early_end_is_not_complete(name: str) -> None:
+    """Without its last line a stream is not complete, and its writer says so (G1)."""
+    whole = stream(name)
+    for end in range(0, whole.rindex(b"\n", 0, len(whole)), 7):
+        decoder, events = decoded([whole[:end]])
+        assert not decoder.is_complete
+        written = lines(encoded(events))
+        assert "error" in written[-1]
+        assert not any(found.get("done") for found in written)
+
+
+def test_a_last_line_without_its_newline_counts() -> None:
+    """A whole object is a line, if the stream ends after it."""
+    decoder, _ = decoded([stream("text").rstrip(b"\n")])
+    assert decoder.is_complete
+
+
+def test_events_of_a_stream() -> None:
+    """Thinking ends where the text begins; calls are whole."""
+    _, events = decoded([line(said(thinking="a")), line(said(content="b")),
+                         line(said(tool_calls=[{"function": {"name": "f", "arguments": {}}}])),
+                         line(done())])  # fmt: skip
+    kinds = [(type(event).__name__, getattr(event, "index", None)) for event in events]
+    assert kinds == [
+        ("ResponseStart", None), ("PartStart", 0), ("PartDelta", 0), ("PartStop", 0),
+        ("PartStart", 1), ("PartDelta", 1), ("PartStart", 2), ("PartStop", 2), ("PartStop", 1),
+        ("UsageUpdate", None), ("ChoiceFinish", None), ("ResponseEnd", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [({"error": "boom"}, None), ({"error": {"a": 1}, "status": 500}, 500)]
+)
+def test_an_error_in_mid_stream(error: dict[str, Any], status: int | None) -> None:
+    """It ends the stream, which is not complete, and is written as it was (G1)."""
+    pieces = [line(said(content="x")), line(error), line(done())]
+    decoder, events = decoded(pieces)
+    assert not decoder.is_complete
+    assert decoder.response.text == "x"
+    (found,) = (event for event in events if isinstance(event, StreamError))
+    assert (found.message, found.status) == ("boom" if status is None else "", status)
+    assert lines(encoded(events))[-1] == error
+
+
+def test_nothing_counts_after_the_end() -> None:
+    """What a server sends after it was done is not read."""
+    decoder, _ = decoded([stream("text"), b"rubbish\n", line(said(content="more"))])
+    assert decoder.is_complete
+    assert decoder.response == decoded([stream("text")])[0].response
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [b"[1]\n", b"{\n", b'"x"\n', line({"message": 1}), line(said(content=1)),
+     line(said(thinking=[])), b"\xff\n"],
+)  # fmt: skip
+def test_what_is_no_line_is_a_wire_error(broken: bytes) -> None:
+    """The error names the dialect; the stream is over and not complete."""
+    decoder = DIALECT.stream_decoder()
+    with pytest.raises(WireError) as caught:
+        decoder.feed(broken)
+    assert caught.value.dialect == "ollama"
+    decoder.feed(stream("text"))
+    decoder.close()
+    assert not decoder.is_complete
+    assert decoder.response.choices == ()
+
+
+_VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5)),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["function", "name", "arguments", "x"]), inner, max_size=3
+        )
+    ),
+    max_leaves=6,
+)
+_CHUNKS = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": _VALUES, "created_at": _VALUES, "done": _VALUES, "done_reason": _VALUES,
+        "eval_count": _VALUES, "logprobs": _VALUES, "error": _VALUES, "odd": _VALUES,
+        "message": st.one_of(_VALUES, st.fixed_dictionaries({}, optional={
+            "role": _VALUES, "content": _VALUES, "thinking": _VALUES, "images": _VALUES,
+            "tool_calls": _VALUES})),
+    },
+)  # fmt: skip
+
+
+@given(chunks=st.lists(_CHUNKS, max_size=4))
+def test_hostile_lines_are_events_or_a_wire_error(chunks: list[Any]) -> None:
+    """No line makes a decoder raise anything else, and what it gives can be written."""
+    decoder = DIALECT.stream_decoder()
+    events: list[Event] = []
+    with suppress(WireError):
+        for chunk in chunks:
+            events += decoder.feed(line(chunk))
+    events += decoder.close()
+    assert decoder.response is not None
+    lines(encoded(events))
+
+
+@given(data=st.binary(max_size=200))
+def test_any_bytes_are_events_or_a_wire_error(data: bytes) -> None:
+    """Nor do any bytes."""
+    with suppress(WireError):
+        decoded([data])
+
+
+# --- written from elsewhere
+
+
+def written(*events: Event) -> tuple[list[dict[str, Any]], set[str]]:
+    """The lines for these events between a start and an end, and the paths of the losses."""
+    encoder = DIALECT.stream_encoder()
+    everything: list[Event] = [START, *events, *END]
+    made = b"".join([*map(encoder.feed, everything), encoder.close()])
+    return lines(made), {loss.path for loss in encoder.losses} - {"id"}
+
+
+def test_every_line_has_a_head_and_the_last_one_the_end() -> None:
+    """Model and time stand in each, counts and the reason in the last."""
+    found, losses = written(PartStart(0, Text("")), PartDelta(0, "Hi"), PartStop(0))
+    assert found == [
+        {"model": "m", "created_at": "1970-01-01T00:00:01Z",
+         "message": {"role": "assistant", "content": "Hi"}, "done": False},
+        {"model": "m", "created_at": "1970-01-01T00:00:01Z",
+         "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop",
+         "prompt_eval_count": 3, "eval_count": 4},
+    ]  # fmt: skip
+    assert losses == set()
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [PartStart(0, ToolCall("a", "f", input={})), PartDelta(0, '{"x": '), PartDelta(0, "1}"),
+         PartStop(0), PartStart(1, ToolCall("b", "g", input={})), PartStop(1)],
+        [PartStart(0, ToolCall("a", "f", '{"x":1}')), PartStart(1, ToolCall("b", "g", "")),
+         PartStop(1), PartStop(0)],
+        [ToolCallDelta(0, "a", "f", '{"x"'), ToolCallDelta(1, "b", "g", "{"),
+         ToolCallDelta(0, None, None, ": 1}"), ToolCallDelta(1, None, None, "}")],
+        [PartStop(0, ToolCall("a", "f", '{"x": 1}')), PartStop(1, ToolCall("b", "g", input={}))],
+    ],
+)  # fmt: skip
+def test_calls_are_whole(events: list[Event]) -> None:
+    """However a call comes in pieces, it is written in one (W104)."""
+    found, losses = written(*events)
+    (calls,) = (one["message"]["tool_calls"] for one in found if "tool_calls" in one["message"])
+    assert calls == [
+        {"id": "a", "function": {"index": 0, "name": "f", "arguments": {"x": 1}}},
+        {"id": "b", "function": {"index": 1, "name": "g", "arguments": {}}},
+    ]
+    assert losses == set()
+
+
+def test_half_a_call_is_not_written() -> None:
+    """A call that was cut off is left out, and told (I7)."""
+    encoder = DIALECT.stream_encoder()
+    events: list[Event] = [
+        START, ToolCallDelta(0, "a", "f", '{"x"'), ChoiceFinish(FinishReason.LENGTH), ResponseEnd()
+    ]  # fmt: skip
+    found = lines(b"".join(map(encoder.feed, events)))
+    assert [one["done_reason"] for one in found] == ["length"]
+    assert "choices[0].message.parts[0]" in {loss.path for loss in encoder.losses}
+
+
+def test_thoughts_stand_a_line_apart() -> None:
+    """Several thoughts of another dialect share one field; a seal is a loss."""
+    found, losses = written(
+        PartStart(0, Thinking("")), PartDelta(0, "one"), PartDelta(0, " more"),
+        PartDelta(0, signature="s"), PartStop(0),
+        PartStart(1, Thinking("", "x", "redacted")), PartStop(1),
+        PartStart(2, Thinking("two")), PartStop(2),
+    )  # fmt: skip
+    assert "".join(one["message"].get("thinking", "") for one in found) == "one more\ntwo"
+    assert losses == {f"choices[0].message.parts[{index}]" for index in (0, 1)}
+
+
+def test_what_has_no_place_is_told_once() -> None:
+    """Citations, refusals, other choices and events: each is one loss, in however many pieces."""
+    found, losses = written(
+        PartStart(0, Text("")), PartDelta(0, "x"),
+        PartDelta(0, citations=(Citation(kind="url"),)),
+        PartDelta(0, citations=(Citation(kind="url"),)), PartStop(0),
+        PartStart(1, Refusal("N")), PartDelta(1, "o."), PartStop(1),
+        PartStart(2, ServerToolCall("search")), PartStop(2),
+        PartStart(0, Text("other"), choice=1),
+        OpaqueEvent("anthropic", {"type": "ping"}),
+    )  # fmt: skip
+    assert "".join(one["message"]["content"] for one in found) == "xNo."
+    assert losses == {
+        "choices[0].message.parts[0].citations", "choices[0].message.parts[1]",
+        "choices[0].message.parts[2]", "choices[1]", "events",
+    }  # fmt: skip
+
+
+def test_a_picture_is_not_shown() -> None:
+    """The official client fails to read pictures in an answer: they are left out, and told."""
+    found, losses = written(PartStart(0, Image(data="iVBORw0KGgo=")), PartStop(0))
+    assert len(found) == 1
+    assert losses == {"choices[0].message.parts[0]"}
+
+
+def test_a_part_that_nobody_announced_is_text() -> None:
+    """A delta without a start, or a stop that brings all, is written all the same."""
+    found, _ = written(PartDelta(0, "a"), PartStop(1, Text("b")), PartStop(2))
+    assert "".join(one["message"]["content"] for one in found) == "ab"
+
+
+@pytest.mark.parametrize(
+    ("final", "text", "is_lost"),
+    [("Hello", "Hello", False), ("He", "He", False), ("No", "He", True)],
+)
+def test_the_final_word_on_a_text(final: str, text: str, *, is_lost: bool) -> None:
+    """What it adds is sent; what it takes back had been sent already, and is a loss (W26)."""
+    found, losses = written(PartStart(0, Text("")), PartDelta(0, "He"), PartStop(0, Text(final)))
+    assert "".join(one["message"]["content"] for one in found) == text
+    assert bool(losses) is is_lost
+
+
+def test_an_error_from_elsewhere_is_the_last_line() -> None:
+    """In Ollama's words: a text."""
+    encoder = DIALECT.stream_encoder()
+    made = encoder.feed(START) + encoder.feed(StreamError("overloaded", "overloaded_error"))
+    assert lines(made) == [{"error": "overloaded"}]
+    assert encoder.feed(PartStart(0, Text("x"))) == encoder.close() == b""
+
+
+def test_an_end_without_a_reason_is_a_stop() -> None:
+    """Clients wait for `done`, and look for why."""
+    encoder = DIALECT.stream_encoder()
+    (last,) = lines(encoder.feed(START) + encoder.feed(ResponseEnd()))
+    assert (last["done"], last["done_reason"]) == (True, "stop")
+    assert encoder.close() == b""
+
+
+_PARTS = st.one_of(
+    st.builds(Text, st.text(min_size=1)),
+    st.builds(Thinking, st.text(min_size=1)),
+    st.builds(
+        lambda name, given: ToolCall(name, name, input=given),
+        st.text(min_size=1, max_size=9),
+        st.dictionaries(st.text(max_size=4), st.integers(-9, 9), max_size=2),
+    ),
+)
+
+
+@given(parts=st.lists(_PARTS, max_size=5, unique_by=repr), size=st.integers(1, 4))
+def test_a_stream_and_a_body_say_the_same(parts: list[Any], size: int) -> None:
+    """An answer written piece by piece is read as the answer that is written whole."""
+    events: list[Event] = [START]
+    for index, part in enumerate(parts):
+        if isinstance(part, ToolCall):
+            events += [PartStart(index, part), PartStop(index)]
+            continue
+        events.append(PartStart(index, part.replace(text="")))
+        pieces = [part.text[at : at + size] for at in range(0, len(part.text), size)]
+        events += [PartDelta(index, piece) for piece in pieces]
+        events.append(PartStop(index))
+    finish = FinishReason.TOOL_CALLS
+    events += [ChoiceFinish(finish), ResponseEnd()]
+    message = Message(Role.ASSISTANT, tuple(parts), origin=START.origin)
+    body = DIALECT.encode_response(Response(choices=(Choice(0, message, finish),), model="m"))
+    whole = DIALECT.decode_response(body.to_bytes())
+    pieces_read = decoded([encoded(events)])[0].response
+    assert pieces_read.text == whole.text
+    assert pieces_read.message.thinking == whole.message.thinking
+    assert pieces_read.tool_calls == whole.tool_calls
+
+
+def test_the_first_line_s_time_is_kept() -> None:
+    """To the nanosecond."""
+    decoder, events = decoded([stream("text")])
+    assert decoder.response.created_at == 1760742847.414671
+    assert {one["created_at"] for one in lines(encoded(events))} == {TIME}
+
+
+def test_a_line_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame has a limit, and what grows past it is no stream of ours."""
+    from dragoman.wire.framing import NdjsonParser
+
+    monkeypatch.setattr(
+        "dragoman.wire.ollama.stream_decoder.NdjsonParser", lambda: NdjsonParser(limit=100)
+    )
+    decoder = DIALECT.stream_decoder()
+    with pytest.raises(WireError) as caught:
+        decoder.feed(b"x" * 101)
+    assert caught.value.dialect == "ollama"
+    assert decoder.close() == []

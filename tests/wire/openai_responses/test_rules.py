@@ -1,0 +1,408 @@
+"""Each rule finds what breaks it, at its place, and leaves alone what does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.wire.openai_responses.rules import RULES, check
+from dragoman.wire.openai_responses.target import TARGET
+from dragoman.wire.openai_responses.view import View
+from tests.wire.test_hostile import FIXTURES, _places, _put, json_values
+
+USER = {"role": "user", "content": "Hi"}
+LOOSE = TARGET.replace(
+    verifies_items=False, least_output_tokens=0, media=("audio",), tool_id_length=99
+)
+"""A host that speaks the dialect, keeps nothing and minds less."""
+Row = tuple[dict[str, Any], str, dict[str, Any]]
+
+
+def _said(*items: Any, **fields: Any) -> dict[str, Any]:
+    return {"model": "m", "input": [USER, *items], **fields}
+
+
+def _thought(item_id: str = "rs_1", **fields: Any) -> dict[str, Any]:
+    return {"type": "reasoning", "id": item_id, "summary": [], **fields}
+
+
+def _answer(item_id: str | None = "msg_1", kind: str = "output_text") -> dict[str, Any]:
+    ids = {} if item_id is None else {"id": item_id, "type": "message"}
+    return {"role": "assistant", "content": [{"type": kind, "text": "Yes."}], **ids}
+
+
+def _call(call_id: str | None = "c", **fields: Any) -> dict[str, Any]:
+    body = {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}"}
+    return {**body, **fields}
+
+
+def _output(call_id: str = "c", output: Any = "ok", **fields: Any) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": call_id, "output": output, **fields}
+
+
+def _custom(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "call_id": "c", **fields}
+
+
+def _user(**part: Any) -> dict[str, Any]:
+    return {"role": "user", "content": [part]}
+
+
+def _image(url: str) -> dict[str, Any]:
+    return {"type": "input_image", "image_url": url, "detail": "auto"}
+
+
+def _file(data: str) -> dict[str, Any]:
+    return {"type": "input_file", "file_data": data, "filename": "a"}
+
+
+def _strict(**schema: Any) -> dict[str, Any]:
+    parameters = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+        **schema,
+    }
+    tool = {"type": "function", "name": "f", "strict": True, "parameters": parameters}
+    return _said(tools=[tool])
+
+
+def _format(schema: Any) -> dict[str, Any]:
+    form = {"type": "json_schema", "name": "n", "strict": True, "schema": schema}
+    return _said(text={"format": form})
+
+
+LONG = json.dumps({"a": [{"n" * 257: 1}]})
+SHORT = json.dumps({"a": [{"n" * 256: 1}]})
+# Rule: what breaks it, where it says so, and what does not.
+ROWS: dict[str, list[Row]] = {
+    "shape_input": [
+        ({"model": "m"}, "input", {"model": "m", "prompt": {"id": "pmpt_1"}}),
+        ({"input": 5}, "input", {"previous_response_id": "resp_1"}),
+        (_said(5), "input[1]", {"input": "Hi"}),
+    ],
+    "shape_state": [
+        (
+            _said(previous_response_id="resp_1", conversation="conv_1"),
+            "previous_response_id",
+            _said(previous_response_id="resp_1", conversation=None),
+        )
+    ],
+    "shape_ranges": [
+        (_said(temperature=-1), "temperature", _said(temperature=2)),
+        (_said(top_logprobs=21), "top_logprobs", _said(top_p=None)),
+    ],
+    "shape_image_data": [
+        (
+            _said(_user(**_image("data:image/png;base64,no!!"))),
+            "input[1].content[0].image_url",
+            _said(_user(**_image("data:image/png;base64,aGk="))),
+        ),
+        (
+            _said(_call(), _output("c", [_image("data:image/png,hi")])),
+            "input[2].output[0].image_url",
+            _said(_call(), _output("c", [_image("https://example.com/a.png")])),
+        ),
+    ],
+    "shape_file_data": [
+        (
+            _said(_user(**_file("data:audio/mpeg;base64,aGk="))),
+            "input[1].content[0].file_data",
+            _said(_user(**_file("data:application/pdf;base64,aGk="))),
+        ),
+        (
+            _said(_call(), _output("c", [_file("data:video/mp4;base64,aGk=")])),
+            "input[2].output[0].file_data",
+            _said(_call(), _output("c", [_file("data:text/plain;base64,aGk=")])),
+        ),
+    ],
+    "limit_output_tokens": [
+        (_said(max_output_tokens=15), "max_output_tokens", _said(max_output_tokens=16))
+    ],
+    "w6_names_are_plain": [
+        (_said(_call(name="a.b"), _output()), "input[1].name", _said(_call(name="a-b"), _output())),
+        (
+            _said(tools=[{"type": "function", "name": "n" * 65}]),
+            "tools[0].name",
+            _said(tools=[{"type": "function", "name": "n" * 64}, {"type": "web_search"}]),
+        ),
+    ],
+    "w14_strict_objects_are_closed": [
+        (_strict(required=[]), "tools[0].parameters", _strict()),
+        (
+            _format({"type": "object"}),
+            "text.format.schema",
+            _format({"type": "object", "additionalProperties": False}),
+        ),
+    ],
+    "w15_strict_schemas_keep_to_the_subset": [
+        (_strict(allOf=[]), "tools[0].parameters", _strict()),
+        (_format({"type": "array"}), "text.format.schema", _strict()),
+    ],
+    "w20_calls_are_paired_on_call_id": [
+        (_said(_call(None, id="fc_1")), "input[1].call_id", _said(_call(), _output())),
+    ],
+    "w21_item_ids_are_plain": [
+        (_said(_answer("msg_1.2")), "input[1].id", _said(_answer("msg_1-2"))),
+        (
+            _said({"type": "web_search_call", "id": "w" * 65}),
+            "input[1].id",
+            _said({"type": "web_search_call", "id": "w" * 64}),
+        ),
+    ],
+    "w21_item_ids_have_their_prefix": [
+        (_said(_answer("item_1")), "input[1].id", _said(_answer())),
+        (
+            _said(_call(id="toolu_1"), _output()),
+            "input[1].id",
+            _said(_call(id="fc_1"), _output()),
+        ),
+        (_said(_thought("rx_1"), _answer()), "input[1].id", _said(_thought(), _answer())),
+    ],
+    "w21_reasoning_has_its_id": [
+        (
+            _said({"type": "reasoning", "summary": []}, _answer()),
+            "input[1]",
+            _said(_thought(), _answer()),
+        )
+    ],
+    "w22_call_ids_are_short": [
+        (
+            _said(_call("c" * 65), _output("c" * 65)),
+            "input[2].call_id",
+            _said(_call("c" * 64), _output("c" * 64)),
+        )
+    ],
+    "w23_reasoning_is_followed": [
+        (_said(_thought()), "input[1]", _said(_thought(), _answer())),
+        (_said(_thought(), USER, _answer()), "input[1]", _said(_thought(), _answer(), USER)),
+        (
+            _said(_thought(), _output(), previous_response_id="resp_1"),
+            "input[1]",
+            _said(_thought(), _thought("rs_2"), _call(id="fc_1"), _output()),
+        ),
+        (
+            _said(_thought(), _answer(None)),
+            "input[1]",
+            _said(_thought(encrypted_content="x"), _answer(None), store=False),
+        ),
+    ],
+    "w24_calls_keep_their_reasoning": [
+        (
+            _said(_thought(), _answer(), USER, _call(id="fc_1"), _output()),
+            "input[4].id",
+            _said(_thought(), _answer(), USER, _call(), _output()),
+        )
+    ],
+    "w25_reasoning_is_sealed": [
+        (
+            _said(_thought(), _answer(), store=False),
+            "input[1]",
+            _said(_thought(encrypted_content="x"), _answer(), store=False),
+        ),
+        (
+            _said(_thought(encrypted_content=""), _answer(), store=False),
+            "input[1]",
+            _said(_thought(), _answer(), store=True),
+        ),
+    ],
+    "w28_item_ids_are_unique": [
+        (_said(_answer(), _answer()), "input[2].id", _said(_answer(), _answer("msg_2"))),
+    ],
+    "w29_calls_are_answered": [
+        (_said(_call()), "input[1]", _said(_call(), _output())),
+        (
+            _said(_custom("custom_tool_call"), _output()),
+            "input[1]",
+            _said(_custom("custom_tool_call"), _custom("custom_tool_call_output", output="ok")),
+        ),
+    ],
+    "w29_outputs_have_calls": [
+        (_said(_output()), "input[1]", _said(_output(), previous_response_id="resp_1")),
+        (_said(_output()), "input[1]", _said(_output(), conversation="conv_1")),
+    ],
+    "w29_built_in_calls_are_answered": [
+        (
+            _said(_custom("shell_call")),
+            "input[1]",
+            _said(_custom("shell_call"), _custom("shell_call_output", output=[])),
+        ),
+        (
+            _said(_custom("local_shell_call", id="lsh_1")),
+            "input[1]",
+            _said(
+                _custom("local_shell_call", id="lsh_1"),
+                {"type": "local_shell_call_output", "id": "c", "output": ""},
+            ),
+        ),
+    ],
+    "w29_built_in_outputs_have_calls": [
+        (
+            _said(_custom("computer_call_output")),
+            "input[1]",
+            _said(_custom("computer_call", id="cu_1"), _custom("computer_call_output")),
+        ),
+        (
+            _said({"type": "mcp_approval_response", "approval_request_id": "mcpr_1"}),
+            "input[1]",
+            _said(
+                {"type": "mcp_approval_request", "id": "mcpr_1"},
+                {"type": "mcp_approval_response", "approval_request_id": "mcpr_1"},
+            ),
+        ),
+    ],
+    "w30_people_say_input": [
+        (
+            _said(_user(type="text", text="Hi")),
+            "input[1].content[0].type",
+            _said(_user(type="input_text", text="Hi")),
+        ),
+        (
+            _said({"role": "developer", "content": [{"type": "input_audio"}]}),
+            "input[1].content[0].type",
+            _said({"role": "developer", "content": "Hi"}),
+        ),
+    ],
+    "w30_the_model_says_output": [
+        (
+            _said(_answer(kind="input_text")),
+            "input[1].content[0].type",
+            _said(_answer(), {"role": "assistant", "content": [{"type": "refusal"}]}),
+        )
+    ],
+    "w31_outputs_are_text_images_or_files": [
+        (_said(_call(), _output("c", {"a": 1})), "input[2].output", _said(_call(), _output())),
+        (
+            _said(_call(), _output("c", [{"type": "input_audio"}])),
+            "input[2].output[0].type",
+            _said(_call(), _output("c", [_image("https://example.com/a.png")])),
+        ),
+    ],
+    "w31_outputs_have_no_error": [
+        (
+            _said(_call(), _output(error="x")),
+            "input[2].error",
+            _said(_call(), _output(status="incomplete")),
+        )
+    ],
+    "w36_tools_are_flat": [
+        (
+            _said(tools=[{"type": "function", "function": {"name": "f"}}]),
+            "tools[0].function",
+            _said(tools=[{"type": "function", "name": "f"}]),
+        )
+    ],
+    "w36_settings_have_their_own_names": [
+        (_said(max_tokens=99), "max_tokens", _said(max_output_tokens=99)),
+        (_said(response_format={"type": "text"}), "response_format", _said(text={})),
+    ],
+    "w39_argument_names_are_short": [
+        (
+            _said(_call(arguments=LONG), _output()),
+            "input[1].arguments",
+            _said(_call(arguments=SHORT), _output()),
+        )
+    ],
+}
+CASES = [(name, *row) for name, rows in ROWS.items() for row in rows]
+# What depends on the host.
+OPENAIS = (
+    "limit_output_tokens", "w21_item_ids_are_plain", "w21_item_ids_have_their_prefix",
+    "w21_reasoning_has_its_id", "w22_call_ids_are_short", "w23_reasoning_is_followed",
+    "w24_calls_keep_their_reasoning", "w25_reasoning_is_sealed", "w28_item_ids_are_unique",
+)  # fmt: skip
+
+
+def _found(name: str, body: dict[str, Any], target: Any = TARGET) -> list[str]:
+    (rule,) = (rule for rule in RULES if rule.find.__name__ == name)
+    findings = list(rule.find(View(body, target)))
+    reported = [(v.path, v.message) for v in check(body, target) if v.rule == rule.number]
+    assert all(finding in reported for finding in findings)
+    return [path for path, _ in findings]
+
+
+def test_every_rule_has_a_row() -> None:
+    """No rule goes untested."""
+    assert set(ROWS) == {rule.find.__name__ for rule in RULES}
+
+
+@pytest.mark.parametrize(("name", "wrong", "path", "right"), CASES)
+def test_a_rule_finds_what_breaks_it(
+    name: str, wrong: dict[str, Any], path: str, right: dict[str, Any]
+) -> None:
+    """The wrong body is found out at that path; the right one passes."""
+    assert path in _found(name, wrong)
+    assert _found(name, right) == []
+
+
+@pytest.mark.parametrize("name", OPENAIS)
+def test_other_hosts_mind_less(name: str) -> None:
+    """What OpenAI refuses because it looks items up, others take."""
+    for wrong, _, _ in ROWS[name]:
+        assert _found(name, wrong, LOOSE) == []
+
+
+def test_a_host_may_take_sound() -> None:
+    """The media that a host takes are the target's."""
+    body = _said(_user(type="input_audio"))
+    assert _found("w30_people_say_input", body, LOOSE) == []
+    assert _found("w30_people_say_input", body, LOOSE.replace(media=None)) == []
+
+
+@pytest.mark.parametrize(
+    "file", sorted((FIXTURES / "openai-responses").glob("*.json")), ids=lambda file: file.stem
+)
+def test_our_own_requests_pass(file: Path) -> None:
+    """Fixtures are requests that OpenAI takes, but for sound."""
+    fixture = json.loads(file.read_text(encoding="utf-8"))
+    if fixture["canonical"]["kind"] == "Request":
+        found = check(fixture["wire"], TARGET.replace(media=None))
+        assert [violation for violation in found if violation.severity == "error"] == []
+
+
+def test_text_that_is_no_object_is_a_violation() -> None:
+    """Bytes are read, and what they are not is said."""
+    assert check(json.dumps(_said()).encode()) == []
+    assert [v.rule for v in check(b"[]")] == ["shape"]
+    assert [v.rule for v in check("{")] == ["shape"]
+
+
+@given(
+    body=st.fixed_dictionaries(
+        {},
+        optional={
+            key: json_values | st.lists(json_values, max_size=3)
+            for key in ("input", "tools", "temperature", "text", "store", "max_output_tokens")
+        },
+    )
+    | json_values
+)
+def test_any_json_gives_a_list(body: Any) -> None:
+    """No body is too strange."""
+    assert isinstance(check(body), list)
+    assert isinstance(check(body, LOOSE), list)
+
+
+@given(data=st.data())
+def test_a_body_with_one_thing_wrong_gives_a_list(data: st.DataObject) -> None:
+    """A real body in which any one value was replaced by any other does no harm."""
+    _, wrong, _, right = data.draw(st.sampled_from(CASES))
+    body = data.draw(st.sampled_from([wrong, right]))
+    path = data.draw(st.sampled_from(_places(body)))
+    assert isinstance(check(_put(body, path, data.draw(json_values))), list)
+
+
+@given(data=st.data())
+def test_findings_quote_nothing(data: st.DataObject) -> None:
+    """Neither path nor message holds what stood in the body."""
+    secret = "zqzq0123456789abcdef"
+    _, wrong, _, _ = data.draw(st.sampled_from(CASES))
+    path = data.draw(st.sampled_from(_places(wrong)))
+    for violation in check(_put(wrong, path, data.draw(st.sampled_from([secret, {secret: 1}])))):
+        assert secret not in f"{violation.path} {violation.message} {violation!r}"

@@ -1,0 +1,98 @@
+"""OpenAI's own SDK takes what we write: requests by its types, responses by its models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import dragoman
+from dragoman import Request, Response
+from dragoman.wire.openai_responses import DIALECT
+from tests.corpus import Corpus
+from tests.wire.recorded import bodies
+from tests.wire.test_matrix_random import histories
+
+OTHERS = [name for name in dragoman.dialects() if name != DIALECT.name]
+
+
+@cache
+def _requests() -> Any:
+    pydantic = pytest.importorskip("pydantic")
+    types = pytest.importorskip("openai.types.responses.response_create_params")
+    return pydantic.TypeAdapter(types.ResponseCreateParams)
+
+
+@cache
+def _responses() -> Any:
+    return pytest.importorskip("openai.types.responses").Response
+
+
+def _check_request(body: Mapping[str, Any]) -> None:
+    """Raises where the types refuse the body; `Iterable`s are checked when they are read."""
+    plain = json.loads(json.dumps({"model": "m", **body}, default=dict))
+    for item in plain.get("input", ()):
+        _without_sources(item)
+    _exhausted(_requests().validate_python(plain))
+
+
+def _without_sources(item: Any) -> None:
+    """Take out what an answer without an id cites: the API takes it, as recordings show."""
+    if isinstance(item, dict) and item.get("role") == "assistant" and "id" not in item:
+        content = item["content"]
+        if isinstance(content, list) and all(part["type"] == "output_text" for part in content):
+            item["content"] = "".join(part["text"] for part in content)
+
+
+def _exhausted(value: Any) -> None:
+    if isinstance(value, Mapping):
+        value = value.values()
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        for item in value:
+            _exhausted(item)
+
+
+@given(request=histories())
+def test_requests_are_of_the_sdks_types(request: Request) -> None:
+    """Whatever a history is like, what goes out is of `ResponseCreateParams`."""
+    _check_request(DIALECT.encode_request(request).body)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("source", OTHERS)
+def test_recorded_requests_are_of_the_sdks_types(corpus: Corpus, source: str) -> None:
+    """So is what was recorded under another dialect."""
+    _requests()
+    refused = []
+    for body in bodies(corpus, source):
+        request = body.decode()
+        if isinstance(request, Request):
+            try:
+                _check_request(DIALECT.encode_request(request).body)
+            except ValueError as error:
+                refused.append((body.recording.row.file, str(error).partition("\n")[2][:200]))
+    assert refused == []
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("source", OTHERS)
+def test_recorded_answers_are_of_the_sdks_types(corpus: Corpus, source: str) -> None:
+    """An answer of any other dialect has every field that OpenAI's model of a response wants."""
+    model = _responses()
+    refused = []
+    total = 0
+    for body in bodies(corpus, source):
+        response = body.decode()
+        if isinstance(response, Response):
+            total += 1
+            written = json.loads(DIALECT.encode_response(response).to_bytes())
+            try:
+                model.model_validate(written, strict=True)
+            except ValueError as error:
+                refused.append((body.recording.row.file, str(error).partition("\n")[2][:200]))
+    assert total > 0
+    assert refused == []

@@ -1,0 +1,872 @@
+"""Streams of the Responses API: our own pairs of plain and streamed form, cut, broken, mutated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.errors import WireError
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    OpaqueEvent,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    StreamError,
+    UsageUpdate,
+)
+from dragoman.model.media import Audio
+from dragoman.model.parts import (
+    Citation,
+    Opaque,
+    Origin,
+    Refusal,
+    ServerToolCall,
+    Text,
+    Thinking,
+)
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.openai_responses import DIALECT
+from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
+from tests.wire.openai_responses.stream_grammar import Grammar, check_stream
+from tests.wire.openai_responses.streams import (
+    BODIES,
+    STREAMS,
+    Wire,
+    call,
+    decoded,
+    encoded,
+    events_of,
+    message,
+    numbered,
+    plain,
+    said,
+    text,
+    written,
+)
+
+ELSEWHERE = Origin(dialect="openai-chat", model="gpt", response_id="chatcmpl-1")
+START = ResponseStart(id="chatcmpl-1", model="gpt", created_at=7.0, origin=ELSEWHERE)
+END: tuple[Event, ...] = (
+    ChoiceFinish(FinishReason.STOP, "stop"),
+    UsageUpdate(Usage(input=3, output=4)),
+    ResponseEnd(),
+)
+names = st.sampled_from(sorted(BODIES))
+
+
+def elsewhere(*events: Event) -> tuple[list[Any], Grammar, list[str]]:
+    """What the encoder makes of another provider's events: output, grammar, losses."""
+    encoder, stream = encoded([START, *events, *END])
+    grammar = check_stream(stream)
+    assert grammar.state == "completed"
+    output = grammar.response["output"]
+    assert len({item["id"] for item in output}) == len(output)
+    return output, grammar, [loss.reason for loss in encoder.losses]
+
+
+def kinds_of(stream: bytes) -> list[str]:
+    """The types of a stream's events."""
+    lines = stream.decode().splitlines()
+    return [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
+
+
+# --- reading
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_our_streams_are_streams(name: str) -> None:
+    """The grammar takes what the provider would have sent."""
+    state = check_stream(STREAMS[name]).state
+    assert state == BODIES[name]["status"]
+
+
+def _without(*kinds: str) -> Callable[[Wire], Wire | None]:
+    return lambda event: None if event["type"] in kinds else event
+
+
+def _with(kind: str, **fields: Any) -> Callable[[Wire], Wire | None]:
+    return lambda event: {**event, **fields} if event["type"] == kind else event
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _without("response.created"),
+        _without("response.in_progress"),
+        _without("response.output_item.added"),
+        _without("response.content_part.added"),
+        _without("response.content_part.done"),
+        _without("response.function_call_arguments.delta"),
+        _without("response.function_call_arguments.done"),
+        _without("response.output_item.done"),
+        _with("response.output_item.added", output_index=0),
+        _with("response.output_text.delta", delta="x"),
+        _with("response.output_text.delta", item_id="msg_x"),
+        _with("response.output_text.delta", logprobs=None),
+        _with("response.output_text.done", text="x"),
+        _with("response.content_part.done", part=text("x")),
+        _with("response.function_call_arguments.delta", output_index=0),
+        _with("response.completed", response=plain()),
+        _with("response.completed", response={**BODIES["parallel calls"], "status": "failed"}),
+        _with("response.completed", response={**BODIES["parallel calls"], "id": "resp_2"}),
+    ],
+)
+def test_the_grammar_refuses_what_is_no_stream(change: Callable[[Wire], Wire | None]) -> None:
+    """Without any one kind of event, or with one that says something else, it is none."""
+    changed = [change(event) for event in events_of(BODIES["parallel calls"])]
+    stream = written(numbered([event for event in changed if event is not None]))
+    with pytest.raises((AssertionError, LookupError)):
+        check_stream(stream)
+
+
+def test_the_grammar_counts() -> None:
+    """Numbers that do not count up, names that are not types, and events after the end are none."""
+    events = events_of(BODIES["text"])
+    for stream in (
+        written([*events[:3], *events[4:]]),
+        written(events).replace(b"event: response.output_text.delta", b"event: delta"),
+        written([*events, {**events[-1], "sequence_number": len(events)}]),
+    ):
+        with pytest.raises(AssertionError):
+            check_stream(stream)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_stream_says_what_the_plain_form_says(name: str) -> None:
+    """The stream's response equals the plain one in content, finish, usage, ids and extras."""
+    decoder, events = decoded(STREAMS[name])
+    assert decoder.is_complete
+    expected = DIALECT.decode_response(BODIES[name])
+    assert decoder.response == expected
+    assert said(decoder.response) == said(expected)
+    assert DIALECT.encode_response(decoder.response).body == BODIES[name]
+    folded = MessageAccumulator()
+    folded.extend(events)
+    assert said(folded.response) == said(expected)
+
+
+@given(name=names, data=st.data())
+def test_cuts_make_no_difference(name: str, data: st.DataObject) -> None:
+    """However the bytes are cut, the response is the same."""
+    stream = STREAMS[name]
+    cuts = data.draw(st.lists(st.integers(0, len(stream))))
+    decoder, _ = decoded(stream, cuts)
+    assert decoder.is_complete
+    assert said(decoder.response) == said(decoded(stream)[0].response)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_single_bytes_make_no_difference(name: str) -> None:
+    """Byte by byte, the events are the same too."""
+    stream = STREAMS[name]
+    _, events = decoded(stream)
+    _, single = decoded(stream, range(len(stream)))
+    if name != "one id twice":  # whose second call gets an id of ours
+        assert len(single) == len(events)
+        assert all(map(_identical, single, events))
+    assert [type(event) for event in single] == [type(event) for event in events]
+
+
+def _identical(one: Event, other: Event) -> bool:
+    return one.identical(other)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_an_early_end_is_never_complete(name: str) -> None:
+    """Cut off after any event, there is no end and no finish, no matter what was said before."""
+    events = events_of(BODIES[name])
+    for count in range(len(events)):
+        decoder, found = decoded(written(events[:count]))
+        assert not decoder.is_complete
+        assert decoder.response.finish is None
+        assert not any(isinstance(event, ResponseEnd) for event in found)
+        encoder, stream = encoded(found)
+        assert check_stream(stream).state == "failed"
+        assert encoder.losses == []
+
+
+@given(name=names, data=st.data())
+def test_a_dropped_connection_is_never_complete(name: str, data: st.DataObject) -> None:
+    """Cut off after any byte, in the middle of a frame too, nothing raises and nothing ends."""
+    stream = STREAMS[name]
+    cut = data.draw(st.integers(0, len(stream) - len("}\n\n")))
+    decoder, events = decoded(stream[:cut])
+    assert not decoder.is_complete
+    assert check_stream(encoded(events)[1]).state == "failed"
+
+
+def test_a_text_is_passed_on_as_it_comes() -> None:
+    """Each piece of a text is an event of its own, after the part's start and before its stop."""
+    _, events = decoded(written(events_of(plain(message(text("abcdefgh"))))))
+    kinds = [type(event) for event in events]
+    assert kinds == [ResponseStart, PartStart, PartDelta, PartDelta, PartStop,
+                     ResponseStart, UsageUpdate, ChoiceFinish, ResponseEnd]  # fmt: skip
+    assert [event.text for event in events if isinstance(event, PartDelta)] == ["abcde", "fgh"]
+
+
+def test_what_has_arrived_is_there_before_the_end() -> None:
+    """Texts, thinking and calls that are not whole are in the response of a cut stream."""
+    body = plain(
+        {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "hmmmm"}]},
+        message(text("Right"), phase="commentary"),
+        call("1", "weather", '{"city": "Basel"}'),
+    )
+    events = events_of(body)
+    cut = next(n for n, e in enumerate(events) if e["type"].endswith("arguments.delta")) + 1
+    decoder, _ = decoded(written(events[:cut]))
+    thought, words, begun = decoder.response.message.parts
+    assert isinstance(begun, ToolCall)
+    assert (thought, words) == (Thinking("hmmmm", form="summary"), Text("Right"))
+    assert (begun.id, begun.name, begun.raw) == ("call_1", "weather", '{"cit')
+    assert not begun.has_valid_arguments
+    assert decoder.response.message.finish is None
+
+
+def test_a_program_that_was_cut_off_is_there() -> None:
+    """The pieces of what a server's tool was given are in the response of a cut stream."""
+    events = events_of(BODIES["server tools"])
+    cut = next(n for n, e in enumerate(events) if e["type"].endswith("call_code.delta")) + 1
+    decoder, _ = decoded(written(events[:cut]))
+    (*_, program) = decoder.response.message.parts
+    assert isinstance(program, ServerToolCall)
+    assert program.input["code"] == "1 + 1"
+    assert program.extras == {"openai-responses": {"status": "in_progress"}}
+
+
+def test_sealed_reasoning_is_taken_from_the_end_of_its_item() -> None:
+    """What the item begins with may be incomplete (W26)."""
+    events = events_of(BODIES["summaries"])
+    done = next(n for n, e in enumerate(events) if e["type"] == "response.output_item.done")
+    before, _ = decoded(written(events[:done]))
+    after, found = decoded(written(events[: done + 1]))
+    assert [part.data for part in before.response.message.parts] == [None, None]  # type: ignore[union-attr]  # thinking
+    assert [part.data for part in after.response.message.parts] == ["c2VhbGVk", None]  # type: ignore[union-attr]  # thinking
+    assert isinstance(found[-1], PartStop)
+    _, again = encoded(decoded(STREAMS["summaries"])[1])
+    assert b"c2VhbGVk" not in again.partition(b"output_item.done")[0]
+
+
+def test_the_end_has_the_last_word() -> None:
+    """Where the last event says something else of an item than its own end did, that counts."""
+    events = events_of(BODIES["summaries"])
+    last = json.loads(json.dumps(events[-1]))
+    last["response"]["output"][0]["encrypted_content"] = "YW5vdGhlcg=="
+    last["response"]["output"].append(message(text("And."), id="msg_2"))
+    decoder, found = decoded(written([*events[:-1], last]))
+    expected = DIALECT.decode_response(last["response"])
+    assert said(decoder.response) == said(expected)
+    _, stream = encoded(found)
+    assert check_stream(stream).state == "completed"
+    assert said(decoded(stream)[0].response) == said(expected)
+
+
+@pytest.mark.parametrize("output", [[], None, "gone"])
+def test_an_end_without_items_takes_nothing_away(output: Any) -> None:
+    """Codex' backend ends with an empty output: what was streamed is the answer."""
+    events = events_of(BODIES["parallel calls"])
+    events[-1] = {**events[-1], "response": {**events[-1]["response"], "output": output}}
+    decoder, _ = decoded(written(events))
+    assert decoder.is_complete
+    expected = DIALECT.decode_response(BODIES["parallel calls"])
+    assert decoder.response.message == expected.message
+    assert decoder.response.finish is FinishReason.TOOL_CALLS
+
+
+def test_items_side_by_side_are_in_their_order() -> None:
+    """A part that begins late, in an item that began early, is where the plain form has it."""
+    body = plain(message(text("First.")), call("1", "now", "{}"))
+    events = events_of(body)
+    begins = [n for n, e in enumerate(events) if e["type"] == "response.output_item.added"]
+    late = events[begins[1]]
+    mixed = [*events[: begins[0] + 1], late, *events[begins[0] + 1 : begins[1]],
+             *events[begins[1] + 1 :]]  # fmt: skip
+    decoder, _ = decoded(written(mixed))
+    assert said(decoder.response) == said(DIALECT.decode_response(body))
+
+
+def test_pieces_bring_their_log_probabilities() -> None:
+    """Each piece has its own, the whole has all."""
+    decoder, events = decoded(STREAMS["log probabilities"])
+    told = [e.extras for e in events if isinstance(e, PartDelta) and e.extras]
+    assert told == [{"openai-responses": {"logprobs": _logprobs()}}]
+    _, stream = encoded(events)
+    assert stream.count(b'"logprobs":[{') == 5  # a piece, text, part, item, response
+    assert said(decoded(stream)[0].response) == said(decoder.response)
+
+
+def _logprobs() -> Any:
+    return BODIES["log probabilities"]["output"][0]["content"][0]["logprobs"]
+
+
+# --- errors
+
+
+def test_an_error_in_mid_stream_is_an_event() -> None:
+    """The provider's error is told and kept whole, and the answer is not complete."""
+    error = {"type": "error", "code": "rate_limit_exceeded", "message": "Slow down",
+             "param": None}  # fmt: skip
+    events = events_of(BODIES["text"])
+    decoder, found = decoded(written([*events[:5], error, *events[5:]]))
+    (told,) = (event for event in found if isinstance(event, StreamError))
+    assert (told.message, told.code, told.status) == ("Slow down", "rate_limit_exceeded", 429)
+    assert not decoder.is_complete
+    _, again = encoded(found)
+    assert check_stream(again).state == "failed"
+    assert kinds_of(again)[-1] == "response.failed"
+    assert b'"message":"Slow down","param":null' in again
+
+
+@pytest.mark.parametrize("error", [{"error": "boom"}, {"type": "error"}, {"error": {"type": 7}}])
+def test_an_error_of_any_shape_is_an_event(error: dict[str, Any]) -> None:
+    """Errors without a message, a type or an object are errors all the same."""
+    decoder, events = decoded(f"event: error\ndata: {json.dumps(error)}\n\n".encode())
+    assert [type(event) for event in events] == [StreamError]
+    assert not decoder.is_complete
+    assert check_stream(encoded(events)[1]).state == "failed"
+
+
+@pytest.mark.parametrize("has_event", [False, True])
+def test_a_response_that_failed_is_an_error(has_event: bool) -> None:
+    """With or without an error event before it, failure is no end, and comes out as it was."""
+    failure = {"code": "server_error", "message": "Something broke"}
+    body = plain(message(text("Half an")), status="failed", error=failure, usage=None)
+    events = events_of(body)
+    if has_event:
+        events.insert(-1, {"type": "error", "error": {"type": "server_error", **failure}})
+    decoder, found = decoded(written(events))
+    assert not decoder.is_complete
+    assert sum(isinstance(event, StreamError) for event in found) == 1
+    assert said(decoder.response) == said(DIALECT.decode_response(body))
+    _, stream = encoded(found)
+    grammar = check_stream(stream)
+    assert grammar.state == "failed"
+    assert grammar.response["error"] == failure
+    assert said(decoded(stream)[0].response) == said(decoder.response)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (StreamError("slow down", "rate_limit_error", 429), "rate_limit_exceeded"),
+        (StreamError("busy", None, 503), "server_error"),
+        (StreamError("no", "invalid_prompt"), "invalid_prompt"),
+    ],
+)
+def test_others_errors_are_a_failure(error: StreamError, code: str) -> None:
+    """A foreign error ends the stream with a failed response that has what was said so far."""
+    _, stream = encoded([START, PartStart(0, Text("")), PartDelta(0, "Half"), error])
+    grammar = check_stream(stream)
+    assert grammar.state == "failed"
+    assert grammar.response["error"] == {"code": code, "message": error.message}
+    assert grammar.response["output"][0]["content"][0]["text"] == "Half"
+    (told,) = (e for e in decoded(stream)[1] if isinstance(e, StreamError))
+    assert (told.message, told.code) == (error.message, code)
+
+
+def test_a_stream_that_broke_off_is_no_clean_finish() -> None:
+    """Without the response's end there is a failure, even after the finish (G1)."""
+    for events in ([], [START], [START, PartStart(0, Text("")), END[0]]):
+        _, stream = encoded(events)
+        assert check_stream(stream).state == "failed"
+        assert kinds_of(stream)[:2] == ["response.created", "response.in_progress"]
+
+
+# --- what others get wrong
+
+
+def test_what_nobody_knows_is_carried() -> None:
+    """Unknown events, fields and deltas are kept; padding and numbers are not (W18)."""
+    events = events_of(BODIES["text"])
+    events[2:2] = [{"type": "response.weather", "sky": "blue", "sequence_number": 2}]
+    events[5] |= {"odd": 1}
+    events[-1] |= {"cost": 2}
+    decoder, found = decoded(written(events))
+    payloads = [event.payload for event in found if isinstance(event, OpaqueEvent)]
+    assert payloads == [{"type": "response.weather", "sky": "blue"}, {"odd": 1}, {"cost": 2}]
+    encoder, stream = encoded(found)
+    check_stream(stream)
+    assert b'"response.weather","sky":"blue"' in stream
+    assert len(encoder.losses) == 1
+    assert said(decoded(stream)[0].response) == said(decoder.response)
+
+
+def test_news_of_a_server_s_tool_comes_through() -> None:
+    """How far a search, a program or a picture has come is told again, in the item's place."""
+    kinds = kinds_of(STREAMS["server tools"])
+    _, found = decoded(STREAMS["server tools"])
+    _, stream = encoded(found)
+    check_stream(stream)
+    assert sorted(kinds_of(stream)) == sorted(kinds)
+    news: Event = OpaqueEvent("openai-responses", {"type": "response.x_call.y", "item_id": "x"})
+    encoder, _ = encoded([*found[:2], news])
+    assert [loss.path for loss in encoder.losses] == ["events"]
+
+
+def test_the_program_is_whole_before_it_runs() -> None:
+    """The news that a program runs comes after the end of its text."""
+    item = BODIES["server tools"]["output"][1]
+    events = events_of(plain(item))
+    done = next(n for n, e in enumerate(events) if e["type"] == "response.output_item.done")
+    runs = {"type": "response.code_interpreter_call.interpreting", "item_id": "ci_1",
+            "output_index": 0}  # fmt: skip
+    _, found = decoded(written([*events[:done], runs, *events[done:]]))
+    kinds = kinds_of(encoded(found)[1])
+    at = kinds.index("response.code_interpreter_call.interpreting")
+    assert kinds[at - 1] == "response.code_interpreter_call_code.done"
+    assert kinds[at + 1] == "response.output_item.done"
+
+
+def test_gateways_have_their_ways() -> None:
+    """`[DONE]` after the end, comments, keep-alives, names of events left out: all fine."""
+    stream = STREAMS["text"].replace(b"event: response.output_text.delta\n", b": hello\n")
+    stream = b'data: {"type": "keepalive"}\n\n' + stream + b"data: [DONE]\n\n"
+    decoder, _ = decoded(stream)
+    assert decoder.is_complete
+    assert said(decoder.response) == said(decoded(STREAMS["text"])[0].response)
+
+
+def test_ids_may_change_on_the_way() -> None:
+    """GitHub's gateway gives everything another id in each event: places tell what is what."""
+    events = json.loads(json.dumps(events_of(BODIES["summaries"])))
+    for number, event in enumerate(events):
+        for wire in (event, event.get("item", {}), event.get("response", {})):
+            for key in {"id", "item_id"} & wire.keys():
+                wire[key] = f"id_{number}"
+    decoder, found = decoded(written(events))
+    assert decoder.is_complete
+    assert decoder.response.message == DIALECT.decode_response(BODIES["summaries"]).message
+    assert check_stream(encoded(found)[1]).state == "completed"
+    assert decoder.response.id == "id_0"
+
+
+def test_a_stream_that_starts_over_is_not_complete() -> None:
+    """Two answers spliced into one are not an answer."""
+    events = events_of(BODIES["text"])
+    other = {**events[0], "response": {**events[0]["response"], "id": "resp_2"}}
+    decoder, found = decoded(written([*events[:5], other, *events[1:]]))
+    assert not decoder.is_complete
+    assert [type(event) for event in found if isinstance(event, StreamError)] == [StreamError]
+
+
+def test_what_comes_after_the_end_is_another_answer() -> None:
+    """A second response after the first one's end is carried, and changes nothing."""
+    decoder, found = decoded(STREAMS["text"] + STREAMS["summaries"])
+    assert decoder.is_complete
+    assert said(decoder.response) == said(DIALECT.decode_response(BODIES["text"]))
+    encoder, stream = encoded(found)
+    assert check_stream(stream).state == "completed"
+    assert len(encoder.losses) == 1
+
+
+def test_sloppy_servers_are_understood() -> None:
+    """Nothing announced, no places, no ids, content at once, items that never end."""
+    stream = written([
+        {"type": "response.output_text.delta", "delta": "Hel"},
+        {"type": "response.output_text.delta", "delta": "lo"},
+        {"type": "response.output_item.added", "item": {"type": "reasoning", "summary": [
+            {"type": "summary_text", "text": "hm"}]}},
+        {"type": "response.reasoning_summary_text.delta", "delta": "m"},
+        {"type": "response.reasoning_text.delta", "content_index": 0, "delta": "so"},
+        {"type": "response.output_item.added", "output_index": 7, "item": {
+            "type": "function_call", "call_id": "c", "name": "n"}},
+        {"type": "response.function_call_arguments.delta", "output_index": 7, "delta": "{}"},
+        {"type": "response.output_item.done", "item": message(text("Done."), id="msg_9")},
+        {"type": "response.completed"},
+    ])  # fmt: skip
+    decoder, found = decoded(stream)
+    assert decoder.is_complete
+    assert decoder.response.finish is FinishReason.TOOL_CALLS
+    assert decoder.response.message.parts == (
+        Text("Hello"), Thinking("hmm", form="summary"), Thinking("so"),
+        ToolCall("c", "n", raw="{}"), Text("Done."),
+    )  # fmt: skip
+    assert not any(isinstance(event, OpaqueEvent) for event in found)
+    assert check_stream(encoded(found)[1]).state == "completed"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": 7},
+        {"type": "response.refusal.delta", "output_index": 0, "content_index": 0, "delta": "no"},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{"},
+        {"type": "response.function_call_arguments.delta", "item_id": "fc_x", "delta": "{"},
+        {"type": "response.content_part.added", "output_index": 5, "part": {}},
+        {"type": "response.content_part.added", "output_index": 0, "content_index": 0, "part": 1},
+        {"type": "response.reasoning_summary_part.added", "output_index": 0, "part": {}},
+        {"type": "response.output_item.added", "output_index": 1, "item": None},
+        {"type": "response.output_item.done", "output_index": 1, "item": "x"},
+        {"type": "response.output_text.annotation.added", "output_index": 0, "content_index": 9},
+        {"type": "response.in_progress", "response": []},
+        {"type": "response.audio.delta", "delta": "AAAA"},
+    ],
+)
+def test_what_does_not_fit_is_carried(event: dict[str, Any]) -> None:
+    """An event that can't be about what it names changes nothing, and is not lost."""
+    events = events_of(BODIES["text"])
+    decoder, found = decoded(written([*events[:5], event, *events[5:]]))
+    assert decoder.is_complete
+    assert [e.payload for e in found if isinstance(e, OpaqueEvent)] == [event]
+    assert said(decoder.response) == said(DIALECT.decode_response(BODIES["text"]))
+    assert check_stream(encoded(found)[1]).state == "completed"
+
+
+def test_one_place_and_one_id_for_two_items_are_two_items() -> None:
+    """A second item in the place of the first, under its id, takes nothing away from it."""
+    events = [*events_of(plain(message(text("One."))))[:-1],
+              *events_of(plain(message(text("Two."))))[2:-1]]  # fmt: skip
+    decoder, found = decoded(written([*events, {"type": "response.completed"}]))
+    assert [part.text for part in decoder.response.message.parts] == ["One.", "Two."]  # type: ignore[union-attr]  # texts
+    _, stream = encoded(found)
+    assert check_stream(stream).state == "completed"
+    assert decoded(stream)[0].response.text == "One.Two."
+
+
+@pytest.mark.parametrize(
+    "data", ["{", "[1]", "null", '"a"', "nonsense", '{"type": "x"} {}', "1e999"]
+)
+def test_garbage_is_a_wire_error(data: str) -> None:
+    """A frame that is not a JSON object is refused without being quoted."""
+    with pytest.raises(WireError) as caught:
+        decoded(f"data: {data}\n\n".encode())
+    assert caught.value.dialect == "openai-responses"
+    assert "nonsense" not in str(caught.value)
+
+
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.just(1e300),
+              st.sampled_from(["message", "function_call", "reasoning", "output_text", "completed",
+                               "in_progress", "assistant", "\ud800"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["type", "text", "output_index", "content", "item", "id", "part"]), inner,
+        max_size=4),
+    max_leaves=8,
+)  # fmt: skip
+
+
+def _mutated(value: Any, data: st.DataObject) -> Any:
+    """A value in which one thing, at some depth, is another."""
+    if isinstance(value, list) and value and data.draw(st.integers(0, 3)):
+        at = data.draw(st.integers(0, len(value) - 1))
+        return [*value[:at], _mutated(value[at], data), *value[at + 1 :]]
+    if isinstance(value, dict) and value and data.draw(st.integers(0, 3)):
+        key = data.draw(st.sampled_from(sorted(value)))
+        if not data.draw(st.integers(0, 5)):
+            return {k: v for k, v in value.items() if k != key}
+        return {**value, key: _mutated(value[key], data)}
+    return data.draw(values)
+
+
+@given(name=names, data=st.data())
+def test_a_stream_with_things_wrong_is_events_or_a_wire_error(
+    name: str, data: st.DataObject
+) -> None:
+    """Frames lost, doubled, swapped or changed: nothing but a `WireError` gets out, both ways."""
+    events: list[Any] = list(events_of(BODIES[name]))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(events) - 1))
+        what = data.draw(st.sampled_from(["drop", "double", "swap", "change"]))
+        if what == "drop" and len(events) > 1:
+            del events[at]
+        elif what == "double":
+            events.insert(data.draw(st.integers(0, len(events))), events[at])
+        elif what == "swap":
+            events[at], events[0] = events[0], events[at]
+        else:
+            events[at] = _mutated(events[at], data)
+    stream = b"".join(b"event: e\ndata: " + json.dumps(e).encode() + b"\n\n" for e in events)
+    with suppress(WireError):
+        decoder, found = decoded(stream)
+        DIALECT.encode_response(decoder.response).to_bytes()
+        _, again = encoded(found)
+        check_stream(again, may_contradict=True)
+        decoded(again)
+
+
+@given(name=names, cut=st.integers(0, 2000), junk=st.binary(max_size=30))
+def test_junk_in_the_bytes_is_events_or_a_wire_error(name: str, cut: int, junk: bytes) -> None:
+    """Bytes put in anywhere do no harm."""
+    stream = STREAMS[name]
+    with suppress(WireError):
+        decoded(stream[:cut] + junk + stream[cut:])
+
+
+# --- writing
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_stream_written_again_says_the_same(name: str) -> None:
+    """Decoded, encoded and decoded again, the response is equal, and nothing was lost."""
+    decoder, events = decoded(STREAMS[name])
+    encoder, stream = encoded(events)
+    grammar = check_stream(stream)
+    assert grammar.state == BODIES[name]["status"]
+    assert grammar.response == BODIES[name]
+    assert said(decoded(stream)[0].response) == said(decoder.response)
+    assert encoder.losses == []
+
+
+def test_a_text_has_its_whole_life() -> None:
+    """Every event that clients wait for is there, in order (W34)."""
+    _, stream = encoded([START, PartStart(0, Text("")), PartDelta(0, "Hi"), PartStop(0), *END])
+    assert kinds_of(stream) == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_text.delta",
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    response = check_stream(stream).response
+    assert (response["id"], response["model"], response["created_at"]) == ("chatcmpl-1", "gpt", 7)
+    assert response["usage"]["total_tokens"] == 7
+
+
+def test_each_event_is_written_at_once() -> None:
+    """The response starts with its start, and every piece of text goes out as it comes (G3)."""
+    encoder = StreamEncoder()
+    assert b"response.in_progress" in encoder.feed(START)
+    assert b"response.content_part.added" in encoder.feed(PartStart(0, Text("")))
+    assert b'"Hel"' in encoder.feed(PartDelta(0, "Hel"))
+    assert b'"lo"' in encoder.feed(PartDelta(0, "lo"))
+    assert b"response.output_item.done" in encoder.feed(PartStop(0))
+
+
+def test_interleaved_calls_have_their_own_places() -> None:
+    """Parallel calls whose pieces come mixed up go out as they come, each to its place (W35)."""
+    output, grammar, losses = elsewhere(
+        ToolCallDelta(0, "call_a", "one", ""),
+        ToolCallDelta(1, "call_b", "two", ""),
+        ToolCallDelta(0, arguments_delta='{"x"'),
+        ToolCallDelta(1, arguments_delta='{"y":'),
+        ToolCallDelta(0, arguments_delta=": 1}"),
+        ToolCallDelta(1, arguments_delta=" [2]}"),
+        ToolCallDelta(2, "call_c", "three"),
+    )
+    assert [(item["call_id"], item["name"], item["arguments"]) for item in output] == [
+        ("call_a", "one", '{"x": 1}'),
+        ("call_b", "two", '{"y": [2]}'),
+        ("call_c", "three", "{}"),
+    ]
+    assert [item.arguments for item in grammar.items] == ['{"x": 1}', '{"y": [2]}', "{}"]
+    assert grammar.response["usage"]["input_tokens"] == 3
+    assert losses == []
+
+
+def test_a_call_goes_out_while_it_is_written() -> None:
+    """Only its head waits, for its name may go on."""
+    encoder = StreamEncoder()
+    encoder.feed(START)
+    assert encoder.feed(ToolCallDelta(0, "a", "one")) == b""
+    assert b'"name":"one"' in encoder.feed(ToolCallDelta(0, arguments_delta="{"))
+    assert b'"delta":"}"' in encoder.feed(ToolCallDelta(0, arguments_delta="}"))
+    assert encoder.feed(ToolCallDelta(1, "b", "two")) == b""
+    assert b'"name":"two"' in encoder.feed(ToolCallDelta(1, arguments_delta='{"a'))
+
+
+def test_the_heads_of_calls_may_come_in_pieces() -> None:
+    """Late ids, names in pieces, no ids, the same id twice: each call gets one id and one name."""
+    output, _, _ = elsewhere(
+        ToolCallDelta(0, None, "we"),
+        ToolCallDelta(0, "late", "ather"),
+        ToolCallDelta(0, arguments_delta="{}"),
+        ToolCallDelta(1, "late", "other", "{}"),
+        ToolCallDelta(2, None, "third", "{}"),
+    )
+    assert [item["name"] for item in output] == ["weather", "other", "third"]
+    assert output[0]["call_id"] == "late"
+    assert len({item["call_id"] for item in output}) == 3
+
+
+def test_a_text_ends_where_another_part_begins() -> None:
+    """Clients that take items as they end get a text before the calls that follow it."""
+    output, _, losses = elsewhere(
+        PartStart(0, Text("")),
+        PartDelta(0, "one"),
+        ToolCallDelta(0, "a", "f", "{}"),
+        PartDelta(0, "two"),
+        PartStop(0, Text("onetwo")),
+    )
+    assert [item["type"] for item in output] == ["message", "function_call", "message"]
+    assert [item["content"][0]["text"] for item in (output[0], output[2])] == ["one", "two"]
+    assert losses == []
+    encoder = StreamEncoder()
+    for event in (START, PartStart(0, Text("")), PartDelta(0, "one")):
+        encoder.feed(event)
+    assert b"response.output_item.done" in encoder.feed(ToolCallDelta(0, "a", "f", "{}"))
+
+
+@pytest.mark.parametrize("kind", [Refusal, Thinking])
+def test_what_was_interrupted_goes_on(kind: type[Refusal | Thinking]) -> None:
+    """As a text, a refusal and thinking go on in an item of their own."""
+    output, _, _ = elsewhere(
+        PartStart(0, kind("one")), PartStart(1, Text("x")), PartDelta(0, "two"), PartStop(0)
+    )
+    assert len(output) == 3
+    assert output[0]["type"] == output[2]["type"]
+    assert "two" in json.dumps(output[2])
+
+
+def test_the_final_word_on_a_part_is_completed() -> None:
+    """What a part's stop says beyond its deltas is still written (W26)."""
+    output, grammar, _ = elsewhere(
+        PartStart(0, Text("")),
+        PartDelta(0, "on"),
+        PartStop(0, Text("only")),
+        PartStart(1, ToolCall("a", "f", raw="")),
+        PartStop(1, ToolCall("a", "f", raw='{"x": 1}')),
+        PartStop(2, Text("unannounced")),
+        PartDelta(3, "nor this"),
+        PartStop(9),
+    )
+    words = [item["content"][0]["text"] for item in output if item["type"] == "message"]
+    assert words == ["only", "unannounced", "nor this"]
+    assert grammar.items[1].arguments == '{"x": 1}'
+
+
+def test_others_thinking_is_shown() -> None:
+    """Thinking and summaries have their events; what can't be read has none."""
+    output, grammar, losses = elsewhere(
+        PartStart(0, Thinking("")),
+        PartStop(0),
+        PartStart(1, Thinking("", form="summary")),
+        PartDelta(1, "In short."),
+        PartStop(1),
+        PartStart(2, Thinking("At length.")),
+        PartStop(2),
+        PartStart(3, Text("So.")),
+    )
+    assert [item["type"] for item in output] == ["reasoning", "message"]
+    assert output[0]["summary"] == [{"type": "summary_text", "text": "In short."}]
+    assert output[0]["content"] == [{"type": "reasoning_text", "text": "At length."}]
+    assert output[0]["id"].startswith("rs_")
+    assert set(grammar.items[0].parts) == {("summary", 0), ("content", 0)}
+    assert losses == []
+
+
+def test_citations_go_along() -> None:
+    """Each source is an event, whether it came with a piece or at the end."""
+    source = Citation(kind="url_citation", url="https://example.com", title="E", start=0, end=2)
+    _, grammar, losses = elsewhere(
+        PartStart(0, Text("")),
+        PartDelta(0, "Hi", citations=(source,)),
+        PartDelta(0, citations=(Citation(kind="page"),)),
+        PartStop(0, Text("Hi", (source, source, Citation(kind="page")))),
+    )
+    part = grammar.items[0].parts["content", 0]
+    assert [found["url"] for found in part.annotations] == ["https://example.com"] * 2
+    assert len(losses) == 1
+
+
+def test_a_custom_call_is_one_here_too() -> None:
+    """Free text is free text, an empty one too."""
+    output, _, losses = elsewhere(
+        ToolCallDelta(0, "a", "shell", "ls \n", kind="custom"),
+        ToolCallDelta(0, arguments_delta='"x"', kind="custom"),
+        PartStart(5, ToolCall("b", "shell", raw="", kind="custom")),
+        PartStop(5),
+    )
+    assert [(item["type"], item["input"]) for item in output] == [
+        ("custom_tool_call", 'ls \n"x"'),
+        ("custom_tool_call", ""),
+    ]
+    assert losses == []
+
+
+def test_what_comes_too_late_is_a_loss() -> None:
+    """Arguments after the end of their call are reported; another final word still counts."""
+    output, _, losses = elsewhere(
+        PartStart(0, ToolCall("a", "f", raw="{}")),
+        PartStop(0),
+        PartDelta(0, "{}"),
+        PartStart(1, Text("a")),
+        PartStop(1),
+    )
+    assert [item.get("arguments") for item in output] == ["{}", None]
+    assert losses == ["what was added to a part after its end is left out"]
+
+
+def test_what_can_t_be_said_is_a_loss() -> None:
+    """Others' events, media, choices and log probabilities are left out and reported."""
+    encoder, stream = encoded([
+        START,
+        OpaqueEvent("openai-chat", {"x": 1}),
+        OpaqueEvent("openai-responses", {"x": 2}),
+        OpaqueEvent("openai-responses", {"type": "response.output_text.delta", "delta": "x"}),
+        OpaqueEvent("openai-responses", {"type": "a\nb"}),
+        PartStart(0, Text("hi")),
+        PartStart(1, Audio(data="AAAA", mime="audio/wav")),
+        PartStop(1),
+        PartStart(0, Text("no"), choice=1),
+        ChoiceFinish(FinishReason.STOP, choice=1),
+        ChoiceFinish(FinishReason.STOP, logprobs={"content": []}),
+        ResponseEnd(),
+        PartDelta(0, "late"),
+    ])  # fmt: skip
+    check_stream(stream)
+    assert [loss.path for loss in encoder.losses] == [
+        "events",
+        "choices[0].message.parts[1]",
+        "choices[1]",
+        "choices[0].logprobs",
+        "events",
+    ]
+    assert decoded(stream)[0].response.text == "hi"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        ServerToolCall("search", "ws_1", origin=Origin(dialect="anthropic")),
+        Opaque("anthropic", {}),
+        Thinking(data="c2VhbGVk", form="redacted", origin=Origin(dialect="anthropic")),
+    ],
+)
+def test_others_sealed_state_is_a_loss(part: Any) -> None:
+    """It is no item here, and said to be lost (W21)."""
+    output, _, losses = elsewhere(PartStart(0, part), PartStop(0), PartStart(1, Text("hi")))
+    assert [item["type"] for item in output] == ["message"]
+    assert len(losses) == 1
+
+
+@pytest.mark.parametrize(
+    ("finish", "kind", "details"),
+    [
+        (FinishReason.STOP, "completed", None),
+        (FinishReason.TOOL_CALLS, "completed", None),
+        (FinishReason.LENGTH, "incomplete", {"reason": "max_output_tokens"}),
+        (FinishReason.CONTENT_FILTER, "incomplete", {"reason": "content_filter"}),
+        (FinishReason.CANCELLED, "incomplete", None),
+    ],
+)
+def test_finishes_have_their_events(finish: FinishReason, kind: str, details: Any) -> None:
+    """A limit is no error and no clean end either (W37)."""
+    _, stream = encoded([START, PartStart(0, Text("1, 2")), ChoiceFinish(finish), ResponseEnd()])
+    grammar = check_stream(stream)
+    assert grammar.state == kind
+    assert grammar.response.get("incomplete_details") == details
+
+
+def test_a_start_that_says_nothing_waits() -> None:
+    """Azure's preamble has neither id nor model; clients keep the first that they see (W10)."""
+    encoder = StreamEncoder()
+    assert encoder.feed(ResponseStart(origin=ELSEWHERE)) == b""
+    assert b'"id":"chatcmpl-1"' in encoder.feed(START)
+    encoder = StreamEncoder()
+    encoder.feed(ResponseStart(origin=ELSEWHERE))
+    assert b'"id":"resp_' in encoder.feed(PartStart(0, Text("")))

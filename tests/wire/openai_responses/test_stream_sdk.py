@@ -1,0 +1,214 @@
+"""The streams that we write, read by OpenAI's own SDK over a loopback server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import DragomanError
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    StreamError,
+    UsageUpdate,
+)
+from dragoman.model.parts import Origin, Refusal, Text, Thinking
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.usage import FinishReason, Usage
+from tests.corpus import Corpus
+from tests.wire.openai_responses.streams import BODIES, STREAMS, answered, decoded
+from tests.wire.openai_responses.test_stream_corpus import CORRECTED
+from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
+
+openai: Any = pytest.importorskip("openai")
+
+_START = ResponseStart(id="msg_1", model="m", created_at=7.0, origin=Origin(dialect="anthropic"))
+_END: list[Event] = [UsageUpdate(Usage(input=3, output=4)), ResponseEnd()]
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
+
+ELSEWHERE: dict[str, list[Event]] = {
+    "text": [
+        _START, PartStart(0, Thinking("")), PartDelta(0, "Hm."), PartStop(0),
+        PartStart(1, Text("")), PartDelta(1, "Grüezi "), PartDelta(1, "mitenand"), PartStop(1),
+        ChoiceFinish(FinishReason.STOP, "end_turn"), *_END,
+    ],
+    "calls": [
+        _START, PartStart(0, Text("Let me look.")), PartStop(0),
+        PartStart(1, ToolCall("toolu_a", "weather", input={})),
+        PartStart(2, ToolCall("toolu_b", "now", input={})),
+        PartDelta(1, '{"city":'), PartDelta(1, ' "Basel"}'), PartStop(1), PartStop(2),
+        ChoiceFinish(FinishReason.TOOL_CALLS, "tool_use"), *_END,
+    ],
+    "pieces of calls": [
+        _START, ToolCallDelta(0, "a", "f", "{"), ToolCallDelta(1, "b", "g", '{"x"'),
+        ToolCallDelta(0, None, None, "}"), ToolCallDelta(1, None, None, ": 1}"),
+        ChoiceFinish(FinishReason.TOOL_CALLS), *_END,
+    ],
+    "refusal": [
+        _START, PartStart(0, Refusal("No")), PartDelta(0, "."), PartStop(0),
+        ChoiceFinish(FinishReason.REFUSAL, "refusal"), *_END,
+    ],
+    "limit": [
+        _START, PartStart(0, Text("1, 2")), ChoiceFinish(FinishReason.LENGTH, "max_tokens"), *_END,
+    ],
+}  # fmt: skip
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    stream = b""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        assert isinstance(self.server, _Server)
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("content-length", str(len(self.server.stream)))
+        self.end_headers()
+        self.wfile.write(self.server.stream)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
+        """Say nothing."""
+
+
+Read = Callable[[bytes], list[Any]]
+
+
+@pytest.fixture(scope="module", name="read")
+def _read() -> Iterator[Read]:
+    """The SDK's own events of a stream, by its helper that adds them up and checks them."""
+    server = _Server(("127.0.0.1", 0), _Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    address = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    with openai.OpenAI(base_url=address, api_key="none", max_retries=0) as client:
+
+        def events(stream: bytes) -> list[Any]:
+            server.stream = stream
+            with client.responses.stream(model="m", input="hi") as found:
+                return list(found)
+
+        yield events
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def _snapshot(events: Sequence[Any]) -> tuple[str, list[str]]:
+    """The text and the arguments that add up piece by piece, item by item."""
+    texts: dict[tuple[int, int], str] = {}
+    calls: dict[int, str] = {}
+    for event in events:
+        if event.type == "response.output_item.added" and event.item.type == "function_call":
+            calls[event.output_index] = ""
+        elif event.type == "response.output_text.delta":
+            texts[event.output_index, event.content_index] = event.snapshot
+        elif event.type == "response.function_call_arguments.delta":
+            calls[event.output_index] = event.snapshot
+    return "".join(texts[key] for key in sorted(texts)), [calls[key] for key in sorted(calls)]
+
+
+def _check(events: Sequence[Any], response: dragoman.Response) -> None:
+    """What the SDK made of a stream is the response: as it adds up, and as it ends."""
+    text, calls = _snapshot(events)
+    expected = "".join(part.text for part in response.message.parts if isinstance(part, Text))
+    assert text == expected
+    assert calls == [call.raw_arguments or "{}" for call in response.tool_calls if _is_plain(call)]
+    last = events[-1].response
+    assert events[-1].type in _ENDS
+    assert last.output_text == expected
+    found = [item for item in last.output if item.type == "function_call"]
+    assert [(call.call_id, call.name) for call in found] == [
+        (call.id, call.name) for call in response.tool_calls if _is_plain(call)
+    ]
+    assert [item.type for item in last.output] == [
+        event.item.type for event in events if event.type == "response.output_item.added"
+    ]
+    if response.usage is not None:
+        assert last.usage.input_tokens == response.usage.total_input
+        assert last.usage.output_tokens == response.usage.total_output
+
+
+def _is_plain(call: ToolCall) -> bool:
+    return call.kind == "function"
+
+
+_REFUSED = {"one id twice", "unknown things"}
+"""What the SDK's helper won't have: calls that share an id, parts that it does not know."""
+
+
+@pytest.mark.parametrize("name", sorted(set(BODIES) - _REFUSED))
+def test_the_sdk_reads_our_streams(name: str, read: Read) -> None:
+    """For each of our conversations it ends up with the response that the plain body is."""
+    decoder, events = decoded(STREAMS[name])
+    found = read(answered(events))
+    _check(found, decoder.response)
+    last = found[-1].response.model_dump(exclude_unset=True, warnings=False)
+    for item in last["output"]:  # what the SDK adds to what it has parsed
+        item.pop("parsed_arguments", None)
+        for part in item.get("content") or ():
+            part.pop("parsed", None)
+    assert last == BODIES[name]
+
+
+@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+def test_the_sdk_reads_what_others_said(name: str, read: Read) -> None:
+    """Texts, thinking, interleaved calls and limits of another provider add up there."""
+    events = ELSEWHERE[name]
+    folded = dragoman.MessageAccumulator()
+    folded.extend(events)
+    found = read(answered(events))
+    _check(found, folded.response)
+    is_limit = name == "limit"
+    assert found[-1].type == ("response.incomplete" if is_limit else "response.completed")
+    thinking = folded.response.message.thinking
+    shown = [event.delta for event in found if event.type == "response.reasoning_text.delta"]
+    assert "".join(shown) == (thinking or "")
+
+
+def test_to_the_sdk_a_broken_stream_has_failed(read: Read) -> None:
+    """An error, or an end before the end, is a failed response there, or raises (G1)."""
+    events = ELSEWHERE["text"]
+    for broken in ([*events[:5], StreamError("busy", None, 529)], events[:5], events[:-1], []):
+        found = read(answered(broken))
+        assert found[-1].type == "response.failed"
+        assert found[-1].response.status == "failed"
+        assert found[-1].response.error.code == "server_error"
+    wire = b'event: error\ndata: {"type": "error", "error": {"message": "busy"}}\n\n'
+    _, events = decoded(STREAMS["text"][:2000].rpartition(b"event:")[0] + wire)
+    with pytest.raises(openai.APIError):
+        read(answered(events))
+
+
+@pytest.mark.corpus
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of what is newer than it
+@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses"])
+def test_the_sdk_reads_recorded_streams(corpus: Corpus, dialect: str, read: Read) -> None:
+    """Streams recorded in any dialect, written in this one, add up to the same answer."""
+    count = 0
+    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
+        stream = recording.response_stream
+        path = recording.request_path.partition("?")[0]
+        if stream is None or not ENDPOINTS[dialect].search(path):
+            continue
+        decoder = dragoman.dialect(dialect).stream_decoder()  # type: ignore[attr-defined]  # all three have one
+        try:
+            events = [*decoder.feed(stream), *decoder.close()]
+        except DragomanError:
+            continue
+        if decoder.is_complete and decoder.response.choices and recording.row.file != CORRECTED:
+            count += 1
+            _check(read(answered(events)), decoder.response)
+    assert count > 30

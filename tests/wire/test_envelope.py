@@ -1,0 +1,157 @@
+"""Envelopes: what goes in comes out, whatever an SDK does to base64, and nothing else does."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.model.content import AnyPart
+from dragoman.model.parts import Opaque, Origin, ServerToolResult, Text, Thinking
+from dragoman.model.tools import ToolCall
+from dragoman.wire import envelope
+from dragoman.wire.envelope import PREFIX, Seal, fingerprint, is_sealed, unwrap, wrap
+
+HOME = Origin(dialect="gemini", provider="google", model="gemini-3-pro")
+TEXTS = st.text(max_size=20) | st.just("\ud83d half")
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+EXTRAS = st.fixed_dictionaries({}, optional={"gemini": st.dictionaries(TEXTS, JSON, max_size=3)})
+STATE: dict[str, Any] = {
+    "signature": st.none() | TEXTS,
+    "item_id": st.none() | TEXTS,
+    "extras": EXTRAS,
+}
+PARTS = st.one_of(
+    st.builds(Text, st.just(""), **STATE),
+    st.builds(Thinking, TEXTS, st.none() | TEXTS, st.sampled_from(["full", "summary"]), **STATE),
+    st.builds(ToolCall, TEXTS, TEXTS, raw=TEXTS, **STATE),
+    st.builds(Opaque, st.just("gemini"), JSON, **STATE),
+    st.builds(ServerToolResult, TEXTS, TEXTS, JSON, **STATE),
+)
+
+
+def sealed(part: AnyPart, **fields: Any) -> str:
+    """An envelope that is there."""
+    made = wrap(Seal(HOME, part, **fields))
+    assert made is not None
+    return made
+
+
+def forged(written: bytes) -> str:
+    """An envelope as anybody can write one: of any content, with a proper checksum."""
+    head = base64.b64decode(PREFIX)
+    return base64.b64encode(head + envelope._checksum(written) + written).decode()
+
+
+SAMPLE = sealed(Thinking("", "ZGF0YQ==", signature="c2ln"), at=(3, 1), length=7)
+
+
+@given(PARTS, st.none() | st.tuples(st.integers(0, 99), st.integers(0, 9)))
+def test_what_goes_in_comes_out(part: AnyPart, at: tuple[int, int] | None) -> None:
+    """Every field of the part, its origin and its place."""
+    found = unwrap(sealed(part, owner=fingerprint(part), at=at))
+    assert found is not None
+    assert found.part.identical(part)
+    assert (found.origin, found.at, found.owner) == (HOME, at, fingerprint(part))
+
+
+@given(PARTS)
+def test_an_envelope_is_base64(part: AnyPart) -> None:
+    """Standard base64 with a constant beginning; read as bytes and written anew it still opens.
+
+    google-genai has `thoughtSignature` as bytes, and writes them in the other alphabet.
+    """
+    made = sealed(part)
+    assert made.startswith(PREFIX)
+    assert re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", made)
+    raw = base64.b64decode(made, validate=True)
+    for again in (
+        base64.b64encode(raw).decode(),
+        base64.urlsafe_b64encode(raw).decode(),
+        base64.urlsafe_b64encode(raw).decode().rstrip("="),
+    ):
+        assert unwrap(again) == unwrap(made)
+
+
+def test_envelopes_nest() -> None:
+    """When the provider behind is another gateway, its envelope is data like any other."""
+    made = SAMPLE
+    for _ in range(3):
+        made = sealed(Thinking("", form="full", signature=made))
+    for _ in range(3):
+        found = unwrap(made)
+        assert found is not None
+        assert found.part.signature is not None
+        made = found.part.signature
+    assert made == SAMPLE
+
+
+def test_state_that_is_too_large_has_no_envelope(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a loss, rather than something that nobody opens."""
+    monkeypatch.setattr(envelope, "MAX_LENGTH", 100)
+    assert wrap(Seal(HOME, Thinking("", "x" * 100))) is None
+    assert unwrap(SAMPLE) is None
+
+
+@given(st.integers(0, len(SAMPLE) - 1))
+def test_a_cut_envelope_is_none(cut: int) -> None:
+    """Wherever it is cut, but for its padding."""
+    assert unwrap(SAMPLE[:cut]) is None or set(SAMPLE[cut:]) == {"="}
+
+
+@given(st.integers(len(PREFIX), len(SAMPLE) - 1), st.sampled_from("Aa0+_! \u00e9\ud800"))
+def test_a_changed_envelope_is_none(place: int, mark: str) -> None:
+    """Whichever character is another."""
+    changed = SAMPLE[:place] + mark + SAMPLE[place + 1 :]
+    assert unwrap(changed) is None or changed.translate({45: 43, 95: 47}) == SAMPLE
+
+
+@given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_garbage_is_none(written: bytes) -> None:
+    """With the right beginning and the right checksum, too."""
+    assert unwrap(forged(written)) is None
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"[" * 100_000,
+        b'{"origin":{"dialect":"x"},"part":' + b'{"a":' * 100_000,
+        b'{"origin":{"dialect":"x"},"part":{"type":"opaque","dialect":"x","payload":'
+        + b"[" * 5_000 + b"]" * 5_000 + b"}}",
+        b'{"origin":{"dialect":1},"part":{"type":"thinking"}}',
+        b'{"origin":{"dialect":"x"},"part":{"type":"thinking"},"more":1}',
+        b'{"origin":{"dialect":"x"},"part":{"type":"thinking"},"owner":"Text:00"}',
+        b'{"origin":{"dialect":"x"},"part":{"type":"thinking","extras":{"x":3}}}',
+        b'{"origin":{"dialect":"x"},"part":{"type":"thinking","extras":{"x instead":[1]}}}',
+        b'{"origin":{"dialect":"x"},"part":{"type":"thinking","extras":{"y":{}}}}',
+        b'{"origin":{"dialect":"x"},"part":{"type":"tool_call","id":"","name":3}}',
+        b'{"origin":{"dialect":"x"},"part":{"type":"image"}}',
+    ],
+)  # fmt: skip
+def test_a_forged_envelope_is_none(written: bytes) -> None:
+    """Deep, of wrong types, with fields that nobody knows, or extras of another dialect."""
+    assert unwrap(forged(written)) is None
+
+
+def test_an_envelope_shows_nothing() -> None:
+    """Neither the state nor where it came from is in a log."""
+    assert repr(unwrap(SAMPLE)) == "Seal(Thinking(full, 0 chars, signed, sealed))"
+
+
+def test_a_seal_is_known_by_its_looks() -> None:
+    """Before it is opened, which is never done for the others."""
+    assert is_sealed(Thinking("", signature=SAMPLE))
+    assert is_sealed(Thinking("", SAMPLE))
+    assert is_sealed(Text("a", signature=SAMPLE))
+    assert not is_sealed(Text(SAMPLE))
+    assert not is_sealed(Thinking("", "ZHJh", signature="ZHJhZ29t"))

@@ -1,0 +1,153 @@
+"""The loop through a front with its vendor's own SDK as the client: two turns over a socket."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+import pytest
+
+import dragoman
+from dragoman.model.messages import Message
+from dragoman.model.roles import Role
+from tests.wire.clients import FRONTS, seals, sent, streamed
+from tests.wire.test_fronts import ANSWERS, decoded, direct, events_of
+
+NAMES = [
+    "gemini: parallel calls, the first signed",
+    "gemini: signed text",
+    "gemini: a signature alone",
+    "responses: summaries and a message",
+    "responses: thinking in between",
+    "anthropic: thinking in between",
+    "anthropic: thinking and a call",
+]
+
+
+class _Gateway(BaseHTTPRequestHandler):
+    """Answers with what it is told to, and keeps what it was asked."""
+
+    body: ClassVar[bytes] = b""
+    stream: ClassVar[bytes] = b""
+    asked: ClassVar[list[tuple[str, dict[str, Any]]]] = []
+
+    def do_POST(self) -> None:
+        """The answer, as a stream if that was asked for."""
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.asked.append((self.path, asked))
+        streams = asked.get("stream", False) or "streamGenerate" in self.path
+        answer = self.stream if streams else self.body
+        self.send_response(200)
+        kind = "text/event-stream" if streams else "application/json"
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
+        """Not to the terminal."""
+
+
+@pytest.fixture(name="address", scope="module")
+def _address() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Gateway)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def _anthropic(address: str, *, is_stream: bool) -> None:
+    sdk: Any = pytest.importorskip("anthropic")
+    turns: list[Any] = [{"role": "user", "content": "Hi"}]
+    with sdk.Anthropic(base_url=address, api_key="k", max_retries=0) as client:
+        for _ in range(2):
+            fields: dict[str, Any] = {"model": "m", "max_tokens": 99, "messages": turns}
+            if is_stream:
+                with client.messages.stream(**fields) as stream:
+                    message = stream.get_final_message()
+            else:
+                message = client.messages.create(**fields)
+            turns = [*turns, {"role": "assistant", "content": message.content}]
+
+
+def _chat(address: str, *, is_stream: bool) -> None:
+    sdk: Any = pytest.importorskip("openai")
+    turns: list[Any] = [{"role": "user", "content": "Hi"}]
+    with sdk.OpenAI(base_url=address, api_key="k", max_retries=0) as client:
+        for _ in range(2):
+            fields: dict[str, Any] = {"model": "m", "messages": turns}
+            if is_stream:
+                with client.chat.completions.stream(**fields) as stream:
+                    for _event in stream:
+                        pass
+                    answer = stream.get_final_completion()
+            else:
+                answer = client.chat.completions.create(**fields)
+            turns = [*turns, answer.choices[0].message.model_dump(exclude_none=True)]
+
+
+def _responses(address: str, *, is_stream: bool) -> None:
+    sdk: Any = pytest.importorskip("openai")
+    turns: list[Any] = [{"role": "user", "content": "Hi"}]
+    with sdk.OpenAI(base_url=address, api_key="k", max_retries=0) as client:
+        for _ in range(2):
+            fields: dict[str, Any] = {"model": "m", "input": turns}
+            if is_stream:
+                with client.responses.stream(**fields) as stream:
+                    answer = stream.get_final_response()
+            else:
+                answer = client.responses.create(**fields)
+            turns = [*turns, *answer.output]
+
+
+def _gemini(address: str, *, is_stream: bool) -> None:
+    sdk: Any = pytest.importorskip("google.genai")
+    client = sdk.Client(api_key="k", http_options={"base_url": address})
+    chat = client.chats.create(model="m")
+    for _ in range(2):
+        if is_stream:
+            for _chunk in chat.send_message_stream("Hi"):
+                pass
+        else:
+            chat.send_message("Hi")
+
+
+CLIENTS: dict[str, Callable[..., None]] = {
+    "anthropic": _anthropic,
+    "openai-chat": _chat,
+    "openai-responses": _responses,
+    "gemini": _gemini,
+}
+LOOPS = [
+    pytest.param(name, front, is_stream, id=f"{name}, behind {front}, {kind}")
+    for name in NAMES
+    for front in FRONTS
+    for kind, is_stream in (("plain", False), ("streamed", True))
+    if front != ANSWERS[name][0]
+]
+
+
+@pytest.mark.parametrize(("name", "front", "is_stream"), LOOPS)
+def test_an_sdk_brings_back_what_was_sealed(
+    address: str,
+    name: str,
+    front: str,
+    is_stream: bool,
+) -> None:
+    """Each seal and each item id, in its place."""
+    home, body = ANSWERS[name]
+    response = decoded(home, body)
+    _Gateway.asked.clear()
+    _Gateway.body = dragoman.dialect(front).encode_response(response).to_bytes()
+    _Gateway.stream = streamed(front, events_of(response))
+    CLIENTS[front](address, is_stream=is_stream)
+    path, second = _Gateway.asked[1]
+    messages = dragoman.dialect(front).decode_request(second, path=path).messages
+    answers = [Message(m.role, m.parts) for m in messages if m.role is Role.ASSISTANT]
+    found, wanted = sent(home, answers).body, sent(home, direct(response)).body
+    assert seals(home, found) == seals(home, wanted)
+    assert seals(home, found)
