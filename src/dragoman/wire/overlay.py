@@ -114,6 +114,11 @@ def are_sound(extras: Mapping[str, Any], dialect: str) -> bool:
     )
 
 
+def has_overlay(extras: Mapping[str, Any], dialect: str) -> bool:
+    """Whether there is anything of this dialect in extras."""
+    return dialect in extras or _corrections_of(dialect) in extras
+
+
 def overlay(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
     """The fields that belong to this dialect."""
     found = extras.get(dialect)

@@ -183,3 +183,18 @@ def test_what_is_asked_for_is_added_and_taken_away() -> None:
     assert "include" not in body_of(
         Request(messages=(Message.user("Hi"),), state=State(store=True))
     )
+
+
+def test_the_provider_s_own_tools_may_come_first() -> None:
+    """An answer that thought in silence and searched first goes back as it came, ids and all."""
+    searched: list[dict[str, Any]] = [
+        {"type": "web_search_call", "id": "ws_1", "status": "completed",
+         "action": {"type": "search", "query": "x"}},
+        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+         "content": [{"type": "output_text", "text": "Found.", "annotations": []}]},
+    ]  # fmt: skip
+    usage = {"input_tokens": 1, "output_tokens": 9, "total_tokens": 10,
+             "output_tokens_details": {"reasoning_tokens": 5}}  # fmt: skip
+    answer = DIALECT.decode_response({**FIRST, "output": searched, "usage": usage}).message
+    sent = body_of(Request(messages=(Message.user("Hi"), answer, Message.user("And?"))))
+    assert sent["input"][1:3] == searched

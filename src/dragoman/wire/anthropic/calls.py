@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Opaque
 from dragoman.model.tools import ResultPart, ToolCall, ToolResult
@@ -45,6 +46,21 @@ def decode_tool_use(block: Block, context: Decoding) -> ToolCall | Opaque:
     return ToolCall(
         call_id, name, None, arguments, wire_id=kept, cache=cache, extras=extras, origin=origin
     )
+
+
+def plain_call(call: ToolCall) -> Block | None:
+    """The block of a call that has nothing but id, name and arguments; None for all others."""
+    if (
+        call.wire_id is not UNSET
+        or call.signature is not None
+        or call.cache is not None
+        or call.extras is not EMPTY
+    ):
+        return None
+    arguments = call.object_arguments()
+    if arguments is None:
+        return None
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
 
 
 def encode_tool_call(call: ToolCall, context: Encoding) -> Block:
@@ -97,6 +113,20 @@ def decode_tool_result(block: Block, context: Decoding) -> ToolResult | Opaque:
         is_error = None
     cache, extras = decode_rest(block, known)
     return ToolResult(call_id, inner, is_error=is_error, cache=cache, extras=extras)
+
+
+def plain_result(result: ToolResult) -> Block | None:
+    """The block of a result that is a text and nothing else; None for all others."""
+    content = result.content
+    if (
+        type(content) is not str
+        or not content
+        or result.is_error is not None
+        or result.cache is not None
+        or result.extras is not EMPTY
+    ):
+        return None
+    return {"type": "tool_result", "tool_use_id": result.call_id, "content": content}
 
 
 def encode_tool_result(result: ToolResult, context: Encoding) -> Block:

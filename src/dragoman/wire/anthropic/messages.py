@@ -10,11 +10,12 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, Refusal, Text
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolResult
+from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.anthropic.calls import plain_call, plain_result
 from dragoman.wire.anthropic.content import decode_opaque, decode_text, is_plain, joined
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.parts import decode_part, encode_parts
-from dragoman.wire.overlay import laid_over, rest
+from dragoman.wire.overlay import has_overlay, laid_over, rest
 from dragoman.wire.unsealing import unsealed
 
 _SYSTEM, _DEVELOPER, _USER = Role.SYSTEM, Role.DEVELOPER, Role.USER
@@ -78,15 +79,27 @@ def _are_results(parts: tuple[AnyPart, ...]) -> bool:
     return bool(parts)
 
 
-def encode_plain(message: Message) -> Block | None:
-    """The message that most are, somebody's text and nothing else; None where there is more."""
-    parts = message.parts
-    if len(parts) != 1 or message.extras is not EMPTY or message.name is not None:
+def encode_plain(message: Message, context: Encoding) -> Block | None:
+    """The message that most are: a text, a call or a result, and nothing else.
+
+    None where there is more to it; the slow way comes to the same in three times the time.
+    """
+    parts, extras = message.parts, message.extras
+    if len(parts) != 1 or message.name is not None:
         return None
-    word = _TALKERS.get(message.role)
-    if word is None or not is_plain(parts[0]):
+    if extras is not EMPTY and has_overlay(extras, NAME):
         return None
-    return {"role": word, "content": parts[0].text}  # type: ignore[union-attr]  # a Text: it is plain
+    part, role = parts[0], message.role
+    if type(part) is Text:
+        word = _TALKERS.get(role)
+        return {"role": word, "content": part.text} if word and is_plain(part) else None
+    if type(part) is ToolCall and role is _ASSISTANT:
+        block = plain_call(part)
+        return None if block is None else {"role": "assistant", "content": [block]}
+    if type(part) is ToolResult and role is _TOOL and not context.wire_ids:
+        block = plain_result(part)
+        return None if block is None else {"role": "user", "content": [block]}
+    return None
 
 
 def encode_message(message: Message, context: Encoding) -> Block:

@@ -125,7 +125,7 @@ def _encode_conversation(request: Request, context: Encoding) -> tuple[list[Any]
     context.place = in_messages
     messages: list[Block] = []
     for index, message in enumerate(request.messages):
-        plain = encode_plain(message)
+        plain = encode_plain(message, context)
         if plain is not None:
             messages.append(plain)
             continue

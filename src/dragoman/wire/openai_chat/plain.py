@@ -35,7 +35,8 @@ def decode_plain(wire: dict[str, Any], incoming: Incoming) -> Message | None:
     if type(calls) is not list or not calls or size != 2 + has_null:
         return None
     made = [decode_call(call, incoming) for call in calls]
-    return Message(_ASSISTANT, tuple(made), extras=_NO_CONTENT if has_null else EMPTY)
+    extras = _NO_CONTENT if has_null else EMPTY
+    return Message(_ASSISTANT, tuple(made), None, "", EMPTY, extras)
 
 
 def encode_plain(message: Message, out: Outgoing) -> dict[str, Any] | None:

@@ -35,6 +35,7 @@ _OPTIONAL = frozenset(
     {"message", "compaction", "tool_search_call", "tool_search_output", "shell_call",
      "apply_patch_call", *CALLS, *_ANSWERS}
 ) - {"local_shell_call_output"}  # fmt: skip
+_LED_TO = frozenset({"message", *CALLS})
 _CUT = "thinking without what it led to (W23)"
 _UNSEALED = "thinking that is not stored and not sealed (W25)"
 _NAMELESS = "an item that can't be sent without its own id (W21)"
@@ -221,7 +222,11 @@ class Coherence:
 
     def _check_turn(self, turn: list[int]) -> None:
         """Leave out reasoning that was cut off, and ids that ask for it."""
-        is_bereft = self._places[turn[0]].message in self._situation.gaps
+        # The provider's own tools may come first in any answer: recorded, with and without.
+        is_bereft = (
+            self._places[turn[0]].message in self._situation.gaps
+            and self._kinds[turn[0]] in _LED_TO
+        )
         chain: list[int] = []
         for index in turn:
             if self._kinds[index] == _REASONING:
