@@ -1,0 +1,37 @@
+"""One compiler from JSON Schema to what each target takes; see `projection.projected`.
+
+- `profiles`: what each target takes, as data
+- `projection`: the way in, and what comes out
+- `compiler`: the walk over a schema; `objects`, `arrays`, `unions`, `literals` and `types` know
+  their keywords, `references` and `merging` what stands elsewhere, `notes` the words for the rest
+- `undoing`: from the target's terms back to the original's
+"""
+
+from __future__ import annotations
+
+from dragoman.wire.schemas.profiles import (
+    ANTHROPIC,
+    ANTHROPIC_STRICT,
+    GEMINI_JSON_SCHEMA,
+    GEMINI_PARAMETERS,
+    OPENAI,
+    OPENAI_STRICT,
+    PLAIN,
+    PROFILES,
+    Profile,
+)
+from dragoman.wire.schemas.projection import Projection, projected
+
+__all__ = [
+    "ANTHROPIC",
+    "ANTHROPIC_STRICT",
+    "GEMINI_JSON_SCHEMA",
+    "GEMINI_PARAMETERS",
+    "OPENAI",
+    "OPENAI_STRICT",
+    "PLAIN",
+    "PROFILES",
+    "Profile",
+    "Projection",
+    "projected",
+]

@@ -1,0 +1,114 @@
+"""A schema as a target takes it, what that cost, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from dragoman.model.frozen import FrozenDict, freeze_mapping
+from dragoman.model.jsontext import dumps, loads
+from dragoman.wire.losses import Loss
+from dragoman.wire.schemas.compiler import Compiler
+from dragoman.wire.schemas.profiles import Profile
+from dragoman.wire.schemas.undoing import Undo
+
+_MAX_ROUNDS = 4
+"""What is merged or cut off may leave something to do; mostly the second round finds nothing."""
+
+
+class Projection:
+    """A schema as a target takes it.
+
+    - `schema`: what to send.
+    - `losses`: where the target may answer what the original forbids, or can't answer what it
+      allows; paths are within the schema (see `losses_at`).
+    - `is_faithful`: whether the values keep the shape that the original asks for. Where they do
+      not (free names, tuples, any value at all, levels cut off, too many unions for the target),
+      what can be sent without being strict had better be.
+    - `undo`: takes what the target answers back to the original's terms.
+    """
+
+    __slots__ = ("_undos", "is_faithful", "losses", "schema")
+
+    def __init__(
+        self,
+        schema: FrozenDict,
+        losses: tuple[Loss, ...] = (),
+        undos: Sequence[Undo] = (),
+        *,
+        is_faithful: bool = True,
+    ) -> None:
+        self.schema = schema
+        self.losses = losses
+        self.is_faithful = is_faithful
+        self._undos = tuple(undos)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing was lost."""
+        return not self.losses
+
+    @property
+    def changes_values(self) -> bool:
+        """Whether there is anything to undo."""
+        return bool(self._undos)
+
+    def undo(self, value: Any) -> Any:
+        """The value that the original's author meant; any JSON goes in, and nothing is raised."""
+        for undo in self._undos:
+            value = undo(value)
+        return value
+
+    def losses_at(self, path: str) -> list[Loss]:
+        """The losses, with the path of the schema before theirs."""
+        return [
+            Loss(f"{path}.{loss.path}" if loss.path else path, loss.reason) for loss in self.losses
+        ]
+
+    def __repr__(self) -> str:
+        faithful = "" if self.is_faithful else ", not faithful"
+        return f"Projection({len(self.losses)} losses{faithful})"
+
+
+def projected(schema: Mapping[str, Any], profile: Profile) -> Projection:
+    """The schema for the target that the profile describes.
+
+    >>> from dragoman.wire.schemas import OPENAI_STRICT
+    >>> schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    >>> made = projected(schema, OPENAI_STRICT)
+    >>> made.schema["required"], made.schema["properties"]["n"]["type"], made.undo({"n": None})
+    (['n'], ['integer', 'null'], {})
+
+    The schema itself is not changed. Raises `InvalidInputError` for what is no JSON object, nests
+    too deeply, or grows beyond all measure once its references are followed.
+    """
+    frozen = freeze_mapping(schema, "a schema")
+    if profile.keywords is None and not profile.has_object_root:
+        return Projection(frozen)
+    return _projected(dumps(frozen), profile)
+
+
+@lru_cache(maxsize=512)
+def _projected(raw: bytes, profile: Profile) -> Projection:
+    """By its text, in which the order of keys counts: the same tools come with every request."""
+    original: Any = loads(raw)
+    schema, losses, undos, is_faithful = original, list[Loss](), list[Undo](), True
+    for _ in range(_MAX_ROUNDS):
+        compiler = Compiler(schema, profile)
+        made, plan = compiler.compiled()
+        if made == schema:
+            break
+        run = compiler.run
+        if run.acts or compiler.wrapped is not None:
+            undos.insert(0, Undo(plan, freeze_mapping(made), compiler.wrapped))
+        # What is lost in a later round was nothing that anybody could point to.
+        losses += (
+            run.losses if schema is original else [Loss("", each.reason) for each in run.losses]
+        )
+        is_faithful = is_faithful and not run.bends
+        schema = made
+    noted = tuple(dict.fromkeys(losses))
+    return Projection(
+        freeze_mapping(schema, "the projected schema"), noted, undos, is_faithful=is_faithful
+    )

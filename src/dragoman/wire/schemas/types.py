@@ -1,0 +1,173 @@
+"""The types of a schema: those it names, those it means, and null among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.wire.schemas.keywords import (
+    TYPE_OF,
+    TYPES,
+    Node,
+    applies,
+    as_list,
+    as_map,
+    declared,
+    type_of,
+)
+from dragoman.wire.schemas.profiles import Profile
+from dragoman.wire.schemas.run import Draft
+
+_ALIASES = {  # Python's names, which Cohere's users send
+    "int": "integer",
+    "str": "string",
+    "float": "number",
+    "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+    "any": "",
+}
+_UNTYPED = ("anyOf", "oneOf", "$ref", "enum", "const", "allOf")
+_NULL = "null"
+
+
+def inferred(node: Node) -> list[str]:
+    """The types that a schema's keywords are about."""
+    return list(dict.fromkeys(TYPE_OF[key] for key in node if key in TYPE_OF))
+
+
+def type_step(draft: Draft) -> None:
+    """Give the schema a type that the target knows."""
+    if draft.profile.keywords is None:
+        return
+    _spell_types(draft)
+    if draft.node.pop("nullable", None) is True:
+        draft.node = with_null(draft.node)
+    if draft.profile.needs_type:
+        _name_types(draft)
+    if draft.profile.has_single_types:
+        _single_type(draft)
+
+
+def _spell_types(draft: Draft) -> None:
+    node = draft.node
+    if "type" not in node:
+        return
+    named = declared(node)
+    lower = [_ALIASES.get(name.lower(), name.lower()) for name in named]
+    known = list(dict.fromkeys(name for name in lower if name in TYPES))
+    if known == named and (known == [node["type"]] or known == node["type"]):
+        return
+    if known:
+        node["type"] = known[0] if len(known) == 1 else known
+    else:
+        del node["type"]
+    if not named or any(name and name not in TYPES for name in lower):
+        draft.lose("a type that JSON Schema does not have is left out")
+
+
+def _name_types(draft: Draft) -> None:
+    node = draft.node
+    if "type" in node or any(key in node for key in _UNTYPED):
+        return
+    types = inferred(node)
+    if types:
+        node["type"] = types[0] if len(types) == 1 else types
+    else:
+        draft.lose("a value of any type can't be asked for", "Any JSON value.", bends=True)
+        draft.node = {"type": [*draft.profile.any_types], **node}
+
+
+def anything(profile: Profile) -> Node:
+    """What stands for what can't be told: any value, or any text where there is one type only."""
+    if not profile.needs_type:
+        return {}
+    return {"type": "string" if profile.has_single_types else [*profile.any_types]}
+
+
+def _single_type(draft: Draft) -> None:
+    """One type, with `nullable` beside it; several become alternatives (W91)."""
+    node = draft.node
+    is_nullable = draft.run.fits(node, None)
+    if is_nullable and (is_null(node) or _is_null_only(node)):
+        draft.node = {key: node[key] for key in ("title", "description") if key in node}
+        draft.node["type"] = _NULL
+        return
+    node = without_null(node)
+    types = declared(node)
+    if len(types) > 1:
+        node = _split(node, types)
+    if is_nullable and not draft.run.fits(node, None):
+        node["nullable"] = True
+    draft.node = node
+
+
+def _is_null_only(node: Node) -> bool:
+    values = as_list(node.get("enum"))
+    branches = as_list(node.get("anyOf")) or as_list(node.get("oneOf"))
+    is_listed = bool(values) and all(value is None for value in values)
+    return is_listed or (bool(branches) and all(map(is_null, branches)))
+
+
+def _split(node: Node, types: list[str]) -> Node:
+    """A schema of several types as alternatives of one type each."""
+    about = {key: node[key] for key in node if key in ("title", "description", "default")}
+    rest = {key: node[key] for key in node if key not in about and key != "type"}
+    branches = [
+        {"type": kind, **{key: rest[key] for key in rest if applies(key, [kind])}} for kind in types
+    ]
+    return {**about, "anyOf": branches} if "anyOf" not in rest else {**node, "type": types[0]}
+
+
+def is_null(schema: Any) -> bool:
+    """Whether a schema allows null and nothing else, annotated or not (W91)."""
+    if not isinstance(schema, dict):
+        return False
+    if "const" in schema:
+        return schema["const"] is None
+    return schema.get("type") in (_NULL, [_NULL]) or _is_null_only(schema)
+
+
+def without_null(node: Node) -> Node:
+    """The schema without what it says of null."""
+    bare = dict(node)
+    types = declared(node)
+    if len(types) > 1 and _NULL in types:
+        left = [kind for kind in types if kind != _NULL]
+        bare["type"] = left[0] if len(left) == 1 else left
+    if None in as_list(node.get("enum")):
+        bare["enum"] = [value for value in node["enum"] if value is not None]
+    for key in ("anyOf", "oneOf"):
+        branches = as_list(node.get(key))
+        left = [branch for branch in branches if not is_null(branch)]
+        if left and len(left) < len(branches):
+            bare[key] = left
+    return bare
+
+
+def with_null(node: Node) -> Node:
+    """The schema, of values that may also be null."""
+    if "$ref" in node:
+        about: Node = {key: node[key] for key in ("title", "description") if key in node}
+        inner = {key: value for key, value in node.items() if key not in about}
+        return {**about, "anyOf": [inner, {"type": _NULL}]}
+    if "anyOf" in node:
+        has_null = any(_NULL in declared(as_map(branch)) for branch in node["anyOf"])
+        return node if has_null else {**node, "anyOf": [*node["anyOf"], {"type": _NULL}]}
+    if "const" in node:
+        node = {("enum" if key == "const" else key): node[key] for key in node}
+        node["enum"] = [node["enum"]]
+    wider = dict(node)
+    if isinstance(node.get("enum"), list) and None not in node["enum"]:
+        wider["enum"] = [*node["enum"], None]
+    types = declared(node)
+    if types and _NULL not in types:
+        wider["type"] = [*types, _NULL]
+    return wider
+
+
+def types_of_values(values: list[Any]) -> Any:
+    """The types of some values, as `type` has them."""
+    types = list(dict.fromkeys(type_of(value) for value in values))
+    if "number" in types and "integer" in types:
+        types.remove("integer")
+    return types[0] if len(types) == 1 else types

@@ -1,0 +1,265 @@
+"""Alternatives: `anyOf`, and `oneOf` where the target has no other word for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.wire.schemas.keywords import Node, as_list, as_map, declared, type_of
+from dragoman.wire.schemas.merging import same, united
+from dragoman.wire.schemas.notes import described, note, text_of
+from dragoman.wire.schemas.run import Draft, Run
+from dragoman.wire.schemas.types import inferred, is_null
+from dragoman.wire.schemas.undoing import CUT, Plan
+
+_MAX_COMPARED = 40
+_ABOUT = ("title", "description", "default")
+
+
+def malformed_step(draft: Draft) -> None:
+    """Leave out what should have been alternatives."""
+    for key in ("anyOf", "oneOf"):
+        if key in draft.node and not as_list(draft.node[key]):
+            draft.lose(f"{key} without alternatives is left out")
+            del draft.node[key]
+
+
+def union_step(draft: Draft) -> bool:
+    """Compile the alternatives; whether there are any."""
+    _one_as_any(draft)
+    if "anyOf" not in draft.node and "oneOf" not in draft.node:
+        return False
+    for key in ("anyOf", "oneOf"):
+        if key in draft.node:
+            if draft.profile.union_siblings is not None:
+                _push_siblings(draft, key)
+            _branches(draft, key)
+    return True
+
+
+def _one_as_any(draft: Draft) -> None:
+    node = draft.node
+    if "oneOf" not in node or draft.profile.takes("oneOf"):
+        return
+    if not are_apart(draft.run, node["oneOf"]):
+        draft.lose("that only one alternative may fit is told in words", "Only one may fit.")
+    if "anyOf" in node:
+        others = node.pop("oneOf")
+        node["anyOf"] = [{"allOf": [one, other]} for one in node["anyOf"] for other in others]
+    else:
+        draft.node = {("anyOf" if key == "oneOf" else key): node[key] for key in node}
+
+
+def are_apart(run: Run, branches: list[Any]) -> bool:
+    """Whether no value can fit two of these: by type, or by a property that tells them apart."""
+    if len(branches) > _MAX_COMPARED:
+        return False
+    nodes = [opened(run, branch) for branch in branches]
+    return all(_differ(one, other) for at, one in enumerate(nodes) for other in nodes[at + 1 :])
+
+
+def opened(run: Run, schema: Any) -> Node:
+    """The schema itself, or the one that it refers to."""
+    node = as_map(schema)
+    found = run.references.find(node.get("$ref"))
+    return as_map(found[1]) if found is not None else node
+
+
+def _differ(one: Node, other: Node) -> bool:
+    first, second = _types(one), _types(other)
+    if first and second and not first & second:
+        return True
+    if first != {"object"} or second != {"object"}:
+        mine, theirs = _listed(one), _listed(other)
+        return mine is not None and theirs is not None and not mine & theirs
+    return any(_is_tag(name, one, other) for name in as_list(one.get("required")))
+
+
+def _types(node: Node) -> set[str]:
+    values = [node["const"]] if "const" in node else as_list(node.get("enum"))
+    types = set(declared(node)) or set(map(type_of, values))
+    if node.get("nullable") is True:
+        types.add("null")
+    return types | ({"integer"} if "number" in types else set())
+
+
+def _listed(node: Any) -> set[str] | None:
+    if not isinstance(node, dict):
+        return None
+    if "const" in node:
+        return {text_of(node["const"])}
+    return {text_of(value) for value in node["enum"]} if as_list(node.get("enum")) else None
+
+
+def _is_tag(name: Any, one: Node, other: Node) -> bool:
+    if name not in as_list(other.get("required")):
+        return False
+    mine = _listed(as_map(one.get("properties")).get(name))
+    theirs = _listed(as_map(other.get("properties")).get(name))
+    return mine is not None and theirs is not None and not mine & theirs
+
+
+def _push_siblings(draft: Draft, key: str) -> None:
+    """What may not stand beside alternatives goes into each of them (W92)."""
+    node, allowed = draft.node, draft.profile.union_siblings or frozenset()
+    shared = {
+        name: value
+        for name, value in node.items()
+        if name not in allowed and name not in (key, "nullable", *_ABOUT)
+    }
+    if shared:
+        bare = {name: value for name, value in node.items() if name not in shared}
+        bare[key] = [{"allOf": [branch, shared]} for branch in node[key]]
+        draft.node = bare
+
+
+def _branches(draft: Draft, key: str) -> None:
+    profile = draft.profile
+    made = _compiled(draft, key)
+    if profile.has_single_types and any(is_null(schema) for schema, _ in made):
+        others = [each for each in made if not is_null(each[0])]
+        draft.node |= {"nullable": True} if others else {}
+        made = others or made[:1]
+    if not made:
+        draft.lose("no alternative is left", "No value fits.")
+        made = [draft.child({"type": "null"}, key)]
+    if profile.has_distinct_first_keys:
+        made = distinguished(draft, made)
+    draft.node[key] = [schema for schema, _ in made]
+    if any(not plan.is_idle for _, plan in made):
+        draft.plan.branches = made
+    if profile.union_siblings is not None:
+        if "default" in draft.node and not profile.takes("default"):
+            draft.notes.append(note("default", draft.node.pop("default")))
+        draft.node = described(draft.node, draft.notes)
+        draft.notes.clear()
+        _collapse(draft, key)
+
+
+def _compiled(draft: Draft, key: str) -> list[tuple[Any, Plan]]:
+    """The alternatives, without those that allow nothing, repeat others, or were cut off."""
+    made: list[tuple[Any, Plan]] = []
+    keeps_all = draft.profile.keywords is None
+    for at, branch in enumerate(draft.node[key]):
+        if branch is not False or keeps_all:
+            schema, plan = draft.child(branch, f"{key}[{at}]")
+            if keeps_all or not any(same(schema, each) for each, _ in made):
+                made.append((schema, plan))
+    whole = [each for each in made if each[1] is not CUT]
+    return whole or made
+
+
+def _collapse(draft: Draft, key: str) -> None:
+    """One alternative alone is none; and where nothing may stand beside them, nothing does."""
+    node, allowed = draft.node, draft.profile.union_siblings or frozenset()
+    branches = node[key]
+    beside = {name: value for name, value in node.items() if name != key}
+    outside = {name: value for name, value in beside.items() if name not in allowed}
+    if len(branches) == 1 and "$ref" not in branches[0]:
+        draft.node = _joined(beside, branches[0], allowed)
+    elif outside:
+        kept = {name: value for name, value in beside.items() if name in allowed}
+        first = _joined(outside, branches[0], allowed)
+        draft.node = {**kept, key: [first, *branches[1:]]}
+
+
+def _joined(outer: Node, inner: Node, allowed: frozenset[str]) -> Node:
+    """The alternative with what was said of all of them."""
+    if "anyOf" in inner and not outer.keys() <= allowed:
+        first, *others = inner["anyOf"]
+        return {**inner, "anyOf": [_joined(outer, first, allowed), *others]}
+    said = outer.get("description")
+    joined = {**outer, **inner}
+    if isinstance(said, str) and "description" in inner and inner["description"] != said:
+        joined = described({**joined, "description": said}, [inner["description"]])
+    return joined
+
+
+def distinguished(draft: Draft, made: list[tuple[Any, Plan]]) -> list[tuple[Any, Plan]]:
+    """Alternatives whose first properties tell them apart (W15), by moving or by merging them."""
+    objects = [at for at, (schema, _) in enumerate(made) if _keys(schema)]
+    nodes = [made[at][0] for at in objects]
+    if _are_distinct(nodes):
+        return made
+    arranged = _arranged(nodes)
+    if arranged is not None:
+        for at, node in zip(objects, arranged, strict=True):
+            made[at] = (node, made[at][1])
+        return made
+    draft.lose("alternatives that begin alike are merged", _forms(nodes), bends=True)
+    merged = united(nodes)
+    merged |= {"required": list(merged["properties"]), "additionalProperties": False}
+    compiled = draft.child(merged, "anyOf")
+    rest = [each for at, each in enumerate(made) if at not in objects]
+    return [compiled, *rest]
+
+
+def _forms(nodes: list[Node]) -> str:
+    return f"It takes one of these forms: {text_of(nodes)}."
+
+
+def _keys(schema: Any) -> list[str]:
+    return list(as_map(as_map(schema).get("properties")))
+
+
+def _are_distinct(nodes: list[Node]) -> bool:
+    firsts: dict[str, list[Node]] = {}
+    for node in nodes:
+        firsts.setdefault(_keys(node)[0], []).append(node)
+    return all(len(group) == 1 or _are_tagged(name, group) for name, group in firsts.items())
+
+
+def _are_tagged(name: str, nodes: list[Node]) -> bool:
+    seen: set[str] = set()
+    for node in nodes:
+        values = _listed(node["properties"][name])
+        if values is None or values & seen:
+            return False
+        seen |= values
+    return True
+
+
+def _arranged(nodes: list[Node]) -> list[Node] | None:
+    shared = [name for name in _keys(nodes[0]) if all(name in _keys(node) for node in nodes)]
+    for name in shared:
+        if _are_tagged(name, nodes):
+            return [_first(name, node) for node in nodes]
+    arranged: list[Node] = []
+    for node in nodes:
+        others = {name for each in nodes if each is not node for name in _keys(each)}
+        own = next((name for name in _keys(node) if name not in others), None)
+        if own is None:
+            return None
+        arranged.append(_first(own, node))
+    return arranged
+
+
+def _first(name: str, node: Node) -> Node:
+    properties = {name: node["properties"][name], **node["properties"]}
+    required = [name, *[each for each in node["required"] if each != name]]
+    return {**node, "properties": properties, "required": required}
+
+
+def is_object_like(run: Run, schema: Any) -> bool:
+    """Whether what fits a schema is an object, as far as one can tell."""
+    pending, seen = [schema], set[int]()
+    while pending:
+        node = opened(run, pending.pop())
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        branches = as_list(node.get("anyOf")) or as_list(node.get("oneOf"))
+        types = [kind for kind in declared(node) if kind != "null"]
+        if not types and branches:
+            pending += [each for each in branches if not is_null(each)]
+        elif not _is_object(node, types):
+            return False
+    return True
+
+
+def _is_object(node: Node, types: list[str]) -> bool:
+    if types:
+        return types == ["object"]
+    if "enum" in node or "const" in node:
+        values = as_list(node.get("enum")) or [node.get("const")]
+        return all(isinstance(value, dict) for value in values)
+    return not is_null(node) and inferred(node) in ([], ["object"])

@@ -1,0 +1,129 @@
+"""Schemas that were not written to be helpful."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman.errors import InvalidInputError
+from dragoman.wire.schemas import PROFILES, projected
+from tests.wire.schemas.acceptance import refusals
+
+_NAMES = sorted(PROFILES)
+
+
+def _laughs(count: int) -> dict[str, Any]:
+    """Each definition holds the next one ten times."""
+    definitions: dict[str, Any] = {
+        f"d{at}": {
+            "type": "object",
+            "properties": {f"p{each}": {"$ref": f"#/$defs/d{at + 1}"} for each in range(10)},
+        }
+        for at in range(count)
+    }
+    definitions[f"d{count}"] = {"type": "string"}
+    return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
+
+
+def test_what_grows_beyond_measure_is_refused() -> None:
+    """References that double at every step end in an error where they must be followed."""
+    with pytest.raises(InvalidInputError, match="grows to more than"):
+        projected(_laughs(12), PROFILES["gemini-parameters"])
+    assert projected(_laughs(12), PROFILES["openai"]).schema == _laughs(12)
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_deep_schemas(name: str) -> None:
+    """As deep as JSON may be here, and no deeper."""
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(48):
+        schema = {"type": "object", "properties": {"a": schema}}
+    made = projected(schema, PROFILES[name])
+    assert refusals(made.schema, name) == []
+    for _ in range(10):
+        schema = {"type": "object", "properties": {"a": schema}}
+    with pytest.raises(InvalidInputError, match="nests deeper"):
+        projected(schema, PROFILES[name])
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_long_chains_of_definitions(name: str) -> None:
+    """A thousand definitions, each in the one before: followed as far as they may nest."""
+    definitions: dict[str, Any] = {
+        f"d{at}": {"type": "object", "properties": {"n": {"$ref": f"#/$defs/d{at + 1}"}}}
+        for at in range(1000)
+    }
+    definitions["d1000"] = {"type": "string"}
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
+    made = projected(schema, PROFILES[name])
+    made.undo({"a": {"n": None}})
+    assert made.schema["type"] == "object"
+
+
+_ODD: list[Any] = [
+    {"$ref": "#"},
+    {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}},
+    {"$ref": "https://example.com/schema.json"},
+    {"$ref": "file:///etc/passwd"},
+    {"$ref": 5},
+    {"$ref": "#/properties/0", "properties": []},
+    {"$ref": "#/%zz/~2"},
+    {"type": 5},
+    {"type": []},
+    {"type": ["object", 7, None]},
+    {"type": "made-up"},
+    {"properties": 5, "required": 5, "additionalProperties": 5},
+    {"properties": {"a": 5, "b": None, "c": "string", "d": [], "e": True, "f": False}},
+    {"required": [1, None, "a", "a"], "properties": {"a": {"enum": []}}},
+    {"properties": {"a": {"enum": 5}, "b": {"anyOf": []}, "c": {"anyOf": 5}, "d": {"oneOf": {}}}},
+    {"properties": {"a": {"items": 5, "type": "array"}, "b": {"prefixItems": 5}}},
+    {"properties": {"a": {"items": [], "type": "array"}, "b": {"allOf": 5}, "c": {"allOf": [5]}}},
+    {"properties": {"a": {"minimum": "x", "pattern": 5, "format": 5, "type": "string"}}},
+    {"properties": {"a": {"description": 5, "minLength": 2, "type": "string"}}},
+    {"properties": {"a": {"allOf": [{"$ref": "#/properties/a"}]}}},
+    {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]},
+    {"oneOf": [{"type": "object"}, {"$ref": "#"}], "type": "object"},
+    {"allOf": [{"$ref": "#"}]},
+    {"not": {}},
+    {"$defs": 5, "definitions": []},
+    {},
+]
+
+
+@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("schema", _ODD)
+def test_odd_schemas(schema: Any, name: str) -> None:
+    """Whatever is wrong with a schema, something that can be sent comes out."""
+    made = projected(schema, PROFILES[name])
+    if name not in ("openai", "anthropic", "plain"):  # which are sent what they were given
+        assert refusals(made.schema, name) == []
+    made.undo({"value": None, "a": [None]})
+
+
+@pytest.mark.parametrize("schema", [5, "x", [], {5: 1}, {"enum": [float("nan")]}, {"a": {1}}])
+def test_what_is_no_json_object_is_refused(schema: Any) -> None:
+    """With an error of ours, without a word of what it was."""
+    with pytest.raises(InvalidInputError):
+        projected(schema, PROFILES["openai"])
+
+
+def test_deep_values_are_undone_as_far_as_they_go() -> None:
+    """A value deeper than any stack is given back."""
+    tree = {"type": "object", "properties": {"n": {"$ref": "#"}, "v": {"type": "string"}}}
+    value: dict[str, Any] = {"v": None}
+    for _ in range(5000):
+        value = {"n": value, "v": None}
+    assert "v" not in projected(tree, PROFILES["openai-strict"]).undo(value)
+
+
+def test_nothing_of_a_schema_is_in_a_loss() -> None:
+    """Paths are positions, and reasons name keywords only."""
+    inner = {"type": "string", "pattern": "secret", "minLength": 3}
+    schema = {
+        "type": "object",
+        "properties": {"secret": {"$ref": "#/$defs/secret"}},
+        "$defs": {"secret": inner},
+    }
+    for profile in PROFILES.values():
+        assert "secret" not in repr(projected(schema, profile).losses)
