@@ -244,7 +244,7 @@ def test_the_end_of_a_stream_is_as_the_provider_has_it() -> None:
     )
     for target, is_complete in (("perplexity:sonar", True), ("groq:x", False)):
         context = sent(asked(), target).context
-        decoder = dragoman.dialect("openai-chat").stream_decoder(context)  # type: ignore[attr-defined]
+        decoder = dragoman.dialect("openai-chat").stream_decoder(context)
         decoder.feed(stream)
         decoder.close()
         assert decoder.is_complete is is_complete

@@ -1,4 +1,4 @@
-"""One conversation around all dialects, a turn on each, twice: nothing is missing but what was told.
+"""One conversation around all dialects, a turn on each, twice; nothing is missing but reported.
 
 Every turn has a picture, thinking that its provider seals, text, two calls at once, a result and a
 failure. `Owner` keeps the conversation itself, as our users do; `Traveller` has nothing but the
@@ -28,7 +28,7 @@ from dragoman import (
 )
 from dragoman.model.content import AnyPart
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
 SEAL = "c2VhbGVkIGJ5IHRoZSBwcm92aWRlcg=="
 TOOLS = tuple(
     ToolDefinition(

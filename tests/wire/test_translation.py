@@ -37,8 +37,14 @@ HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
         ({"messages": [{"role": "user", "content": "x", "images": ["iVBORw0K"]}]}, "ollama"),
         ({"messages": [{"role": "assistant", "content": "", "thinking": "Hm."}]}, "ollama"),
         (
-            {"messages": [{"role": "assistant", "tool_calls": [
-                {"function": {"name": "f", "arguments": {}}}]}]},
+            {
+                "messages": [
+                    {
+                        "role": "assistant",
+                        "tool_calls": [{"function": {"name": "f", "arguments": {}}}],
+                    }
+                ]
+            },
             "ollama",
         ),
         ({"model": "m", "message": {"role": "assistant", "content": ""}, "done": True}, "ollama"),

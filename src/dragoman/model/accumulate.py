@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import UNSET
 
@@ -91,6 +91,7 @@ class GrowingPart:
         self.place = 0  # among the calls, if it is one
 
     def grow(self, delta: PartDelta) -> None:
+        """Take in what comes next."""
         if delta.text:
             self.pieces.append(delta.text)
         if delta.signature:
@@ -205,7 +206,7 @@ class MessageAccumulator:
 
     def add(self, event: Event) -> None:
         """Take in one event."""
-        handler = _HANDLERS.get(type(event))
+        handler = self._HANDLERS.get(type(event))
         if handler is None:
             msg = f"an accumulator takes events, not {type(event).__name__}"
             raise InvalidInputError(msg)
@@ -350,18 +351,18 @@ class MessageAccumulator:
     def _response_end(self, _event: ResponseEnd) -> None:
         self.is_complete = True
 
-_HANDLERS: dict[type, Callable[[MessageAccumulator, Any], None]] = {
-    ResponseStart: MessageAccumulator._response_start,
-    PartStart: MessageAccumulator._part_start,
-    PartDelta: MessageAccumulator._part_delta,
-    PartStop: MessageAccumulator._part_stop,
-    ToolCallDelta: MessageAccumulator._tool_call_delta,
-    UsageUpdate: MessageAccumulator._usage_update,
-    ChoiceFinish: MessageAccumulator._choice_finish,
-    StreamError: MessageAccumulator._stream_error,
-    OpaqueEvent: MessageAccumulator._opaque_event,
-    ResponseEnd: MessageAccumulator._response_end,
-}
+    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
+        ResponseStart: _response_start,
+        PartStart: _part_start,
+        PartDelta: _part_delta,
+        PartStop: _part_stop,
+        ToolCallDelta: _tool_call_delta,
+        UsageUpdate: _usage_update,
+        ChoiceFinish: _choice_finish,
+        StreamError: _stream_error,
+        OpaqueEvent: _opaque_event,
+        ResponseEnd: _response_end,
+    }
 
 
 def _slot_of(growing: _Growing, delta: ToolCallDelta) -> GrowingPart | None:
@@ -375,7 +376,9 @@ def _slot_of(growing: _Growing, delta: ToolCallDelta) -> GrowingPart | None:
     return _named(calls, place, delta) if delta.name else _nameless(calls, place, delta)
 
 
-def _nameless(calls: list[GrowingPart], slot: GrowingPart | None, delta: ToolCallDelta) -> GrowingPart | None:
+def _nameless(
+    calls: list[GrowingPart], slot: GrowingPart | None, delta: ToolCallDelta
+) -> GrowingPart | None:
     if not delta.id:
         return slot or calls[-1]  # arguments alone can't begin a call, whatever the index says
     if slot is None and delta.index is not None:
@@ -385,7 +388,9 @@ def _nameless(calls: list[GrowingPart], slot: GrowingPart | None, delta: ToolCal
     return None if slot.progress.is_complete and _call(slot).wire_id is UNSET else slot
 
 
-def _named(calls: list[GrowingPart], slot: GrowingPart | None, delta: ToolCallDelta) -> GrowingPart | None:
+def _named(
+    calls: list[GrowingPart], slot: GrowingPart | None, delta: ToolCallDelta
+) -> GrowingPart | None:
     if delta.index is None and not delta.id:
         last = calls[-1]
         return last if _call(last).name == delta.name and not last.progress.is_complete else None

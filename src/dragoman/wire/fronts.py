@@ -9,7 +9,7 @@ back is put right by `unsealing`; streams are sealed by `sealing`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET
@@ -57,6 +57,8 @@ class Front(NamedTuple):
     """The parts that can be signed themselves."""
     is_flat: bool = False
     """Whether a message is one text beside its thinking and its calls, in no order."""
+    is_serial: bool = False
+    """Whether a stream has one part after the other: the next one ends the one before it."""
     dress: Callable[[Thinking, int, Callable[[], str]], Thinking] = _undressed
     """What else thinking needs here, by its number in the message, and that message's id."""
 
@@ -69,8 +71,8 @@ def encoded_behind(
     if all(places is None for _, places in done):
         return encode(response)
     encoded = encode(response.replace(choices=tuple(choice for choice, _ in done)))
-    encoded.losses = tuple(_restored(loss, [places for _, places in done])
-                           for loss in encoded.losses)  # fmt: skip
+    places = {number: known for number, (_, known) in enumerate(done) if known is not None}
+    encoded.losses = tuple(pointed_back(encoded.losses, places))
     return encoded
 
 
@@ -90,11 +92,18 @@ def _sealed_choice(choice: Choice, front: Front) -> tuple[Choice, list[int] | No
     return choice.replace(message=message.replace(parts=tuple(parts))), places
 
 
-def _restored(loss: Loss, places: list[list[int] | None]) -> Loss:
-    """A loss that points into the sealed response, pointing into the given one."""
+def pointed_back(losses: Iterable[Loss], places: Mapping[int, Sequence[int]]) -> list[Loss]:
+    """Losses that point into a sealed response, pointing into the given one, each once.
+
+    `places` has the number that each part had there, choice by choice.
+    """
+    return list(dict.fromkeys(_pointed_back(loss, places) for loss in losses))
+
+
+def _pointed_back(loss: Loss, places: Mapping[int, Sequence[int]]) -> Loss:
     found = _PATH.match(loss.path)
-    known = places[int(found[1])] if found and int(found[1]) < len(places) else None
-    if found is None or known is None or int(found[2]) >= len(known):
+    known = places.get(int(found[1]), ()) if found else ()
+    if found is None or int(found[2]) >= len(known):
         return loss
     path = f"choices[{found[1]}].message.parts[{known[int(found[2])]}]"
     return loss.replace(path=path + loss.path[found.end() :])

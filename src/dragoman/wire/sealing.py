@@ -24,10 +24,17 @@ from dragoman.model.events import (
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Origin, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta
-from dragoman.wire.fronts import WHOLE, Front, is_shown, stateless, whole_envelope
-from dragoman.wire.losses import Loss
+from dragoman.wire.fronts import (
+    WHOLE,
+    Front,
+    is_shown,
+    pointed_back,
+    stateless,
+    whole_envelope,
+)
+from dragoman.wire.losses import Loss, Losses
 from dragoman.wire.sealing_parts import OpenChoice, OpenPart
-from dragoman.wire.streams import StreamEncoder
+from dragoman.wire.streams import CORRECTED, StreamEncoder
 
 
 class SealingEncoder:
@@ -39,6 +46,7 @@ class SealingEncoder:
         self._origin: Origin | None = None
         self._choices: dict[int, OpenChoice] = {}
         self._carriers = 0
+        self._losses = Losses()
         # The part that grows, and where its pieces are kept: nearly all events are about it.
         self._flow: tuple[int, int, list[str] | None] | None = None
         self._flowing: tuple[OpenChoice, OpenPart] | None = None
@@ -46,7 +54,8 @@ class SealingEncoder:
     @property
     def losses(self) -> Sequence[Loss]:
         """What could not be said so far."""
-        return self._encoder.losses
+        places = {number: choice.places for number, choice in self._choices.items()}
+        return pointed_back(self._encoder.losses, places) + self._losses.all
 
     def feed(self, event: Event) -> bytes:
         """The bytes to send now."""
@@ -67,7 +76,7 @@ class SealingEncoder:
         """Note how far the part has grown, since something else comes."""
         if self._flowing is not None:
             choice, growing = self._flowing
-            choice.count(growing)
+            choice.rest(growing)
         self._flow = self._flowing = None
 
     def close(self) -> bytes:
@@ -90,22 +99,30 @@ class SealingEncoder:
 
     def _part_start(self, event: PartStart) -> bytes:
         choice = self._choice(event.choice)
-        return self._ends(choice) + self._started(choice, event)
+        return self._ends(choice) + self._paused(choice) + self._started(choice, event)
 
     def _started(self, choice: OpenChoice, event: PartStart) -> bytes:
         sealer, part = choice.sealer, event.part
         choice.begun.add(event.index)
-        growing = OpenPart(event.index, part, sealer.place)
-        sealer.count(part)
+        growing = OpenPart(event.index, choice.numbered(), part, sealer.place)
         home = sealer.home_of(part)
         if home is None and not self._may_get_state(choice, part):
-            return self._encoder.feed(event)
-        choice.parts[event.index] = growing
-        if isinstance(part, ToolCall):
-            return self._start_call(choice, growing, home, part)
-        if home is not None and not is_shown(part):
-            return b""  # there may be nothing to show
-        return self._begin(choice, growing, part)
+            written = self._shown(choice, growing, part)
+        else:
+            choice.parts[event.index] = growing
+            if isinstance(part, ToolCall):
+                written = self._start_call(choice, growing, home, part)
+            elif home is not None and not is_shown(part):
+                written = b""  # there may be nothing to show
+            else:
+                written = self._begin(choice, growing, part)
+        sealer.count(part)
+        return written
+
+    def _shown(self, choice: OpenChoice, growing: OpenPart, part: AnyPart) -> bytes:
+        """The start of what stands for a part."""
+        choice.places.append(growing.number)
+        return self._encoder.feed(PartStart(growing.index, part, choice.number))
 
     def _may_get_state(self, choice: OpenChoice, part: AnyPart) -> bool:
         """Whether a part is another dialect's, so that its state may yet come."""
@@ -114,9 +131,12 @@ class SealingEncoder:
 
     def _begin(self, choice: OpenChoice, growing: OpenPart, part: AnyPart) -> bytes:
         """Show the client what there is of a part."""
-        sealer = choice.sealer
-        growing.begin(sealer.thought(part) if isinstance(part, Thinking) else stateless(part))
-        return self._encoder.feed(PartStart(growing.index, growing.shown, choice.number))
+        if isinstance(part, Thinking):
+            growing.begin(choice.sealer.thought(part))
+            choice.thought = growing if self._front.is_serial else None
+        else:
+            growing.begin(stateless(part))
+        return self._shown(choice, growing, growing.shown)
 
     def _start_call(
         self, choice: OpenChoice, growing: OpenPart, home: Origin | None, part: ToolCall
@@ -127,23 +147,25 @@ class SealingEncoder:
             made = choice.sealer.sealed(part)
         *before, shown = made
         growing.begin(shown)
-        written = b"".join([self._carry(choice, carrier) for carrier in before])
-        return written + self._encoder.feed(PartStart(growing.index, shown, choice.number))
+        written = b"".join([self._carry(choice, growing.number, carrier) for carrier in before])
+        return written + self._shown(choice, growing, shown)
 
-    def _carry(self, choice: OpenChoice, carrier: AnyPart) -> bytes:
-        """A part of its own for an envelope; no part of the answer has a number below zero."""
+    def _carry(self, choice: OpenChoice, number: int, carrier: AnyPart) -> bytes:
+        """A part of its own for an envelope; no part of the answer has an index below zero."""
         self._carriers -= 1
+        choice.places.append(number)
         started = self._encoder.feed(PartStart(self._carriers, carrier, choice.number))
         return started + self._encoder.feed(PartStop(self._carriers, choice=choice.number))
 
     def _part_delta(self, event: PartDelta) -> bytes:
-        choice = self._choices.get(event.choice)
-        if choice is None:
-            return self._encoder.feed(event)
+        choice = self._choice(event.choice)
         self._rest()
         begun = self._ends(choice) if choice.ended else b""
         growing, text = choice.parts.get(event.index), event.text
+        if choice.thought is not None and choice.thought is not growing:
+            begun += self._paused(choice)
         if growing is None:
+            self._note_unannounced(choice, event.index)
             self._flow = (event.index, event.choice, None)
             return begun + self._encoder.feed(event)
         growing.grown.grow(event)
@@ -156,6 +178,11 @@ class SealingEncoder:
             begun += self._grown(growing, event)
         self._flow = (event.index, event.choice, growing.grown.pieces)
         return begun
+
+    def _note_unannounced(self, choice: OpenChoice, index: int) -> None:
+        if index not in choice.begun:
+            choice.begun.add(index)
+            choice.places.append(choice.numbered())
 
     def _grown(self, growing: OpenPart, event: PartDelta) -> bytes:
         """More of a part that the client sees, without what goes into the envelope."""
@@ -182,6 +209,8 @@ class SealingEncoder:
             return b""  # with what was known of it
         home = None if event.part is None else choice.sealer.home_of(event.part)
         if event.part is None or home is None:
+            if event.part is not None:
+                self._note_unannounced(choice, index)
             return self._encoder.feed(event)
         if index in choice.begun:
             return self._stop_late(choice, event.part, home)
@@ -192,7 +221,9 @@ class SealingEncoder:
     def _stop_late(self, choice: OpenChoice, part: AnyPart, home: Origin) -> bytes:
         """The state of a part that has ended before."""
         envelope = choice.sealer.envelope(part, home, choice.sealer.place)
-        return b"" if envelope is None else self._carry(choice, choice.sealer.carrier(envelope))
+        if envelope is None:
+            return b""
+        return self._carry(choice, choice.count - 1, choice.sealer.carrier(envelope))
 
     def _ends(self, choice: OpenChoice) -> bytes:
         """The ends that were waiting."""
@@ -203,11 +234,14 @@ class SealingEncoder:
 
     def _stop(self, choice: OpenChoice, growing: OpenPart) -> bytes:
         """The end of a part: now its state is known."""
-        final = growing.final
-        whole = growing.grown.built() if final is None else final
+        final, whole = growing.final, growing.whole()
         home = choice.sealer.home_of(whole)
         if home is not None:
             choice.sealed.add(growing.index)
+        if choice.thought is growing:
+            choice.thought = None
+        if growing.is_told and isinstance(whole, Thinking) and not whole.text:
+            return self._stop_told(choice, growing, whole, home)
         if not growing.is_begun:
             return self._stop_unseen(choice, growing, whole, home)
         if isinstance(whole, Thinking) and isinstance(growing.shown, Thinking):
@@ -224,7 +258,7 @@ class SealingEncoder:
         envelope = choice.sealer.envelope(whole, home, growing.place)
         if envelope is None:
             return written
-        return written + self._carry(choice, choice.sealer.carrier(envelope))
+        return written + self._carry(choice, growing.number, choice.sealer.carrier(envelope))
 
     def _stop_unseen(
         self, choice: OpenChoice, growing: OpenPart, whole: AnyPart, home: Origin | None
@@ -237,16 +271,46 @@ class SealingEncoder:
             return self._begin(choice, growing, whole) + self._stop(choice, growing)
         envelope = whole_envelope(whole, home, growing.place)
         if envelope is None:
-            started = self._encoder.feed(PartStart(growing.index, whole, choice.number))
+            started = self._shown(choice, growing, whole)
             return started + self._encoder.feed(PartStop(growing.index, choice=choice.number))
-        return self._carry(choice, choice.sealer.carrier(envelope))
+        return self._carry(choice, growing.number, choice.sealer.carrier(envelope))
+
+    def _paused(self, choice: OpenChoice) -> bytes:
+        """The end of a thought for now: the front has nothing beside it, and more may not come."""
+        growing, choice.thought = choice.thought, None
+        if growing is None:
+            return b""
+        self._rest()
+        growing.state = whole = growing.pause()
+        return self._sealed(choice, growing, whole, choice.sealer.home_of(whole))
+
+    def _stop_told(
+        self, choice: OpenChoice, growing: OpenPart, rest: Thinking, home: Origin | None
+    ) -> bytes:
+        """The end of a thought that the client has had, and what was not known of its state."""
+        whole = growing.late_state(rest)
+        if home is None or whole is None or _is_same_state(growing.state, whole):
+            return b""
+        envelope = choice.sealer.envelope(whole, home, growing.place)
+        if envelope is None:
+            return b""
+        return self._carry(choice, growing.number, choice.sealer.carrier(envelope))
 
     def _stop_thought(
         self, choice: OpenChoice, growing: OpenPart, whole: Thinking, home: Origin | None
     ) -> bytes:
         index, number = growing.index, choice.number
-        more = whole.text[growing.sent :]
+        more = growing.unsent(whole.text)
+        if more is None:
+            self._losses.add(f"choices[{number}].message.parts[{growing.number}]", CORRECTED)
         written = self._encoder.feed(PartDelta(index, more, choice=number)) if more else b""
+        return written + self._sealed(choice, growing, whole, home)
+
+    def _sealed(
+        self, choice: OpenChoice, growing: OpenPart, whole: Thinking, home: Origin | None
+    ) -> bytes:
+        """The seal of a thought that the client has had, and its stop."""
+        index, number, written = growing.index, choice.number, b""
         envelope = None
         if home is not None:
             envelope = choice.sealer.envelope(whole, home, growing.place)
@@ -257,19 +321,22 @@ class SealingEncoder:
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
         choice = self._choice(event.choice)
-        written = self._ends(choice)
-        if event.id and choice.ids.get(event.index) != event.id:
+        written = self._ends(choice) + self._paused(choice)
+        is_new = choice.is_new(event)
+        number = choice.numbered() if is_new else choice.count - 1
+        if is_new or event.id:
+            choice.ids[event.index] = event.id or choice.ids.get(event.index)
+        known, carriers = choice.ids.get(event.index), list[AnyPart]()
+        if event.signature is not None and known is not None:
+            call = ToolCall(known, "", raw="", signature=event.signature, extras=event.extras)
+            if choice.sealer.home_of(call) is not None:
+                *carriers, shown = choice.sealer.sealed(call)
+                event = event.replace(signature=shown.signature)
+        written += b"".join([self._carry(choice, number, carrier) for carrier in carriers])
+        if is_new:
+            choice.places.append(number)
             choice.sealer.count_call()
-            choice.ids[event.index] = event.id
-        known = choice.ids.get(event.index)
-        if event.signature is None or known is None:
-            return written + self._encoder.feed(event)
-        call = ToolCall(known, "", raw="", signature=event.signature, extras=event.extras)
-        if choice.sealer.home_of(call) is None:
-            return written + self._encoder.feed(event)
-        *carriers, shown = choice.sealer.sealed(call)
-        written += b"".join([self._carry(choice, carrier) for carrier in carriers])
-        return written + self._encoder.feed(event.replace(signature=shown.signature))
+        return written + self._encoder.feed(event)
 
     def _choice_finish(self, event: ChoiceFinish) -> bytes:
         return self._flushed(event.choice) + self._encoder.feed(event)
@@ -299,12 +366,13 @@ class SealingEncoder:
 
 
 def _is_same_state(one: AnyPart | None, other: AnyPart) -> bool:
-    """Whether two forms of a call have the same state."""
-    return one is not None and (one.signature, one.item_id, one.extras) == (
-        other.signature,
-        other.item_id,
-        other.extras,
-    )
+    """Whether two forms of a part have the same state."""
+    return one is not None and _state(one) == _state(other)
+
+
+def _state(part: AnyPart) -> tuple[Any, ...]:
+    data = part.data if isinstance(part, Thinking) else None
+    return part.signature, data, part.item_id, part.extras
 
 
 def _is_more_than_text(event: PartDelta) -> bool:

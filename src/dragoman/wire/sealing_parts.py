@@ -8,24 +8,31 @@ from dragoman.model.accumulate import GrowingPart
 from dragoman.model.content import AnyPart
 from dragoman.model.ids import new_id
 from dragoman.model.parts import Origin, Text, Thinking
+from dragoman.model.tools import ToolCallDelta
 from dragoman.wire.fronts import Front, Sealer
+from dragoman.wire.streams import unsent
 
 
 class OpenPart:
     """A part on its way through: what it has become, and what the client has seen of it."""
 
-    __slots__ = ("_counted", "_first", "_sent", "final", "grown", "index", "is_begun", "place",
-                 "shown", "state")  # fmt: skip
+    __slots__ = ("_before", "_counted", "_first", "_paused", "_sent", "final", "grown", "index",
+                 "is_begun", "number", "place", "shown", "state")  # fmt: skip
 
-    def __init__(self, index: int, part: AnyPart, place: tuple[int, int] | None) -> None:
+    def __init__(
+        self, index: int, number: int, part: AnyPart, place: tuple[int, int] | None
+    ) -> None:
         self.index = index
+        self.number = number  # in the message
         self.grown = GrowingPart(part)
         self.place = place
         self.shown: AnyPart = part
         self.is_begun = False
         self.state: AnyPart | None = None  # as it was sealed already
         self.final: AnyPart | None = None  # the last word on it
-        self._sent = 0
+        self._before = 0  # characters of it that are sealed already
+        self._paused: Thinking | None = None
+        self._sent = ""
         self._first = 0
         self._counted = 0
 
@@ -33,13 +40,44 @@ class OpenPart:
         """The client is shown the part; from now on it gets each piece."""
         self.is_begun = True
         self.shown = shown
-        self._sent = len(shown.text) if isinstance(shown, (Text, Thinking)) else 0
+        self._sent = shown.text if isinstance(shown, (Text, Thinking)) else ""
         self._first = len(self.grown.pieces)
 
+    def pause(self) -> Thinking:
+        """The thought so far, since something else comes; more of it will be a part of its own."""
+        thought = self.grown.built()
+        assert isinstance(thought, Thinking)  # noqa: S101 - nothing else is paused
+        self._before += len(thought.text)
+        self._paused = thought
+        self.grown = GrowingPart(thought.replace(text="", signature=None, data=None))
+        self.is_begun = False
+        return thought
+
+    def whole(self) -> AnyPart:
+        """All of it that has not been sealed yet."""
+        final = self.final
+        if final is None:
+            return self.grown.built()
+        if self._before and isinstance(final, Thinking):
+            return final.replace(text=final.text[self._before :])
+        return final
+
+    def late_state(self, rest: AnyPart) -> Thinking | None:
+        """A thought that was paused and had nothing to add but its state; None where it is not."""
+        known = self._paused
+        if known is None or self.is_begun or not isinstance(rest, Thinking) or rest.text:
+            return None
+        signature, data = rest.signature or known.signature, rest.data or known.data
+        return rest.replace(text=known.text, signature=signature, data=data)
+
     @property
-    def sent(self) -> int:
-        """How many characters the client has."""
-        return self._sent + sum(map(len, self.grown.pieces[self._first :]))
+    def is_told(self) -> bool:
+        """Whether the client has had all of it, in what came before."""
+        return self._paused is not None and not self.is_begun
+
+    def unsent(self, text: str) -> str | None:
+        """What the client has not been sent of a text; None where it was sent something else."""
+        return unsent([self._sent, *self.grown.pieces[self._first :]], text)
 
     def uncounted(self) -> int:
         """How many characters have come since this was asked last."""
@@ -51,7 +89,8 @@ class OpenPart:
 class OpenChoice:
     """One answer of the stream."""
 
-    __slots__ = ("begun", "ended", "ids", "number", "parts", "sealed", "sealer")
+    __slots__ = ("begun", "count", "ended", "ids", "number", "parts", "places", "sealed", "sealer",
+                 "thought")  # fmt: skip
 
     def __init__(self, front: Front, number: int, origin: Origin | None) -> None:
         self.number = number
@@ -60,9 +99,24 @@ class OpenChoice:
         self.ended: dict[int, OpenPart] = {}  # and may be said to have ended once more
         self.begun: set[int] = set()
         self.sealed: set[int] = set()
-        self.ids: dict[int | None, str] = {}  # of calls that come in pieces
+        self.ids: dict[int | None, str | None] = {}  # of calls that come in pieces
+        self.count = 0  # the parts so far
+        self.places: list[int] = []  # of what the client is shown, which part each is
+        self.thought: OpenPart | None = None  # that the next part interrupts
 
-    def count(self, growing: OpenPart) -> None:
+    def numbered(self) -> int:
+        """The number of the part that begins now."""
+        self.count += 1
+        return self.count - 1
+
+    def is_new(self, delta: ToolCallDelta) -> bool:
+        """Whether a delta begins a call, as far as its id and its place tell."""
+        if delta.index not in self.ids:
+            return True
+        known = self.ids[delta.index]
+        return bool(delta.id) and known is not None and known != delta.id
+
+    def rest(self, growing: OpenPart) -> None:
         """Note how much more has been said."""
         if type(growing.shown) is Text:
             self.sealer.count_text(growing.uncounted())

@@ -15,6 +15,8 @@ from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import parsed
 
 _DONE = "[DONE]"  # Chat's last word, which gateways send in other dialects too
+CORRECTED = "what was corrected at the end had been sent"
+"""What is lost where the last word on a part takes back what was said in between (W26)."""
 
 
 class StreamDecoder(Protocol):
@@ -90,6 +92,12 @@ class RestoringDecoder:
             name = names.get(event.part.name)
             return event if name is None else event.replace(part=event.part.replace(name=name))
         return event
+
+
+def unsent(sent: Iterable[str], whole: str) -> str | None:
+    """What pieces have not said of a whole text; None where they said something else (W26)."""
+    said = "".join(sent)
+    return whole[len(said) :] if whole.startswith(said) else None
 
 
 def restoring(decoder: StreamDecoder, context: Context) -> StreamDecoder:

@@ -23,6 +23,8 @@ from dragoman.wire.fronts import WHOLE
 
 _ASSISTANT = Role.ASSISTANT
 _WHOLE = (Text, Thinking, *WHOLE)
+_NAMED = (ToolCall, Thinking)
+"""What may hold its state and have a later word on it in a carrier."""
 
 
 def unsealed_messages(messages: list[Message]) -> list[Message]:
@@ -117,7 +119,7 @@ def _restored(pairs: _Pairs) -> list[AnyPart]:
                 made.append(whole)
                 pieces = 0
                 continue
-        found = [carried.given_to(p) if isinstance(p, ToolCall) else p for p in _opened(part, seal)]
+        found = [carried.given_to(p) if isinstance(p, _NAMED) else p for p in _opened(part, seal)]
         made += found
         pieces = 0 if found else pieces
     return made

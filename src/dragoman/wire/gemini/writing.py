@@ -29,7 +29,7 @@ class Writing:
         """Who is written to; a response is for anyone who speaks the dialect."""
         self.origin: Origin | None = None
         """Of the message that is being written."""
-        self.at = (0, 0)
+        self.at: tuple[int, int] = (0, 0)
         """The message and part that are being written."""
         self.calls: dict[str, ToolCall] = {}
         self.order: dict[str, int] = {}
