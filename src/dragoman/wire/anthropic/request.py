@@ -113,8 +113,8 @@ def _fields(request: Request, context: Encoding) -> Block:
     if request.stream is not None:
         body["stream"] = request.stream
     state = request.state
-    if state is not None and (state.previous_response_id or state.conversation):
-        context.lose_at("state", "what another provider keeps of a conversation is not known here")
+    if state is not None:
+        context.lose_at("state", "the provider keeps no state between requests")
     return body
 
 

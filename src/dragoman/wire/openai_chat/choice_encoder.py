@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.content import AnyPart
 from dragoman.model.events import ChoiceFinish, PartDelta
 from dragoman.model.frozen import EMPTY
@@ -25,6 +26,7 @@ from dragoman.model.parts import (
 )
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.usage import FinishReason
 from dragoman.wire.losses import Losses
 from dragoman.wire.openai_chat.assistant import encode_assistant
 from dragoman.wire.openai_chat.call_deltas import (
@@ -37,6 +39,7 @@ from dragoman.wire.openai_chat.finish import encode_finish
 from dragoman.wire.openai_chat.speech import encode_speech_delta
 from dragoman.wire.openai_chat.spelling import NAME, is_list, is_object, is_own, laid, words_of
 from dragoman.wire.openai_chat.thinking import SHOWN, TEXT_FIELDS
+from dragoman.wire.streams import CORRECTED, unsent
 
 Delta = dict[str, Any]
 _ASSISTANT = Role.ASSISTANT
@@ -54,6 +57,29 @@ class _Call:
         self.has_arguments = False
 
 
+class _Growing:
+    """A part that is being written: its number in the message, and what was said of it."""
+
+    __slots__ = ("cited", "is_sealed", "number", "part", "pieces")
+
+    def __init__(self, number: int, part: AnyPart) -> None:
+        self.number = number
+        self.part = part
+        self.pieces: list[str] = []
+        self.cited = 0
+        self.is_sealed = False
+        self.note(part)
+
+    def note(self, said: AnyPart) -> None:
+        """Note what is written of it now."""
+        if isinstance(said, ToolCall):
+            self.pieces.append(_begun_arguments(said))
+        elif isinstance(said, (Text, Thinking, Refusal)):
+            self.pieces.append(said.text)
+            self.cited += len(said.citations) if isinstance(said, Text) else 0
+            self.is_sealed = self.is_sealed or _is_sealed(said)
+
+
 class ChoiceEncoder:
     """Remembers the parts and calls of a choice while they grow."""
 
@@ -62,13 +88,14 @@ class ChoiceEncoder:
         self._number = number
         self._losses = losses
         self._path = f"choices[{number}].message"
-        self._parts: dict[int, AnyPart] = {}
+        self._parts: dict[int, _Growing] = {}
+        self._count = 0  # the parts so far
         self._calls: dict[Any, _Call] = {}
-        self._last: _Call | None = None
+        self._resolving = MessageAccumulator()  # tells which call a piece belongs to
         self._is_greeted = False
         self._has_text = False
         self._thoughts = 0
-        self._executed: AnyPart | None = None
+        self._executed: _Growing | None = None
         self._finished: ChoiceFinish | None = None
 
     def greeting(self) -> Delta:
@@ -82,64 +109,105 @@ class ChoiceEncoder:
 
     def start(self, index: int, part: AnyPart) -> list[Delta]:
         """The deltas for what is known of a part when it starts."""
-        self._parts[index] = part
+        growing = self._begun(index, part)
         if isinstance(part, ToolCall):
-            return self._start_call(index, part)
+            return self._start_call(index, growing, part)
         if isinstance(part, (ServerToolCall, ServerToolResult)):
-            return self._start_executed(index, part)
+            return self._start_executed(growing)
         if isinstance(part, Text) and not part.text and not part.citations and self._has_text:
             return []
-        return self._piece(index, part)
+        return self._piece(growing, part)
+
+    def _begun(self, index: int, part: AnyPart) -> _Growing:
+        growing = self._parts[index] = _Growing(self._count, part)
+        self._count += 1
+        return growing
 
     def grow(self, event: PartDelta) -> list[Delta]:
         """The deltas for more of a part."""
-        part = self._parts.get(event.index)
+        growing = self._parts.get(event.index)
         text = event.text
-        if part is None:
-            part = self._parts[event.index] = Text("")
+        if growing is None:
+            growing = self._begun(event.index, Text(""))
+        part = growing.part
         if type(part) is Text:
             if text and not event.citations and part.extras is EMPTY:  # nearly all are this
                 self._has_text = True
+                growing.pieces.append(text)
                 return [{"content": text}]
-            piece = Text(text or "", event.citations, extras=part.extras)
-            return self._piece(event.index, piece)
+            return self._more(growing, Text(text or "", event.citations, extras=part.extras))
         if isinstance(part, ToolCall):
-            return self._grow_call(event)
+            return self._grow_call(growing, event)
         grown = _grown(part, event)
-        return [] if grown is None else self._piece(event.index, grown)
+        return [] if grown is None else self._more(growing, grown)
+
+    def _more(self, growing: _Growing, piece: AnyPart) -> list[Delta]:
+        growing.note(piece)
+        return self._piece(growing, piece)
 
     def stop(self, index: int, final: AnyPart | None = None) -> list[Delta]:
-        """The deltas that waited for the end of a part."""
-        part = self._parts.get(index)
-        if isinstance(part, ToolCall):
-            return self._stop_call(self._calls.get(("part", index)), index)
-        if part is None:
-            return [] if final is None else self.start(index, final)
-        if final is not None and self._executed is part:
-            self._executed = self._parts[index] = final
-        return []
+        """The deltas that waited for the end of a part, and what the last word on it adds."""
+        growing = self._parts.get(index)
+        if growing is None:
+            return [] if final is None else self.start(index, final) + self.stop(index)
+        if isinstance(growing.part, ToolCall):
+            return self._stop_call(growing, index, final)
+        if final is None:
+            return []
+        if self._executed is growing:
+            growing.part = final
+        return self._rest(growing, final)
 
-    def stop_all(self) -> list[Delta]:
-        """The deltas that still wait when the choice ends."""
-        waiting = [delta for index in list(self._parts) for delta in self.stop(index)]
+    def _rest(self, growing: _Growing, final: AnyPart) -> list[Delta]:
+        """What a last word adds to what was said (W26); it can't take anything back."""
+        if not isinstance(final, (Text, Thinking, Refusal)) or type(final) is not type(
+            growing.part
+        ):
+            return []
+        more = self._unsent(growing, final.text)
+        rest = final.replace(text=more)
+        if isinstance(rest, Text):
+            rest = rest.replace(citations=rest.citations[growing.cited :])
+        elif isinstance(rest, Thinking) and growing.is_sealed:
+            rest = rest.replace(signature=None, data=None)
+        if not (more or _is_sealed(rest) or (isinstance(rest, Text) and rest.citations)):
+            return []
+        return self._more(growing, rest)
+
+    def _unsent(self, growing: _Growing, whole: str) -> str:
+        more = unsent(growing.pieces, whole)
+        if more is None:
+            self._losses.add(f"{self._path}.parts[{growing.number}]", CORRECTED)
+        return more or ""
+
+    def stop_all(self, finish: FinishReason | None = None) -> list[Delta]:
+        """The deltas that still wait when the choice ends.
+
+        A call that was cut off before its arguments stays without any (I7).
+        """
+        waiting: list[Delta] = []
+        if finish is None or not finish.is_cut_off:
+            waiting = [delta for index in list(self._parts) for delta in self.stop(index)]
         executed, self._executed = self._executed, None
-        if executed is not None and not _has_place(executed):
-            waiting += self._piece(len(self._parts) - 1, executed)
+        if executed is not None and not _has_place(executed.part):
+            waiting += self._piece(executed, executed.part)
         return waiting
 
-    def _start_executed(self, index: int, part: AnyPart) -> list[Delta]:
+    def _start_executed(self, growing: _Growing) -> list[Delta]:
         """One object is call and result here; with an index it may come twice, as at Groq."""
+        part = growing.part
         call, self._executed = self._executed, None
         if not is_own(part.origin or self.origin):
-            return self._piece(index, part)
+            return self._piece(growing, part)
         if isinstance(part, ServerToolResult):
-            return self._piece(index, *([] if call is None else [call]), part)
-        left = [] if call is None or _has_place(call) else self._piece(index, call)
-        self._executed = part
-        return [*left, *self._piece(index, part)] if _has_place(part) else left
+            return self._piece(growing, *([] if call is None else [call.part]), part)
+        left = [] if call is None or _has_place(call.part) else self._piece(call, call.part)
+        self._executed = growing
+        return [*left, *self._piece(growing, part)] if _has_place(part) else left
 
-    def _piece(self, index: int, *parts: AnyPart) -> list[Delta]:
+    def _piece(self, growing: _Growing, *parts: AnyPart) -> list[Delta]:
         """A piece of a part, as a message of its own would have it."""
+        number = growing.number
         part = parts[-1]
         is_ours = is_own(part.origin or self.origin)
         if isinstance(part, Audio) and is_ours and part.url is None and part.file_id is None:
@@ -148,26 +216,26 @@ class ChoiceEncoder:
             if "tool_calls" in words_of(part.extras):
                 return [{"tool_calls": [{"index": self._place(), **part.payload}]}]
         elif isinstance(part, Thinking) and not is_ours:
-            parts = (self._apart(index, part),)
+            parts = (self._apart(number, part),)
         out = Outgoing(is_response=True)
         message = Message(_ASSISTANT, parts, origin=self.origin)
         body = encode_assistant(message, out, self._path)
         for loss in out.losses:
-            self._losses.add(loss.path.replace(".parts[0]", f".parts[{index}]"), loss.reason)
+            self._losses.add(loss.path.replace(".parts[0]", f".parts[{number}]"), loss.reason)
         del body["role"]
         if isinstance(part, Thinking) and SHOWN in words_of(part.extras) and part.text:
-            body[TEXT_FIELDS[0]] = self._apart(index, part).text
+            body[TEXT_FIELDS[0]] = self._apart(number, part).text
         if isinstance(part, Text):
             self._has_text = True
             if part.citations and not part.text:
                 body.pop("content", None)
         return [body] if body else []
 
-    def _apart(self, index: int, part: Thinking) -> Thinking:
+    def _apart(self, number: int, part: Thinking) -> Thinking:
         """Another dialect's thoughts share one field here: a line apart."""
-        if part.text and index != self._thoughts - 1:
+        if part.text and number != self._thoughts - 1:
             is_first = self._thoughts == 0
-            self._thoughts = index + 1
+            self._thoughts = number + 1
             return part if is_first else part.replace(text=f"\n{part.text}")
         return part
 
@@ -180,16 +248,14 @@ class ChoiceEncoder:
     def call(self, piece: ToolCallDelta) -> list[Delta]:
         """The delta for a piece of a call, which goes to a place of its own (W35)."""
         is_ours = is_own(self.origin)
-        key: tuple[str, int | str | None] = ("call", piece.index)
-        call = self._calls.get(key) if piece.index is not None else self._last
-        if piece.index is None and (call is None or piece.id):
-            key = ("id", piece.id)
-            call = self._calls.get(key)
+        key = ("call", self._resolving.resolved(piece).index)
+        self._resolving.add(piece)
+        call = self._calls.get(key)
         is_first = call is None
         if call is None:
             is_legacy = is_ours and is_legacy_delta(piece)
             call = self._calls[key] = _Call(len(self._calls), piece.kind, is_legacy=is_legacy)
-        self._last = call
+            self._count += 1
         call.has_arguments = call.has_arguments or bool(piece.arguments_delta)
         if call.is_legacy:
             return [{"function_call": encode_function_delta(piece)}]
@@ -201,14 +267,14 @@ class ChoiceEncoder:
         written = encode_call_delta(piece, call.number, wire_id, is_first=is_first, is_ours=is_ours)
         return [{"tool_calls": [written]}]
 
-    def _start_call(self, index: int, part: ToolCall) -> list[Delta]:
+    def _start_call(self, index: int, growing: _Growing, part: ToolCall) -> list[Delta]:
         call = self._calls[("part", index)] = _Call(len(self._calls), part.kind)
-        arguments = part.raw if part.raw is not None else part.raw_arguments if part.input else ""
+        arguments = _begun_arguments(part)
         call.has_arguments = bool(arguments)
         is_ours = is_own(part.origin or self.origin)
         if part.signature is not None and not is_ours:
             reason = "another dialect's signature is left out"
-            self._losses.add(f"{self._path}.parts[{index}].signature", reason)
+            self._losses.add(f"{self._path}.parts[{growing.number}].signature", reason)
         piece = ToolCallDelta(
             None, part.id, part.name, arguments, self._number, part.kind,
             part.signature, part.extras,
@@ -217,24 +283,32 @@ class ChoiceEncoder:
         written = encode_call_delta(piece, call.number, wire_id, is_first=True, is_ours=is_ours)
         return [{"tool_calls": [written]}]
 
-    def _grow_call(self, event: PartDelta) -> list[Delta]:
+    def _grow_call(self, growing: _Growing, event: PartDelta) -> list[Delta]:
         call = self._calls[("part", event.index)]
         if event.signature is not None:
             reason = "another dialect's signature is left out"
-            self._losses.add(f"{self._path}.parts[{event.index}].signature", reason)
+            self._losses.add(f"{self._path}.parts[{growing.number}].signature", reason)
         if not event.text:
             return []
         call.has_arguments = True
+        growing.pieces.append(event.text)
         return [_arguments(call, event.text)]
 
-    def _stop_call(self, call: _Call | None, index: int) -> list[Delta]:
+    def _stop_call(self, growing: _Growing, index: int, final: AnyPart | None) -> list[Delta]:
         """A call without arguments has an empty object: clients parse what they get (W67)."""
-        if call is None or call.has_arguments or call.kind == "custom":
+        call, part = self._calls[("part", index)], growing.part
+        if isinstance(final, ToolCall) and (whole := _begun_arguments(final)):
+            more = self._unsent(growing, whole)
+            return self._grow_call(growing, PartDelta(index, more))
+        if call.has_arguments or call.kind == "custom":
             return []
-        if is_own(self._parts[index].origin or self.origin):
-            return []
+        if isinstance(part, ToolCall) and part.raw is not None and self._is_ours(part):
+            return []  # as it came
         call.has_arguments = True
         return [_arguments(call, "{}")]
+
+    def _is_ours(self, part: AnyPart) -> bool:
+        return is_own(part.origin or self.origin)
 
     # --- the end
 
@@ -265,6 +339,15 @@ class ChoiceEncoder:
 
 def _has_place(part: AnyPart) -> bool:
     return "index" in part.extras.get(NAME, EMPTY)
+
+
+def _is_sealed(part: AnyPart) -> bool:
+    return isinstance(part, Thinking) and (part.signature is not None or part.data is not None)
+
+
+def _begun_arguments(call: ToolCall) -> str:
+    """The arguments that a call starts with: an empty object is none yet."""
+    return call.raw if call.raw is not None else call.raw_arguments if call.input else ""
 
 
 def _arguments(call: _Call, text: str) -> Delta:

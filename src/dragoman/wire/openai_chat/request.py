@@ -29,6 +29,8 @@ from dragoman.wire.openai_chat.target import TARGET
 from dragoman.wire.openai_chat.tools import decode_tools, encode_tools
 from dragoman.wire.target import Target
 
+PATH = "/v1/chat/completions"
+
 
 def decode_request(body: Body) -> Request:
     """The request in a body."""
@@ -90,4 +92,4 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     body = laid(body, request.extras)
     if target.request_fields is not None or target.refused_fields:
         body = admit_request(body, out)
-    return Encoded(body, losses=tuple(out.losses))
+    return Encoded(body, path=PATH, losses=tuple(out.losses))

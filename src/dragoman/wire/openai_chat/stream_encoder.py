@@ -119,7 +119,7 @@ class StreamEncoder:
     def write_finish(self, event: Any) -> bytes:
         """The finish reason; a second one only adds what it knows more."""
         choice = self._choice(event.choice)
-        written = self._deltas(event.choice, choice.stop_all())
+        written = self._deltas(event.choice, choice.stop_all(event.finish))
         body = choice.finish(event)
         return written if body is None else written + self._written([body])
 
@@ -147,13 +147,14 @@ class StreamEncoder:
         return b""
 
     def write_end(self, _event: Any) -> bytes:
-        """The usage, if the client asked for it, and the end."""
-        written = b""
+        """What still waits, the usage, if the client asked for it, and the end."""
+        waiting = [self._deltas(n, choice.stop_all()) for n, choice in self._choices.items()]
+        written = b"".join(waiting)
         if self._include_usage and self._usage is not None:
-            written = self._written([], usage=encode_usage(self._usage))
+            written += self._written([], usage=encode_usage(self._usage))
         elif self._unsaid and is_own(self._origin):
             if self._include_usage:
-                written = self._written([])
+                written += self._written([])
             else:
                 reason = "it came with the usage, which the client did not ask for"
                 for key in self._unsaid:
