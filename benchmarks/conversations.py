@@ -29,6 +29,44 @@ def _answer(n: int) -> str:
     )
 
 
+def chat(rounds: int = ROUNDS) -> dict[str, Any]:
+    """As the body of an OpenAI Chat request, four messages a round."""
+    messages: list[dict[str, Any]] = []
+    for n in range(rounds):
+        function = {"name": "weather", "arguments": json.dumps(_arguments(n))}
+        call = {"id": f"call_{n:024}", "type": "function", "function": function}
+        messages += [
+            {"role": "user", "content": _question(n)},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": _result(n)},
+            {"role": "assistant", "content": _answer(n)},
+        ]
+    properties = {"city": {"type": "string"}, "unit": {"type": "string"}}
+    schema = {"type": "object", "properties": properties, "required": ["city", "unit"]}
+    tool = {"name": "weather", "description": "The weather in a city.", "parameters": schema}
+    return {
+        "model": "gpt-5.1",
+        "messages": [*messages, {"role": "user", "content": "Thank you. And tomorrow?"}],
+        "tools": [{"type": "function", "function": tool}],
+        "max_completion_tokens": 1000,
+    }
+
+
+def body(rounds: int = ROUNDS) -> bytes:
+    """The same as bytes, written as compactly as SDKs do."""
+    return json.dumps(chat(rounds), separators=(",", ":")).encode()
+
+
+def is_whole(raw: bytes, rounds: int = ROUNDS) -> bool:
+    """Whether a body, in whatever dialect, has all of the questions, calls, results and answers."""
+    texts = [text(n).encode() for n in range(rounds) for text in (_question, _answer)]
+    return (
+        all(text in raw for text in texts)
+        and raw.count(b"City ") == rounds
+        and raw.count(b"humidity") == rounds
+    )
+
+
 def ours() -> Messages:
     """As Dragoman's messages."""
     messages: list[Message] = []

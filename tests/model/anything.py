@@ -32,7 +32,9 @@ def _below(kind: type[Any]) -> Iterator[type[Any]]:
 
 
 def _is_ours(kind: type[Value]) -> bool:
-    return kind.__module__.startswith("dragoman.") and not kind.__name__.startswith("_")
+    # Providers are configuration: they hold nothing that was said, and nobody stores them.
+    layer = kind.__module__.split(".")[:2]
+    return layer in (["dragoman", "model"], ["dragoman", "wire"]) and kind.__name__[0] != "_"
 
 
 def _name(kind: type[Value]) -> str:

@@ -248,22 +248,7 @@ def _counting(secret: str) -> dict[str, Any]:
 
 
 # What fits a field depends on the type; one of these does.
-def _deploying(secret: str) -> dict[str, Any]:
-    return {
-        **_holding(secret), "changes": {"model": secret}, "dialect": "openai-chat",
-        "targets": (dragoman.Target(dialect="openai-chat", model=secret),), "auth": None,
-        "families": (), "keys": (secret,), "aliases": (secret,), "parameters": {secret: (secret,)},
-        "headers": {secret: secret}, "routes": {secret: secret}, "defaults": {secret: secret},
-        "endpoints": {},
-    }  # fmt: skip
-
-
-_OVERRIDES: list[Callable[[str], dict[str, Any]]] = [
-    _holding,
-    _holding_less,
-    _counting,
-    _deploying,
-]
+_OVERRIDES: list[Callable[[str], dict[str, Any]]] = [_holding, _holding_less, _counting]
 
 
 _MODULES = (content, document, frozen, jsontext, schema, shapes)

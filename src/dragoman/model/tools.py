@@ -288,6 +288,9 @@ class ToolResult(Part, frozen=True, tag="tool_result"):
         yield f"{len(self.content)} {'chars' if isinstance(self.content, str) else 'parts'}"
 
 
+_NO_HEADS = (None, None, None)
+
+
 class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta"):
     """A piece of a tool call out of a stream.
 
@@ -305,7 +308,11 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta")
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
-        expect_fields(self, index=int, id=str, name=str, arguments_delta=str, signature=str)
+        heads = (self.id, self.name, self.signature)
+        if self.arguments_delta.__class__ is not str or heads != _NO_HEADS:
+            expect_fields(self, id=str, name=str, arguments_delta=str, signature=str)
+        if self.index.__class__ is not int:
+            expect_fields(self, index=int)
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
 

@@ -168,7 +168,8 @@ def expect(value: object, kinds: type | tuple[type, ...], what: str) -> None:
 def expect_fields(value: Value, **kinds: type | tuple[type, ...]) -> None:
     """As `expect`, for fields of a value; those that are None are fine."""
     for name, kind in kinds.items():
-        if (field := getattr(value, name)) is not None:
+        field = getattr(value, name)
+        if field is not None and not isinstance(field, kind):
             expect(field, kind, f"{type(value).__name__}.{name}")
 
 

@@ -106,6 +106,8 @@ class SseParser:
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """The events that these bytes complete."""
+        if b"\r" in data and data.count(b"\r") == data.count(b"\r\n"):
+            data = data.replace(b"\r\n", b"\n")
         if b"\r" in data or (not self._started and data[:1] == _BOM[:1]):
             return self._slowly(data)
         events: list[SseEvent] = []

@@ -1,0 +1,58 @@
+"""The links of the documentation lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+_CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
+_UNHEARD = re.compile(r"[^\w\- ]")
+
+
+def links(text: str) -> list[str]:
+    """Where a page links to, other sites apart."""
+    found = _LINK.findall(_CODE.sub("", text))
+    return [link for link in found if "://" not in link and not link.startswith("mailto:")]
+
+
+def anchors(text: str) -> set[str]:
+    """The places of a page that can be linked to: its headings, as GitHub spells them."""
+    headings = _HEADING.findall(_FENCED.sub("", text))
+    return {_UNHEARD.sub("", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def is_there(page: Path, link: str) -> bool:
+    """Whether a link of a page leads to a file, and to a heading in it if it names one."""
+    name, _, anchor = link.partition("#")
+    place = page.parent / name if name else page
+    return place.exists() and (not anchor or anchor in anchors(place.read_text()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    """Files and headings that a page links to exist."""
+    assert [link for link in links(page.read_text()) if not is_there(page, link)] == []
+
+
+def test_every_page_can_be_found() -> None:
+    """Whoever starts at the index gets to every page."""
+    index = ROOT / "docs" / "README.md"
+    listed = {link.partition("#")[0] for link in links(index.read_text())}
+    assert {page.name for page in index.parent.glob("*.md")} - listed == {"README.md"}
+
+
+def test_broken_links_are_noticed(tmp_path: Path) -> None:
+    """A page that is not there, and a heading that is not there."""
+    page = tmp_path / "page.md"
+    page.write_text("# One two\n[a](#one-two) [b](page.md#three) [c](gone.md) `[d](no.md)`\n")
+    found = links(page.read_text())
+    assert found == ["#one-two", "page.md#three", "gone.md"]
+    assert [is_there(page, link) for link in found] == [True, False, False]
