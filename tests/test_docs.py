@@ -1,9 +1,13 @@
-"""The documentation is true: its Python runs, and the commands it names exist.
+"""The documentation is true: its Python and its commands run, and what they name exists.
 
 The ```python blocks of one file share a namespace and run in order, `await` included. A block
 that can't run here follows a comment with the reason: `<!-- not run: needs an API key -->`.
-Blocks of ```console and ```bash are read, not run: the `make` targets, `dragoman` commands and
-extras in them must be real.
+
+In blocks of ```console and ```bash the `make` targets, `dragoman` commands and extras must be
+real. A ```console block with `$ dragoman …` commands is run: what a command prints, on standard
+output and standard error, must be what stands below it, if anything does (`…` stands for any
+text), and it must end well unless `$ echo $?` follows. The blocks of one file share a folder, in
+which `$ cat FILE` makes the file that it shows, if there is none.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import os
 import re
 import shlex
 import subprocess
@@ -105,6 +110,63 @@ def problems(block: Block) -> Iterator[str]:
         yield from (f"{number}: {problem}" for problem in _unknown_commands(command))
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command in a block: where it stands, and what is shown below it."""
+
+    line: int
+    text: str
+    shown: str
+
+
+def commands(block: Block) -> list[Command]:
+    """The commands of a block of ```console."""
+    found: list[tuple[int, str, list[str]]] = []
+    for number, line in enumerate(block.code.splitlines(), start=block.line):
+        if line.startswith("$ "):
+            found.append((number, line[2:], []))
+        elif found:
+            found[-1][2].append(line)
+    return [Command(line, text, "\n".join(shown).strip("\n")) for line, text, shown in found]
+
+
+def is_run(block: Block) -> bool:
+    """Whether the commands of a block are to be run."""
+    is_ours = any(command.text.startswith("dragoman ") for command in commands(block))
+    return block.language == "console" and block.not_run is None and is_ours
+
+
+def run_commands(page: str, told: list[Command], folder: Path) -> None:
+    """Runs commands in order; the first that does not do as shown raises with `page:line`."""
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "dragoman"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m dragoman.cli "$@"\n')
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    place = folder / "work"
+    place.mkdir()
+    code = 0
+    for position, command in enumerate(told):
+        name = command.text.removeprefix("cat ")
+        if name != command.text and "/" not in name and not (place / name).exists():
+            (place / name).write_text(command.shown + "\n")
+            continue
+        if command.text == "echo $?":
+            assert command.shown == str(code), f"{page}:{command.line}: the exit code is {code}"
+            continue
+        done = subprocess.run(
+            ["sh", "-c", f"exec 2>&1; {command.text}"],
+            cwd=place, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        code = done.returncode
+        printed = done.stdout.strip("\n")
+        wanted = ".*".join(map(re.escape, command.shown.split("…")))
+        is_as_shown = not command.shown or re.fullmatch(wanted, printed, re.DOTALL)
+        assert is_as_shown, f"{page}:{command.line}: it prints\n{printed}"
+        is_told = [after.text for after in told[position + 1 : position + 2]] == ["echo $?"]
+        assert code == 0 or is_told, f"{page}:{command.line}: ends with exit code {code}"
+
+
 def _unknown_commands(command: str) -> Iterator[str]:
     for part in re.split(r"&&|\|\||[|;]", command):
         words = [word for word in shlex.split(part, comments=True) if "=" not in word]
@@ -161,6 +223,11 @@ class TestPages:
         """A command in the documentation can be typed as it stands."""
         shell = [b for b in blocks(page.read_text()) if b.language in {"bash", "console", "sh"}]
         assert [problem for block in shell for problem in problems(block)] == []
+
+    def test_commands_do_as_shown(self, page: Path, tmp_path: Path) -> None:
+        """Whoever types what stands there sees what stands there."""
+        told = [c for b in blocks(page.read_text()) if is_run(b) for c in commands(b)]
+        run_commands(page.relative_to(ROOT).as_posix(), told, tmp_path)
 
 
 PAGE = """\
@@ -224,6 +291,32 @@ class TestReader:
             namespace,
         )
         assert namespace["y"] == 1
+
+    def test_commands_that_do_as_shown_pass(self, tmp_path: Path) -> None:
+        """Files are made as they are shown, and streams are one, as on a terminal."""
+        code = (
+            "$ cat note.txt\nHi\nthere\n$ cat note.txt | wc -l\n2\n"
+            "$ dragoman --version\ndragoman …\n"
+            "$ dragoman nonsense\n…No such command…\n$ echo $?\n2\n"
+        )
+        block = Block(1, "console", code, None)
+        assert is_run(block)
+        run_commands("page.md", commands(block), tmp_path)
+
+    @pytest.mark.parametrize(
+        ("code", "fault"),
+        [
+            ("$ dragoman --version\ndragoman 0\n", r"page\.md:1: it prints\s+dragoman "),
+            ("$ true\n$ dragoman nonsense\n", r"page\.md:2: ends with exit code 2"),
+            ("$ dragoman --version\n$ echo $?\n1\n", r"page\.md:2: the exit code is 0"),
+        ],
+    )
+    def test_commands_that_do_otherwise_are_found(
+        self, code: str, fault: str, tmp_path: Path
+    ) -> None:
+        """With the line, and what they did."""
+        with pytest.raises(AssertionError, match=fault):
+            run_commands("page.md", commands(Block(1, "console", code, None)), tmp_path)
 
     @pytest.mark.parametrize(
         ("language", "code", "expected"),

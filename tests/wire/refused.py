@@ -10,15 +10,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import dragoman
 from dragoman.errors import ProviderError
-from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
 from tests.corpus import Corpus, CorpusNotFoundError, Recording, Tier
-from tests.wire.recorded import keeps_items
+from tests.wire.hosts import body_of, target_of
 
 SPEAKERS = {
     "openai_chat": "openai-chat",
@@ -28,7 +26,12 @@ SPEAKERS = {
     "anthropic": "anthropic",
     "openai_responses": "openai-responses",
 }
-_PATH = re.compile(r"/chat/completions$|/v1/messages(/count_tokens)?$|[rR]awPredict$|/responses$")
+JUDGED = {**SPEAKERS, "gemini": "gemini", "ollama": "ollama"}
+_PATH = re.compile(
+    r"/chat/completions$|/v1/messages(/count_tokens)?$|[rR]awPredict$|/responses$"
+    r"|:(streamG|g)enerateContent$|^/api/chat$"
+)
+_REFUSED = (400, 422)
 
 _BY_STATUS = {
     401: "AuthenticationError",
@@ -61,26 +64,31 @@ DOUBTFUL = {
 
 # Why a refusal can't be foreseen from the body alone.
 REASONS = {
-    r"Thinking mode": "this host thinks by default",
-    r"not supported with this model|does not support|not enabled for this model|Unsupported value"
-    r"|expected to be either text or image_url": "depends on the model",
-    r"service_tier": "depends on the model and the account",
+    r"does not support|not enabled for this model": "nobody knows what this host's model takes",
+    r"service_tier": "depends on the account",
     r"tool_use_failed": "the model wrote a bad call; nothing is wrong with the request",
-    r"downloading|be accessed|not accessible": "the address would have to be fetched",
+    r"downloading|be accessed|not accessible|Cannot fetch": "the address would have to be fetched",
     r"unsupported image|load image|[Ii]nvalid image": "the media would have to be decoded",
     r"context size|context length": "depends on the model's window and its tokenizer",
     r"nvalid model|valid model ID|supported API model names|requested model|Model not found": (
         "depends on the list of models"
     ),
     r"Previous response with id": "depends on what the provider has kept",
-    r"Incorrect API key": "the key is not in the body",
+    r"Incorrect API key|API key not valid|API_KEY_INVALID": "the key is not in the body",
     r"No tool output found for tool call": "this host wants each call answered before more is said",
     r"unsupported_file": "the address would have to be fetched, to see that it is sound",
-    r"unknown variant|base64 encoded image|unsupported content\[\]": (
-        "this host takes less than OpenAI"
-    ),
+    r"base64 encoded image": "nobody knows that this host takes less than OpenAI",
     r"too complex": "a limit that is not published",
-    r"Circular reference|property 'properties'": "what the strict compiler knows is not published",
+}
+
+
+# Accepted recordings that break a rule all the same, each with the fault in the recording.
+FAULTY = {
+    # the recorder put a placeholder for the id in one of two places
+    "anthropic/rig__opus_4_8-messages_preserve_system_role_after_server_tool_result__01.json",
+    # its result answers another id than the call before it has; presumably from an earlier run of
+    # the test that recorded it, but Anthropic did answer 200 (claude-3-opus, 2024)
+    "anthropic/dd-trace-py__cassettes-anthropic_completion_tools_call_with_tool_result_stream_helper__00.json",
 }
 
 
@@ -115,33 +123,26 @@ def matched(recording: Recording, table: dict[str, str]) -> str | None:
     return next((says for words, says in table.items() if re.search(words, text)), None)
 
 
-def target_of(recording: Recording) -> Target | None:
-    """None for the vendor's own deployment; other hosts sign nothing and keep nothing."""
-    if recording.row.host.endswith("anthropic.com") or keeps_items(recording):
-        return None
-    folder = SPEAKERS[recording.row.provider_api].replace("-", "_")
-    vendors: Target = import_module(f"dragoman.wire.{folder}.target").TARGET
-    return vendors.replace(verifies_thinking=False, verifies_items=False, least_output_tokens=0)
-
-
 def requests(corpus: Corpus, *, accepted: bool, tier: Tier | None = None) -> Iterator[Recording]:
-    """The recorded requests that were accepted, or refused with 400."""
-    for recording in corpus.select(provider_api=tuple(SPEAKERS), tier=tier):
+    """The recorded requests that were accepted, or refused with 400 or 422."""
+    for recording in corpus.select(provider_api=tuple(JUDGED), tier=tier):
         status = recording.row.status
-        is_wanted = status < 300 if accepted else status == 400
+        is_wanted = status < 300 if accepted else status in _REFUSED
         path = recording.request_path.partition("?")[0]
         if is_wanted and recording.request_body is not None and _PATH.search(path):
             yield recording
 
 
 def checked(recording: Recording) -> list[Violation]:
-    """What `check` finds in a recorded request."""
-    speaker: Any = dragoman.dialect(SPEAKERS[recording.row.provider_api])
+    """What `check` finds in a recorded request, told the provider and the model."""
+    dialect = JUDGED[recording.row.provider_api]
+    speaker: Any = dragoman.dialect(dialect)
+    target = target_of(recording, dialect)
     found: list[Violation] = speaker.check(
-        recording.request_body,
+        body_of(recording, target),
         path=recording.request_path,
         headers=recording.request_headers or None,
-        target=target_of(recording),
+        target=target,
     )
     return found
 
@@ -153,7 +154,8 @@ def errors_in(recording: Recording) -> list[Violation]:
 
 def explaining(recording: Recording) -> list[Violation]:
     """The findings that can be what a refusal is about: those in the field that it names."""
-    param = decoded(recording).param
+    api = recording.row.provider_api
+    param = decoded(recording).param if api in SPEAKERS else None
     root = re.split(r"[.\[]", param)[0] if param else ""
     return [violation for violation in errors_in(recording) if violation.path.startswith(root)]
 
@@ -165,11 +167,14 @@ def _lines(corpus: Corpus) -> Iterator[str]:
     yield "doubtful"
     doubts = Counter(filter(None, (matched(one, DOUBTFUL) for one in failures(corpus))))
     yield from (f"  {count:3} x {why}" for why, count in doubts.items())
-    yield "refused with 400: the rules that explain it, or why none can"
+    yield "refused with 400 or 422: the rules that explain it, or why none can"
+    found = total = 0
     for recording in requests(corpus, accepted=False):
         rules = ", ".join(sorted({violation.rule for violation in explaining(recording)}))
         why = rules or f"- {matched(recording, REASONS)}"
+        found, total = found + bool(rules), total + 1
         yield f"  {recording.row.file[:80]:80} {why}"
+    yield f"  found: {found} of {total}"
     yield "accepted, with findings at error level"
     for recording in requests(corpus, accepted=True):
         rules = ", ".join(sorted({violation.rule for violation in errors_in(recording)}))

@@ -27,7 +27,7 @@ from dragoman.model.parts import Origin, Thinking
 from dragoman.model.requests import ThinkingConfig
 from dragoman.model.tools import ToolChoice
 from dragoman.wire.fitting import fitted
-from dragoman.wire.fitting.pairs import CUT_OFF, UNKNOWN
+from dragoman.wire.fitting.places import CUT_OFF, UNKNOWN
 from dragoman.wire.target import Target
 
 STRICT = Target(

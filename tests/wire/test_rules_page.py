@@ -6,79 +6,164 @@ import ast
 import re
 from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from dragoman.wire.target import Target
+from tests.corpus import Corpus
 from tests.test_docs import ROOT
+from tests.wire.refused import explaining, requests
 
 PAGE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
-ROW = re.compile(r"^\| (\w+) \| .+ \| (?:`(\w+)`|-) \| (error|warning|-) \|$", re.MULTILINE)
-DIALECTS = {
-    "openai-chat": ("openai_chat", range(1, 20)),
-    "openai-responses": ("openai_responses", range(20, 40)),
-    "anthropic": ("anthropic", range(40, 75)),
-    "gemini": ("gemini", range(75, 100)),
-    "ollama": ("ollama", range(101, 109)),
+SOURCE = ROOT / "src" / "dragoman"
+_ROW = re.compile(
+    r"^\| (\w+) \| (.+) \| (`[^|]+`) \| (error|warning|-) \| ([SDERT]+) \|$", re.MULTILINE
+)
+# By the section's name: the folder of its rules, and the numbers of the catalogue that are its own.
+_HOSTS = (58, 100, 105, *range(109, 120))
+SECTIONS: dict[str, tuple[str | None, list[str]]] = {
+    "openai-chat": ("openai_chat", [f"W{n}" for n in range(1, 20)]),
+    "openai-chat-hosts": (
+        "openai_chat",
+        [*(f"W{n}" for n in _HOSTS), *(f"C{n}" for n in range(1, 5))],
+    ),
+    "openai-responses": ("openai_responses", [f"W{n}" for n in range(20, 40)]),
+    "anthropic": ("anthropic", [f"W{n}" for n in range(40, 75)]),
+    "gemini": ("gemini", [f"W{n}" for n in (*range(75, 100), 120)]),
+    "ollama": ("ollama", [f"W{n}" for n in range(101, 109)]),
+    "invariants": (None, [f"I{n}" for n in range(1, 16)]),
 }
+FOLDERS = sorted({folder for folder, _ in SECTIONS.values() if folder is not None})
+_KINDS = ("shape", "limit", "I", "W", "C")
 
 
-def _section(dialect: str) -> str:
-    (found,) = (part for part in PAGE.split("\n## ") if f"(`{dialect}`)" in part.splitlines()[0])
+class Row(NamedTuple):
+    """A line of a table."""
+
+    number: str
+    text: str
+    enforced: list[str]
+    severity: str
+    evidence: str
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether `check` judges it."""
+        return self.severity != "-"
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands among others."""
+        found = re.fullmatch(r"([IWC])(\d+)", self.number)
+        kind, number = (found[1], int(found[2])) if found else (self.number, 0)
+        return _KINDS.index(kind), number
+
+
+def _section(name: str) -> str:
+    parts = re.split(r"\n#{2,3} ", PAGE)
+    (found,) = (part for part in parts if f"(`{name}`)" in part.splitlines()[0])
     return found
+
+
+def _rows(name: str) -> list[Row]:
+    return [
+        Row(number, text, re.findall(r"`([^`]+)`", enforced), severity, evidence)
+        for number, text, enforced, severity, evidence in _ROW.findall(_section(name))
+    ]
 
 
 def _rules(folder: str) -> list[Any]:
     return list(import_module(f"dragoman.wire.{folder}.rules").RULES)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_table_has_every_rule(dialect: str) -> None:
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_tables_have_every_rule(folder: str) -> None:
     """Function, number and severity are as registered, in the order of registration."""
-    rules = _rules(DIALECTS[dialect][0])
-    registered = [(rule.number, rule.find.__name__, rule.severity) for rule in rules]
-    assert [row for row in ROW.findall(_section(dialect)) if row[1]] == registered
+    rows = [row for name, (own, _) in SECTIONS.items() if own == folder for row in _rows(name)]
+    assert [(row.number, *row.enforced, row.severity) for row in rows if row.is_checked] == [
+        (rule.number, rule.find.__name__, rule.severity) for rule in _rules(folder)
+    ]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_table_has_every_number(dialect: str) -> None:
-    """Each rule of the catalogue is enforced, or there is a reason why not."""
-    numbers = [number for number, _, _ in ROW.findall(_section(dialect))]
-    own = {f"W{n}" for n in DIALECTS[dialect][1]}
-    assert set(numbers) >= own
-    # Those from elsewhere are about hosts that speak the dialect, too.
-    others = [row for row in ROW.findall(_section(dialect)) if row[0].upper() == row[0]]
-    assert all(row[1] for row in others if row[0] not in own)
-    lines = [line for line in _section(dialect).splitlines() if line.startswith("| ")]
-    assert len(lines) == len(numbers) + 1  # and the head
+@pytest.mark.parametrize("name", SECTIONS)
+def test_the_tables_have_every_number(name: str) -> None:
+    """Each rule of the catalogue is judged, or there are modules that see to it."""
+    rows = _rows(name)
+    own = SECTIONS[name][1]
+    assert {row.number for row in rows} >= set(own)
+    # Those from elsewhere are about the dialect, too, so they are judged here.
+    assert all(row.is_checked for row in rows if row.number not in own)
+    assert [row.place for row in rows] == sorted(row.place for row in rows)
+    lines = [line for line in _section(name).splitlines() if line.startswith("| ")]
+    assert len(lines) == len(rows) + 1  # and the head
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_rule_says_what_it_is(dialect: str) -> None:
+def test_the_catalogue_is_covered() -> None:
+    """All 120 wire rules, the four of other vendors and the invariants have a place."""
+    numbers = [number for _, own in SECTIONS.values() for number in own]
+    wanted = [f"W{n}" for n in range(1, 121)] + [f"C{n}" for n in range(1, 5)]
+    assert set(numbers) == {*wanted, *(f"I{n}" for n in range(1, 16))}
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_what_is_not_judged_is_seen_to(name: str) -> None:
+    """The modules that are named are there, and the row says what it is about, or why not."""
+    openings = ("about ", "can't be judged: ")
+    for row in _rows(name):
+        if not row.is_checked:
+            assert all((SOURCE / module).is_file() for module in row.enforced), row.number
+            is_told = row.text.startswith(openings) or ": see " in row.text
+            assert is_told or name == "invariants", row.number
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_severity_follows_evidence(name: str) -> None:
+    """An error needs more than reports; a warning that has more says why it is none."""
+    for row in _rows(name):
+        if row.severity == "error":
+            assert set(row.evidence) & set("SDET"), row
+        elif row.severity == "warning" and row.evidence != "R":
+            assert ";" in row.text, row
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_rule_says_what_it_is(folder: str) -> None:
     """Names are numbers or kinds, docstrings are there, and none is registered twice."""
-    rules = _rules(DIALECTS[dialect][0])
+    rules = _rules(folder)
     assert all(rule.find.__doc__ for rule in rules)
-    assert all(re.fullmatch(r"[WC]\d+|shape|limit", rule.number) for rule in rules)
+    assert all(re.fullmatch(r"[IWC]\d+|shape|limit", rule.number) for rule in rules)
     assert len({rule.find for rule in rules}) == len(rules)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_function_is_registered(folder: str) -> None:
+    """No rule is written and then forgotten."""
+    defined = {
+        node.name
+        for file in (SOURCE / "wire" / folder).glob("*rules.py")
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and re.match(r"([iwc]\d+|shape|limit)_", node.name)
+    }
+    assert defined <= {rule.find.__name__ for rule in _rules(folder)}
 
 
 def test_every_flag_is_documented() -> None:
     """The flags that rules ask a target for are flags of targets, and in the table."""
-    source = ROOT / "src" / "dragoman" / "wire"
+    wire = SOURCE / "wire"
+    files = [file for folder in FOLDERS for file in (wire / folder).glob("*rules.py")]
     asked = {
         name
-        for folder, _ in DIALECTS.values()
-        for file in (source / folder).glob("*rules.py")
+        for file in [*files, *wire.glob("*rules.py")]
         for name in re.findall(r"\btarget\.(\w+)", file.read_text(encoding="utf-8"))
     } & set(Target.__struct_fields__)
-    assert {"takes_developer", "prefill"} <= asked
+    assert {"takes_developer", "prefill", "efforts"} <= asked
     assert all(f"`target.{name}`" in PAGE for name in asked)
 
 
 def test_every_flag_says_what_it_is() -> None:
     """Each field of a target has a docstring, but those that its name says it all about."""
-    source = ROOT / "src" / "dragoman" / "wire" / "target.py"
+    source = SOURCE / "wire" / "target.py"
     (body,) = (
         node.body
         for node in ast.parse(source.read_text(encoding="utf-8")).body
@@ -91,3 +176,12 @@ def test_every_flag_says_what_it_is() -> None:
         if not (isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant))
     }
     assert bare == {"dialect", "provider", "model", "tool_name_length"}
+
+
+@pytest.mark.corpus
+@pytest.mark.extended
+def test_the_figures_are_those_of_the_recordings(corpus: Corpus) -> None:
+    """How many refusals are found, as the page has it."""
+    found = [bool(explaining(one)) for one in requests(corpus, accepted=False, tier="extended")]
+    said = f"Of the {len(found)} recorded requests that were refused, {sum(found)} have an error"
+    assert said in " ".join(PAGE.split())

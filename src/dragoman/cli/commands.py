@@ -1,13 +1,19 @@
-"""The commands there are; each lives in a module of its own and is imported when it is run."""
+"""The commands there are; the module of each imports what it needs when it is run."""
 
 from __future__ import annotations
 
 import click
 
 from dragoman import __version__
+from dragoman.cli.check import check
+from dragoman.cli.convert import convert
+from dragoman.cli.dialects import dialects
+from dragoman.cli.endings import EXIT_CODES
+from dragoman.cli.schema import schema
+from dragoman.cli.show import show
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
 @click.version_option(__version__, message="dragoman %(version)s")
 def dragoman() -> None:
     """Conversations with language models that belong to their owner."""
@@ -19,3 +25,7 @@ def tour() -> None:
     from dragoman.cli.tour import take
 
     take()
+
+
+for command in (check, convert, dialects, schema, show):
+    dragoman.add_command(command)

@@ -12,11 +12,16 @@ _CHAT, _RESPONSES, _ANTHROPIC = "openai-chat", "openai-responses", "anthropic"
 _DRAWN = ("temperature", "top_p", "logprobs", "top_logprobs")
 EXTENSIONS = ("cache_control", "extra_content", "reasoning_details")
 """What other hosts have added to OpenAI's dialect, and OpenAI refuses (W17)."""
+_SEARCH = "web_search_options"
 _LOW_TO_HIGH = ("low", "medium", "high")
 
 OPENAI = (
     # Models that don't think: an effort would be refused.
     Family(r"gpt-(3|4)|chatgpt-4|gpt-35", {"thinking_form": "never"}),
+    # "Web search options not supported with this model": those made for it say so in their names.
+    Family(
+        r"(?!.*search)(gpt-|chatgpt-)", {"refused_fields": (*EXTENSIONS, _SEARCH)}, _CHAT
+    ),
     # Models that think: W12. Their dialect's own name for the limit is the only one they take.
     Family(
         r"o\d|gpt-5|codex",
@@ -26,6 +31,7 @@ OPENAI = (
                 *_DRAWN, "presence_penalty", "frequency_penalty", "choices", "stop",
             ),
             "refused_fields": (*EXTENSIONS, "logit_bias"),
+            "media": ("image", "file"),
             "thinking_form": "effort",
         },
         _CHAT,
@@ -124,6 +130,8 @@ GEMINI = (
         },
         "gemini",
     ),
+    # W93: they are older than the fields for it.
+    Family(r"(models/)?gemini-1", {"takes_json_schema": False}, "gemini"),
     Family(
         r"(models/)?gemini-2\.5",
         {
@@ -148,13 +156,14 @@ TEMPLATES = (
     Family(
         r"(.*/)?(open-)?(mistral|mixtral|ministral|magistral|devstral|codestral)",
         {"tool_id": r"[A-Za-z0-9]{9}", "tool_id_length": 9, "answers_results": True,
-         "alternates_roles": True, "system_place": "first"},
+         "alternates_roles": True, "system_place": "first", "starts_with_user": True},
         _CHAT,
     ),
     Family(
         r"(.*/)?gemma-?[12]?(-|:|$)",
-        {"system_place": "nowhere", "alternates_roles": True},
+        {"system_place": "nowhere", "alternates_roles": True, "starts_with_user": True},
         _CHAT,
     ),
     Family(r"(.*/)?qwen-?3", {"system_place": "first"}, _CHAT),
+    Family(r"(.*/)?qwen", {"parses_arguments": True}, _CHAT),  # C3
 )  # fmt: skip

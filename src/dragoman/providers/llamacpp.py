@@ -15,13 +15,20 @@ PROVIDER = Provider(
         Target(
             dialect="openai-chat",
             tool_id_length=256,
+            parses_arguments=True,  # W114
             takes_developer=False,
+            checks_strict_schemas=False,  # it makes a grammar of any
             media=("image", "audio"),
             token_limits=("max_tokens", "max_completion_tokens"),
             thinking_fields=("reasoning_content",),
             thinking_form="template",
         ),
-        RESPONSES.replace(keeps_state=False, verifies_items=False, least_output_tokens=0),
+        RESPONSES.replace(
+            keeps_state=False,
+            verifies_items=False,
+            least_output_tokens=0,
+            checks_strict_schemas=False,
+        ),
         ANTHROPIC.replace(verifies_thinking=False, takes_cache_ttl=False),
     ),
     "http://localhost:8080/v1",

@@ -13,13 +13,15 @@ PROVIDER = Provider(
         Target(
             dialect="openai-chat",
             tool_id_length=256,
+            parses_arguments=True,  # W114
             takes_developer=False,
+            checks_strict_schemas=False,  # it makes a grammar of any
             media=("image",),
             takes_image_urls=False,  # as Ollama's: W105
             token_limits=("max_tokens", "max_completion_tokens"),
             thinking_fields=("reasoning_content", "reasoning"),
         ),
-        RESPONSES.replace(verifies_items=False, least_output_tokens=0),
+        RESPONSES.replace(verifies_items=False, least_output_tokens=0, checks_strict_schemas=False),
     ),
     "http://localhost:1234/v1",
     auth=None,

@@ -16,6 +16,7 @@ PROVIDER = Provider(
             dialect="openai-chat",
             tool_id_length=256,
             takes_developer=False,
+            checks_strict_schemas=False,  # it makes a grammar of any
             media=("image",),
             takes_image_urls=False,  # W105
             token_limits=("max_tokens", "max_completion_tokens"),

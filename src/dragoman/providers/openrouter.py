@@ -18,7 +18,12 @@ PROVIDER = Provider(
             cache_field="cache_control",
             cache_markers=4,  # what Claude behind it takes
         ),
-        RESPONSES.replace(keeps_state=False, verifies_items=False, least_output_tokens=0),
+        RESPONSES.replace(
+            keeps_state=False,
+            verifies_items=False,
+            least_output_tokens=0,
+            checks_strict_schemas=False,
+        ),
     ),
     "https://openrouter.ai/api/v1",
     keys=("OPENROUTER_API_KEY",),

@@ -13,6 +13,7 @@ PROVIDER = Provider(
             takes_developer=False,
             system_place="first",
             alternates_roles=True,
+            starts_with_user=True,
             token_limits=("max_tokens",),
             ends_with_done=False,
         ),

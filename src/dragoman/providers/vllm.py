@@ -15,11 +15,18 @@ PROVIDER = Provider(
         Target(
             dialect="openai-chat",
             tool_id_length=256,
+            parses_arguments=True,  # W114
             takes_developer=False,  # W13
+            checks_strict_schemas=False,  # it makes a grammar of any
             thinking_fields=("reasoning", "reasoning_content"),  # W115
             thinking_form="template",
         ),
-        RESPONSES.replace(keeps_state=False, verifies_items=False, least_output_tokens=0),
+        RESPONSES.replace(
+            keeps_state=False,
+            verifies_items=False,
+            least_output_tokens=0,
+            checks_strict_schemas=False,
+        ),
         ANTHROPIC.replace(verifies_thinking=False, takes_cache_ttl=False),
     ),
     "http://localhost:8000/v1",

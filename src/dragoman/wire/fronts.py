@@ -57,8 +57,6 @@ class Front(NamedTuple):
     """The parts that can be signed themselves."""
     is_flat: bool = False
     """Whether a message is one text beside its thinking and its calls, in no order."""
-    is_serial: bool = False
-    """Whether a stream has one part after the other: the next one ends the one before it."""
     dress: Callable[[Thinking, int, Callable[[], str]], Thinking] = _undressed
     """What else thinking needs here, by its number in the message, and that message's id."""
 

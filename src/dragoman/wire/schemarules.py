@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from dragoman.wire.violations import Found, Object, field, subschemas
+from dragoman.wire.violations import Found, Object, field, subschemas, texts_in
 
 
 class HasStrictSchemas(Protocol):
@@ -18,20 +18,6 @@ class HasStrictSchemas(Protocol):
 
 
 _FORBIDDEN = ("oneOf", "allOf", "patternProperties", "default")
-
-
-def is_strict(schema: object) -> bool:
-    """Whether a schema can be followed strictly."""
-    view = _Alone(schema)
-    found = (*w14_strict_objects_are_closed(view), *w15_strict_schemas_keep_to_the_subset(view))
-    return not found
-
-
-class _Alone:
-    """A schema that is looked at by itself."""
-
-    def __init__(self, schema: object) -> None:
-        self.strict_schemas = [("", schema)]
 
 
 def w14_strict_objects_are_closed(view: HasStrictSchemas) -> Found:
@@ -64,6 +50,5 @@ def _objects(schema: object) -> Iterator[Object]:
 
 
 def _requires_all(node: Object) -> bool:
-    required = node.get("required")
-    named = required if isinstance(required, (list, tuple)) else ()
+    named = texts_in(node.get("required"))
     return all(key in named for key in field(node, "properties"))

@@ -22,7 +22,7 @@ from dragoman.model.events import (
     ResponseStart,
 )
 from dragoman.model.frozen import EMPTY
-from dragoman.model.parts import Origin, Thinking
+from dragoman.model.parts import Origin, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.wire.fronts import (
     WHOLE,
@@ -133,7 +133,7 @@ class SealingEncoder:
         """Show the client what there is of a part."""
         if isinstance(part, Thinking):
             growing.begin(choice.sealer.thought(part))
-            choice.thought = growing if self._front.is_serial else None
+            choice.thought = None if self._front.is_flat else growing
         else:
             growing.begin(stateless(part))
         return self._shown(choice, growing, growing.shown)
@@ -206,7 +206,7 @@ class SealingEncoder:
             choice.ended[index] = growing
             return b""
         if index in choice.sealed:
-            return b""  # with what was known of it
+            return self._stop_again(choice, event)
         home = None if event.part is None else choice.sealer.home_of(event.part)
         if event.part is None or home is None:
             if event.part is not None:
@@ -217,6 +217,13 @@ class SealingEncoder:
         return self._started(choice, PartStart(index, event.part, event.choice)) + self._part_stop(
             event
         )
+
+    def _stop_again(self, choice: OpenChoice, event: PartStop) -> bytes:
+        """Another last word on a part that is sealed with what was known of it."""
+        if not isinstance(event.part, (Text, Refusal)):
+            return b""
+        shown = stateless(event.part)
+        return self._encoder.feed(PartStop(event.index, shown, choice.number))
 
     def _stop_late(self, choice: OpenChoice, part: AnyPart, home: Origin) -> bytes:
         """The state of a part that has ended before."""
@@ -237,7 +244,7 @@ class SealingEncoder:
         final, whole = growing.final, growing.whole()
         home = choice.sealer.home_of(whole)
         if home is not None:
-            choice.sealed.add(growing.index)
+            choice.sealed[growing.index] = growing.number
         if choice.thought is growing:
             choice.thought = None
         if growing.is_told and isinstance(whole, Thinking) and not whole.text:
@@ -276,7 +283,11 @@ class SealingEncoder:
         return self._carry(choice, growing.number, choice.sealer.carrier(envelope))
 
     def _paused(self, choice: OpenChoice) -> bytes:
-        """The end of a thought for now: the front has nothing beside it, and more may not come."""
+        """The end of a thought for now: its seal belongs beside it, and more may never come.
+
+        Chat's servers don't tell when a thought ends, and a front that has an order would have
+        its seal after the text.
+        """
         growing, choice.thought = choice.thought, None
         if growing is None:
             return b""

@@ -98,7 +98,7 @@ class OpenChoice:
         self.parts: dict[int, OpenPart] = {}
         self.ended: dict[int, OpenPart] = {}  # and may be said to have ended once more
         self.begun: set[int] = set()
-        self.sealed: set[int] = set()
+        self.sealed: dict[int, int] = {}  # their numbers in the message
         self.ids: dict[int | None, str | None] = {}  # of calls that come in pieces
         self.count = 0  # the parts so far
         self.places: list[int] = []  # of what the client is shown, which part each is

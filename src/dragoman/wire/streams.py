@@ -1,4 +1,4 @@
-"""What reads and writes a stream, and what gives tools their own names back in one."""
+"""What reads and writes a stream."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from dragoman.errors import InvalidInputError, WireError
-from dragoman.model.events import Event, PartStart, PartStop
+from dragoman.model.events import Event
+from dragoman.model.jsontext import loads
 from dragoman.model.responses import Response
-from dragoman.model.tools import ToolCall, ToolCallDelta
-from dragoman.wire.context import Context
 from dragoman.wire.framing import SseEvent
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import parsed
@@ -58,51 +57,25 @@ class StreamEncoder(Protocol):
         ...
 
 
-class RestoringDecoder:
-    """A decoder behind which tools have their own names again, not the target's aliases."""
-
-    def __init__(self, decoder: StreamDecoder, context: Context) -> None:
-        self._decoder = decoder
-        self._context = context
-
-    @property
-    def response(self) -> Response:
-        """What has arrived so far."""
-        return self._context.restored(self._decoder.response)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the provider said that it is done."""
-        return self._decoder.is_complete
-
-    def feed(self, data: bytes) -> list[Event]:
-        """The events that these bytes complete."""
-        return [self._restored(event) for event in self._decoder.feed(data)]
-
-    def close(self) -> list[Event]:
-        """What is left when the stream ends."""
-        return [self._restored(event) for event in self._decoder.close()]
-
-    def _restored(self, event: Event) -> Event:
-        names = self._context.names
-        if isinstance(event, ToolCallDelta):
-            name = names.get(event.name or "")
-            return event if name is None else event.replace(name=name)
-        if isinstance(event, (PartStart, PartStop)) and isinstance(event.part, ToolCall):
-            name = names.get(event.part.name)
-            return event if name is None else event.replace(part=event.part.replace(name=name))
-        return event
-
-
 def unsent(sent: Iterable[str], whole: str) -> str | None:
     """What pieces have not said of a whole text; None where they said something else (W26)."""
     said = "".join(sent)
     return whole[len(said) :] if whole.startswith(said) else None
 
 
-def restoring(decoder: StreamDecoder, context: Context) -> StreamDecoder:
-    """The decoder, in the request's own terms."""
-    return RestoringDecoder(decoder, context) if context.names else decoder
+def unsent_arguments(sent: Sequence[str], whole: str) -> str | None:
+    """As `unsent`, of a call's arguments: nothing where they are the same in other words."""
+    more = unsent(sent, whole)
+    if more is not None or not _is_same_json("".join(sent), whole):
+        return more
+    return ""
+
+
+def _is_same_json(one: str, other: str) -> bool:
+    try:
+        return bool(loads(one) == loads(other))
+    except InvalidInputError:
+        return False
 
 
 def read_frames(

@@ -104,6 +104,9 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     """Whether two messages in a row must not be of one role, tools apart (W117)."""
     answers_results: bool = False
     """Whether the assistant must speak between a tool's result and the user (C1)."""
+    parses_arguments: bool = False
+    """Whether a Chat host reads the arguments of earlier calls, so that a text that is no JSON
+    fails the request (W114, C3)."""
     media: tuple[str, ...] | None = None
     """The media that it takes: `image`, `audio`, `video`, `file`; None: all that its dialect
     can say."""
@@ -160,6 +163,8 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     media_in_results: bool | None = None
     """Whether a tool's result may hold media (W1, W31, W64; Gemini 3: W96). None: nobody knows;
     then only what came so goes back so, and the rest stands behind the results."""
+    takes_json_schema: bool = True
+    """Whether a Gemini host takes JSON Schema itself, or in OpenAPI's form only (W90 to W93)."""
     refuses_json_with_tools: bool = False
     """Whether an answer in JSON and tools exclude each other (before Gemini 3: W97)."""
     refuses_mixed_tools: bool = False

@@ -98,6 +98,12 @@ def listed(wire: Object, key: str, path: str = "") -> list[Placed]:
     return [(f"{place}[{i}]", item) for i, item in enumerate(items) if isinstance(item, Mapping)]
 
 
+def texts_in(value: object) -> set[str]:
+    """The texts in a list; none where it is no list."""
+    items = value if isinstance(value, (list, tuple)) else ()
+    return {item for item in items if isinstance(item, str)}
+
+
 def is_number(value: object) -> bool:
     """Whether a JSON value is a number; true is none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)

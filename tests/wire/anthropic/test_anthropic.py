@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import dragoman
 from dragoman.errors import WireError
 from dragoman.model import document
 from dragoman.model.frozen import EMPTY
@@ -425,13 +426,16 @@ def test_a_cache_hint_is_written() -> None:
 
 
 def test_foreign_tools() -> None:
-    """A free-text tool takes its text as an argument, strictness needs a closed schema (W62)."""
+    """A free-text tool takes its text as an argument, strictness needs a closed schema (W62).
+
+    Where a schema allows names of its own, closing it would change what it means.
+    """
     closed = {"type": "object", "properties": {}, "additionalProperties": False}
     asked = Request(
         messages=(Message.user("hi"),),
         tools=(
             ToolDefinition("shell", "Runs it.", kind="custom"),
-            ToolDefinition("open", "Open.", {"type": "object"}),
+            ToolDefinition("open", "Open.", {"type": "object", "additionalProperties": True}),
             ToolDefinition("closed", "Closed.", closed),
             ToolDefinition("bare", origin=ELSEWHERE),
             ServerTool("google_search", "gemini"),
@@ -499,7 +503,8 @@ def test_one_choice_of_form_is_written_beside_the_effort() -> None:
     """Both live in `output_config`; a description has no place there."""
     output = Output(format="schema", schema={"type": "object"}, description="A river.")
     encoded = encode_request(Request(output=output, thinking=ThinkingConfig(effort="max")))
-    form = {"type": "json_schema", "schema": {"type": "object"}}
+    closed = {"type": "object", "properties": {}, "additionalProperties": False}
+    form = {"type": "json_schema", "schema": closed}
     assert encoded.body["output_config"] == {"effort": "max", "format": form}
     assert [loss.path for loss in encoded.losses] == ["output.description"]
     assert "output_config" not in encode_request(Request(output=Output())).body
@@ -541,3 +546,17 @@ def test_every_reason_to_stop_has_a_word(finish: FinishReason) -> None:
     again = DIALECT.decode_response(body).finish
     assert again is not None
     assert again.is_cut_off is finish.is_cut_off
+
+
+def test_what_is_tried_out_comes_along() -> None:
+    """The beta header goes back with the request, also after it was stored, and nowhere else."""
+    body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
+    headers = {"Anthropic-Beta": "files-1,other-2", "x-api-key": "secret"}
+    request = DIALECT.decode_request(body, headers=headers)
+    for value in (request, Request.from_json(request.to_json())):
+        encoded = DIALECT.encode_request(value)
+        assert encoded.headers == {"anthropic-beta": "files-1,other-2"}
+        assert encoded.body == body
+    elsewhere = dragoman.dialect("openai-chat").encode_request(request)
+    assert elsewhere.headers == {}
+    assert [loss.path for loss in elsewhere.losses] == ["extras.anthropic-beta"]

@@ -547,6 +547,7 @@ def test_a_choice_is_what_is_sent(
 
 
 OPENAIS = Origin(dialect="openai-chat")
+SAYS = 'The value takes one of these forms: [{"properties":{"a":{"$ref":"#/$defs/A"}}}].'
 
 
 @pytest.mark.parametrize(
@@ -558,11 +559,16 @@ OPENAIS = Origin(dialect="openai-chat")
          {"type": "object", "properties": {"a": {"type": ["string", "null"], "enum": ["x", None]}}},
          False),
         ({"type": "object", "properties": {"a": True, "b": {"anyOf": [True, {"type": 1}]}}},
-         {"type": "object", "properties": {"a": {}, "b": {"anyOf": [{}, {}]}}}, True),
+         {"type": "object", "properties": {"a": {}, "b": {"anyOf": [{}]}}}, True),
         ({"type": "object", "properties": [], "required": True, "description": 1},
          {"type": "object"}, True),
         ({"type": "object", "properties": {"a": {"properties": {"b": False}}}, "x-odd": True},
-         {"type": "object", "properties": {"a": {"properties": {"b": {}}}}, "x-odd": True}, True),
+         {"type": "object", "properties": {"a": {"properties": {}, "description": "No `b`."}}},
+         True),
+        ({"type": "object", "$defs": {"A": {"type": "integer", "minimum": 3}},
+          "anyOf": [{"properties": {"a": {"$ref": "#/$defs/A"}}}, {"type": "null"}]},
+         {"type": "object", "description": SAYS,
+          "properties": {"a": {"type": "integer", "description": "At least 3."}}}, True),
     ],
 )  # fmt: skip
 def test_schemas_fit_the_server_s_types(parameters: Any, sent: Any, *, is_lost: bool) -> None:
@@ -796,7 +802,7 @@ def test_a_response_without_a_model_comes_back() -> None:
 
 def test_marks_on_tools_are_told_where_nobody_fits_them() -> None:
     """A deployment that is said to take them is told that they have no place."""
-    tool = ToolDefinition.create("f", "F.")
+    tool = ToolDefinition("f", "F.", {"type": "object"})
     choice = ToolChoice("auto", parallel=True)
     made = DIALECT.encode_request(Request(model="m", tools=(tool,), tool_choice=choice), LOOSE)
     assert {loss.path for loss in made.losses} == {"tools[0].strict", "tool_choice.parallel"}

@@ -438,6 +438,9 @@ def test_a_message_of_which_nothing_is_left_is_not_sent() -> None:
     ]
 
 
+OPEN = {"type": "object", "additionalProperties": True}
+
+
 def test_settings_made_by_hand() -> None:
     """The vendor's own names, and a loss for what it does not know."""
     encoded = encode_request(
@@ -445,7 +448,7 @@ def test_settings_made_by_hand() -> None:
             model="m",
             messages=(Message.user("hi"),),
             tools=(
-                ToolDefinition("now", "The time.", {"type": "object"}),
+                ToolDefinition("now", "The time.", OPEN),
                 ToolDefinition("sh", "Runs.", kind="custom"),
                 ServerTool("web_search_20250305", "anthropic"),
             ),

@@ -17,7 +17,7 @@ from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.model.usage import Usage
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.openings import OPENING
-from dragoman.wire.fitting.pairs import UNKNOWN
+from dragoman.wire.fitting.places import UNKNOWN
 from dragoman.wire.openai_responses import DIALECT
 from dragoman.wire.openai_responses.target import TARGET
 from tests.wire.test_hostile import FIXTURES
@@ -364,8 +364,13 @@ def test_names_of_arguments_are_cut_to_what_is_taken() -> None:
     assert told["short"] == 3
     assert max(map(len, told)) == 256
     assert lost == ["messages[1].parts[0].arguments"]
-    broken = plain_call() | {"arguments": "{" + "x" * 300}
-    assert sent(USER, broken, output()) == ([USER, broken, output()], [])
+
+
+def test_arguments_that_are_no_json_are_wrapped() -> None:
+    """I6: a text that nobody can read would poison the conversation for good."""
+    items, lost = sent(USER, plain_call() | {"arguments": "{broken"}, output())
+    assert json.loads(items[1]["arguments"]) == {"input": "{broken"}
+    assert lost == ["messages[1].parts[0]"]
 
 
 # --- contents and settings
@@ -398,9 +403,10 @@ def test_a_cap_that_is_too_low_is_raised() -> None:
 
 
 def test_a_schema_that_can_t_be_strict_is_not() -> None:
-    """W14: a tool that was called strict for a host that does not mind."""
-    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-    closed = {**schema, "required": ["a"], "additionalProperties": False}
+    """W14: where a schema allows names of its own, closing it would change what it means."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+              "additionalProperties": {"type": "string"}}  # fmt: skip
+    closed = {**schema, "additionalProperties": False}
     elsewhere = Origin(dialect="openai-chat")
     tools = tuple(
         ToolDefinition("f", "d", found, strict=True, origin=elsewhere) for found in (schema, closed)

@@ -332,11 +332,12 @@ def test_settings_made_by_hand() -> None:
         )
     )
     assert encoded.losses == ()
+    nothing = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
     assert encoded.body == {
         "model": "m",
         "instructions": "a\n\nb",
         "tools": [{"type": "function", "name": "now", "description": "The time.",
-                   "parameters": tool.parameters, "strict": True}],
+                   "parameters": nothing, "strict": True}],
         "tool_choice": {"type": "allowed_tools", "mode": "auto",
                         "tools": [{"type": "function", "name": "now"}]},
         "parallel_tool_calls": False,
@@ -344,7 +345,7 @@ def test_settings_made_by_hand() -> None:
         "include": ["message.output_text.logprobs"],
         "top_logprobs": 2,
         "text": {"format": {"type": "json_schema", "name": "answer",
-                            "schema": {"type": "object"}, "strict": True}},
+                            "schema": nothing, "strict": True}},
         "reasoning": {"effort": "none", "summary": "auto"},
         "conversation": "conv_1",
         "stream": True,

@@ -11,7 +11,7 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import Request, Sampling, State
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolResult
-from dragoman.wire.fitting.pairs import UNKNOWN
+from dragoman.wire.fitting.places import UNKNOWN
 from dragoman.wire.openai_responses import DIALECT
 from dragoman.wire.openai_responses.target import TARGET
 

@@ -106,6 +106,8 @@ _GEMINI_JSON_SCHEMA = {
     "propertyOrdering",
     "default",
 }
+_OLLAMA = {"type", "description", "enum", "anyOf", "properties", "required", "items"}
+"""The fields of the server's `ToolProperty`."""
 _FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
 
@@ -310,6 +312,23 @@ def _gemini_json_schema(schema: Any) -> Iterator[str]:
             yield "a literal is neither text nor number"
 
 
+def _gemini_output(schema: Any) -> Iterator[str]:
+    refused = _gemini_json_schema(schema)
+    return (reason for reason in refused if reason != "the root is no object")
+
+
+def _ollama(schema: Any) -> Iterator[str]:
+    yield from _common(schema, _OLLAMA)
+    yield from _known_types(schema)
+    if {"anyOf", "enum"} & set(schema):
+        yield "the root has what the server's type of parameters has not"
+    for node, _ in nodes_of(schema):
+        if not isinstance(node.get("description", ""), str):
+            yield "a description is no text"
+        if not all(isinstance(name, str) for name in node.get("required", [])):
+            yield "a name is no text"
+
+
 _RULES: dict[str, Callable[[Any], Iterator[str]]] = {
     "plain": lambda _: iter(()),
     "openai": _openai,
@@ -318,4 +337,6 @@ _RULES: dict[str, Callable[[Any], Iterator[str]]] = {
     "anthropic-strict": _anthropic_strict,
     "gemini-parameters": _gemini_parameters,
     "gemini-json-schema": _gemini_json_schema,
+    "gemini-output": _gemini_output,
+    "ollama": _ollama,
 }

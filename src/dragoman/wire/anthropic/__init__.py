@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError, WireError
+from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.wire import streams
@@ -24,14 +25,17 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting import encoded_for
 from dragoman.wire.fronts import encoded_behind
 from dragoman.wire.overlay import parsed
+from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
-from dragoman.wire.streams import restoring
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
 
 __all__ = ["DIALECT"]
 
 T = TypeVar("T")
+BETA = "anthropic-beta"
+HEADERS = f"{NAME} headers"
+"""Where a request keeps the headers that it came with."""
 
 
 class _Anthropic:
@@ -47,16 +51,22 @@ class _Anthropic:
         body: Body,
         *,
         path: str | None = None,  # noqa: ARG002 - the model is in the body
-        headers: Mapping[str, str] | None = None,  # noqa: ARG002 - nothing of the request is there
+        headers: Mapping[str, str] | None = None,
     ) -> Request:
-        """The request in a body."""
-        return _read(decode_request, body)
+        """The request in a body; what is tried out with it stands in a header (G9)."""
+        request = _read(decode_request, body)
+        tried = [value for name, value in (headers or {}).items() if name.lower() == BETA]
+        if not tried:
+            return request
+        return request.replace(extras={**request.extras, HEADERS: {BETA: ",".join(tried)}})
 
     def encode_request(
         self, request: Request, target: Target | None = None, *, strict: bool = False
     ) -> Encoded:
-        """The body to send for a request."""
-        return encoded_for(request, target or TARGET, encode_request, strict=strict)
+        """The body to send for a request, and the header that it came with."""
+        encoded = encoded_for(request, target or TARGET, encode_request, strict=strict)
+        encoded.headers = request.extras.get(HEADERS, EMPTY)
+        return encoded
 
     def decode_response(self, body: Body, context: Context = NOTHING) -> Response:
         """The response in a body."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable
 
 from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.ids import new_id
-from dragoman.model.parts import Text, Thinking
+from dragoman.model.parts import Citation, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.wire.anthropic.block_writers import BlockWriter, TextWriter, writer_of
 from dragoman.wire.anthropic.context import Encoding
@@ -17,6 +18,7 @@ class _Queued:
     """A part on its way."""
 
     __slots__ = (
+        "before",
         "final",
         "has_head",
         "is_over",
@@ -38,16 +40,18 @@ class _Queued:
         self.is_stopped = False
         self.is_over = False
         self.is_rest = False  # of a part whose block had to end before
+        self.before = 0  # characters of it that are in that block
 
 
 class BlockQueue:
     """Writes parts as blocks, one at a time (W66)."""
 
-    __slots__ = ("_context", "_index", "_is_open", "_number", "_parts", "_queue")
+    __slots__ = ("_context", "_ids", "_index", "_is_open", "_number", "_parts", "_queue")
 
     def __init__(self, context: Encoding) -> None:
         self._context = context
-        self._queue: list[_Queued] = []
+        self._queue: deque[_Queued] = deque()
+        self._ids: set[str] = set()  # of calls
         self._parts: dict[Hashable, _Queued] = {}
         self._number = 0  # of the next part
         self._index = 0  # of the block that is open, or will be next
@@ -94,10 +98,11 @@ class BlockQueue:
             self._number += 1
         if queued.is_over:
             self._note_missed(queued, final)
-            return b""
+            return self._late_rest(key, queued, final)
         queued.is_stopped = True
-        if queued.is_rest:  # the final word is on the whole part
+        if queued.is_rest and isinstance(final, (Text, Thinking)):  # it is on the whole part
             self._note_missed(queued, final)
+            queued.final = type(final)(final.text[queued.before :], signature=final.signature)
         else:
             queued.final = final
         return self._advance()
@@ -112,6 +117,8 @@ class BlockQueue:
             self._number += 1
         elif not queued.has_head:
             queued.part = _with_head(queued.part, delta)
+            if delta.id:
+                self._ids.add(delta.id)
         if delta.arguments_delta:
             queued.has_head = True
             return self.grow(key, PartDelta(0, delta.arguments_delta))
@@ -124,15 +131,14 @@ class BlockQueue:
         return self._advance()
 
     def _append(self, key: Hashable, queued: _Queued) -> _Queued:
+        if isinstance(queued.part, ToolCall):
+            self._ids.add(queued.part.id)
         self._parts[key] = queued
         self._queue.append(queued)
         return queued
 
     def _call(self, delta: ToolCallDelta) -> ToolCall:
-        ids = {
-            queued.part.id for queued in self._parts.values() if isinstance(queued.part, ToolCall)
-        }
-        is_free = delta.id and delta.id not in ids  # I5
+        is_free = delta.id and delta.id not in self._ids  # I5
         return ToolCall(
             delta.id if delta.id and is_free else new_id("call_"),
             delta.name or "",
@@ -169,24 +175,44 @@ class BlockQueue:
         if self._is_open or written:
             self._index += 1
         self._is_open = False
-        self._queue.remove(queued)
+        self._queue.popleft()  # none but the first ends
         queued.is_over = True
         return written
 
     def _continued(self, queued: _Queued, delta: PartDelta) -> _Queued | None:
         """A block for more of a part whose own is closed, since another had begun meanwhile."""
         part = queued.part
+        if delta.citations:
+            self._note_late(queued, delta.citations)
         if not isinstance(part, (Text, Thinking)) or not (delta.text or delta.signature):
-            self._lose(queued, "what was added to a part after its end is left out")
+            if not delta.citations:
+                self._lose(queued, "what was added to a part after its end is left out")
             return None
         more = _Queued(queued.number, type(part)("", origin=part.origin))
         more.is_rest = True
+        more.before = queued.before + (0 if queued.writer is None else queued.writer.length)
         return more
+
+    def _late_rest(self, key: Hashable, queued: _Queued, final: AnyPart | None) -> bytes:
+        """What a last word adds to the text of a block that is closed."""
+        writer = queued.writer
+        if (
+            writer is None
+            or not isinstance(final, (Text, Thinking))
+            or type(final) is not type(queued.part)
+        ):
+            return b""
+        more = final.text[queued.before + writer.length :]
+        return self.grow(key, PartDelta(0, more)) if more else b""
 
     def _note_missed(self, queued: _Queued, final: AnyPart | None) -> None:
         if not isinstance(final, Text) or not isinstance(queued.writer, TextWriter):
             return
-        if len(final.citations) > queued.writer.cited:
+        self._note_late(queued, final.citations[queued.writer.cited :])
+
+    def _note_late(self, queued: _Queued, citations: tuple[Citation, ...]) -> None:
+        """Citations for a block that is closed: those that had a place are lost as well."""
+        if isinstance(queued.writer, TextWriter) and queued.writer.cite(citations):
             self._lose(queued, "citations that came after the end of their text are left out")
 
     def _lose(self, queued: _Queued, reason: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.jsontext import dumps
-from dragoman.model.parts import Citation, ServerToolCall, Text, Thinking
+from dragoman.model.parts import Citation, Part, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall
 from dragoman.wire.anthropic import stream_frames as frames
 from dragoman.wire.anthropic.arguments import Arguments, TextArguments, UntouchedArguments
@@ -16,6 +17,7 @@ from dragoman.wire.anthropic.citations import encode_citations
 from dragoman.wire.anthropic.context import NAME, Encoding, is_ours
 from dragoman.wire.anthropic.parts import encode_parts
 from dragoman.wire.overlay import overlay
+from dragoman.wire.streams import CORRECTED, unsent, unsent_arguments
 
 
 class BlockWriter:
@@ -30,6 +32,11 @@ class BlockWriter:
     def may_end(self) -> bool:
         """Whether the block may be ended, without having been stopped, when another begins."""
         return True
+
+    @property
+    def length(self) -> int:
+        """How many characters of its text were written."""
+        return 0
 
     def begin(self, index: int) -> bytes:  # noqa: ARG002 - derived ones need it
         """The block's start; nothing where that is not to be written yet, or never."""
@@ -50,6 +57,23 @@ class BlockWriter:
     def _lose(self, reason: str) -> None:
         self._context.part = self._number
         self._context.lose(reason)
+
+    def _check_kind(self, final: AnyPart | None, *kinds: type[Part]) -> None:
+        """Note a last word on something else than what was begun."""
+        if final is not None and not isinstance(final, kinds):
+            self._lose(CORRECTED)
+
+    def _unsent(
+        self,
+        pieces: list[str],
+        whole: str,
+        rest: Callable[[list[str], str], str | None] = unsent,
+    ) -> str:
+        """What the last word on a part adds to its pieces (W26); it can't take any back."""
+        more = rest(pieces, whole)
+        if more is None:
+            self._lose(CORRECTED)
+        return more or ""
 
 
 class WholeWriter(BlockWriter):
@@ -75,6 +99,8 @@ class WholeWriter(BlockWriter):
 class UnknownThinkingWriter(WholeWriter):
     """Thinking of unknown origin: only its signature tells whether it may be said (W54)."""
 
+    _part: Thinking
+
     def __init__(self, part: Thinking, number: int, context: Encoding) -> None:
         super().__init__(part, number, context)
         self._texts = [part.text]
@@ -95,8 +121,9 @@ class UnknownThinkingWriter(WholeWriter):
         whole = self._part.replace(
             text="".join(self._texts), signature=self._signature, data=self._data
         )
-        whole = final if final is not None else whole
-        assert isinstance(whole, Thinking)  # noqa: S101 - the same part, grown
+        if isinstance(final, Thinking):
+            whole = final
+        self._check_kind(final, Thinking)
         if not self._blocks(whole):
             return b""
         writer = ThinkingWriter(whole, self._number, self._context)
@@ -110,13 +137,18 @@ class TextWriter(BlockWriter):
 
     def __init__(self, part: Text, number: int, context: Encoding) -> None:
         super().__init__(part, number, context)
-        self._length = 0
+        self._pieces: list[str] = []
         self.cited = 0
 
     @property
     def may_end(self) -> bool:
         """Yes: if more of the text comes, it goes into a block of its own."""
         return True
+
+    @property
+    def length(self) -> int:
+        """As above."""
+        return sum(map(len, self._pieces))
 
     def begin(self, index: int) -> bytes:
         """The empty block, and what is there already."""
@@ -127,26 +159,32 @@ class TextWriter(BlockWriter):
     def grow(self, index: int, delta: PartDelta) -> bytes:
         """More text, more sources."""
         if delta.text and not delta.citations:
-            self._length += len(delta.text)
+            self._pieces.append(delta.text)
             return frames.text_delta(index, delta.text)
         return self._grown(index, delta.text or "", delta.citations)
 
     def _grown(self, index: int, text: str, citations: tuple[Citation, ...]) -> bytes:
-        self._length += len(text)
+        written = []
+        if text:
+            self._pieces.append(text)
+            written.append(frames.text_delta(index, text))
+        written += [frames.citations_delta(index, wire) for wire in self.cite(citations)]
+        return b"".join(written)
+
+    def cite(self, citations: tuple[Citation, ...]) -> list[Any]:
+        """More sources, as the wire has them."""
+        first = self.cited
         self.cited += len(citations)
         self._context.part = self._number  # where citations without a place are lost
-        written = [frames.text_delta(index, text)] if text else []
-        written += [
-            frames.citations_delta(index, citation)
-            for citation in encode_citations(citations, self._context)
-        ]
-        return b"".join(written)
+        return encode_citations(citations, self._context, first)
 
     def end(self, index: int, final: AnyPart | None) -> bytes:
         """What the final word adds, and the stop."""
         written = b""
+        self._check_kind(final, Text)
         if isinstance(final, Text):
-            written = self._grown(index, final.text[self._length :], final.citations[self.cited :])
+            more = self._unsent(self._pieces, final.text)
+            written = self._grown(index, more, final.citations[self.cited :])
             strange: Any = overlay(final.extras, NAME).get("citations")
             if isinstance(strange, (list, tuple)):  # such as can't be understood
                 for citation in strange[self.cited :]:
@@ -161,13 +199,18 @@ class ThinkingWriter(BlockWriter):
 
     def __init__(self, part: Thinking, number: int, context: Encoding) -> None:
         super().__init__(part, number, context)
-        self._length = len(part.text)
+        self._pieces = [part.text]
         self._signature = part.signature or ""
 
     @property
     def may_end(self) -> bool:
         """Yes: as a text."""
         return True
+
+    @property
+    def length(self) -> int:
+        """As above."""
+        return sum(map(len, self._pieces))
 
     def begin(self, index: int) -> bytes:
         """The empty block, and what is there already."""
@@ -182,15 +225,16 @@ class ThinkingWriter(BlockWriter):
         self._signature += delta.signature or ""
         if not delta.text:
             return b""
-        self._length += len(delta.text)
+        self._pieces.append(delta.text)
         return frames.thinking_delta(index, delta.text)
 
     def end(self, index: int, final: AnyPart | None) -> bytes:
         """The signature, and the stop."""
         written = b""
+        self._check_kind(final, Thinking)
         if isinstance(final, Thinking):
             self._signature = final.signature or self._signature
-            if more := final.text[self._length :]:
+            if more := self._unsent(self._pieces, final.text):
                 written = frames.thinking_delta(index, more)
         if self._signature:
             written += frames.signature_delta(index, self._signature)
@@ -204,7 +248,7 @@ class CallWriter(BlockWriter):
 
     def __init__(self, part: ToolCall | ServerToolCall, number: int, context: Encoding) -> None:
         super().__init__(part, number, context)
-        self._has_pieces = False
+        self._pieces: list[str] = []
         self._arguments = Arguments()
         if isinstance(part, ToolCall) and part.kind == "custom":
             self._arguments = TextArguments()
@@ -234,16 +278,18 @@ class CallWriter(BlockWriter):
         return self._more(index, delta.text) if delta.text else b""
 
     def _more(self, index: int, piece: str) -> bytes:
-        self._has_pieces = True
+        self._pieces.append(piece)
         sendable = self._arguments.feed(piece)
         return frames.input_json_delta(index, sendable) if sendable else b""
 
     def end(self, index: int, final: AnyPart | None) -> bytes:
         """The rest of the arguments, and the stop."""
         written = b""
+        self._check_kind(final, ToolCall, ServerToolCall)
         part = final if isinstance(final, (ToolCall, ServerToolCall)) else self._part
-        if not self._has_pieces and (whole := _written(part)):
-            written = self._more(index, whole)
+        whole = "" if self._pieces and final is None else _written(part)
+        if whole and (more := self._unsent(self._pieces, whole, unsent_arguments)):
+            written = self._more(index, more)
         if last := self._arguments.finish():
             written += frames.input_json_delta(index, last)
         if self._arguments.is_changed:

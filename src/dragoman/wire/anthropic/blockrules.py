@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from dragoman.wire.anthropic.allowance import MAX_OPTIONAL, MAX_STRICT_TOOLS, MAX_UNIONS
 from dragoman.wire.anthropic.view import THINKING, View
 from dragoman.wire.violations import (
     Found,
@@ -14,16 +15,13 @@ from dragoman.wire.violations import (
     is_number,
     listed,
     subschemas,
+    texts_in,
 )
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
-_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _IN_RESULTS = ("text", "image", "document", "search_result", "tool_reference")
 _CHOICES = ("auto", "any", "tool", "none")
 _COMBINATORS = ("oneOf", "allOf", "anyOf")
-_MAX_STRICT_TOOLS = 20
-_MAX_OPTIONAL = 24
-_MAX_UNIONS = 16
 
 
 def shape_temperature(view: View) -> Found:
@@ -34,15 +32,18 @@ def shape_temperature(view: View) -> Found:
 
 
 def limit_strict_schemas(view: View) -> Found:
-    """Strict tools are compiled together, and there is a limit to that."""
+    """Strict tools and the answer's schema are compiled together, and there is a limit to that."""
     strict = [tool for _, tool in view.tools if tool.get("strict") is True]
-    nodes = [node for tool in strict for node in subschemas(tool.get("input_schema"))]
-    if len(strict) > _MAX_STRICT_TOOLS:
-        yield "tools", f"{len(strict)} tools are strict, {_MAX_STRICT_TOOLS} are allowed"
-    if (optional := sum(map(_optional, nodes))) > _MAX_OPTIONAL:
-        yield "tools", f"{optional} parameters of strict tools are optional, 24 are allowed"
-    if (unions := sum(map(_is_union, nodes))) > _MAX_UNIONS:
-        yield "tools", f"{unions} parameters of strict tools are unions, 16 are allowed"
+    place, answer = view.output_schema
+    schemas = [*(tool.get("input_schema") for tool in strict), answer]
+    nodes = [node for schema in schemas for node in subschemas(schema)]
+    if len(strict) > MAX_STRICT_TOOLS:
+        yield "tools", f"{len(strict)} tools are strict, {MAX_STRICT_TOOLS} are allowed"
+    path = "tools" if strict else place
+    if (optional := sum(map(_optional, nodes))) > MAX_OPTIONAL:
+        yield path, f"{optional} properties of strict schemas are optional, {MAX_OPTIONAL} may be"
+    if (unions := sum(map(_is_union, nodes))) > MAX_UNIONS:
+        yield path, f"{unions} properties of strict schemas are unions, {MAX_UNIONS} may be"
 
 
 def w44_ids_are_plain(view: View) -> Found:
@@ -121,26 +122,17 @@ def w64_results_hold_known_blocks(view: View) -> Found:
             yield f"{path}.is_error", "is_error must be true or false"
 
 
-def w65_images_have_a_source(view: View) -> Found:
-    """An image is base64 of a known type, without a data address around it, or an address."""
-    for path, block in view.of_type("image"):
-        source = field(block, "source")
-        data = source.get("data")
-        if source.get("type") not in ("base64", "url", "file"):
-            yield f"{path}.source.type", "the source of an image is base64, url or file"
-        elif source.get("type") == "base64":
-            if source.get("media_type") not in _IMAGES:
-                yield f"{path}.source.media_type", f"must be one of {', '.join(_IMAGES)}"
-            if not isinstance(data, str) or data.startswith("data:"):
-                yield f"{path}.source.data", "must be base64, without data: before it"
-
-
 def w71_server_results_are_whole(view: View) -> Found:
-    """Search results go back with their encrypted content."""
+    """Search results go back with their encrypted content, and what cites them with its index."""
     for path, block in view.of_type("web_search_tool_result"):
         for place, result in listed(block, "content", path):
             if not result.get("encrypted_content"):
                 yield place, "a search result needs its encrypted_content"
+    for path, block in view.of_type("text"):
+        for place, citation in listed(block, "citations", path):
+            is_found = citation.get("type") == "web_search_result_location"
+            if is_found and not citation.get("encrypted_index"):
+                yield place, "a citation of a search result needs its encrypted_index"
 
 
 def w74_choices_are_known(view: View) -> Found:
@@ -168,8 +160,7 @@ def _markable(view: View) -> Iterator[Placed]:
 
 
 def _optional(node: Object) -> int:
-    required = node.get("required")
-    named = required if isinstance(required, (list, tuple)) else ()
+    named = texts_in(node.get("required"))
     return sum(key not in named for key in field(node, "properties"))
 
 

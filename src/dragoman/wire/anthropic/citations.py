@@ -70,10 +70,15 @@ def decode_citations(wire: Any) -> tuple[Citation, ...]:
     return tuple([_decode_citation(item) for item in wire])
 
 
-def encode_citations(citations: tuple[Citation, ...], context: Encoding) -> list[Block]:
-    """The citations as the wire has them, without those that it would refuse."""
+def encode_citations(
+    citations: tuple[Citation, ...], context: Encoding, first: int = 0
+) -> list[Block]:
+    """The citations as the wire has them, without those that it would refuse.
+
+    `first` is the number of the first one in its text.
+    """
     encoded: list[Block] = []
-    for index, citation in enumerate(citations):
+    for index, citation in enumerate(citations, first):
         if _is_anchored(citation):
             encoded.append(_encode_citation(citation))
         else:

@@ -8,7 +8,9 @@ from msgspec import UNSET, UnsetType
 
 from dragoman.model.ids import new_id
 from dragoman.model.parts import Origin, Part
+from dragoman.wire.anthropic.allowance import Allowance
 from dragoman.wire.losses import Loss
+from dragoman.wire.schemas import SentSchemas
 
 NAME = "anthropic"
 HERE = Origin(dialect=NAME)
@@ -61,10 +63,15 @@ class Decoding:
 class Encoding:
     """A body being written: what it could not say, and where the writer is."""
 
-    __slots__ = ("item", "losses", "message", "origin", "part", "place", "wire_ids")
+    __slots__ = (
+        "allowance", "item", "losses", "message", "origin", "part", "place", "schemas",
+        "unthinking", "wire_ids",
+    )  # fmt: skip
 
     def __init__(self, place: str) -> None:
         self.losses: list[Loss] = []
+        self.schemas = SentSchemas(self.losses)
+        self.allowance = Allowance()
         self.place = place
         """The path of a part, to be filled in with the numbers of its message and its own."""
         self.message = 0
@@ -72,6 +79,8 @@ class Encoding:
         self.item: int | None = None
         self.origin: Origin | None = None
         """The message's origin, which its parts share unless they have their own."""
+        self.unthinking: int | None = None
+        """The message from which on there must be no thinking (W53)."""
         self.wire_ids: dict[str, str] = {}
         """What calls are called on the wire, where that is not their id."""
 

@@ -5,4 +5,4 @@ from __future__ import annotations
 from dragoman.wire.anthropic.context import HERE
 from dragoman.wire.fronts import Front
 
-FRONT = Front(HERE, is_serial=True)
+FRONT = Front(HERE)

@@ -78,7 +78,12 @@ def _is_elsewhere(media: Media, context: Encoding) -> bool:
 
 
 def _image(media: Media) -> Block:
-    return _cached({"type": "image", "source": _encode_source(media, "image/png")}, media)
+    source = _encode_source(media, "image/png")
+    if media.data is not None and media.mime is not None:
+        found = sniff_base64(media.data)
+        if found is not None and found.startswith("image/"):
+            source["media_type"] = found  # W65: what the data is counts, not what it is called
+    return _cached({"type": "image", "source": source}, media)
 
 
 def _document(file: File) -> Block:

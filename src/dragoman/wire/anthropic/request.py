@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.errors import WireError
+from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.roles import Role
+from dragoman.model.tools import ToolDefinition
 from dragoman.wire.anthropic.content import joined
-from dragoman.wire.anthropic.context import HERE, NAME, Block, Decoding, Encoding
+from dragoman.wire.anthropic.context import HERE, NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.messages import (
     belongs_outside,
     decode_message,
@@ -31,8 +34,10 @@ from dragoman.wire.anthropic.tools import (
     encode_tool_choice,
     permitted,
 )
+from dragoman.wire.anthropic.view import View
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import difference, laid_over, want
+from dragoman.wire.schemas import PLAIN, projected
 from dragoman.wire.target import Target
 
 PATH = "/v1/messages"
@@ -64,9 +69,10 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body for a request."""
     context = Encoding("messages[{}].parts[{}]")
     body = _fields(request, context)
-    tools = _encode_tools(request, context)
+    tools = _encode_tools(request, body, context)
     if tools:
         body["tools"] = tools
+    context.unthinking = _unthinking(request, body)
     system, messages = _encode_conversation(request, context)
     if system:
         body["system"] = joined(system)
@@ -76,7 +82,22 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         body.pop("model", None)
     if target.api_version is not None:
         body["anthropic_version"] = target.api_version
-    return Encoded(body, path=PATH, losses=tuple(context.losses))
+    return Encoded(body, path=PATH, losses=tuple(context.losses), context=context.schemas.context)
+
+
+def _unthinking(request: Request, body: Block) -> int | None:
+    """The place of an answer to be gone on with, while thinking is off (W53)."""
+    thinking = body.get("thinking")
+    if thinking is not None and thinking.get("type") in ("enabled", "adaptive"):
+        return None
+    found = None
+    for index in range(len(request.messages) - 1, -1, -1):
+        message = request.messages[index]
+        if message.role is _ASSISTANT:
+            found = index  # those before it are of the same turn
+        elif not belongs_outside(message):
+            break
+    return found
 
 
 def _decode_tools(wire: Any) -> tuple[AnyTool, ...]:
@@ -88,10 +109,22 @@ def _decode_tools(wire: Any) -> tuple[AnyTool, ...]:
     raise WireError(msg, dialect=NAME, path="tools")
 
 
-def _encode_tools(request: Request, context: Encoding) -> list[Block]:
+def _encode_tools(request: Request, body: Block, context: Encoding) -> list[Block]:
     tools = permitted(request.tools, request.tool_choice)
+    strict = [tool for tool in tools if isinstance(tool, ToolDefinition) and tool.strict is True]
+    if any(not is_ours(tool.origin) for tool in strict):
+        _share(body, [tool for tool in strict if is_ours(tool.origin)], context)
     encoded = [encode_tool(tool, index, context) for index, tool in enumerate(tools)]
     return [tool for tool in encoded if tool is not None]
+
+
+def _share(body: Block, own: list[ToolDefinition], context: Encoding) -> None:
+    """Count what is sent in any case, before tools from elsewhere are strict: it goes first."""
+    _, answer = View(body, TARGET).output_schema
+    if isinstance(answer, Mapping):
+        context.allowance.spend(projected(answer, PLAIN).weight)
+    for tool in own:
+        context.allowance.spend(projected(tool.parameters or EMPTY, PLAIN).weight, tools=1)
 
 
 def _without_lists(wire: Block, request: Request) -> Block:

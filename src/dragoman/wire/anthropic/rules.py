@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.wire.anthropic import blockrules as blocks
+from dragoman.wire.anthropic import mediarules as media
+from dragoman.wire.anthropic import strictrules as strict
 from dragoman.wire.anthropic import thinkingrules as thinking
 from dragoman.wire.anthropic import turnrules as turns
 from dragoman.wire.anthropic.target import TARGET
@@ -15,6 +17,9 @@ from dragoman.wire.violations import Rule, Violation, checked, not_an_object, op
 RULES: tuple[Rule[View], ...] = (
     Rule(turns.shape_messages),
     Rule(blocks.shape_temperature),
+    Rule(turns.shape_blocks_have_their_speaker, "warning"),
+    Rule(strict.shape_strict_schemas_are_objects),
+    Rule(strict.shape_strict_schemas_have_an_end),
     Rule(blocks.limit_strict_schemas),
     Rule(turns.w40_results_follow_calls),
     Rule(turns.w41_results_come_first),
@@ -25,7 +30,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(blocks.w44_ids_are_plain),
     Rule(blocks.w45_input_is_an_object),
     Rule(turns.w46_texts_are_not_empty),
-    Rule(turns.w46_texts_are_not_blank, "warning"),
+    Rule(turns.w46_texts_are_not_blank),
     Rule(turns.w47_there_are_messages),
     Rule(turns.w47_the_user_begins, "warning"),
     Rule(turns.w47_messages_say_something),
@@ -40,6 +45,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(thinking.w58_thinking_forces_no_tool),
     Rule(thinking.w59_the_budget_fits),
     Rule(thinking.w59_thinking_takes_no_sampling),
+    Rule(thinking.w59_thinking_takes_little_sampling),
     Rule(thinking.w59_the_newest_take_no_sampling),
     Rule(thinking.w59_thinking_is_asked_for_as_the_model_has_it),
     Rule(blocks.w60_four_cache_markers),
@@ -47,7 +53,9 @@ RULES: tuple[Rule[View], ...] = (
     Rule(blocks.w62_input_schemas_are_objects),
     Rule(blocks.w63_history_needs_its_tools),
     Rule(blocks.w64_results_hold_known_blocks),
-    Rule(blocks.w65_images_have_a_source),
+    Rule(media.w65_images_have_a_source),
+    Rule(media.w65_images_are_of_their_type),
+    Rule(media.w65_images_are_small, "warning"),
     Rule(blocks.w71_server_results_are_whole, "warning"),
     Rule(blocks.w74_choices_are_known),
 )

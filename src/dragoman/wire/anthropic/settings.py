@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
-from dragoman.wire.anthropic.context import NAME, Block, Encoding
+from dragoman.wire.anthropic.allowance import MAX_OPTIONAL, MAX_UNIONS
+from dragoman.wire.anthropic.context import HERE, NAME, Block, Encoding, is_ours
 from dragoman.wire.overlay import difference, laid_over, overlay
+from dragoman.wire.schemas import ANTHROPIC_STRICT, projected
 
 DEFAULT_MAX_TOKENS = 4096
 """Sent where a request names no limit, since the wire demands one (W50); every model takes it."""
@@ -108,6 +111,8 @@ def _effort(output_config: Any) -> str | None:
     return effort if type(effort) is str and effort in _EFFORTS else None
 
 
+LEAST_TOP_P = 0.95
+"""The least that a thinking model takes (W59)."""
 MIN_BUDGET = 1024
 """The smallest budget there is (W59); a smaller one is taken for it."""
 
@@ -142,8 +147,8 @@ def decode_output(wire: Block) -> Output | None:
     schema = found.get("schema")
     if not isinstance(schema, dict):
         return None
-    output = Output(format="schema", schema=schema)
-    left = overlay(difference(found, _schema_format(output), NAME), NAME)
+    output = Output(format="schema", schema=schema, origin=HERE)
+    left = overlay(difference(found, _schema_format(schema), NAME), NAME)
     if place == _LEGACY or left:
         output = output.replace(extras={NAME: {place: left}})
     return output
@@ -158,14 +163,28 @@ def encode_output(output: Output, context: Encoding) -> Block:
         return {}
     if output.description is not None:
         context.lose_at("output.description", "a schema of the answer has no description beside it")
+    schema = output.schema if is_ours(output.origin) else _accepted(output.schema, context)
+    if schema is None:
+        return {}
     ours = overlay(output.extras, NAME)
     place = _LEGACY if _LEGACY in ours else "format"
-    wire = laid_over({place: _schema_format(output)}, output.extras, NAME)
+    wire = laid_over({place: _schema_format(schema)}, output.extras, NAME)
     return wire if place == _LEGACY else {"output_config": wire}
 
 
-def _schema_format(output: Output) -> Block:
-    return {"type": "json_schema", "schema": output.schema}
+def _accepted(schema: Mapping[str, Any], context: Encoding) -> Mapping[str, Any] | None:
+    """A schema from elsewhere as it is taken here, where every answer is held to its schema."""
+    made = projected(schema, ANTHROPIC_STRICT)
+    if made.weight.optional > MAX_OPTIONAL or made.weight.unions > MAX_UNIONS:
+        reason = f"it has more than {MAX_OPTIONAL} optional properties, or {MAX_UNIONS} unions"
+        context.lose_at("output.schema", reason)
+        return None
+    context.schemas.answer(made)
+    return made.schema
+
+
+def _schema_format(schema: Mapping[str, Any]) -> Block:
+    return {"type": "json_schema", "schema": schema}
 
 
 def encode_settings(request: Request, context: Encoding) -> Block:
@@ -182,10 +201,22 @@ def encode_settings(request: Request, context: Encoding) -> Block:
             # The budget counts: what is left must not be less than without it.
             wire["max_tokens"] += wire["thinking"].get("budget_tokens", 0)
         _fit_budget(wire, context)
-        if wire.get("temperature") not in (None, 1) and _thinks(wire.get("thinking")):
-            del wire["temperature"]
-            context.lose_at("sampling.temperature", "it can't be set while the model thinks")  # W59
+        if _thinks(wire.get("thinking")):
+            _drop_sampling(wire, context)
     return wire
+
+
+def _drop_sampling(wire: Block, context: Encoding) -> None:
+    """Leave out what can't be set while the model thinks (W59)."""
+    refused = {
+        "temperature": wire.get("temperature") not in (None, 1),
+        "top_p": wire.get("top_p", 1) < LEAST_TOP_P,
+        "top_k": "top_k" in wire,
+    }
+    for name, is_refused in refused.items():
+        if is_refused:
+            del wire[name]
+            context.lose_at(f"sampling.{name}", "it can't be set while the model thinks")
 
 
 def _fit_budget(wire: Block, context: Encoding) -> None:

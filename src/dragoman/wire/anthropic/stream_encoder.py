@@ -62,12 +62,13 @@ class StreamEncoder:
         self._refusals: dict[int, list[str]] = {}
         self._calls = MessageAccumulator()  # tells which call a delta belongs to
         self._has_calls = False
+        self._lost: set[tuple[str, str]] = set()
         self._is_over = False
 
     @property
     def losses(self) -> list[Loss]:
         """What could not be said so far."""
-        return self._context.losses
+        return list(dict.fromkeys(self._context.losses))
 
     def feed(self, event: Event) -> bytes:
         """What to send for an event; nothing, where more has to come first."""
@@ -84,9 +85,9 @@ class StreamEncoder:
         return b"" if self._is_over else self._stream_error(INTERRUPTED)
 
     def _lose_once(self, path: str, reason: str) -> None:
-        loss = Loss(path, reason)
-        if loss not in self.losses:
-            self.losses.append(loss)
+        if (path, reason) not in self._lost:
+            self._lost.add((path, reason))
+            self._context.lose_at(path, reason)
 
     # --- the message
 
@@ -100,8 +101,10 @@ class StreamEncoder:
         )
         self._context.origin = self._start.origin
         # Our own decoder tells the usage next, which belongs into the message; others tell it at
-        # the end, and nobody should wait for that (G3). Azure's preamble tells nothing.
-        is_enough = bool(event.id or event.model) and not is_ours(event.origin)
+        # the end, and nobody should wait for that (G3). Azure's preamble tells nothing, and some
+        # servers' first chunk half of it: the first part, if not a second start, ends the waiting.
+        start = self._start
+        is_enough = bool(start.id and start.model) and not is_ours(event.origin)
         return self._message_start() if is_enough else b""
 
     def _usage_update(self, event: UsageUpdate) -> bytes:
@@ -181,6 +184,8 @@ class StreamEncoder:
         if event.index in self._refusals:
             if isinstance(event.part, Refusal):
                 self._refusals[event.index] = [event.part.text]
+            elif event.part is not None:
+                return begun + self._queue.start(("corrected", event.index), event.part)
             return begun
         return begun + self._queue.stop(event.index, event.part)
 

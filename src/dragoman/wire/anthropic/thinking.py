@@ -43,6 +43,9 @@ def decode_redacted_thinking(block: Block, context: Decoding) -> Thinking | Opaq
 
 def encode_thinking(part: Thinking, context: Encoding) -> Any:
     """A thinking block; W54: unsigned ones and those of others would be refused."""
+    if context.unthinking is not None and context.message >= context.unthinking:
+        context.lose("with thinking off, there is none in an answer to be gone on with")
+        return UNSET
     origin = context.origin_of(part)
     is_sealed = part.signature is not None or part.data is not None
     if not (is_ours(origin) or (origin is None and is_sealed)):

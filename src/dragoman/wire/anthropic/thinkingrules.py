@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dragoman.wire.anthropic.settings import LEAST_TOP_P, MIN_BUDGET
 from dragoman.wire.anthropic.view import THINKING, View, blocks_of
-from dragoman.wire.fitting.settings import USUAL
+from dragoman.wire.settingrules import refused_sampling
 from dragoman.wire.violations import Found, field, is_number
-
-_LEAST_BUDGET = 1024
 
 
 def w51_a_tool_loop_begins_with_thinking(view: View) -> Found:
     """While thinking is on, the turn whose results are being sent begins with it."""
-    if view.thinking != "enabled" or len(view.turns) < 2:  # noqa: PLR2004 - a turn and its results
+    is_asked = view.thinking == "enabled" and view.target.thinking_begins_turns
+    if not is_asked or len(view.turns) < 2:  # noqa: PLR2004 - a turn and its results
         return
     before, last = view.turns[-2:]
     if last.role == "user" and last.of_type("tool_result") and before.blocks:
@@ -76,8 +76,8 @@ def w59_the_budget_fits(view: View) -> Found:
     if view.thinking != "enabled":
         return
     budget, most = field(view.body, "thinking").get("budget_tokens"), view.body.get("max_tokens")
-    if type(budget) is not int or budget < _LEAST_BUDGET:
-        yield "thinking.budget_tokens", f"must be an integer of at least {_LEAST_BUDGET}"
+    if type(budget) is not int or budget < MIN_BUDGET:
+        yield "thinking.budget_tokens", f"must be an integer of at least {MIN_BUDGET}"
     elif type(most) is int and budget >= most and not view.may_interleave:
         yield "thinking.budget_tokens", "must be less than max_tokens"
 
@@ -89,12 +89,20 @@ def w59_thinking_takes_no_sampling(view: View) -> Found:
         yield "temperature", "with thinking on, the temperature can only be 1"
 
 
+def w59_thinking_takes_little_sampling(view: View) -> Found:
+    """While thinking is on, `top_p` cuts off little, and `top_k` nothing."""
+    if view.thinking != "enabled":
+        return
+    top_p = view.body.get("top_p")
+    if isinstance(top_p, (int, float)) and top_p < LEAST_TOP_P:
+        yield "top_p", f"with thinking on, top_p is at least {LEAST_TOP_P}"
+    if view.body.get("top_k") is not None:
+        yield "top_k", "with thinking on, top_k can't be set"
+
+
 def w59_the_newest_take_no_sampling(view: View) -> Found:
     """Some models refuse any temperature but their own (the target says which)."""
-    for key in view.target.refused_sampling:
-        value = view.body.get(key)
-        if value is not None and not (is_number(value) and value == USUAL.get(key)):
-            yield key, "this model does not take it"
+    yield from refused_sampling(view.body, view.target, is_thinking=view.thinking == "enabled")
 
 
 def w59_thinking_is_asked_for_as_the_model_has_it(view: View) -> Found:

@@ -12,9 +12,10 @@ from dragoman.wire.anthropic.calls import TEXT_ARGUMENT
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Encoding, is_ours
 from dragoman.wire.anthropic.fields import decode_cache, encode_cache
 from dragoman.wire.overlay import difference, laid_over, want
+from dragoman.wire.schemas import ANTHROPIC, ANTHROPIC_STRICT, Profiles
 
 _CUSTOM = "custom"  # what the wire calls a tool of the user's own, where it says so
-_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+_PROFILES = Profiles(ANTHROPIC_STRICT, ANTHROPIC)
 _TEXT_PARAMETERS: Mapping[str, Any] = {
     "type": "object",
     "properties": {TEXT_ARGUMENT: {"type": "string"}},
@@ -40,8 +41,10 @@ def decode_tool(wire: Any, index: int) -> AnyTool:
 def encode_tool(tool: AnyTool, index: int, context: Encoding) -> Block | None:
     """A tool as the wire has it; None for the own tools of another provider."""
     if isinstance(tool, ToolDefinition):
-        _note_losses(tool, f"tools[{index}]", context)
-        return laid_over(_definition(tool), tool.extras, NAME)
+        wire = _definition(tool)
+        if not is_ours(tool.origin):
+            _encode_foreign(tool, wire, f"tools[{index}]", context)
+        return laid_over(wire, tool.extras, NAME)
     if tool.dialect == NAME:
         return _encode_server_tool(tool)
     context.lose_at(f"tools[{index}]", "another provider's own tool is left out")
@@ -68,43 +71,27 @@ def _definition(tool: ToolDefinition) -> Block:
     wire: Block = {"name": tool.name}
     if tool.description is not None:
         wire["description"] = tool.description
-    if tool.kind == "custom":
-        wire["input_schema"] = _TEXT_PARAMETERS
-    elif tool.parameters is not None:
+    if tool.parameters is not None:
         wire["input_schema"] = tool.parameters
-        if "type" not in tool.parameters and not is_ours(tool.origin):
-            wire["input_schema"] = {"type": "object", **tool.parameters}  # W62
-    elif not is_ours(tool.origin):
-        wire["input_schema"] = _NO_PARAMETERS
-    if is_ours(tool.origin):
-        if tool.strict is not None:
-            wire["strict"] = tool.strict
-    elif _is_strict(tool):
-        wire["strict"] = True
+    if tool.strict is not None:
+        wire["strict"] = tool.strict
     if tool.cache is not None:
         wire["cache_control"] = encode_cache(tool.cache)
     return wire
 
 
-def _is_strict(tool: ToolDefinition) -> bool:
-    """Whether a tool from elsewhere can be strict: here an open schema can't be."""
-    schema = tool.parameters
-    return (
-        tool.strict is True
-        and tool.kind == "function"
-        and schema is not None
-        and schema.get("additionalProperties") is False
-    )
-
-
-def _note_losses(tool: ToolDefinition, path: str, context: Encoding) -> None:
-    if is_ours(tool.origin):
-        return
+def _encode_foreign(tool: ToolDefinition, wire: Block, path: str, context: Encoding) -> None:
+    """Write what a tool from elsewhere takes as it is taken here (W62)."""
+    wire.pop("strict", None)
     if tool.kind == "custom":
+        wire["input_schema"] = _TEXT_PARAMETERS
         reason = f"a tool that takes text is sent as one that takes it as {TEXT_ARGUMENT!r}"
         context.lose_at(path, reason)
-    elif tool.strict is True and not _is_strict(tool):
-        context.lose_at(f"{path}.strict", "a tool with an open schema can't be strict")
+        return
+    refusal = context.allowance.refusal
+    wire["input_schema"], is_strict = context.schemas.tool(tool, path, _PROFILES, refusal)
+    if is_strict:
+        wire["strict"] = True
 
 
 def _decode_server_tool(wire: Block, kind: str) -> ServerTool:

@@ -10,6 +10,12 @@ from dragoman.wire.anthropic.view import Turn, View, blocks_of, identity
 from dragoman.wire.violations import Found, Object, Placed
 
 ROLES = ("user", "assistant", "system")
+_SPEAKERS = {
+    "tool_use": "assistant",
+    "thinking": "assistant",
+    "redacted_thinking": "assistant",
+    "tool_result": "user",
+}
 
 
 def shape_messages(view: View) -> Found:
@@ -24,6 +30,15 @@ def shape_messages(view: View) -> Found:
             yield f"{path}.role", "the role must be user, assistant or system"
         if not _is_content(message.get("content")):
             yield f"{path}.content", "content must be a text or a list of blocks"
+
+
+def shape_blocks_have_their_speaker(view: View) -> Found:
+    """Calls and thinking are the assistant's, results the user's."""
+    for turn in view.turns:
+        for path, block in turn.blocks:
+            speaker = _SPEAKERS.get(str(block.get("type")), turn.role)
+            if turn.role in ROLES and speaker != turn.role:
+                yield path, f"such a block can only be in a message of the {speaker}"
 
 
 def w40_results_follow_calls(view: View) -> Found:

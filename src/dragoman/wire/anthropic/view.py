@@ -61,6 +61,14 @@ class View:
         """`enabled`, `adaptive`, `disabled` or None."""
         return field(self.body, "thinking").get("type")
 
+    @property
+    def output_schema(self) -> tuple[str, object]:
+        """The schema of the answer, with its path; it stood elsewhere in the beginning."""
+        found = field(field(self.body, "output_config"), "format").get("schema")
+        if found is not None:
+            return "output_config.format.schema", found
+        return "output_format.schema", field(self.body, "output_format").get("schema")
+
     @cached_property
     def turns(self) -> list[Turn]:
         """The turns of user and assistant; system messages in between take no part."""

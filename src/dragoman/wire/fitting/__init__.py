@@ -14,6 +14,7 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.fitting.arguments import are_readable, with_readable_arguments
 from dragoman.wire.fitting.asking import with_askable_thinking
 from dragoman.wire.fitting.blanks import without_blanks
 from dragoman.wire.fitting.caching import has_hints_outside, with_accepted_hints
@@ -26,6 +27,7 @@ from dragoman.wire.fitting.openings import with_opening
 from dragoman.wire.fitting.pairs import with_pairs
 from dragoman.wire.fitting.places import restored
 from dragoman.wire.fitting.settings import is_told_not_to_think, with_accepted_settings
+from dragoman.wire.fitting.strangers import left_behind, left_behind_in
 from dragoman.wire.fitting.survey import Survey
 from dragoman.wire.fitting.thinking import with_agreed_thinking, with_possible_thinking
 from dragoman.wire.fitting.toolids import with_accepted_ids
@@ -53,6 +55,7 @@ _STEPS: tuple[tuple[_Step, _Concern], ...] = (
     (with_accepted_media, lambda seen, _: seen.has_media),
     (without_blanks, lambda seen, _: seen.has_blanks),
     (with_pairs, lambda seen, _: seen.has_results or bool(seen.calls)),
+    (with_readable_arguments, lambda seen, to: not are_readable(seen.calls, to)),
     (with_alternating_roles, _always),
     (with_answered_results, _always),
 )
@@ -81,7 +84,11 @@ def fitted(request: Request, target: Target) -> Fitted:
         target = target.replace(pairs_results=False)
     if target.thinking_back == "all" and is_told_not_to_think(request.thinking):
         target = target.replace(thinking_back="own")  # C2: only while it thinks
-    messages, seen = _ordered(messages, given, target, losses)
+    seen = Survey(messages)
+    losses += left_behind(request, target.dialect)
+    if seen.has_extras:
+        losses += left_behind_in(given, target.dialect)
+    messages, seen = _ordered(messages, seen, given, target, losses)
     if not messages and (given or request.system):
         messages = with_opening((), target, is_instructed=True)
     found: list[Loss] = []
@@ -104,10 +111,9 @@ def fitted(request: Request, target: Target) -> Fitted:
 
 
 def _ordered(
-    messages: Messages, given: Messages, target: Target, losses: list[Loss]
+    messages: Messages, seen: Survey, given: Messages, target: Target, losses: list[Loss]
 ) -> tuple[Messages, Survey]:
     """The messages with all that the steps have to do to them, and what there is in them."""
-    seen = Survey(messages)
     for _ in range(_MAX_ROUNDS):
         before = messages
         for step, concerns in _STEPS:
@@ -136,7 +142,17 @@ def encoded_for(
     encoded = encode(done.request, target)
     losses = restored(encoded.losses, request.messages, done.placed)
     encoded.losses = (*done.losses, *losses)
-    encoded.context = done.context
-    if not target.ends_with_done:
-        encoded.context = Context(done.context.names, ends_with_done=False)
+    encoded.context = _way_back(done.context, encoded.context, target)
     return encoded.or_raise() if strict else encoded
+
+
+def _way_back(names: Context, schemas: Context, target: Target) -> Context:
+    """What fitting and encoding have to undo, as one."""
+    if target.ends_with_done and schemas.is_idle:
+        return names
+    return Context(
+        names.names,
+        undos=schemas.undos,
+        output=schemas.output,
+        ends_with_done=target.ends_with_done,
+    )

@@ -85,7 +85,9 @@ class _Trimming:
     def _hint(self, hint: CacheHint, path: str) -> CacheHint | None:
         if self._surplus:
             self._surplus -= 1
-            self._losses.append(Loss(path, f"no more than {self._target.cache_markers} are taken"))
+            most = self._target.cache_markers
+            reason = f"no more than {most} are taken" if most else "there are no cache hints here"
+            self._losses.append(Loss(path, reason))
             return None
         if hint.ttl is not None and not self._target.takes_cache_ttl:
             self._losses.append(Loss(f"{path}.ttl", "how long can't be told here"))

@@ -8,7 +8,7 @@ from typing import TypeVar
 from dragoman.model.content import AnyPart
 from dragoman.model.media import Image, Media
 from dragoman.model.messages import Message
-from dragoman.model.parts import Part, Text
+from dragoman.model.parts import Origin, Part, Text
 from dragoman.model.tools import ToolResult
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
@@ -21,7 +21,7 @@ def with_accepted_media(
     messages: tuple[Message, ...], target: Target, losses: list[Loss]
 ) -> tuple[Message, ...]:
     """Messages with the media that the target takes."""
-    if (target.media is None and target.takes_image_urls) or not any(map(_has_media, messages)):
+    if not any(map(_has_media, messages)):
         return messages
     changed = tuple(
         _message(message, target, f"messages[{index}]", losses)
@@ -65,13 +65,22 @@ def _seen(part: P, target: Target, path: str, losses: list[Loss]) -> P | Text:
     if not isinstance(part, Media):
         return part
     kind = _kind(part)
-    if target.media is not None and kind not in target.media:
+    if part.file_id is not None and _is_elsewhere(part.origin, target):
+        losses.append(Loss(path, f"{kind}: uploaded to another provider"))
+    elif target.media is not None and kind not in target.media:
         losses.append(Loss(path, f"{kind}: this model takes none"))
     elif isinstance(part, Image) and part.url is not None and not target.takes_image_urls:
         losses.append(Loss(path, "images can be given as data only here (W105)"))
     else:
         return part
     return Text(f"({kind} that can't be shown here)")
+
+
+def _is_elsewhere(origin: Origin | None, target: Target) -> bool:
+    """Whether a file was uploaded to another vendor; one vendor's dialects know the same files."""
+    if origin is None:
+        return False
+    return origin.dialect.partition("-")[0] != target.dialect.partition("-")[0]
 
 
 def _kind(part: Media) -> str:

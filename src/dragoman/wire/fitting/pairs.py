@@ -13,14 +13,9 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.fitting.places import CUT_OFF, UNKNOWN
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
-
-UNKNOWN = (
-    "The call was interrupted and its outcome is unknown: it may or may not have taken effect."
-    " Check before calling again."
-)
-CUT_OFF = "The call was cut off before its arguments were complete, and was not run."
 
 _ASSISTANT, _TOOL, _USER = Role.ASSISTANT, Role.TOOL, Role.USER
 Messages = tuple[Message, ...]

@@ -6,9 +6,18 @@ import re
 from collections.abc import Iterable
 from typing import TypeVar
 
+from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
+from dragoman.model.tools import ToolResult
 from dragoman.wire.losses import Loss
 
+UNKNOWN = (
+    "The call was interrupted and its outcome is unknown: it may or may not have taken effect."
+    " Check before calling again."
+)
+CUT_OFF = "The call was cut off before its arguments were complete, and was not run."
+MADE_UP = (UNKNOWN, CUT_OFF)
+"""What results say that stand in for those that never came."""
 _PATH = re.compile(r"messages\[(\d+)\](?:\.parts\[(\d+)\])?")
 Messages = tuple[Message, ...]
 T = TypeVar("T")
@@ -27,6 +36,7 @@ class Places:
             for place, part in enumerate(message.parts):
                 known.setdefault(id(part), []).append((index, place))
         whole = _places_of(given)
+        self._fitted = fitted
         self._messages: list[int | None] = []
         self._parts: list[list[tuple[int, int] | None]] = []
         for message in fitted:
@@ -36,8 +46,8 @@ class Places:
             self._messages.append(same if same is not None else first)
             self._parts.append(found)
 
-    def restored(self, loss: Loss) -> Loss:
-        """The loss at the place that it had; as it is, where there was none."""
+    def restored(self, loss: Loss) -> Loss | None:
+        """The loss at the place that it had; None where it is about something that we made up."""
         found = _PATH.match(loss.path)
         if found is None or int(found[1]) >= len(self._messages):
             return loss
@@ -46,9 +56,11 @@ class Places:
             place = self._messages[index]
             return loss if place is None else loss.replace(path=f"messages[{place}]{rest}")
         parts = self._parts[index]
-        part = parts[int(found[2])] if int(found[2]) < len(parts) else None
-        if part is None:
+        if int(found[2]) >= len(parts):
             return loss
+        part = parts[int(found[2])]
+        if part is None:
+            return None if _is_made_up(self._fitted[index].parts[int(found[2])]) else loss
         return loss.replace(path=f"messages[{part[0]}].parts[{part[1]}]{rest}")
 
 
@@ -57,7 +69,13 @@ def restored(losses: Iterable[Loss], given: Messages, fitted: Messages) -> tuple
     found = tuple(losses)
     if fitted is given or not found:
         return found
-    return tuple(map(Places(given, fitted).restored, found))
+    places = Places(given, fitted)
+    return tuple([loss for told in found if (loss := places.restored(told)) is not None])
+
+
+def _is_made_up(part: AnyPart) -> bool:
+    """Whether a part is a result that nobody gave."""
+    return isinstance(part, ToolResult) and part.content in MADE_UP
 
 
 def _places_of(messages: Messages) -> dict[int, list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text, Thinking
 from dragoman.model.tools import ToolCall, ToolResult
@@ -10,15 +11,18 @@ from dragoman.model.tools import ToolCall, ToolResult
 class Survey:
     """Where a flag is false, a step that asks for it has nothing to do."""
 
-    __slots__ = ("calls", "has_blanks", "has_hints", "has_media", "has_results", "has_thinking")
+    __slots__ = ("calls", "has_blanks", "has_extras", "has_hints", "has_media", "has_results",
+                 "has_thinking")  # fmt: skip
 
-    def __init__(self, messages: tuple[Message, ...]) -> None:  # noqa: C901 - one pass, for speed
+    def __init__(self, messages: tuple[Message, ...]) -> None:  # noqa: C901, PLR0912 - one pass, for speed
         self.calls: list[ToolCall] = []
         self.has_blanks = self.has_hints = self.has_media = False
-        self.has_results = self.has_thinking = False
+        self.has_results = self.has_thinking = self.has_extras = False
         for message in messages:
             if not message.parts:
                 self.has_blanks = True
+            if message.extras is not EMPTY:
+                self.has_extras = True
             for part in message.parts:
                 kind = type(part)
                 if kind is Text:
@@ -37,3 +41,5 @@ class Survey:
                     self.has_media = True  # or something else that is rare
                 if part.cache is not None:
                     self.has_hints = True
+                if part.extras is not EMPTY:
+                    self.has_extras = True

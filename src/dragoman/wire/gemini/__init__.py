@@ -24,8 +24,8 @@ from dragoman.wire.gemini.stream_encoder import StreamEncoder
 from dragoman.wire.gemini.stream_frames import Form
 from dragoman.wire.gemini.target import TARGET
 from dragoman.wire.gemini.trace import NAME
+from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
-from dragoman.wire.streams import restoring
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
 

@@ -17,6 +17,8 @@ from dragoman.wire.gemini.trace import is_array, is_object
 _SOURCE_KINDS = {"citationSources": "citation_source", "citations": "citation"}
 _SOURCE_KEYS = {kind: key for key, kind in _SOURCE_KINDS.items()}
 _CHUNK_KINDS = ("web", "retrievedContext", "maps", "image")
+_Source = tuple[str, str | None, str | None]
+"""What a chunk says of a source: its kind, address and title."""
 
 
 def decode_citations(candidate: dict[str, Any], parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
@@ -42,7 +44,7 @@ def encode_citations(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
     """A candidate's metadata, as far as its texts' citations say."""
     metadata: dict[str, Any] = {}
     home = _first_text(parts)
-    chunks: list[dict[str, Any]] = []
+    chunks: dict[_Source, int] = {}
     supports: list[dict[str, Any]] = []
     for index, part in enumerate(parts):
         if type(part) is Text:
@@ -52,9 +54,13 @@ def encode_citations(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
                     sources.setdefault(key, []).append(_encode_source(citation))
                 else:
                     place = None if index == home else index
-                    _add_support(supports, _chunk_index(chunks, citation), citation, place)
+                    kind = citation.kind if citation.kind in _CHUNK_KINDS else "web"
+                    source = (kind, citation.url, citation.title)
+                    chunk = chunks.setdefault(source, len(chunks))
+                    _add_support(supports, chunk, citation, place)
     if supports:
-        metadata["groundingMetadata"] = {"groundingChunks": chunks, "groundingSupports": supports}
+        sources = [_encode_chunk(source) for source in chunks]
+        metadata["groundingMetadata"] = {"groundingChunks": sources, "groundingSupports": supports}
     return metadata
 
 
@@ -96,13 +102,9 @@ def _decode_support(segment: dict[str, Any], chunk: Any) -> Citation | None:
     )
 
 
-def _chunk_index(chunks: list[dict[str, Any]], citation: Citation) -> int:
-    """The place of a citation's source among the chunks, where it is put if it is new."""
-    kind = citation.kind if citation.kind in _CHUNK_KINDS else "web"
-    chunk = {kind: _filled(uri=citation.url, title=citation.title)}
-    if chunk not in chunks:
-        chunks.append(chunk)
-    return chunks.index(chunk)
+def _encode_chunk(source: _Source) -> dict[str, Any]:
+    kind, uri, title = source
+    return {kind: _filled(uri=uri, title=title)}
 
 
 def _add_support(

@@ -108,5 +108,5 @@ def encode_content(message: Message, index: int, writing: Writing) -> dict[str, 
     role = _WIRE_ROLES.get(message.role, "user")
     body: dict[str, Any] = {"role": role, "parts": parts} if parts else {"role": role}
     if message.name is not None:
-        writing.lose_of_message(index, "the name of the speaker has no place here")
+        writing.lose_of_message(index, "the name of the speaker has no place here", ".name")
     return as_it_came(body, message.extras) if message.extras else body

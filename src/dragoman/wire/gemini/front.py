@@ -8,4 +8,4 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.fronts import Front
 from dragoman.wire.gemini.trace import NAME
 
-FRONT = Front(Origin(dialect=NAME), carriers="signature", native=(ToolCall, Media), is_serial=True)
+FRONT = Front(Origin(dialect=NAME), carriers="signature", native=(ToolCall, Media))

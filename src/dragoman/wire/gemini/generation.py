@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
-from dragoman.wire.gemini.schema import decode_schema, encode_schema
-from dragoman.wire.gemini.trace import Trace, is_array, is_object, noted, snake_names, want_object
+from dragoman.wire.gemini.schema import (
+    OPENAPI,
+    decode_schema,
+    encode_schema,
+    is_own,
+    profiles_of,
+)
+from dragoman.wire.gemini.trace import (
+    ORIGIN,
+    Trace,
+    is_array,
+    is_object,
+    noted,
+    snake_names,
+    want_object,
+)
 from dragoman.wire.gemini.writing import Writing
 
 _INTEGERS = {
@@ -57,7 +72,13 @@ def encode_generation(request: Request, writing: Writing) -> dict[str, Any]:
     thinking = request.thinking
     if thinking is not None and thinking.effort not in {None, "none", *_LEVELS}:
         writing.lose("thinking.effort", "an effort that is not known here became high")
-    return _encode_settings(request.sampling, request.output, thinking)
+    output = request.output
+    if output is not None and output.schema is not None and not is_own(output):
+        profiles = profiles_of(writing.target, is_output=True)
+        schema, _ = writing.schemas.output(output, profiles)
+        extras = EMPTY if writing.target.takes_json_schema else OPENAPI
+        output = output.replace(schema=schema, extras=extras)
+    return _encode_settings(request.sampling, output, thinking)
 
 
 def _encode_settings(
@@ -115,12 +136,12 @@ def _number(value: Any) -> float | None:
 def _decode_output(config: dict[str, Any]) -> Output | None:
     schema, openapi = config.get("responseJsonSchema"), config.get("responseSchema")
     if is_object(schema):
-        return Output(format="schema", schema=schema)
+        return Output(format="schema", schema=schema, origin=ORIGIN)
     if is_object(openapi):
         converted, form = decode_schema(openapi)
         trace = Trace()
         trace.note("openapi", form)
-        return Output(format="schema", schema=converted, extras=trace.extras())
+        return Output(format="schema", schema=converted, extras=trace.extras(), origin=ORIGIN)
     match config.get("responseMimeType"):
         case "application/json":
             return Output(format="json")

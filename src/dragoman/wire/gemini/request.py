@@ -100,7 +100,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if request.model is not None:
         path = encode_path(request.model, stream=bool(request.stream))
     body = as_it_came(body, request.extras)
-    return Encoded(body, path=path, losses=tuple(writing.losses))
+    return Encoded(body, path=path, losses=tuple(writing.losses), context=writing.schemas.context)
 
 
 def _decode_system(wire: Any, trace: Trace) -> tuple[AnyPart, ...]:

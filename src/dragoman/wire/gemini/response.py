@@ -163,6 +163,7 @@ def decode_candidate(
 def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[str, Any]:
     message = choice.message
     body = encode_verdict(choice)
+    lose_probabilities(choice, position, writing)
     if message.parts or not noted(choice.extras, WITHOUT_CONTENT):
         body["content"] = encode_content(message, position, writing)
     return as_it_came(body, choice.extras) if choice.extras else body
@@ -176,6 +177,13 @@ def encode_verdict(choice: Choice) -> dict[str, Any]:
     if choice.logprobs is not None and is_own(choice.message):
         body["logprobsResult"] = choice.logprobs
     return body | encode_citations(choice.message.parts)
+
+
+def lose_probabilities(choice: Choice, position: int, writing: Writing) -> None:
+    """Note that another dialect's are left out."""
+    if choice.logprobs is not None and not is_own(choice.message):
+        place = f"choices[{position}].logprobs"
+        writing.lose(place, "another dialect's probabilities are left out")
 
 
 def _decode_time(wire: Any) -> float | None:

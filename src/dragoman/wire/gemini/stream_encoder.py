@@ -91,6 +91,8 @@ class StreamEncoder:
         return b""
 
     def _response_end(self, _event: ResponseEnd) -> bytes:
+        if not self._candidates:
+            self._candidate(0)  # nobody said anything; but that it has ended
         written = b"".join(
             [self._chunk(number, writer.rest()) for number, writer in self._candidates.items()]
         )

@@ -14,27 +14,34 @@ from dragoman.model.responses import Choice
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason
-from dragoman.wire.gemini.finish import is_own
 from dragoman.wire.gemini.parts import encode_part
-from dragoman.wire.gemini.response import BLOCKED, WITHOUT_CONTENT, encode_verdict
+from dragoman.wire.gemini.response import (
+    BLOCKED,
+    WITHOUT_CONTENT,
+    encode_verdict,
+    lose_probabilities,
+)
 from dragoman.wire.gemini.trace import NAME, as_it_came, noted
 from dragoman.wire.gemini.writing import Writing
+from dragoman.wire.streams import CORRECTED, unsent
 
 Parts = list[Any]
 """Parts to send now; none, where more has to come first."""
 _CALL, _OTHER = ToolCall("", ""), Refusal("")
+_TEXTS = {("text",): "text", ("text", "thought"): "thought"}
 
 
 class _Streamed:
     """A part that is sent as it comes: a text, thinking, or sound."""
 
-    __slots__ = ("citations", "is_plain", "is_signed", "number", "part", "sent")
+    __slots__ = ("citations", "is_plain", "is_signed", "number", "part", "pieces", "place")
 
     def __init__(self, number: int, part: Text | Thinking | Refusal | Audio) -> None:
         self.number = number
+        self.place: int | None = None  # where a reader has its beginning
         self.part = part
-        self.sent = 0 if isinstance(part, Audio) else len(part.text)  # characters
-        self.citations: tuple[Citation, ...] = part.citations if isinstance(part, Text) else ()
+        self.pieces = [] if isinstance(part, Audio) else [part.text]
+        self.citations = [*part.citations] if isinstance(part, Text) else []
         self.is_signed = bool(part.signature)
         self.is_plain = NAME not in part.extras
 
@@ -48,8 +55,12 @@ class CandidateWriter:
         self._streamed: dict[int, _Streamed] = {}
         self._waiting: dict[int, tuple[int, MessageAccumulator]] = {}
         self._calls: MessageAccumulator | None = None
+        self._call_numbers: list[int] = []  # of those, in the message
         self._has_calls = self._may_settle = False
         self._count = 0  # parts that have begun
+        self._places = 0  # parts as a reader has them, who joins texts that follow each other
+        self._latest: _Streamed | None = None
+        self._last_kind: str | None = None
         self._finish: ChoiceFinish | None = None
 
     # --- parts
@@ -62,8 +73,9 @@ class CandidateWriter:
         if isinstance(part, (Text, Thinking, Refusal)):
             return before + self._start_text(index, number, part)
         if isinstance(part, Audio) and self._writing.is_own(part):
-            self._streamed[index] = _Streamed(number, part)
-            return before + encode_part(part, self._number, number, self._writing)
+            self._streamed[index] = streamed = _Streamed(number, part)
+            written = encode_part(part, self._number, number, self._writing)
+            return before + self._placed(written, streamed)
         self._has_calls = self._has_calls or isinstance(part, ToolCall)
         whole = MessageAccumulator()
         whole.add(PartStart(0, part))
@@ -71,14 +83,26 @@ class CandidateWriter:
         return before
 
     def _start_text(self, index: int, number: int, part: Text | Thinking | Refusal) -> Parts:
-        self._streamed[index] = _Streamed(number, part)
+        self._streamed[index] = streamed = _Streamed(number, part)
         is_own = self._writing.is_own(part)
         is_said = bool(part.text) or (is_own and bool(part.signature or part.extras))
         is_sealed = isinstance(part, Thinking) and part.data is not None
         if not is_said and not is_sealed and not isinstance(part, Refusal):
             return []
         written = encode_part(part, self._number, number, self._writing)  # or what is lost
-        return written if is_said else []
+        return self._placed(written, streamed) if is_said else []
+
+    def _placed(self, written: Parts, streamed: _Streamed | None = None) -> Parts:
+        """The parts that are sent, counted as a reader does."""
+        for part in written:
+            kind = _TEXTS.get(tuple(part)) if type(part) is dict else None
+            if kind is None or kind != self._last_kind:
+                self._places += 1
+            self._last_kind = kind
+            if streamed is not None and streamed.place is None:
+                streamed.place = self._places - 1
+        self._latest = streamed
+        return written
 
     def grow(self, event: PartDelta) -> Parts:
         """A part grows."""
@@ -101,18 +125,19 @@ class CandidateWriter:
             return [] if final is None else self.start(index, final) + self.stop(index, None)
         number, whole = waiting
         whole.add(PartStop(0, final))
-        return encode_part(whole.message.parts[0], self._number, number, self._writing)
+        part = whole.message.parts[0]
+        return self._placed(encode_part(part, self._number, number, self._writing))
 
     def _more(self, streamed: _Streamed, event: PartDelta) -> Parts:
         part, text = streamed.part, event.text or ""
-        streamed.sent += len(text)
-        if event.citations:
-            streamed.citations += event.citations
+        streamed.pieces.append(text)
+        streamed.citations += event.citations
         if event.signature or event.data or not streamed.is_plain:
             return self._piece(streamed, event)
         if not text or isinstance(part, Audio):
             return []
-        return [{"text": text, "thought": True} if isinstance(part, Thinking) else {"text": text}]
+        piece = {"text": text, "thought": True} if isinstance(part, Thinking) else {"text": text}
+        return [piece] if self._latest is streamed else self._placed([piece], streamed)
 
     def _piece(self, streamed: _Streamed, event: PartDelta) -> Parts:
         """More of a part that has fields of its own, or of something else than text."""
@@ -129,16 +154,28 @@ class CandidateWriter:
             changes["citations"] = ()
         piece = part.replace(**changes)
         written = encode_part(piece, self._number, streamed.number, self._writing)
-        return written if event.text or event.data or self._writing.is_own(part) else []
+        is_said = bool(event.text or event.data) or self._writing.is_own(part)
+        return self._placed(written, streamed) if is_said else []
 
     def _rest(self, streamed: _Streamed, final: AnyPart) -> Parts:
         """What the final word adds to what was sent."""
-        if not isinstance(final, (Text, Thinking, Refusal)):
+        if isinstance(final, Audio) and isinstance(streamed.part, Audio):
+            return []
+        if not isinstance(final, (Text, Thinking, Refusal)) or type(final) is not type(
+            streamed.part
+        ):
+            self._lose_corrected(streamed)
             return []
         cited = final.citations[len(streamed.citations) :] if isinstance(final, Text) else ()
         signature = None if streamed.is_signed else final.signature
-        more = final.text[streamed.sent :]
+        more = unsent(streamed.pieces, final.text)
+        if more is None:
+            self._lose_corrected(streamed)
         return self._more(streamed, PartDelta(0, more, signature, citations=cited))
+
+    def _lose_corrected(self, streamed: _Streamed) -> None:
+        place = f"choices[{self._number}].message.parts[{streamed.number}]"
+        self._writing.lose(place, CORRECTED)
 
     # --- calls
 
@@ -153,6 +190,9 @@ class CandidateWriter:
             self._calls = MessageAccumulator()
             self._may_settle = True
         self._has_calls = True
+        if self._calls.resolved(event).index == len(self._call_numbers):
+            self._call_numbers.append(self._count)
+            self._count += 1
         self._calls.add(event)
         return []
 
@@ -167,11 +207,12 @@ class CandidateWriter:
 
     def _all_calls(self) -> Parts:
         calls, self._calls = self._calls, None
+        numbers, self._call_numbers = self._call_numbers, []
         written: Parts = []
-        for call in () if calls is None else calls.response.choices[0].message.parts:
-            written += encode_part(call, self._number, self._count, self._writing)
-            self._count += 1
-        return written
+        found = () if calls is None else calls.response.choices[0].message.parts
+        for number, call in zip(numbers, found, strict=True):
+            written += encode_part(call, self._number, number, self._writing)
+        return self._placed(written)
 
     # --- the end
 
@@ -200,9 +241,7 @@ class CandidateWriter:
         choice = Choice(
             self._number, message, event.finish, event.finish_raw, event.logprobs, event.extras
         )
-        if event.logprobs is not None and not is_own(message):
-            place = f"choices[{self._number}].logprobs"
-            self._writing.lose(place, "another dialect's probabilities are left out")
+        lose_probabilities(choice, self._number, self._writing)
         body = encode_verdict(choice)
         if self._count or not noted(choice.extras, WITHOUT_CONTENT):
             # Clients look for parts in every chunk, and the API has an empty text there too.
@@ -211,9 +250,14 @@ class CandidateWriter:
         return as_it_came(body, choice.extras)
 
     def _cited(self) -> tuple[AnyPart, ...]:
-        """The parts as far as the verdict has to know them."""
-        parts: list[AnyPart] = [_CALL if self._has_calls else _OTHER] * self._count
+        """The parts as far as the verdict has to know them, where a reader has them."""
+        cited: dict[int, list[Citation]] = {}
         for streamed in self._streamed.values():
-            is_text = isinstance(streamed.part, Text)
-            parts[streamed.number] = Text("", streamed.citations) if is_text else _OTHER
-        return tuple(parts)
+            if isinstance(streamed.part, Text) and streamed.place is not None:
+                cited.setdefault(streamed.place, []).extend(streamed.citations)
+            elif streamed.citations:
+                place = f"choices[{self._number}].message.parts[{streamed.number}]"
+                self._writing.lose(f"{place}.citations", "there is no text that they belong to")
+        other = _CALL if self._has_calls else _OTHER
+        parts = [Text("", tuple(cited[n])) if n in cited else other for n in range(self._places)]
+        return (*parts, other)

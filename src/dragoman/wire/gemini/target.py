@@ -12,6 +12,7 @@ TARGET = Target(
     tool_name_length=128,
     groups_results=True,  # W78
     merges_turns=True,
+    cache_markers=0,  # what is cached has a name there, and no place among the parts
     needs_message=True,  # W75
     refuses_empty=True,  # W76
     prefill="refused",  # W79: by the newest models; without one named, the safe side

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolDefinition
-from dragoman.wire.gemini.schema import decode_schema, encode_schema
+from dragoman.wire.gemini.schema import decode_schema, encode_schema, is_own, profiles_of
 from dragoman.wire.gemini.trace import (
     NAME,
     ORIGIN,
@@ -26,6 +26,9 @@ from dragoman.wire.overlay import want
 
 _DECLARATIONS = "functionDeclarations"
 _NAMES = snake_names("parametersJsonSchema", "responseJsonSchema")
+
+Fitted = dict[int, dict[str, Any]]
+"""By the identity of tools from elsewhere: what is written for their parameters."""
 
 _LAYOUT = "tools"
 """The note that says how the tools were spread over the wire's objects, where that was not plain:
@@ -52,12 +55,17 @@ def encode_tools(
     tools: Iterable[AnyTool], extras: Mapping[str, Any], writing: Writing
 ) -> list[dict[str, Any]]:
     """The wire's tool objects; tools that only others have are left out and recorded."""
-    usable = [tool for i, tool in enumerate(tools) if _is_usable(tool, i, writing)]
+    usable: list[AnyTool] = []
+    fitted: Fitted = {}
+    for index, tool in enumerate(tools):
+        if _is_usable(tool, index, writing):
+            usable.append(tool)
+            _fit(tool, index, fitted, writing)
     layout = noted(extras, _LAYOUT)
-    arranged = _arranged(usable, layout) if is_array(layout) else None
+    arranged = _arranged(usable, layout, fitted) if is_array(layout) else None
     if arranged is not None:
         return arranged
-    return [_encode_tool(group, _entry_of(group)) for group in _groups(usable)]
+    return [_encode_tool(group, _entry_of(group), fitted) for group in _groups(usable)]
 
 
 def _is_usable(tool: AnyTool, index: int, writing: Writing) -> bool:
@@ -68,6 +76,19 @@ def _is_usable(tool: AnyTool, index: int, writing: Writing) -> bool:
     if problem is not None:
         writing.lose(f"tools[{index}]", problem)
     return problem is None
+
+
+def _fit(tool: AnyTool, index: int, fitted: Fitted, writing: Writing) -> None:
+    """Note the schema that is taken here for a tool from elsewhere; others are as they came."""
+    if isinstance(tool, ServerTool) or tool.parameters is None or is_own(tool):
+        return
+    schema, _ = writing.schemas.tool(tool, f"tools[{index}]", profiles_of(writing.target))
+    if writing.target.takes_json_schema:
+        fitted[id(tool)] = {"parametersJsonSchema": schema}
+    elif schema.get("properties"):
+        fitted[id(tool)] = {"parameters": encode_schema(schema, "upper")}
+    else:  # "should be non-empty for OBJECT type": refused while there was no other form
+        fitted[id(tool)] = {}
 
 
 def _decode_tool(wire: Any, tools: list[AnyTool], path: str) -> dict[str, Any]:
@@ -89,13 +110,15 @@ def _decode_tool(wire: Any, tools: list[AnyTool], path: str) -> dict[str, Any]:
     return entry | ({"servers": servers} if servers else {}) | ({"rest": rest} if rest else {})
 
 
-def _encode_tool(tools: list[AnyTool], entry: Mapping[str, Any]) -> dict[str, Any]:
+def _encode_tool(tools: list[AnyTool], entry: Mapping[str, Any], fitted: Fitted) -> dict[str, Any]:
     """The object that holds these tools, laid out as the entry says."""
     rest = entry.get("rest")
     body: dict[str, Any] = dict(rest) if is_object(rest) else {}
     if "declarations" in entry:
         body[str(entry["declarations"])] = [
-            encode_declaration(tool) for tool in tools if isinstance(tool, ToolDefinition)
+            encode_declaration(tool, fitted.get(id(tool)))
+            for tool in tools
+            if isinstance(tool, ToolDefinition)
         ]
     servers = [tool for tool in tools if isinstance(tool, ServerTool)]
     body.update(zip(entry.get("servers", ()), (tool.payload for tool in servers), strict=True))
@@ -119,7 +142,9 @@ def _entry_of(group: list[AnyTool]) -> dict[str, Any]:
     return {"servers": servers} if servers else {"declarations": _DECLARATIONS, "count": len(group)}
 
 
-def _arranged(tools: list[AnyTool], layout: list[Any]) -> list[dict[str, Any]] | None:
+def _arranged(
+    tools: list[AnyTool], layout: list[Any], fitted: Fitted
+) -> list[dict[str, Any]] | None:
     """The tools in the layout they came in; None where they are no longer the same tools."""
     written: list[dict[str, Any]] = []
     start = 0
@@ -134,7 +159,7 @@ def _arranged(tools: list[AnyTool], layout: list[Any]) -> list[dict[str, Any]] |
         expected = [None] * count + [camel_case(str(name)) for name in servers]
         if [_server_name(tool) for tool in group] != expected:
             return None
-        written.append(_encode_tool(group, entry))
+        written.append(_encode_tool(group, entry, fitted))
         start += len(group)
     return written if start == len(tools) else None
 
@@ -166,12 +191,19 @@ def decode_declaration(wire: Any, path: str) -> ToolDefinition:
     return tool.replace(extras=trace.extras())
 
 
-def encode_declaration(tool: ToolDefinition, *, as_came: bool = True) -> dict[str, Any]:
-    """A function declaration; JSON Schema has its own field, which takes all of it (W93)."""
+def encode_declaration(
+    tool: ToolDefinition, fitted: Mapping[str, Any] | None = None, *, as_came: bool = True
+) -> dict[str, Any]:
+    """A function declaration; JSON Schema has its own field, which takes most of it (W93).
+
+    `fitted`: the field and the schema of a tool from elsewhere.
+    """
     body: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
         body["description"] = tool.description
-    if tool.parameters is not None:
+    if fitted is not None:
+        body |= fitted
+    elif tool.parameters is not None:
         form = noted(tool.extras, "openapi")
         if isinstance(form, str):
             body["parameters"] = encode_schema(tool.parameters, form)

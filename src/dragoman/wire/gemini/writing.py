@@ -8,6 +8,7 @@ from dragoman.model.parts import Origin, Part
 from dragoman.model.tools import ToolCall
 from dragoman.wire.gemini.trace import NAME
 from dragoman.wire.losses import Loss
+from dragoman.wire.schemas import SentSchemas
 from dragoman.wire.target import Target
 
 _ANYONES = Target(dialect=NAME)
@@ -17,7 +18,7 @@ class Writing:
     """The calls written so far, which results refer to, and what could not be said."""
 
     __slots__ = ("_called", "at", "calls", "hoisted", "is_response", "losses", "order", "origin",
-                 "place", "target")  # fmt: skip
+                 "place", "schemas", "target")  # fmt: skip
 
     def __init__(self, place: str, *, is_response: bool = False, target: Target = _ANYONES) -> None:
         self.place = place
@@ -38,6 +39,7 @@ class Writing:
         self.hoisted: list[Any] = []
         """Media of tools' results that have to stand behind the results (W96)."""
         self.losses: list[Loss] = []
+        self.schemas = SentSchemas(self.losses)
 
     def add_call(self, call: ToolCall) -> None:
         """Remember a call: results may follow."""
@@ -58,9 +60,9 @@ class Writing:
         """Record a loss."""
         self.losses.append(Loss(path, reason))
 
-    def lose_of_message(self, index: int, reason: str) -> None:
-        """Record a loss in the message of that index."""
-        self.lose(self.place.format(index), reason)
+    def lose_of_message(self, index: int, reason: str, field: str = "") -> None:
+        """Record a loss in the message of that index, or in a field of it."""
+        self.lose(f"{self.place.format(index)}{field}", reason)
 
     def lose_part(self, message: int, index: int, reason: str, inside: str = "") -> None:
         """Record a loss in a part; the message of index -1 is the system prompt."""

@@ -21,7 +21,7 @@ from dragoman.wire.ollama.spelling import NAME
 from dragoman.wire.ollama.stream_decoder import StreamDecoder
 from dragoman.wire.ollama.stream_encoder import StreamEncoder
 from dragoman.wire.ollama.target import TARGET
-from dragoman.wire.streams import restoring
+from dragoman.wire.restoring import restoring
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
 

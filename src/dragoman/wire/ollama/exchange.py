@@ -9,6 +9,7 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.calls import Calls
 from dragoman.wire.losses import Loss
 from dragoman.wire.ollama.spelling import is_own
+from dragoman.wire.schemas import SentSchemas
 
 
 class Incoming:
@@ -33,13 +34,14 @@ class Incoming:
 class Outgoing:
     """Gathers what could not be said, and what calls are called on the wire."""
 
-    __slots__ = ("ids", "is_cut_off", "is_response", "losses", "names")
+    __slots__ = ("ids", "is_cut_off", "is_response", "losses", "names", "schemas")
 
     def __init__(self, *, is_response: bool = False, is_cut_off: bool = False) -> None:
         self.is_response = is_response
         self.is_cut_off = is_cut_off
         """Whether the answer ended before the model was done."""
         self.losses: list[Loss] = []
+        self.schemas = SentSchemas(self.losses)
         self.ids: dict[str, str | None] = {}
         self.names: dict[str, str] = {}
 

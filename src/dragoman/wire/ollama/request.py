@@ -93,4 +93,5 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:  # noq
     body["stream"] = request.stream or False  # W101
     if request.state is not None:
         out.lose("state", "the server keeps no state between requests")
-    return Encoded(laid(body, request.extras), path=PATH, losses=tuple(out.losses))
+    return Encoded(laid(body, request.extras), path=PATH, losses=tuple(out.losses),
+                   context=out.schemas.context)  # fmt: skip

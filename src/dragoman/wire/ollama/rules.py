@@ -16,16 +16,15 @@ from dragoman.wire.ollama.optionrules import (
     w108_options_are_of_their_types,
     w108_sampling_is_in_the_options,
 )
-from dragoman.wire.ollama.schema import is_of_type
 from dragoman.wire.ollama.settings import EFFORTS
 from dragoman.wire.ollama.view import View
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Found, Rule, Violation, checked, field, not_an_object, opened
 
 ROLES = ("system", "user", "assistant", "tool")
-_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}")
 _TEXTS = ("thinking", "tool_name", "tool_call_id")
-_DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)")
 _MAX_LOGPROBS = 20
 
 
@@ -157,7 +156,7 @@ def w106_thinking_is_known(view: View) -> Found:
 
 def _is_base64(text: str) -> bool:
     bare = len(text) - text.count("\n") - text.count("\r")
-    return bare % 4 == 0 and _BASE64.fullmatch(text) is not None
+    return bare % 4 == 0 and _BASE64.fullmatch(text.rstrip("\r\n")) is not None
 
 
 def _is_readable(parameters: Mapping[str, Any]) -> bool:
@@ -169,7 +168,7 @@ def _is_readable(parameters: Mapping[str, Any]) -> bool:
         schema = pending.pop()
         if not isinstance(schema, Mapping):
             return False
-        if not all(is_of_type(key, value) for key, value in schema.items()):
+        if not all(_is_of_type(key, value) for key, value in schema.items()):
             return False
         inner, branches = schema.get("properties"), schema.get("anyOf")
         if not isinstance(inner, (Mapping, type(None))):
@@ -178,6 +177,23 @@ def _is_readable(parameters: Mapping[str, Any]) -> bool:
             return False
         pending += [*(inner or {}).values(), *(branches or ())]
     return True
+
+
+def _is_of_type(key: str, value: object) -> bool:
+    """Whether a keyword has a value that the server can read."""
+    if value is None:
+        return True
+    if key == "type":
+        return isinstance(value, str) or _are_texts(value)
+    if key == "required":
+        return _are_texts(value)
+    if key == "description":
+        return isinstance(value, str)
+    return key != "enum" or isinstance(value, (list, tuple))
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
 
 
 RULES: tuple[Rule[View], ...] = (

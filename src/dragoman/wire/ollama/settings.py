@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.model.requests import Output, Sampling, ThinkingConfig
 from dragoman.wire.ollama.exchange import Outgoing
-from dragoman.wire.ollama.spelling import is_integer, is_list, is_object
+from dragoman.wire.ollama.spelling import OWN, is_integer, is_list, is_object
 from dragoman.wire.violations import is_number
 
 _NUMBERS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
@@ -68,7 +68,7 @@ def decode_output(wire: Any) -> Output | None:
     """The form of the answer in `format`; None where it is free, or unknown."""
     if wire == "json":
         return Output(format="json")
-    return Output(format="schema", schema=wire) if is_object(wire) else None
+    return Output(format="schema", schema=wire, origin=OWN) if is_object(wire) else None
 
 
 def encode_output(output: Output, body: dict[str, Any], out: Outgoing) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -33,28 +34,44 @@ from dragoman.wire.ollama.response import NOTHING, encode_end
 from dragoman.wire.ollama.spelling import NAME, is_own, laid
 from dragoman.wire.ollama.times import encode_time
 from dragoman.wire.ollama.usage import encode_usage
+from dragoman.wire.streams import CORRECTED, unsent
 
 _ASSISTANT = Role.ASSISTANT
+_PART = re.compile(r"(?<=\.parts\[)\d+")
 _INTERRUPTED = "the stream from the model was interrupted before its end"
 _FAILED = "the model failed while it answered"
 _MESSAGE = "choices[0].message"
+_TOLD = (Text, Thinking, Refusal)
+
+
+class _Growing:
+    """A part on its way: its number in the message, and what was said of it."""
+
+    __slots__ = ("cited", "is_sealed", "number", "part", "pieces")
+
+    def __init__(self, number: int, part: AnyPart) -> None:
+        self.number = number
+        self.part = part
+        self.pieces: list[str] = []
+        self.cited = 0
+        self.is_sealed = False
 
 
 class StreamEncoder:
     """Writes events as lines, text and thinking as they come.
 
-    Calls are whole here (W104), so they wait for the end of their choice. What it cost stands in
-    the last line, with the reason for the end.
+    Calls are whole here (W104), so they wait for the end. What it cost stands in the last line,
+    with the reason for the end.
     """
 
     def __init__(self) -> None:
         self._start = ResponseStart()
         self._head: dict[str, Any] = {"model": "", "created_at": encode_time(None)}
-        self._parts: dict[int, AnyPart] = {}
-        self._sent: dict[int, list[str]] = {}
+        self._parts: dict[int, _Growing] = {}
+        self._count = 0  # the parts so far
         self._thinking: int | None = None
         self._calls = MessageAccumulator()
-        self._has_calls = False
+        self._call_numbers: list[int] = []
         self._finish: ChoiceFinish | None = None
         self._usage: Usage | None = None
         self._losses: dict[Loss, None] = {}
@@ -103,35 +120,46 @@ class StreamEncoder:
     def write_part_start(self, event: Any) -> bytes:
         """The beginning of a part."""
         part = event.part
-        self._parts[event.index] = part
+        growing = self._begun(event.index, part)
         if isinstance(part, ToolCall):
+            self._call_numbers.append(growing.number)
             return self._keep(event)
-        if isinstance(part, (Text, Thinking)) and part.is_empty:
-            return b""
-        return self._piece(event.index, part)
+        return self._piece(growing, part)
+
+    def _begun(self, index: int, part: AnyPart) -> _Growing:
+        growing = self._parts[index] = _Growing(self._numbered(), part)
+        return growing
+
+    def _numbered(self) -> int:
+        self._count += 1
+        return self._count - 1
 
     def write_part_delta(self, event: Any) -> bytes:
         """More of a part."""
-        part = self._parts.get(event.index)
-        if part is None:
-            part = self._parts[event.index] = Text("")
-        if isinstance(part, ToolCall):
+        growing = self._parts.get(event.index)
+        if growing is None:
+            growing = self._begun(event.index, Text(""))
+        if isinstance(growing.part, ToolCall):
             return self._keep(event)
-        grown = _grown(part, event)
-        return b"" if grown is None else self._piece(event.index, grown)
+        grown = _grown(growing.part, event)
+        return b"" if grown is None else self._piece(growing, grown)
 
     def write_part_stop(self, event: Any) -> bytes:
         """The end of a part, and all of it where nothing of it was seen before."""
-        if isinstance(self._parts.get(event.index), ToolCall) or isinstance(event.part, ToolCall):
-            return self._keep(event)
-        if event.part is None:
+        growing, final = self._parts.get(event.index), event.part
+        if growing is None:
+            return b"" if final is None else self.write_part_start(PartStart(event.index, final))
+        if final is not None and type(final) is not type(growing.part):
+            self._lose(f"{_MESSAGE}.parts[{growing.number}]", CORRECTED)
             return b""
-        if event.index not in self._parts:
-            return self.write_part_start(PartStart(event.index, event.part))
-        return self._rest(event.index, event.part)
+        if isinstance(growing.part, ToolCall):
+            return self._keep(event)
+        return b"" if final is None else self._rest(growing, final)
 
     def write_call(self, event: Any) -> bytes:
         """Nothing yet: a piece of a call waits for the others."""
+        if self._calls.resolved(event).index == len(self._call_numbers):
+            self._call_numbers.append(self._numbered())
         return self._keep(event)
 
     def write_usage(self, event: Any) -> bytes:
@@ -140,9 +168,9 @@ class StreamEncoder:
         return b""
 
     def write_finish(self, event: Any) -> bytes:
-        """The calls; the reason waits for the end."""
+        """Nothing yet: the reason waits for the end."""
         self._finish = event
-        return self._write_calls()
+        return b""
 
     def write_error(self, event: Any) -> bytes:
         """An error is the last thing to be said."""
@@ -158,6 +186,7 @@ class StreamEncoder:
     def write_end(self, _event: Any) -> bytes:
         """The last line: why it ended, and what it cost."""
         written = self._write_calls()
+        self._settle_thoughts()
         self._is_over = True
         finish = self._finish or ChoiceFinish(FinishReason.STOP)
         out = Outgoing(is_response=True)
@@ -169,63 +198,86 @@ class StreamEncoder:
         body |= encode_end(finish, out, is_ours=is_ours)
         if self._usage is not None:
             body |= encode_usage(self._usage)
-        self._take_losses(out)
+        for loss in out.losses:
+            self._lose(loss.path, loss.reason)
         return written + _line(body)
 
     # --- lines
 
     def _keep(self, event: Event) -> bytes:
         self._calls.add(event)
-        self._has_calls = True
         return b""
 
     def _write_calls(self) -> bytes:
-        if not self._has_calls:
+        if not self._call_numbers:
             return b""
-        calls, self._calls, self._has_calls = self._calls, MessageAccumulator(), False
         finish = self._finish
         is_cut_off = finish is not None and finish.finish.is_cut_off
-        return self._said(calls.message.tool_calls, is_cut_off=is_cut_off)
+        calls = self._calls.message.tool_calls
+        return self._said(calls, self._call_numbers, is_cut_off=is_cut_off)
 
-    def _piece(self, index: int, part: AnyPart) -> bytes:
+    def _settle_thoughts(self) -> None:
+        """What of thinking was not shown is known at the end: its text may come after its seal."""
+        for growing in self._parts.values():
+            part = growing.part
+            if isinstance(part, Thinking) and (growing.is_sealed or not growing.pieces):
+                text = "".join(growing.pieces)
+                signature = "" if growing.is_sealed else None
+                whole = Thinking(text, signature=signature, origin=part.origin)
+                self._said((whole,), [growing.number])
+
+    def _piece(self, growing: _Growing, part: AnyPart) -> bytes:
         """A piece of a part; another provider's thoughts stand on lines of their own."""
-        if type(part) is Text:
-            self._sent.setdefault(index, []).append(part.text)
-        if type(part) is Text and not (part.citations or part.cache or part.signature):
-            return self._message({"role": "assistant", "content": part.text})
-        if isinstance(part, Thinking) and part.text and self._thinking != index:
-            is_first, self._thinking = self._thinking is None, index
-            if not is_first and not is_own(part.origin or self._start.origin):
-                part = part.replace(text=f"\n{part.text}")
-        return self._said((part,), index)
+        number = [growing.number]
+        if isinstance(part, Text):
+            growing.pieces.append(part.text)
+            growing.cited += len(part.citations)
+            if part.citations or part.cache or part.signature:
+                written = self._said((part,), number)
+                return written if part.text else b""
+            return self._message({"role": "assistant", "content": part.text}) if part.text else b""
+        if isinstance(part, Thinking):
+            growing.is_sealed |= part.signature is not None or part.data is not None
+            return self._thought(growing, part) if part.text else b""
+        if isinstance(part, Refusal):
+            growing.pieces.append(part.text)
+        return self._said((part,), number)
 
-    def _rest(self, index: int, final: AnyPart) -> bytes:
-        """What the final word on a text adds to its pieces (W26); it can't take any back."""
-        if type(final) is not Text:
+    def _thought(self, growing: _Growing, part: Thinking) -> bytes:
+        growing.pieces.append(part.text)
+        text, number = part.text, growing.number
+        if self._thinking != number:
+            is_first, self._thinking = self._thinking is None, number
+            if not is_first and not is_own(part.origin or self._start.origin):
+                text = f"\n{text}"
+        return self._message({"role": "assistant", "content": "", "thinking": text})
+
+    def _rest(self, growing: _Growing, final: AnyPart) -> bytes:
+        """What the final word on a part adds to its pieces (W26); it can't take any back."""
+        if not isinstance(final, _TOLD):
             return b""
-        sent = "".join(self._sent.get(index, ()))
-        if final.text.startswith(sent):
-            rest = final.text[len(sent) :]
-            return self._piece(index, Text(rest)) if rest else b""
-        self._lose(f"{_MESSAGE}.parts[{index}]", "what was corrected at the end had been sent")
-        return b""
+        more = unsent(growing.pieces, final.text)
+        if more is None:
+            self._lose(f"{_MESSAGE}.parts[{growing.number}]", CORRECTED)
+        rest = final.replace(text=more or "")
+        if isinstance(rest, Text):
+            rest = rest.replace(citations=rest.citations[growing.cited :])
+        return b"" if isinstance(rest, Refusal) and not rest.text else self._piece(growing, rest)
 
     def _said(
-        self, parts: tuple[AnyPart, ...], index: int = 0, *, is_cut_off: bool = False
+        self, parts: tuple[AnyPart, ...], numbers: list[int], *, is_cut_off: bool = False
     ) -> bytes:
-        """Parts as a message of their own would have them."""
+        """Parts as a message of their own would have them; `numbers` are theirs in the answer."""
         out = Outgoing(is_response=True, is_cut_off=is_cut_off)
         message = Message(_ASSISTANT, parts, origin=self._start.origin)
         body = encode_assistant(message, out, _MESSAGE)
-        self._take_losses(out, index)
+        for loss in out.losses:
+            path = _PART.sub(lambda found: str(numbers[int(found[0])]), loss.path)
+            self._lose(path, loss.reason)
         return b"" if body is None else self._message(body)
 
     def _message(self, message: dict[str, Any]) -> bytes:
         return _line({**self._head, "message": message, "done": False})
-
-    def _take_losses(self, out: Outgoing, index: int = 0) -> None:
-        for loss in out.losses:
-            self._lose(loss.path.replace(".parts[0]", f".parts[{index}]"), loss.reason)
 
     def _lose(self, path: str, reason: str) -> None:
         self._losses.setdefault(Loss(path, reason))
@@ -241,10 +293,9 @@ def _grown(part: AnyPart, event: PartDelta) -> AnyPart | None:
         piece = Text(event.text or "", event.citations, signature=event.signature)
         return piece if piece.text or piece.citations or piece.signature else None
     if isinstance(part, Thinking):
-        piece_of = Thinking(
+        return Thinking(
             event.text or "", event.data, part.form, signature=event.signature, origin=part.origin
         )
-        return None if piece_of.is_empty else piece_of
     if isinstance(part, Refusal) and event.text:
         return Refusal(event.text, origin=part.origin)
     return None

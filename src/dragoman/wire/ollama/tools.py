@@ -10,14 +10,15 @@ from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
 from dragoman.wire.ollama.calls import TEXT_ARGUMENT
 from dragoman.wire.ollama.exchange import Outgoing
-from dragoman.wire.ollama.schema import NO_PARAMETERS, accepted
 from dragoman.wire.ollama.spelling import NAME, OWN, is_list, is_object, is_own, kept, laid
+from dragoman.wire.schemas import OLLAMA, Profiles
 
 _TEXT_PARAMETERS: Mapping[str, Any] = {
     "type": "object",
     "properties": {TEXT_ARGUMENT: {"type": "string"}},
     "required": [TEXT_ARGUMENT],
 }
+_PROFILES = Profiles(OLLAMA, OLLAMA)
 _KINDS = {"name": str, "description": str, "parameters": dict}
 
 
@@ -86,7 +87,12 @@ def _encode_tool(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, An
         if tool.parameters is not None:
             function["parameters"] = tool.parameters
     else:
-        function["parameters"] = _encode_parameters(tool, out, path)
+        function["parameters"] = parameters = _encode_parameters(tool, out, path)
+        said = parameters.get("description")
+        if said is not None and said != tool.description:
+            # The server's type of parameters has no place for it.
+            known = "" if tool.description is None else f"{tool.description}\n\n"
+            function["description"] = known + said
         if tool.strict:
             out.lose(f"{path}.strict", "nobody holds the model to the schema here")
     if tool.cache is not None:
@@ -98,9 +104,5 @@ def _encode_parameters(tool: ToolDefinition, out: Outgoing, path: str) -> Mappin
     if tool.kind == "custom":
         out.lose(path, f"a tool that takes text is sent as one that takes it as {TEXT_ARGUMENT!r}")
         return _TEXT_PARAMETERS
-    if tool.parameters is None:
-        return NO_PARAMETERS
-    schema, is_changed = accepted(tool.parameters)
-    if is_changed:
-        out.lose(f"{path}.parameters", "what the server's types can't hold is left out")
+    schema, _ = out.schemas.tool(tool, path, _PROFILES)
     return schema

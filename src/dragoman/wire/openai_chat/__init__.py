@@ -23,8 +23,8 @@ from dragoman.wire.openai_chat.spelling import NAME
 from dragoman.wire.openai_chat.stream_decoder import StreamDecoder
 from dragoman.wire.openai_chat.stream_encoder import StreamEncoder
 from dragoman.wire.openai_chat.target import TARGET
+from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
-from dragoman.wire.streams import restoring
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
 

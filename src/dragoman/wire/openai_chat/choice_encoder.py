@@ -39,7 +39,7 @@ from dragoman.wire.openai_chat.finish import encode_finish
 from dragoman.wire.openai_chat.speech import encode_speech_delta
 from dragoman.wire.openai_chat.spelling import NAME, is_list, is_object, is_own, laid, words_of
 from dragoman.wire.openai_chat.thinking import SHOWN, TEXT_FIELDS
-from dragoman.wire.streams import CORRECTED, unsent
+from dragoman.wire.streams import CORRECTED, unsent, unsent_arguments
 
 Delta = dict[str, Any]
 _ASSISTANT = Role.ASSISTANT
@@ -160,11 +160,14 @@ class ChoiceEncoder:
 
     def _rest(self, growing: _Growing, final: AnyPart) -> list[Delta]:
         """What a last word adds to what was said (W26); it can't take anything back."""
+        if not isinstance(growing.part, (Text, Thinking, Refusal)):
+            return []
         if not isinstance(final, (Text, Thinking, Refusal)) or type(final) is not type(
             growing.part
         ):
+            self._unsent(growing, None)
             return []
-        more = self._unsent(growing, final.text)
+        more = self._unsent(growing, unsent(growing.pieces, final.text))
         rest = final.replace(text=more)
         if isinstance(rest, Text):
             rest = rest.replace(citations=rest.citations[growing.cited :])
@@ -174,8 +177,7 @@ class ChoiceEncoder:
             return []
         return self._more(growing, rest)
 
-    def _unsent(self, growing: _Growing, whole: str) -> str:
-        more = unsent(growing.pieces, whole)
+    def _unsent(self, growing: _Growing, more: str | None) -> str:
         if more is None:
             self._losses.add(f"{self._path}.parts[{growing.number}]", CORRECTED)
         return more or ""
@@ -297,8 +299,10 @@ class ChoiceEncoder:
     def _stop_call(self, growing: _Growing, index: int, final: AnyPart | None) -> list[Delta]:
         """A call without arguments has an empty object: clients parse what they get (W67)."""
         call, part = self._calls[("part", index)], growing.part
+        if final is not None and not isinstance(final, ToolCall):
+            self._unsent(growing, None)
         if isinstance(final, ToolCall) and (whole := _begun_arguments(final)):
-            more = self._unsent(growing, whole)
+            more = self._unsent(growing, unsent_arguments(growing.pieces, whole))
             return self._grow_call(growing, PartDelta(index, more))
         if call.has_arguments or call.kind == "custom":
             return []

@@ -9,6 +9,7 @@ from dragoman.model.parts import Origin, Part
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_chat.spelling import is_own
 from dragoman.wire.openai_chat.target import TARGET
+from dragoman.wire.schemas import SentSchemas
 from dragoman.wire.target import Target
 
 
@@ -59,12 +60,13 @@ class Incoming:
 class Outgoing:
     """Gathers what could not be said, the wire's ids of calls, and media on their way out."""
 
-    __slots__ = ("hoisted", "is_response", "legacy", "losses", "target", "wire_ids")
+    __slots__ = ("hoisted", "is_response", "legacy", "losses", "schemas", "target", "wire_ids")
 
     def __init__(self, target: Target = TARGET, *, is_response: bool = False) -> None:
         self.target = target
         self.is_response = is_response
         self.losses: list[Loss] = []
+        self.schemas = SentSchemas(self.losses)
         self.wire_ids: dict[str, str | None] = {}
         """By a call's own id: what the wire calls it, where that differs."""
         self.legacy: set[str] = set()

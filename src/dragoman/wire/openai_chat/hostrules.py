@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
-from dragoman.wire.fitting.settings import USUAL
+from dragoman.errors import InvalidInputError
+from dragoman.model.jsontext import loads
 from dragoman.wire.openai_chat.view import View
-from dragoman.wire.violations import Found, Object, Placed, field, is_number, listed
+from dragoman.wire.settingrules import refused_sampling
+from dragoman.wire.violations import Found, Object, Placed, field, listed
 
 _EXTENSIONS = (
     "cache_control", "extra_content", "reasoning", "reasoning_content", "reasoning_details",
 )  # fmt: skip
-_THINKING = ("reasoning", "reasoning_content", "reasoning_details")
 _ADDRESSES = ("http:", "https:")
+_IMAGE_DATA = ("data:image/jpeg;", "data:image/jpg;", "data:image/png;", "data:image/webp;")
 _UNKNOWN = "this host takes no such field"
 
 
@@ -23,17 +25,13 @@ def w12_reasoning_models_take_no_sampling(view: View) -> Found:
     for key in ("max_tokens", "max_completion_tokens"):
         if body.get(key) is not None and key not in target.token_limits:
             yield key, f"this model takes {target.token_limits[0]} instead"
-    refused = target.refused_sampling
-    if view.is_thinking or body.get("reasoning_effort") not in (None, "none"):
-        refused += target.refused_sampling_thinking
-    for name in dict.fromkeys(refused):
-        key = "n" if name == "choices" else name
-        value = body.get(key)
-        is_usual = is_number(value) and value == USUAL.get(name)
-        if value is not None and value is not False and not is_usual:
-            yield key, "this model takes the default only"
+    is_thinking = view.is_thinking or body.get("reasoning_effort") not in (None, "none")
+    yield from refused_sampling(body, target, is_thinking=is_thinking, names={"choices": "n"})
     if not target.takes_parallel_choice and body.get("parallel_tool_calls") is not None:
         yield "parallel_tool_calls", "this model does not take it"
+    for key in target.refused_fields:
+        if body.get(key) is not None:
+            yield key, "this model does not take it"
 
 
 def w13_developer_is_known(view: View) -> Found:
@@ -50,26 +48,23 @@ def w17_extensions_are_not_openais(view: View) -> Found:
         for key in refused:
             if wire.get(key) is not None:
                 yield f"{place}.{key}", "this host does not know the field"
-
-
-def w58_thinking_forces_no_tool(view: View) -> Found:
-    """While the model thinks, no tool can be forced."""
-    if view.target.forces_tools_thinking or not view.is_thinking:
-        return
-    choice, kind = view.body.get("tool_choice"), field(view.body, "tool_choice").get("type")
-    if choice in ("required", "any") or kind in ("function", "custom"):
-        yield "tool_choice", "while the model thinks, tool_choice can't force a tool"
+    for key in refused if view.is_vendors else ():
+        if view.body.get(key) is not None:
+            yield key, "this host does not know the field"
 
 
 def w105_images_are_data(view: View) -> Found:
     """Images are data, not addresses."""
-    if view.target.takes_image_urls:
-        return
-    for path, message in view.messages:
-        for place, part in listed(message, "content", path):
-            url = field(part, "image_url").get("url", part.get("image_url"))
-            if isinstance(url, str) and url.startswith(_ADDRESSES):
-                yield f"{place}.image_url", "this host takes images as data only"
+    for path, url in _images(view):
+        if url.startswith(_ADDRESSES):
+            yield path, "this host takes images as data only"
+
+
+def w105_images_are_of_known_types(view: View) -> Found:
+    """And the data is JPEG, PNG or WebP."""
+    for path, url in _images(view):
+        if url.startswith("data:") and not url.startswith(_IMAGE_DATA):
+            yield path, "this host takes JPEG, PNG and WebP only"
 
 
 def w109_fields_are_known(view: View) -> Found:
@@ -80,13 +75,12 @@ def w109_fields_are_known(view: View) -> Found:
             yield f"{path}.{name}", _UNKNOWN
 
 
-def w110_thinking_is_not_taken_back(view: View) -> Found:
-    """A model that does not think takes no thinking back."""
-    if view.target.thinking_back == "never":
-        for path, message in view.with_role("assistant"):
-            for key in _THINKING:
-                if message.get(key) is not None:
-                    yield f"{path}.{key}", "this model takes no thinking back"
+def w114_arguments_are_json(view: View) -> Found:
+    """What was called with is read again, for the chat template: a text that is no JSON fails."""
+    for path, function in view.called if view.target.parses_arguments else ():
+        arguments = function.get("arguments")
+        if isinstance(arguments, str) and arguments.strip() and not _is_json(arguments):
+            yield f"{path}.arguments", "this host reads the arguments, and they are not JSON"
 
 
 def w117_roles_alternate(view: View) -> Found:
@@ -97,6 +91,16 @@ def w117_roles_alternate(view: View) -> Found:
         role = message.get("role")
         if role == before.get("role") and role != "tool":
             yield f"{path}.role", "two messages in a row are of one role"
+
+
+def w117_the_user_begins(view: View) -> Found:
+    """The user is the first to speak, after the instructions."""
+    if not view.target.starts_with_user:
+        return
+    spoken = (one for one in view.messages if one[1].get("role") not in ("system", "developer"))
+    for path, message in islice(spoken, 1):
+        if message.get("role") != "user":
+            yield f"{path}.role", "the user must speak first here"
 
 
 def w117_instructions_come_first(view: View) -> Found:
@@ -125,13 +129,21 @@ def c1_results_are_answered(view: View) -> Found:
                 yield path, "the assistant must speak after a tool, before the user"
 
 
-def c2_answers_have_their_thinking(view: View) -> Found:
-    """While the model thinks and calls tools, every answer has its thinking, be it empty."""
-    if view.target.thinking_back != "all" or not view.is_thinking or not view.called:
-        return
-    for path, message in view.with_role("assistant"):
-        if not any(isinstance(message.get(key), (str, list)) for key in _THINKING):
-            yield path, "this model wants its thinking back, be it empty"
+def _images(view: View) -> Iterator[tuple[str, str]]:
+    """The addresses of images, for hosts that take data only."""
+    for path, message in view.messages if not view.target.takes_image_urls else ():
+        for place, part in listed(message, "content", path):
+            url = field(part, "image_url").get("url", part.get("image_url"))
+            if isinstance(url, str):
+                yield f"{place}.image_url", url
+
+
+def _is_json(text: str) -> bool:
+    try:
+        loads(text)
+    except InvalidInputError:
+        return False
+    return True
 
 
 def _objects(view: View) -> Iterator[Placed]:

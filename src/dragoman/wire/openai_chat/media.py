@@ -146,7 +146,7 @@ def decode_file(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
         return None
     known = (key, "filename") if isinstance(name, str) else (key,)
     if not isinstance(data, str):
-        fields: dict[str, Any] = {"file_id": file_id}
+        fields: dict[str, Any] = {"file_id": file_id, "origin": origin}
     elif data.startswith(("data:", *_ADDRESSES)):
         fields = decode_address(data)
         if "url" in fields:

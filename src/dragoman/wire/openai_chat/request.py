@@ -82,7 +82,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         encode_choice(request.tool_choice, request.tools, body, target)
     encode_sampling(request.sampling, body, words_of(request.extras), out)
     if request.output is not None:
-        body["response_format"] = encode_output(request.output)
+        body["response_format"] = encode_output(request.output, out)
     if request.thinking is not None:
         encode_thinking_config(request.thinking, body, out)
     if request.state is not None:
@@ -92,4 +92,4 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     body = laid(body, request.extras)
     if target.request_fields is not None or target.refused_fields:
         body = admit_request(body, out)
-    return Encoded(body, path=PATH, losses=tuple(out.losses))
+    return Encoded(body, path=PATH, losses=tuple(out.losses), context=out.schemas.context)

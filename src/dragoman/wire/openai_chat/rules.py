@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from dragoman.wire.openai_chat import hostrules as hosts
+from dragoman.wire.openai_chat import thoughtrules as thoughts
 from dragoman.wire.openai_chat.view import View
 from dragoman.wire.schemarules import (
     w14_strict_objects_are_closed,
@@ -49,6 +50,16 @@ def shape_messages(view: View) -> Found:
             yield f"messages[{index}]", "a message must be an object"
         elif not isinstance(role := message.get("role"), str) or role not in ROLES:
             yield f"messages[{index}].role", f"the role must be one of {', '.join(sorted(ROLES))}"
+
+
+def shape_content(view: View) -> Found:
+    """Content is a text or a list of parts."""
+    for path, message in view.messages:
+        content = message.get("content")
+        if not isinstance(content, (str, list, tuple, type(None))):
+            yield f"{path}.content", "content must be a text or a list of parts"
+        elif not isinstance(content, str) and len(listed(message, "content")) < len(content or ()):
+            yield f"{path}.content", "a part must be an object"
 
 
 def shape_ranges(view: View) -> Found:
@@ -99,7 +110,7 @@ def w1_tool_messages_hold_no_images(view: View) -> Found:
 
 def w2_assistant_says_text_or_refusal(view: View) -> Found:
     """An assistant's parts are text or refusals; some hosts have thinking there."""
-    more = ("thinking",) if "content" in view.target.thinking_fields else ()
+    more = ("thinking",) if view.may_think_in_content else ()
     for path, message in view.with_role("assistant"):
         for place, part in listed(message, "content", path):
             if part.get("type") not in ("text", "refusal", *more):
@@ -148,11 +159,44 @@ def w6_names_are_plain(view: View) -> Found:
             yield f"{path}.name", "a name has 1 to 64 letters, digits, _ and -"
 
 
+def i5_calls_have_ids(view: View) -> Found:
+    """Calls and results have ids, by which they are paired."""
+    for round_ in view.rounds:
+        for path, tool_id in (*round_.calls, *round_.results):
+            if not tool_id:
+                yield path, "a call and its result need the same id"
+
+
+def i5_ids_are_unique(view: View) -> Found:
+    """No two calls of a message share an id."""
+    for round_ in view.rounds:
+        yield from _used_twice(round_.calls, "another call of this message has this id")
+
+
+def i8_calls_have_one_result(view: View) -> Found:
+    """No call has two results."""
+    for round_ in view.rounds:
+        yield from _used_twice(round_.results, "another tool message answers this call")
+
+
+def _used_twice(ids: list[tuple[str, str | None]], message: str) -> Found:
+    seen: set[str] = set()
+    for path, tool_id in ids:
+        if tool_id in seen:
+            yield path, message
+        elif tool_id:
+            seen.add(tool_id)
+
+
 RULES: tuple[Rule[View], ...] = (
     Rule(shape_messages),
+    Rule(shape_content),
     Rule(shape_ranges),
     Rule(shape_user_parts),
     Rule(shape_image_data),
+    Rule(i5_calls_have_ids),
+    Rule(i5_ids_are_unique, "warning"),
+    Rule(i8_calls_have_one_result, "warning"),
     Rule(w1_tool_messages_hold_text),
     Rule(w1_tool_messages_hold_no_images, "warning"),
     Rule(w2_assistant_says_text_or_refusal),
@@ -162,19 +206,26 @@ RULES: tuple[Rule[View], ...] = (
     Rule(w5_ids_are_short),
     Rule(w6_names_are_plain),
     Rule(hosts.w12_reasoning_models_take_no_sampling),
+    Rule(thoughts.w12_efforts_are_known),
     Rule(hosts.w13_developer_is_known),
     Rule[View](w14_strict_objects_are_closed),
     Rule[View](w15_strict_schemas_keep_to_the_subset),
     Rule(hosts.w17_extensions_are_not_openais, "warning"),
-    Rule(hosts.w58_thinking_forces_no_tool),
+    Rule(thoughts.w58_thinking_forces_no_tool),
     Rule(hosts.w105_images_are_data),
+    Rule(hosts.w105_images_are_of_known_types, "warning"),
     Rule(hosts.w109_fields_are_known),
-    Rule(hosts.w110_thinking_is_not_taken_back),
+    Rule(thoughts.w110_thinking_is_not_taken_back),
+    Rule(thoughts.w110_thinking_is_not_empty),
+    Rule(hosts.w114_arguments_are_json),
+    Rule(thoughts.w115_thinking_is_in_its_field, "warning"),
     Rule(hosts.w117_roles_alternate),
+    Rule(hosts.w117_the_user_begins),
     Rule(hosts.w117_instructions_come_first),
     Rule(hosts.c1_ids_have_their_form),
     Rule(hosts.c1_results_are_answered, "warning"),
-    Rule(hosts.c2_answers_have_their_thinking),
+    Rule(thoughts.c2_answers_have_their_thinking),
+    Rule(thoughts.c4_forced_tools_drop_thinking, "warning"),
 )
 
 

@@ -7,13 +7,16 @@ from typing import Any
 from dragoman.model.requests import Output, Sampling, State, ThinkingConfig
 from dragoman.wire.openai_chat.exchange import Outgoing
 from dragoman.wire.openai_chat.spelling import (
+    OWN,
     extras_of,
     is_integer,
     is_list,
     is_object,
+    is_own,
     laid,
     words_of,
 )
+from dragoman.wire.schemas import openai_profiles
 from dragoman.wire.target import Target
 
 _TEMPLATE, _ENABLE = "chat_template_kwargs", "enable_thinking"  # vLLM, llama.cpp
@@ -119,10 +122,10 @@ def decode_output(wire: Any) -> Output | None:
     if odd:
         left["json_schema"] = odd
     words = () if "name" in fields else ("-name",)
-    return Output(format="schema", **fields, extras=extras_of(left, words))
+    return Output(format="schema", **fields, extras=extras_of(left, words), origin=OWN)
 
 
-def encode_output(output: Output) -> dict[str, Any]:
+def encode_output(output: Output, out: Outgoing) -> dict[str, Any]:
     """The `response_format`."""
     if output.format != "schema":
         kind = "text" if output.format == "text" else "json_object"
@@ -131,6 +134,11 @@ def encode_output(output: Output) -> dict[str, Any]:
     for name in ("name", "description", "schema", "strict"):
         if (value := getattr(output, name)) is not None:
             spec[name] = value
+    if output.schema is not None and not is_own(output.origin):
+        schema, is_strict = out.schemas.output(output, openai_profiles(out.target))
+        spec["schema"] = schema
+        if output.strict and not is_strict:
+            del spec["strict"]
     if "-name" not in words_of(output.extras):
         spec.setdefault("name", "response")  # OpenAI demands one
     return laid({"type": "json_schema", "json_schema": spec}, output.extras)

@@ -140,9 +140,9 @@ class StreamEncoder:
         """An event of this dialect that nobody knows; those of others have no place here."""
         payload = event.payload
         if event.dialect == NAME and is_object(payload) and isinstance(payload.get("event"), str):
-            name: str = payload["event"]
-            if name.isascii() and name.isprintable():
-                return sse(dumps(payload.get("data")), name)
+            name, data = payload["event"], payload.get("data")
+            if name.isascii() and name.isprintable() and is_object(data):
+                return sse(dumps(data), name)
         self._losses.add("events", "an event of another dialect is left out")
         return b""
 

@@ -20,6 +20,7 @@ from dragoman.wire.openai_chat.spelling import (
     laid,
     words_of,
 )
+from dragoman.wire.schemas import openai_profiles
 
 WEB_SEARCH = "web_search_options"
 """The name of the server's own search, which is a field of the request and not in its tools."""
@@ -113,19 +114,27 @@ def _encode_tool(tool: ToolDefinition, field: str, out: Outgoing, path: str) -> 
 
 def _encode_definition(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, Any]:
     body: dict[str, Any] = {"name": tool.name}
-    names = ("description", "parameters", "format") if is_own(tool.origin) else _fields_of(tool)
-    for name in names:
+    if tool.description is not None:
+        body["description"] = tool.description
+    if not is_own(tool.origin):
+        return body | _encode_foreign(tool, out, path)
+    for name in ("parameters", "format", "strict"):
         if (value := getattr(tool, name)) is not None:
             body[name] = value
-    if not is_own(tool.origin) and "format" in body:
-        body["format"] = _encode_format(body["format"])
-    if isinstance(tool.strict, bool) and (tool.kind == "function" or is_own(tool.origin)):
-        # A schema outside the strict subset fails the whole request (W14).
-        is_fine = not out.target.checks_strict_schemas or is_strict(tool.parameters)
-        if is_own(tool.origin) or not tool.strict or is_fine:
-            body["strict"] = tool.strict
-        else:
-            out.lose(f"{path}.strict", "the schema is not of the strict form (W14)")
+    return body
+
+
+def _encode_foreign(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, Any]:
+    """What a tool from elsewhere takes, as the target takes it."""
+    if tool.kind == "custom":
+        return {} if tool.format is None else {"format": _encode_format(tool.format)}
+    if tool.parameters is None and tool.strict is not True:
+        return {} if tool.strict is None else {"strict": False}
+    # A schema outside the strict subset fails the whole request (W14).
+    schema, is_strict = out.schemas.tool(tool, path, openai_profiles(out.target))
+    body: dict[str, Any] = {"parameters": schema}
+    if is_strict or tool.strict is False:
+        body["strict"] = is_strict
     return body
 
 
@@ -134,23 +143,3 @@ def _encode_format(form: Mapping[str, Any]) -> Mapping[str, Any]:
     if form.get("type") != "grammar" or "grammar" in form:
         return form
     return {"type": "grammar", "grammar": {k: v for k, v in form.items() if k != "type"}}
-
-
-def _fields_of(tool: ToolDefinition) -> tuple[str, ...]:
-    kind = "format" if tool.kind == "custom" else "parameters"
-    return ("description", kind)
-
-
-def is_strict(schema: Any) -> bool:
-    """Whether every object in a schema is closed and requires all its properties (W14)."""
-    if is_list(schema):
-        return all(map(is_strict, schema))
-    if not is_object(schema):
-        return True
-    if "properties" in schema or schema.get("type") == "object":
-        properties, required = schema.get("properties", {}), schema.get("required", [])
-        if schema.get("additionalProperties") is not False or not is_object(properties):
-            return False
-        if not is_list(required) or any(name not in required for name in properties):
-            return False
-    return all(map(is_strict, schema.values()))

@@ -44,6 +44,22 @@ class View:
             return False
         return switch == "enabled" or template is True or self.target.thinks_by_default
 
+    @property
+    def may_think_in_content(self) -> bool:
+        """Whether thinking may be a part: as the host has it, or as it is spelled where none says.
+
+        OpenAI has no such parts.
+        """
+        fields = self.target.thinking_fields
+        is_unknown = not fields and not self.is_vendors and self.target.thinking_back != "never"
+        return is_unknown or "content" in fields
+
+    @property
+    def forces_tools(self) -> bool:
+        """Whether the model has to call a tool."""
+        choice, kind = self.body.get("tool_choice"), field(self.body, "tool_choice").get("type")
+        return choice in ("required", "any") or kind in ("function", "custom")
+
     @cached_property
     def rounds(self) -> list[Round]:
         """Each message that is no tool message, and the tool messages that follow it."""

@@ -24,8 +24,8 @@ from dragoman.wire.openai_responses.stream_decoder import StreamDecoder
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
 from dragoman.wire.openai_responses.target import TARGET
 from dragoman.wire.overlay import parsed
+from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
-from dragoman.wire.streams import restoring
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dragoman.wire.fitting.pairs import UNKNOWN
+from dragoman.wire.fitting.places import UNKNOWN
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.itemkinds import (
     APPROVAL,

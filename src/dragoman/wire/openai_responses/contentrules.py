@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dragoman.wire.openai_responses.argumentnames import LONGEST, has_long_names
 from dragoman.wire.openai_responses.itemkinds import CALLS, kind_of
 from dragoman.wire.openai_responses.view import View
+from dragoman.wire.settingrules import refused_sampling, unknown_effort
 from dragoman.wire.violations import Found, Placed, field, is_data, is_number, listed
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -15,6 +16,7 @@ _SOURCES = ("previous_response_id", "conversation", "prompt")
 _RANGES = {"temperature": (0, 2), "top_p": (0, 1), "top_logprobs": (0, 20)}
 _SAID = ("input_text", "input_image", "input_file")
 _ANSWERED = ("output_text", "refusal")
+_PHASES = ("commentary", "final_answer")
 _UNREADABLE = ("data:audio/", "data:video/")
 # What Chat Completions calls what this dialect calls otherwise.
 _ELSEWHERE = {
@@ -85,6 +87,19 @@ def w6_names_are_plain(view: View) -> Found:
             yield f"{path}.name", "a name has 1 to 64 letters, digits, _ and -"
 
 
+def w12_reasoning_models_take_no_sampling(view: View) -> Found:
+    """Models that reason take no temperature, at least while they do."""
+    effort = field(view.body, "reasoning").get("effort")
+    is_thinking = view.target.thinks_by_default if effort is None else effort != "none"
+    yield from refused_sampling(view.body, view.target, is_thinking=is_thinking)
+
+
+def w12_efforts_are_known(view: View) -> Found:
+    """How hard to reason is said in a word that the model knows, if it can be asked at all."""
+    effort = field(view.body, "reasoning").get("effort")
+    yield from unknown_effort(effort, "reasoning.effort", view.target)
+
+
 def w30_people_say_input(view: View) -> Found:
     """What is said to the model is text, images and files."""
     media = view.target.media
@@ -116,6 +131,14 @@ def w31_outputs_have_no_error(view: View) -> Found:
     for path, item in view.of_type(*CALLS.values()):
         if "error" in item:
             yield f"{path}.error", "this field is not known: tell the failure in the output"
+
+
+def w32_phases_are_known(view: View) -> Found:
+    """An answer is commentary or final."""
+    for path, item in view.of_type("message"):
+        phase = item.get("phase")
+        if phase is not None and phase not in _PHASES:
+            yield f"{path}.phase", f"must be one of {', '.join(_PHASES)}"
 
 
 def w36_tools_are_flat(view: View) -> Found:

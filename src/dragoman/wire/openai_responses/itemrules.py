@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from dragoman.wire.openai_responses.itemkinds import (
@@ -127,6 +127,26 @@ def w29_built_in_calls_are_answered(view: View) -> Found:
 def w29_built_in_outputs_have_calls(view: View) -> Found:
     """And their outputs, and approvals."""
     yield from _uncalled(view, {**BUILT_IN_CALLS, APPROVAL: APPROVED})
+
+
+def i5_call_ids_are_unique(view: View) -> Found:
+    """No two calls share the id that pairs them with their outputs."""
+    yield from _used_twice(view, CALLS, "another call has this call_id")
+
+
+def i8_calls_have_one_output(view: View) -> Found:
+    """No call has two outputs."""
+    yield from _used_twice(view, CALLS.values(), "another output answers this call")
+
+
+def _used_twice(view: View, kinds: Iterable[str], message: str) -> Found:
+    seen: set[tuple[str, str | None]] = set()
+    for path, item in view.of_type(*kinds):
+        key = _key(item)
+        if key in seen:
+            yield f"{path}.call_id", message
+        elif key[1] is not None:
+            seen.add(key)
 
 
 def _unanswered(view: View, pairs: Mapping[str, str]) -> Found:

@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Audio, File, Image, audio_mime
 from dragoman.wire.openai_responses.caching import decode_cache, encode_cache
-from dragoman.wire.openai_responses.forms import decode_form, encode_form
+from dragoman.wire.openai_responses.forms import ORIGIN, decode_form, encode_form
 
 _DATA, _BASE64 = "data:", ";base64"
 _UNNAMED = {"filename": "file"}
@@ -52,6 +52,7 @@ def decode_image(wire: dict[str, Any], item_id: str | None) -> Image | None:
         data=data,
         url=wire[source] if source == "image_url" and data is None else None,
         file_id=wire[source] if source == "file_id" else None,
+        origin=ORIGIN if source == "file_id" else None,
         mime=mime,
         detail=detail,
         item_id=item_id,
@@ -89,6 +90,7 @@ def decode_file(wire: dict[str, Any], item_id: str | None) -> File | None:
         data=data,
         url=wire[source] if source == "file_url" else None,
         file_id=wire[source] if source == "file_id" else None,
+        origin=ORIGIN if source == "file_id" else None,
         mime=mime,
         name=name,
         detail=detail,

@@ -42,6 +42,7 @@ from dragoman.wire.openai_responses.tools import (
 )
 from dragoman.wire.openai_responses.turns import Writer
 from dragoman.wire.overlay import difference, laid_over, want
+from dragoman.wire.schemas import SentSchemas
 from dragoman.wire.target import Target
 
 PATH = "/v1/responses"
@@ -67,7 +68,7 @@ def decode(wire: Mapping[str, Any]) -> Request:
     messages = _decode_input(wire)
     read = {"input" if messages else "", "tools" if tools else ""}
     rest = {key: wire[key] for key in wire if key not in read}
-    extras = difference(rest, _encode_settings(settings, []), NAME)
+    extras = difference(rest, _encode_settings(settings, [], TARGET, SentSchemas([])), NAME)
     if is_unasked(wire):
         extras = FrozenDict({**extras, UNASKED: True})
     return replace(settings, messages=messages, extras=extras)
@@ -76,19 +77,21 @@ def decode(wire: Mapping[str, Any]) -> Request:
 def encode(request: Request, target: Target = TARGET) -> Encoded:
     """The body that says a request, and what it could not say."""
     writer = Writer(target)
-    body = {**_encode_settings(request, writer.losses), **encode_include(request)}
+    schemas = SentSchemas(writer.losses)
+    settings = _encode_settings(request, writer.losses, target, schemas)
+    body = {**settings, **encode_include(request)}
     cap = body.get("max_output_tokens")
     if cap is not None and cap < target.least_output_tokens:
         body["max_output_tokens"] = target.least_output_tokens
         writer.losses.append(Loss("sampling.max_tokens", "raised to the least that is taken"))
     if request.tools:
-        body["tools"] = encode_tools(request.tools, writer.losses)
+        body["tools"] = encode_tools(request.tools, writer.losses, target, schemas)
     if request.messages:
         body["input"] = _encode_input(request, target, writer)
     body = laid_over(body, request.extras, NAME)
     if not target.keeps_state:
         writer.losses += _forget(body)
-    return Encoded(body, path=PATH, losses=tuple(writer.losses))
+    return Encoded(body, path=PATH, losses=tuple(writer.losses), context=schemas.context)
 
 
 def _forget(body: dict[str, Any]) -> list[Loss]:
@@ -159,11 +162,13 @@ def _is_bare(message: Message) -> bool:
     )
 
 
-def _encode_settings(request: Request, losses: list[Loss]) -> dict[str, Any]:
+def _encode_settings(
+    request: Request, losses: list[Loss], target: Target, schemas: SentSchemas
+) -> dict[str, Any]:
     """Everything but the conversation and the tools."""
     body: dict[str, Any] = {
         **encode_sampling(request, losses),
-        **encode_output(request.output),
+        **encode_output(request.output, target, schemas),
         **encode_thinking(request.thinking, losses),
         **encode_state(request),
     }
@@ -184,6 +189,8 @@ def _encode_system(system: tuple[AnyPart, ...], losses: list[Loss]) -> str:
     for index, part in enumerate(system):
         if isinstance(part, Text):
             texts.append(part.text)
+            if part.cache is not None:
+                losses.append(Loss(f"system[{index}].cache", "instructions have no breakpoints"))
         else:
             losses.append(Loss(f"system[{index}]", "instructions are text only here"))
     return "\n\n".join(texts)

@@ -20,6 +20,7 @@ from dragoman.wire.openai_responses.turns import Writer
 from dragoman.wire.openai_responses.usage import decode_usage, encode_usage
 from dragoman.wire.overlay import difference, laid_over, want
 
+PROBABILITIES = "another dialect's probabilities are left out"
 _STOP, _LENGTH, _CALLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
 _FILTER, _REFUSAL = FinishReason.CONTENT_FILTER, FinishReason.REFUSAL
 _ERROR, _CANCELLED, _OTHER = FinishReason.ERROR, FinishReason.CANCELLED, FinishReason.OTHER
@@ -78,6 +79,8 @@ def encode(response: Response) -> Encoded:
     body = _encode_head(response)
     if response.choices:
         writer.write(response.choices[0].message, "choices[0].message")
+        if response.choices[0].logprobs is not None:
+            writer.losses.append(Loss("choices[0].logprobs", PROBABILITIES))
     for index in range(1, len(response.choices)):
         writer.losses.append(Loss(f"choices[{index}]", "this dialect gives one answer"))
     body["output"] = writer.items

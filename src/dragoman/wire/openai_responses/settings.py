@@ -8,7 +8,9 @@ from typing import Any
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
 from dragoman.wire.losses import Loss
-from dragoman.wire.openai_responses.forms import NAME
+from dragoman.wire.openai_responses.forms import NAME, ORIGIN
+from dragoman.wire.schemas import SentSchemas, openai_profiles
+from dragoman.wire.target import Target
 
 _EXACT = 2**53  # whole numbers below it survive being stored as a double
 _LOGPROBS = "message.output_text.logprobs"
@@ -131,20 +133,26 @@ def _decode_schema(wire: dict[str, Any]) -> Output | None:
         name=name,
         description=_text(wire, "description"),
         strict=_truth(wire, "strict"),
+        origin=ORIGIN,
     )
 
 
-def encode_output(output: Output | None) -> dict[str, Any]:
+def encode_output(output: Output | None, target: Target, schemas: SentSchemas) -> dict[str, Any]:
     """The field of a request that says the form of the answer."""
     if output is None:
         return {}
     if output.format != "schema":
         return {"text": {"format": {"type": _FORMATS[output.format]}}}
-    fields = {"description": output.description, "strict": output.strict}
+    schema: Mapping[str, Any] = output.schema or EMPTY
+    strict = output.strict
+    if output.origin is None or output.origin.dialect != NAME:
+        schema, is_strict = schemas.output(output, openai_profiles(target))
+        strict = None if strict and not is_strict else strict
+    fields = {"description": output.description, "strict": strict}
     body = {
         "type": "json_schema",
         "name": "answer" if output.name is None else output.name,
-        "schema": output.schema or EMPTY,
+        "schema": schema,
         **{key: value for key, value in fields.items() if value is not None},
     }
     return {"text": {"format": body}}

@@ -36,11 +36,12 @@ class Placed(Protocol):
 class Answer:
     """One answer: its events, its losses, and the items that have their place."""
 
-    __slots__ = ("_by_id", "_message", "_placed", "_writer", "frames", "losses")
+    __slots__ = ("_by_id", "_message", "_placed", "_writer", "frames", "is_cut_off", "losses")
 
     def __init__(self) -> None:
         self.frames = Frames()
         self.losses = Losses()
+        self.is_cut_off = False  # before the model was done
         self._placed: list[Placed] = []
         self._by_id: dict[str, Placed] = {}
         self._message = Message(Role.ASSISTANT, id=new_id())  # its parts are elsewhere

@@ -32,11 +32,12 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.forms import NAME
-from dragoman.wire.openai_responses.response import encode
+from dragoman.wire.openai_responses.response import PROBABILITIES, encode
 from dragoman.wire.openai_responses.stream_answer import Answer, Body
 from dragoman.wire.openai_responses.stream_calls import Heads
 from dragoman.wire.openai_responses.stream_decoder import UNDERSTOOD
-from dragoman.wire.openai_responses.stream_errors import INTERRUPTED, encode_failure
+from dragoman.wire.openai_responses.stream_errors import INTERRUPTED, UNEXPLAINED, encode_failure
+from dragoman.wire.openai_responses.stream_kinds import text_of
 from dragoman.wire.openai_responses.stream_writers import ItemWriter, PartWriter
 from dragoman.wire.overlay import overlay
 
@@ -97,9 +98,9 @@ class StreamEncoder:
             extras={**known.extras, **event.extras},
         )
         self._answer.came_from(self._start.origin)
-        # Azure's preamble to Chat tells nothing yet.
-        is_enough = bool(event.id or event.model)
-        return self._rested() + (self._begun() if is_enough else b"")
+        # Azure's preamble to Chat tells nothing yet, other servers' first chunk half of it.
+        is_enough = bool(self._start.id and self._start.model)
+        return self._begun() if is_enough else b""
 
     def _begun(self) -> bytes:
         """The first two events, as soon as something is known (G3)."""
@@ -142,8 +143,9 @@ class StreamEncoder:
 
     def _choice_finish(self, event: ChoiceFinish) -> bytes:
         self._finish = event
+        self._answer.is_cut_off = event.finish.is_cut_off
         if event.logprobs is not None:
-            self._lose("choices[0].logprobs", "another dialect's probabilities are left out")
+            self._lose("choices[0].logprobs", PROBABILITIES)
         written = self._begun() + self._pending() + self._rested()
         return written if self._error is None else written + self._failed(self._error)
 
@@ -154,6 +156,8 @@ class StreamEncoder:
         status = body.get("status")
         if type(status) is not str or status in _UNFINISHED:
             status = body["status"] = "completed"
+        elif status == "failed" and not isinstance(body.get("error"), dict):
+            body["error"] = encode_failure(UNEXPLAINED)
         self._is_over = True
         kind = _ENDS.get(status, "response.completed")
         return written + self._answer.frames.event(kind, response=body)
@@ -206,6 +210,9 @@ class StreamEncoder:
         written = self._begun() + self._pending()
         if part is None:  # a server that forgot to announce it: text is the likeliest
             written += self._started(event.index, PartStart(event.index, Text("")))
+        elif not event.text:  # a late source, or seal: the end of the response has it
+            part.folded.add(event)
+            return written
         elif not part.item.may_end:
             self._answer.lose(part.number, "what was added to a part after its end is left out")
             return written
@@ -223,7 +230,8 @@ class StreamEncoder:
         elif isinstance(state, Thinking):
             more = Thinking("", form=state.form, origin=state.origin)
         written = self._started(index, PartStart(index, more))
-        self._parts[index].is_rest = True
+        rest = self._parts[index]
+        rest.is_rest, rest.before = True, part.before + len(text_of(state) or "")
         return written
 
     def _part_stop(self, event: PartStop) -> bytes:
@@ -236,8 +244,10 @@ class StreamEncoder:
                 event.index, PartStart(event.index, event.part)
             )
             part = self._parts[event.index]
-        if part.is_rest:  # the final word is on the whole part
-            event = PartStop(event.index)
+        final = event.part
+        if part.is_rest and isinstance(final, (Text, Refusal, Thinking)):  # it is on the whole part
+            rest = part.state.replace(text=final.text[part.before :])
+            event = event.replace(part=rest)
         item = part.item
         written += item.stop(part, event)
         is_last = item is not self._latest or not item.may_go_on

@@ -20,6 +20,8 @@ _OTHER = "server_error"
 
 INTERRUPTED = StreamError("the answer broke off before it was complete", _OTHER)
 """What to say of a stream that ended early (G1)."""
+UNEXPLAINED = StreamError("the model failed while it answered", _OTHER)
+"""What to say of an answer that ended in an error which nobody told."""
 
 
 def decode_stream_error(wire: dict[str, Any]) -> StreamError:

@@ -19,6 +19,7 @@ from dragoman.wire.openai_responses.citations import encode_citation
 from dragoman.wire.openai_responses.forms import NAME
 from dragoman.wire.openai_responses.stream_answer import Answer, Body
 from dragoman.wire.openai_responses.stream_kinds import FUNCTION, TEXT, kind_of, text_of
+from dragoman.wire.streams import CORRECTED
 
 _EMPTIED: dict[str, Any] = {"content": [], "summary": [], "arguments": "", "input": ""}
 _STREAMED = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
@@ -27,8 +28,8 @@ _STREAMED = frozenset({"message", "reasoning", "function_call", "custom_tool_cal
 class PartWriter:
     """A part on its way: what it is so far, and what was said of it."""
 
-    __slots__ = ("cited", "folded", "index", "is_rest", "is_stopped", "item", "key", "kind",
-                 "number", "said")  # fmt: skip
+    __slots__ = ("before", "cited", "folded", "index", "is_rest", "is_stopped", "item", "key",
+                 "kind", "number", "said")  # fmt: skip
 
     def __init__(self, item: ItemWriter, number: int, event: PartStart) -> None:
         self.item = item
@@ -40,8 +41,14 @@ class PartWriter:
         self.cited = 0
         self.is_stopped = False
         self.is_rest = False  # of a part whose item had to end before
+        self.before = 0  # characters of it that are in that item
         self.folded = MessageAccumulator()
         self.folded.add(event)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is of a kind that is written as it comes."""
+        return isinstance(self.state, (Text, Refusal, Thinking, ToolCall))
 
     @property
     def state(self) -> AnyPart:
@@ -111,6 +118,9 @@ class ItemWriter:
 
     def stop(self, part: PartWriter, event: PartStop) -> bytes:
         """A part is done; where it is done already, this is another last word on it."""
+        if event.part is not None and part.is_text and type(event.part) is not type(part.state):
+            self._answer.lose(part.number, CORRECTED)
+            event = PartStop(event.index)
         part.folded.add(event)
         if part.is_stopped or self.is_done:
             return b""
@@ -123,8 +133,11 @@ class ItemWriter:
         return shown + self._ended(part, state)
 
     def _filled(self, part: PartWriter, event: PartStop, call: ToolCall) -> ToolCall:
-        """Others' calls without arguments have an empty object: clients parse what they get."""
-        if self._answer.is_ours(call):
+        """Others' calls without arguments have an empty object: clients parse what they get.
+
+        One that was cut off before them stays without (I7).
+        """
+        if self._answer.is_ours(call) or self._answer.is_cut_off:
             return call
         call = call.replace(raw="{}")
         part.folded.add(event.replace(part=call))

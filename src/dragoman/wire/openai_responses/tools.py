@@ -11,7 +11,8 @@ from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.forms import NAME, ORIGIN, decode_form, encode_form
-from dragoman.wire.schemarules import is_strict
+from dragoman.wire.schemas import SentSchemas, openai_profiles
+from dragoman.wire.target import Target
 
 _MODES: dict[str, Literal["auto", "none", "required"]] = {
     "auto": "auto",
@@ -20,7 +21,6 @@ _MODES: dict[str, Literal["auto", "none", "required"]] = {
 }
 _ANY: Mapping[str, Any] = {"mode": "auto"}
 _MUST: Mapping[str, Any] = {"mode": "required"}
-_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
 # --- definitions
@@ -56,15 +56,18 @@ def _taken(fields: dict[str, Any], key: str, kind: type) -> Any:
     return fields.pop(key) if isinstance(fields.get(key), kind) else None
 
 
-def encode_tools(tools: Sequence[AnyTool], losses: list[Loss]) -> list[dict[str, Any]]:
+def encode_tools(
+    tools: Sequence[AnyTool], losses: list[Loss], target: Target, schemas: SentSchemas
+) -> list[dict[str, Any]]:
     """The tools on offer; those that another provider runs itself are lost."""
     encoded: list[dict[str, Any]] = []
     for index, tool in enumerate(tools):
         if isinstance(tool, ToolDefinition):
             body = _encode_definition(tool)
-            if body.get("strict") is True and not _is_own(tool) and not is_strict(tool.parameters):
-                body["strict"] = False  # W14: it was meant for a host that does not mind
-                losses.append(Loss(f"tools[{index}].strict", "its schema can't be followed so"))
+            if tool.kind == "function" and not _is_own(tool):
+                # W16: left out, `strict` means true here and false everywhere else.
+                made = schemas.tool(tool, f"tools[{index}]", openai_profiles(target))
+                body["parameters"], body["strict"] = made
             encoded.append(body)
         elif tool.dialect == NAME:
             encoded.append({"type": tool.name, **tool.payload})
@@ -89,10 +92,6 @@ def _encode_definition(tool: ToolDefinition) -> dict[str, Any]:
     }
     if fields["format"] is not None and not _is_own(tool):
         fields["format"] = _encode_format(fields["format"])
-    if is_function and not _is_own(tool):
-        # W16: left out, `strict` means true here and false everywhere else.
-        fields["strict"] = bool(tool.strict)
-        fields["parameters"] = tool.parameters or _NO_PARAMETERS
     body = {key: value for key, value in fields.items() if value is not None}
     return {**body, **encode_form(tool.extras, EMPTY)}
 

@@ -73,7 +73,9 @@ class View:
 
     @property
     def strict_schemas(self) -> list[tuple[str, Any]]:
-        """The schemas that are to be followed strictly."""
+        """The schemas that are to be followed strictly, where that is looked at."""
+        if not self.target.checks_strict_schemas:
+            return []
         found = [
             (f"{path}.parameters", tool["parameters"])
             for path, tool in self.functions

@@ -4,16 +4,20 @@
 - `projection`: the way in, and what comes out
 - `compiler`: the walk over a schema; `objects`, `arrays`, `unions`, `literals` and `types` know
   their keywords, `references` and `merging` what stands elsewhere, `notes` the words for the rest
+- `sent`: the schemas of a whole request
 - `undoing`: from the target's terms back to the original's
 """
 
 from __future__ import annotations
 
+from dragoman.wire.schemas.leftovers import Weight
 from dragoman.wire.schemas.profiles import (
     ANTHROPIC,
     ANTHROPIC_STRICT,
     GEMINI_JSON_SCHEMA,
+    GEMINI_OUTPUT,
     GEMINI_PARAMETERS,
+    OLLAMA,
     OPENAI,
     OPENAI_STRICT,
     PLAIN,
@@ -21,17 +25,25 @@ from dragoman.wire.schemas.profiles import (
     Profile,
 )
 from dragoman.wire.schemas.projection import Projection, projected
+from dragoman.wire.schemas.sent import NO_PARAMETERS, Profiles, SentSchemas, openai_profiles
 
 __all__ = [
     "ANTHROPIC",
     "ANTHROPIC_STRICT",
     "GEMINI_JSON_SCHEMA",
+    "GEMINI_OUTPUT",
     "GEMINI_PARAMETERS",
+    "NO_PARAMETERS",
+    "OLLAMA",
     "OPENAI",
     "OPENAI_STRICT",
     "PLAIN",
     "PROFILES",
     "Profile",
+    "Profiles",
     "Projection",
+    "SentSchemas",
+    "Weight",
+    "openai_profiles",
     "projected",
 ]

@@ -93,9 +93,11 @@ def type_of(value: Any) -> str:
 
 
 def declared(node: Node) -> list[str]:
-    """The types that a schema names; empty where it names none."""
+    """The types that a schema names, in lower case (Gemini's); empty where it names none."""
     types = node.get("type")
-    return [types] if isinstance(types, str) else [t for t in as_list(types) if isinstance(t, str)]
+    if isinstance(types, str):
+        return [types.lower()]
+    return [each.lower() for each in as_list(types) if isinstance(each, str)]
 
 
 def applies(keyword: str, types: list[str]) -> bool:

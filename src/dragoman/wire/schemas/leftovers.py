@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from dragoman.wire.schemas.keywords import (
     DEFINITIONS,
@@ -23,6 +24,7 @@ from dragoman.wire.schemas.run import Draft, Run
 
 _LOOKAROUND = ("(?=", "(?!", "(?<=", "(?<!")
 _CONDITION = ("if", "then", "else")
+_TEXTS = ("title", "description")
 _HANDLED = frozenset(
     {
         *("properties", "patternProperties", "additionalProperties"),
@@ -41,7 +43,10 @@ def leftover_step(draft: Draft) -> None:
     types = declared(draft.node)
     _whole_bounds(draft, types)
     for key in list(draft.node):
-        if not draft.profile.takes(key):
+        if key in _TEXTS and not isinstance(draft.node[key], str):
+            draft.lose(f"a {key} that is no text is left out")
+            del draft.node[key]
+        elif not draft.profile.takes(key):
             _leave_out(draft, key, types)
         elif not _takes_value(draft, key, draft.node[key]):
             draft.drop(key)
@@ -122,15 +127,31 @@ def _says_nothing(key: str, value: Any) -> bool:
     return (value is True or value in ({}, [])) and key != "not"
 
 
+class Weight(NamedTuple):
+    """What targets count in a schema as a whole."""
+
+    properties: int
+    optional: int
+    unions: int
+
+
+def weight_of(schema: Mapping[str, Any]) -> Weight:
+    """How many of each there are."""
+    nodes = list(walk(schema))
+    return Weight(
+        sum(len(as_map(node.get("properties"))) for node in nodes),
+        sum(map(_optional, nodes)),
+        sum("anyOf" in node or len(declared(node)) > 1 for node in nodes),
+    )
+
+
 def check_limits(run: Run, schema: Node) -> None:
     """Note what there is too much of in a schema as a whole."""
-    profile, nodes = run.profile, list(walk(schema))
-    properties = sum(len(as_map(node.get("properties"))) for node in nodes)
-    unions = sum("anyOf" in node or len(declared(node)) > 1 for node in nodes)
+    profile, weight = run.profile, weight_of(schema)
     for most, count, what in (
-        (profile.most_properties, properties, "properties"),
-        (profile.most_optional, sum(map(_optional, nodes)), "optional properties"),
-        (profile.most_unions, unions, "unions"),
+        (profile.most_properties, weight.properties, "properties"),
+        (profile.most_optional, weight.optional, "optional properties"),
+        (profile.most_unions, weight.unions, "unions"),
     ):
         if most is not None and count > most:
             reason = f"there are more {what} than the {most} that the target takes"

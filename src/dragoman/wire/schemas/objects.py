@@ -106,7 +106,8 @@ def _forbidden(draft: Draft, name: str, required: list[str]) -> None:
 def _close(draft: Draft, *, is_empty: bool) -> None:
     """Closing what was meant to be open bends it; saying nothing is not meaning that (W14)."""
     node = draft.node
-    is_meant = is_free(node) and not (is_empty and draft.place.is_root)
+    is_silent = is_empty and draft.place.is_root and "additionalProperties" not in node
+    is_meant = is_free(node) and not is_silent
     rest = node.pop("additionalProperties", None)
     patterns = node.pop("patternProperties", None)
     if is_meant and (rest is not None or patterns or is_empty):

@@ -178,11 +178,27 @@ GEMINI_JSON_SCHEMA = Profile(
 """`parametersJsonSchema` and `responseJsonSchema`: what is beyond this list is not looked at, and
 `oneOf` is taken for `anyOf`."""
 
+GEMINI_OUTPUT = msgspec.structs.replace(
+    GEMINI_JSON_SCHEMA,
+    name="gemini-output",
+    has_object_root=False,
+    refused_at_root=frozenset(),
+)
+"""`responseJsonSchema`, which may be of any type."""
+
+OLLAMA = Profile(
+    name="ollama",
+    keywords=frozenset({"type", "description", "enum", "anyOf", "properties", "required", "items"}),
+    refused_at_root=frozenset({"anyOf", "enum"}),
+    cycles="cut",
+)
+"""Tools for Ollama: its server reads them into types, and what those lack never reaches a model."""
+
 PROFILES = {
     profile.name: profile
     for profile in (
         *(PLAIN, OPENAI, OPENAI_STRICT, ANTHROPIC, ANTHROPIC_STRICT),
-        *(GEMINI_PARAMETERS, GEMINI_JSON_SCHEMA),
+        *(GEMINI_PARAMETERS, GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, OLLAMA),
     )
 }
 """All of them, by name."""

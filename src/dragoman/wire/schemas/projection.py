@@ -10,9 +10,11 @@ from dragoman.model.frozen import FrozenDict, freeze_mapping
 from dragoman.model.jsontext import dumps, loads
 from dragoman.wire.losses import Loss
 from dragoman.wire.schemas.compiler import Compiler
+from dragoman.wire.schemas.leftovers import Weight, weight_of
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.schemas.undoing import Undo
 
+_REMEMBERED = 512
 _MAX_ROUNDS = 4
 """What is merged or cut off may leave something to do; mostly the second round finds nothing."""
 
@@ -29,7 +31,7 @@ class Projection:
     - `undo`: takes what the target answers back to the original's terms.
     """
 
-    __slots__ = ("_undos", "is_faithful", "losses", "schema")
+    __slots__ = ("_placed", "_undos", "_weight", "is_faithful", "losses", "schema")
 
     def __init__(
         self,
@@ -42,12 +44,21 @@ class Projection:
         self.schema = schema
         self.losses = losses
         self.is_faithful = is_faithful
+        self._weight: Weight | None = None
+        self._placed: tuple[str, tuple[Loss, ...]] | None = None
         self._undos = tuple(undos)
 
     @property
     def is_exact(self) -> bool:
         """Whether nothing was lost."""
         return not self.losses
+
+    @property
+    def weight(self) -> Weight:
+        """What targets count in all schemas of a request together."""
+        if self._weight is None:
+            self._weight = weight_of(self.schema)
+        return self._weight
 
     @property
     def changes_values(self) -> bool:
@@ -60,11 +71,16 @@ class Projection:
             value = undo(value)
         return value
 
-    def losses_at(self, path: str) -> list[Loss]:
+    def losses_at(self, path: str) -> tuple[Loss, ...]:
         """The losses, with the path of the schema before theirs."""
-        return [
-            Loss(f"{path}.{loss.path}" if loss.path else path, loss.reason) for loss in self.losses
-        ]
+        known = self._placed  # a tool mostly stands where it stood in the last request
+        if known is None or known[0] != path:
+            placed = [
+                Loss(f"{path}.{loss.path}" if loss.path else path, loss.reason)
+                for loss in self.losses
+            ]
+            known = self._placed = (path, tuple(placed))
+        return known[1]
 
     def __repr__(self) -> str:
         faithful = "" if self.is_faithful else ", not faithful"
@@ -83,13 +99,26 @@ def projected(schema: Mapping[str, Any], profile: Profile) -> Projection:
     The schema itself is not changed. Raises `InvalidInputError` for what is no JSON object, nests
     too deeply, or grows beyond all measure once its references are followed.
     """
+    # Tools that live as long as their program are known by what they are, others by their text.
+    found = _known.get((id(schema), profile))
+    if found is not None and found[0] is schema:
+        return found[1]
     frozen = freeze_mapping(schema, "a schema")
     if profile.keywords is None and not profile.has_object_root:
-        return Projection(frozen)
-    return _projected(dumps(frozen), profile)
+        made = Projection(frozen)
+    else:
+        made = _projected(dumps(frozen), profile)
+    if frozen is schema:  # nobody can change it
+        if len(_known) >= _REMEMBERED:
+            _known.clear()
+        _known[id(frozen), profile] = (frozen, made)
+    return made
 
 
-@lru_cache(maxsize=512)
+_known: dict[tuple[int, Profile], tuple[FrozenDict, Projection]] = {}
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def _projected(raw: bytes, profile: Profile) -> Projection:
     """By its text, in which the order of keys counts: the same tools come with every request."""
     original: Any = loads(raw)

@@ -20,6 +20,8 @@ WRAPPED = "value"
 def rooted(run: Run) -> tuple[Node, bool]:
     """The root as an object that the target takes for one; whether that was put around it."""
     profile = run.profile
+    if not profile.has_object_root:
+        return run.root, False
     draft = Draft(run, dict(run.root), Place(is_root=True))
     open_references(draft)
     if "allOf" in draft.node and not _takes(profile, "allOf"):

@@ -37,9 +37,9 @@ def inferred(node: Node) -> list[str]:
 
 def type_step(draft: Draft) -> None:
     """Give the schema a type that the target knows."""
+    _spell_types(draft)
     if draft.profile.keywords is None:
         return
-    _spell_types(draft)
     if draft.node.pop("nullable", None) is True:
         draft.node = with_null(draft.node)
     if draft.profile.needs_type:

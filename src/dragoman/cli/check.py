@@ -1,0 +1,108 @@
+"""`dragoman check`: what a target would refuse, before it is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dragoman.cli.endings import (
+    BROKEN,
+    EXIT_CODES,
+    FOUND,
+    INPUT,
+    OK,
+    Ending,
+    clean_ending,
+    complain,
+)
+
+if TYPE_CHECKING:
+    from dragoman.cli.checking import Checked
+
+_MAX_ROWS = 500
+_HEADERS = ("where", "rule", "severity", "path", "message")
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
+@click.option("--as", "target", required=True, metavar="TARGET",
+              help="Who would read it: a dialect, a provider, or provider:model.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSONL.")
+@click.option("--strict", is_flag=True, help="Warnings count as errors do.")
+def check(files: tuple[str, ...], target: str, *, as_json: bool, strict: bool) -> None:
+    """Check requests and histories against the rules of a target.
+
+    A FILE holds one document, an array of documents, or one document on each line (JSONL); - is
+    standard input. The rules are listed in docs/rules.md.
+    """
+    with clean_ending():
+        from dragoman.cli.checking import Checker, checked
+        from dragoman.cli.documents import documents
+
+        report = _Report(as_json=as_json)
+        for found in checked(Checker(target), documents(files)):
+            report.add(found)
+        report.end()
+        code = report.code(strict=strict)
+        if code != OK:
+            raise Ending(code)
+
+
+class _Report:
+    """The findings for people, as one table, or for programs, as they come."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._rows: list[tuple[str, ...]] = []
+        self._documents = 0
+        self._broken = 0
+        self._errors = 0
+        self._warnings = 0
+
+    def add(self, found: Checked) -> None:
+        """Add what was found in a document."""
+        self._documents += 1
+        if found.problem is not None:
+            self._broken += 1
+            complain(f"{found.place}: {found.problem}")
+        for violation in found.violations:
+            is_error = violation.severity == "error"
+            self._errors += is_error
+            self._warnings += not is_error
+            row = (violation.rule, violation.severity, violation.path, violation.message)
+            if self._as_json:
+                self._print_json(found, row)
+            elif len(self._rows) < _MAX_ROWS:
+                self._rows.append((found.place, *row))
+
+    def _print_json(self, found: Checked, row: tuple[str, ...]) -> None:
+        from dragoman.model.jsontext import dumps
+
+        place = {"file": found.name, "line": found.line, "document": found.document}
+        finding: dict[str, Any] = dict(zip(_HEADERS[1:], row, strict=True))
+        click.echo(dumps(place | finding))
+
+    def end(self) -> None:
+        """The table, and the sums on standard error."""
+        from dragoman.cli.screen import print_table
+
+        if self._rows:
+            print_table(_HEADERS, self._rows)
+        more = self._errors + self._warnings - len(self._rows)
+        if more and not self._as_json:
+            complain(f"and {more} more; --json lists all")
+        complain(
+            f"{_counted(self._errors, 'error')} and {_counted(self._warnings, 'warning')}"
+            f" in {_counted(self._documents, 'document')}"
+        )
+
+    def code(self, *, strict: bool) -> int:
+        """How it ended, as an exit code."""
+        if self._broken:
+            return BROKEN
+        return FOUND if self._errors or (strict and self._warnings) else OK
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -1,0 +1,204 @@
+"""Converting documents, a batch at a time: all that a worker process does."""
+
+from __future__ import annotations
+
+import gc
+import re
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from dragoman.cli.documents import Batch
+from dragoman.cli.endings import fault
+from dragoman.cli.kinds import CANONICAL, Conversation, Reader
+from dragoman.cli.splitting import Piece
+from dragoman.cli.targets import Named
+from dragoman.errors import DragomanError
+from dragoman.model.jsontext import dumps
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.losses import Loss
+
+Weight = Literal["loss", "note"]
+
+_INDEX = re.compile(r"\[\d+\]")
+_MODEL_NOTE = Loss("model", "a request there has it in its address, and the body has no place")
+_STREAM_NOTE = Loss("stream", "a request there has it in its address, and the body has no place")
+
+
+class Job(NamedTuple):
+    """What to do with each document."""
+
+    source: str
+    target: str
+    strict: bool = False
+    keep_going: bool = False
+    separator: bytes = b"\n"
+    itemised: bool = False
+    """Whether every loss is wanted, or their numbers are enough."""
+
+
+class Lost(NamedTuple):
+    """A loss, and the document that it is about: its line, and its place in the batch."""
+
+    place: int
+    line: int
+    weight: Weight
+    path: str
+    reason: str
+
+
+class Reject(NamedTuple):
+    """A document that could not be converted, why, and its text as it was."""
+
+    place: int
+    line: int
+    problem: str
+    raw: bytes
+    is_loss: bool = False
+    """It could be read, but not said without losses, and they were forbidden."""
+
+
+Counts = dict[tuple[Weight, str, str], int]
+"""How often each loss occurred, by weight, kind of place and reason."""
+
+
+class Outcome(NamedTuple):
+    """What became of a batch of a file."""
+
+    name: str
+    numbered: bool
+    """Whether documents are told by their numbers: an array may have all on one line."""
+    documents: int
+    converted: int
+    output: bytes
+    counts: Counts
+    lost: list[Lost]
+    rejects: list[Reject]
+
+
+class Destination:
+    """What documents are turned into: a dialect's, fitted to a target, or our own."""
+
+    def __init__(self, name: str) -> None:
+        self._named = None if name == CANONICAL else Named(name)
+
+    def text_of(self, value: Conversation) -> tuple[bytes, tuple[Loss, ...], tuple[Loss, ...]]:
+        """A document as JSON, what it could not say, and what must be said elsewhere."""
+        named = self._named
+        if named is None:
+            return value.to_json(), (), ()
+        if isinstance(value, Response):
+            spoken, _ = named.fitting(None)
+            encoded = spoken.encode_response(value)
+            return dumps(encoded.body), encoded.losses, ()
+        request = value if isinstance(value, Request) else Request(messages=tuple(value))
+        spoken, target = named.fitting(request.model)
+        if named.model is not None:
+            request = request.replace(model=named.model)
+        encoded = spoken.encode_request(request, target)
+        return dumps(encoded.body), encoded.losses, _notes(request, encoded)
+
+
+def _notes(request: Request, encoded: Encoded) -> tuple[Loss, ...]:
+    """What the target has outside of the body (Gemini: the model, and whether to stream)."""
+    if request.model is None or "model" in encoded.body:
+        return ()
+    return (_MODEL_NOTE, _STREAM_NOTE) if request.stream else (_MODEL_NOTE,)
+
+
+class Converter:
+    """Converts batches, one after the other."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._reader = Reader(job.source)
+        self._destination = Destination(job.target)
+
+    def __call__(self, batch: Batch) -> Outcome:
+        """What becomes of a batch; ends with the first reject, unless told to keep going."""
+        batch_run = _Run(self._job, self._reader, self._destination)
+        collects = gc.isenabled()
+        gc.disable()  # what is made for a document is gone with it: nothing to look for
+        try:
+            return batch_run.outcome(batch)
+        finally:
+            if collects:
+                gc.enable()
+
+
+class _Run:
+    """One batch."""
+
+    def __init__(self, job: Job, reader: Reader, destination: Destination) -> None:
+        self._job = job
+        self._read = reader.read
+        self._text_of = destination.text_of
+        self._counts: Counts = {}
+        self._lost: list[Lost] = []
+        self._rejects: list[Reject] = []
+
+    def outcome(self, batch: Batch) -> Outcome:
+        """What becomes of it."""
+        texts: list[bytes] = []
+        place = -1
+        for place, piece in enumerate(batch.documents()):
+            text = self._converted(place, piece)
+            if text is not None:
+                texts.append(text)
+            elif not self._job.keep_going:
+                break
+        output = self._job.separator.join(texts)
+        return Outcome(
+            name=batch.name,
+            numbered=batch.of_array,
+            documents=place + 1,
+            converted=len(texts),
+            output=output,
+            counts=self._counts,
+            lost=self._lost,
+            rejects=self._rejects,
+        )
+
+    def _converted(self, place: int, piece: Piece) -> bytes | None:
+        line, raw, problem = piece
+        if problem is not None:
+            self._rejects.append(Reject(place, line, problem, raw))
+            return None
+        try:
+            text, losses, notes = self._text_of(self._read(raw).value)
+        except DragomanError as error:
+            problem = str(error)
+        except Exception as error:  # noqa: BLE001 - one document must not end the run of a million
+            problem = fault(error)
+        else:
+            if not losses and not notes:
+                return text
+            self._note(place, line, "loss", losses)
+            self._note(place, line, "note", notes)
+            if not (losses and self._job.strict):
+                return text
+            number = f"{len(losses)} things" if len(losses) > 1 else "a thing"
+            problem = f"{number} in it can't be said there"
+            self._rejects.append(Reject(place, line, problem, raw, is_loss=True))
+            return None
+        self._rejects.append(Reject(place, line, problem, raw))
+        return None
+
+    def _note(self, place: int, line: int, weight: Weight, losses: tuple[Loss, ...]) -> None:
+        counts = self._counts
+        for loss in losses:
+            key = (weight, pattern(loss.path), loss.reason)
+            counts[key] = counts.get(key, 0) + 1
+            if self._job.itemised:
+                self._lost.append(Lost(place, line, weight, loss.path, loss.reason))
+
+
+@lru_cache(maxsize=4096)
+def pattern(path: str) -> str:
+    """A path with its numbers taken out.
+
+    >>> pattern("messages[3].parts[0]")
+    'messages[*].parts[*]'
+    """
+    return _INDEX.sub("[*]", path)

@@ -1,0 +1,82 @@
+"""`dragoman convert`: documents of one dialect as those of another."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import click
+
+from dragoman.cli.endings import EXIT_CODES, INPUT, OK, Ending, clean_ending
+
+if TYPE_CHECKING:
+    from dragoman.cli.conversion import Job
+    from dragoman.cli.outputs import Output
+
+_OUTPUT = click.Path(dir_okay=False, writable=True)
+_JOBS = click.IntRange(1, 61)  # Windows waits for no more at a time
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
+@click.option("--from", "source", default="auto", show_default=True, metavar="DIALECT",
+              help="What the documents are written in: a dialect, canonical, or auto.")  # fmt: skip
+@click.option("--to", "target", required=True, metavar="TARGET",
+              help="A dialect, a provider, provider:model, or canonical.")  # fmt: skip
+@click.option("--out", type=_OUTPUT, metavar="FILE", help="Write here, not to standard output.")
+@click.option("--losses", type=_OUTPUT, metavar="FILE", help="Write every loss here, as JSONL.")
+@click.option("--strict", is_flag=True, help="A document that loses something is an error.")
+@click.option("--jobs", type=_JOBS, default=1, show_default=True, metavar="N",
+              help="Work in N processes.")  # fmt: skip
+@click.option("--keep-going", is_flag=True, help="Leave out documents that are broken.")
+@click.option("--rejects", type=_OUTPUT, metavar="FILE",
+              help="Write what is left out here, as it was. Implies --keep-going.")  # fmt: skip
+def convert(
+    files: tuple[str, ...],
+    source: str,
+    target: str,
+    out: str | None,
+    losses: str | None,
+    rejects: str | None,
+    jobs: int,
+    **flags: bool,
+) -> None:
+    """Convert requests, responses and histories into another dialect.
+
+    A FILE holds one document, an array of documents, or one document on each line (JSONL), of any
+    size; - is standard input. A request becomes a request, a response a response, and an array
+    of messages a request without a model. What the target can't say is listed on standard error.
+    """
+    keep_going = flags["keep_going"] or rejects is not None
+    with clean_ending(), ExitStack() as stack:
+        from dragoman.cli.conversion import Job
+        from dragoman.cli.outputs import Output, refuse_same
+        from dragoman.cli.pipeline import Pipeline
+        from dragoman.cli.tally import Tally
+
+        refuse_same((name for name in files if name != "-"), (out, losses, rejects))
+        job = Job(source, target, flags["strict"], keep_going, itemised=losses is not None)
+        _check_names(job)
+        itemised, left_out = _opened(losses, stack), _opened(rejects, stack)
+        output = stack.enter_context(Output(out))
+        code = Pipeline(job, jobs, output, Tally(itemised, left_out)).run(files)
+        for report in (itemised, left_out):
+            if report is not None:
+                report.keep()
+        if code != OK:
+            raise Ending(code)
+
+
+def _opened(name: str | None, stack: ExitStack) -> Output | None:
+    from dragoman.cli.outputs import Output
+
+    return None if name is None else stack.enter_context(Output(name))
+
+
+def _check_names(job: Job) -> None:
+    """Raise where there is no such dialect or target, before anything is read or written."""
+    from dragoman.cli.conversion import Destination
+    from dragoman.cli.kinds import Reader
+
+    Reader(job.source)
+    Destination(job.target)

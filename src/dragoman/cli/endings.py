@@ -1,0 +1,134 @@
+"""How a command ends: its exit codes, and one clean line instead of a traceback."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Never
+
+import click
+
+OK = 0
+FOUND = 1
+USAGE = 2
+BROKEN = 3
+FILES = 4
+FAULT = 70
+INTERRUPTED = 128 + 2
+TERMINATED = 128 + 15
+CLOSED = 128 + 13
+
+EXIT_CODES = """\b
+Exit codes:
+  0   done
+  1   there are errors, or losses with --strict
+  2   the command line is wrong
+  3   a document is broken
+  4   a file can't be read or written
+  70  a fault of dragoman's own
+  130, 141, 143  interrupted, the reader went away, terminated"""
+
+
+INPUT = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
+"""An argument that is read: a file, or `-` for standard input."""
+
+
+class Ending(BaseException):
+    """Ends the command with a code and, if there is something to say, a line about it.
+
+    As an interrupt does, it passes those who catch every exception.
+    """
+
+    def __init__(self, code: int, message: str | None = None) -> None:
+        super().__init__(message or "")
+        self.code = code
+        self.message = message
+
+
+def complain(message: str) -> None:
+    """One line on standard error."""
+    from dragoman.cli.screen import harmless
+
+    click.echo(f"dragoman: {harmless(message)}", err=True)
+
+
+def fault(error: BaseException) -> str:
+    """What to say of an error that nobody foresaw: where it was, never its text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"dragoman failed ({type(error).__name__}{place}): please report it, it is a bug"
+
+
+@contextmanager
+def clean_ending() -> Generator[None, None, None]:
+    """What goes wrong inside ends the command with its code, and no traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # where it can't say what we print
+    with _terminable():
+        try:
+            yield
+        except (Exception, KeyboardInterrupt, Ending) as error:  # noqa: BLE001 - named or unforeseen
+            code, message = _ending_of(error)
+        else:
+            return
+    if code == CLOSED:
+        _silence()
+    if message is not None:
+        complain(message)
+    sys.exit(code)
+
+
+def _ending_of(error: BaseException) -> tuple[int, str | None]:
+    """The code for an error, and what to say of it."""
+    from dragoman.errors import ConfigError, DragomanError
+
+    match error:
+        case Ending():
+            return error.code, error.message
+        case DragomanError():
+            return (USAGE if isinstance(error, ConfigError) else BROKEN), str(error)
+        case KeyboardInterrupt():
+            return INTERRUPTED, "interrupted"
+        case BrokenPipeError():
+            return CLOSED, None
+        case OSError():
+            name = f"{error.filename}: " if isinstance(error.filename, str) else ""
+            return FILES, f"{name}{error.strerror or type(error).__name__}"
+        case _:
+            return FAULT, fault(error)
+
+
+@contextmanager
+def _terminable() -> Generator[None, None, None]:
+    """A request to terminate unwinds as an interrupt does, so that nothing half-done stays."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> Never:
+    raise Ending(TERMINATED, "terminated")
+
+
+def _silence() -> None:
+    """The reader of our output is gone: what is still buffered must not fail at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, sys.stdout.fileno())
+    except (OSError, ValueError):  # a stand-in for the real one, in a test
+        pass
+    finally:
+        os.close(nowhere)

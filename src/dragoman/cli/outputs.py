@@ -1,0 +1,97 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import secrets
+import stat
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from dragoman.cli.endings import USAGE, Ending
+
+
+class Output:
+    """A file under a temporary name beside its own, until `keep` gives it that.
+
+    Without a name it is standard output. What is no regular file (`/dev/null`, a named pipe) is
+    written directly. What is not kept is gone when the block is left.
+    """
+
+    def __init__(self, name: str | None) -> None:
+        self._final: Path | None = None
+        self._temporary: Path | None = None
+        self._stream: BinaryIO
+        if name is None:
+            self._stream = sys.stdout.buffer
+            return
+        path = Path(name).resolve()  # a link stays one
+        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+            self._stream = path.open("wb")
+        else:
+            self._final = path
+            self._temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.part")
+            self._stream = self._temporary.open("xb")
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether somebody watches it being written."""
+        return self._stream.isatty()
+
+    def write(self, data: bytes) -> None:
+        """Add something."""
+        self._stream.write(data)
+
+    def flush(self) -> None:
+        """Let readers have what there is."""
+        self._stream.flush()
+
+    def keep(self) -> None:
+        """It is complete: from now on it has its name."""
+        self._stream.flush()
+        if self._temporary is not None and self._final is not None:
+            self._stream.close()
+            if self._final.exists():
+                self._temporary.chmod(stat.S_IMODE(self._final.stat().st_mode))
+            self._temporary.replace(self._final)
+            self._temporary = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        if self._stream is not sys.stdout.buffer:
+            self._stream.close()
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)
+
+
+def refuse_same(inputs: Iterable[str], outputs: Iterable[str | None]) -> None:
+    """Raise where an output would overwrite an input, or another output."""
+    taken = {_identity(name) for name in inputs}
+    for name in outputs:
+        if name is None:
+            continue
+        place = _identity(name)
+        if place in taken:
+            msg = f"{name}: is read or written already; an output needs a file of its own"
+            raise Ending(USAGE, msg)
+        taken.add(place)
+
+
+def _identity(name: str) -> tuple[int, int] | str:
+    """What is the same for two names of one file, and for nothing else."""
+    try:
+        found = Path(name).stat()
+    except OSError:
+        return str(Path(name).resolve())
+    if not stat.S_ISREG(found.st_mode):
+        return f"{name}{secrets.token_hex(8)}"  # a device can take anything
+    return (found.st_dev, found.st_ino)

@@ -1,0 +1,90 @@
+"""From files, through the workers, into the output: what `dragoman convert` runs."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
+
+from dragoman.cli.conversion import Job, Outcome
+from dragoman.cli.documents import STDIN, Batch, documents
+from dragoman.cli.endings import BROKEN, FOUND, OK
+from dragoman.cli.outputs import Output
+from dragoman.cli.screen import progress
+from dragoman.cli.tally import Tally
+from dragoman.cli.workers import outcomes
+
+
+class Pipeline:
+    """Converts files into one output; what is written is JSON and nothing else.
+
+    One array gives an array, all else one document on each line.
+    """
+
+    def __init__(self, job: Job, jobs: int, output: Output, tally: Tally) -> None:
+        self._job = job
+        self._jobs = jobs
+        self._output = output
+        self._tally = tally
+        self._is_array = False
+        self._is_begun = False
+
+    def run(self, files: Sequence[str]) -> int:
+        """Convert them all, or up to the first that fails; how that ended, as an exit code."""
+        with progress(_size(files), seen=self._output.is_seen) as advance:
+            batches = documents(files, advance)
+            first = next(batches, None)
+            if first is not None:
+                self._is_array = len(files) == 1 and first.of_array
+                done = self._convert(chain([first], batches))
+            else:
+                done = True
+        if done:
+            self._end()
+        self._tally.report(is_complete=done)
+        if self._tally.broken:
+            return BROKEN
+        return FOUND if self._tally.lossy else OK
+
+    def _convert(self, batches: Iterator[Batch]) -> bool:
+        """Whether it went on to the end."""
+        job = self._job._replace(separator=b",\n" if self._is_array else b"\n")
+        with closing(outcomes(job, batches, self._jobs)) as results:
+            for outcome in results:
+                self._write(outcome)
+                self._tally.add(outcome)
+                if outcome.rejects and not job.keep_going:
+                    return False
+        return True
+
+    def _write(self, outcome: Outcome) -> None:
+        if not outcome.converted:
+            return
+        write = self._output.write
+        if self._is_array:
+            write(b",\n" if self._is_begun else b"[\n")
+        self._is_begun = True
+        write(outcome.output)
+        if not self._is_array:
+            write(b"\n")
+        self._output.flush()
+
+    def _end(self) -> None:
+        if self._is_array:
+            self._output.write(b"\n]\n" if self._is_begun else b"[]\n")
+        self._output.keep()
+
+
+def _size(files: Sequence[str]) -> int | None:
+    """How many bytes there are to read, if that is known before."""
+    total = 0
+    for name in files:
+        if name == STDIN:
+            return None
+        found = Path(name).stat()
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        total += found.st_size
+    return total

@@ -1,0 +1,63 @@
+"""`dragoman schema`: the JSON Schema of the canonical form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from dragoman.cli.endings import USAGE, Ending, clean_ending
+
+_WHOLE = "document"
+
+
+@click.command()
+@click.argument("kind", required=False, metavar="[TYPE]")
+def schema(kind: str | None) -> None:
+    """Print the JSON Schema of a type of the canonical form.
+
+    Without a TYPE the types are listed. The type "document" is what convert --to canonical and
+    show --json write: any of them, with its version and kind.
+    """
+    with clean_ending():
+        from dragoman.model.schema import document_schema
+
+        whole = document_schema()
+        roots = {_kind(one): one["properties"]["value"] for one in whole["oneOf"]}
+        if kind is None:
+            click.echo("\n".join((_WHOLE, *sorted(roots))))
+        elif kind == _WHOLE:
+            click.echo(json.dumps(whole, indent=2, ensure_ascii=False))
+        elif kind in roots:
+            found = _of_kind(kind, roots[kind], whole)
+            click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        else:
+            raise Ending(USAGE, "there is no such type; `dragoman schema` lists them")
+
+
+def _kind(document: dict[str, Any]) -> str:
+    name: str = document["properties"]["kind"]["const"]
+    return name
+
+
+def _of_kind(kind: str, root: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+    """The schema of one type, with those of all that it is made of."""
+    needed: dict[str, Any] = {}
+    pending: list[Any] = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, list):
+            pending += node
+        elif isinstance(node, dict):
+            pending += node.values()
+            name = str(node.get("$ref", "")).removeprefix("#/$defs/")
+            if name and name not in needed:
+                needed[name] = whole["$defs"][name]
+                pending.append(needed[name])
+    return {
+        "$schema": whole["$schema"],
+        "title": kind,
+        **root,
+        "$defs": {name: needed[name] for name in sorted(needed)},
+    }

@@ -1,0 +1,116 @@
+"""What people see: tables and progress, in colour on a terminal and plain elsewhere."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TextIO
+
+# Controls but tab and newline, the second set of them, what turns text around or breaks lines
+# unseen, and halves of characters.
+_HARMFUL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_LAST_PICTURED, _DELETE = 0x1F, 0x7F
+
+
+def harmless(text: str) -> str:
+    r"""A text that does nothing to a terminal; what would is shown instead.
+
+    >>> harmless("\x1b[31mred")
+    '␛[31mred'
+    """
+    return _HARMFUL.sub(_picture, text.replace("\r\n", "\n"))
+
+
+def _picture(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code <= _LAST_PICTURED:
+        return chr(0x2400 + code)
+    return "\u2421" if code == _DELETE else f"\\u{code:04x}"
+
+
+def harmless_line(text: str) -> str:
+    """As `harmless`, on one line."""
+    return harmless(text).replace("\n", "\u240a").replace("\t", "\u2409")
+
+
+def print_table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO | None = None
+) -> None:
+    """A table on standard output, or on another stream."""
+    stream = stream or _stdout()
+    clean = [[harmless_line(cell) for cell in row] for row in rows]
+    if stream.isatty():
+        _print_rich(headers, clean, stream)
+        return
+    lines = [list(headers), *clean]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        print("  ".join(cells).rstrip(), file=stream)
+
+
+def _stdout() -> TextIO:
+    return sys.stdout
+
+
+def _print_rich(headers: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+    Console(file=stream).print(table)
+
+
+_STYLES = {"error": "red", "warning": "yellow", "loss": "yellow", "note": "cyan"}
+
+
+@contextmanager
+def progress(
+    total: int | None, *, seen: bool = False
+) -> Generator[Callable[[int], None], None, None]:
+    """How much has been read, as a bar on standard error, if that is a terminal.
+
+    None where the output is `seen`: that tells as much, and they would be in each other's way.
+    """
+    if seen or not sys.stderr.isatty():
+        yield lambda _count: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+def size_of(count: int) -> str:
+    """A number of bytes as people say it.
+
+    >>> size_of(12_345)
+    '12.3 kB'
+    """
+    if count < 1000:  # noqa: PLR2004 - of a kB
+        return f"{count} bytes"
+    for unit in ("kB", "MB"):
+        count_in_unit = count / (1e3 if unit == "kB" else 1e6)
+        if count_in_unit < 1000:  # noqa: PLR2004 - of the next unit
+            return f"{count_in_unit:.1f} {unit}"
+    return f"{count / 1e9:.1f} GB"

@@ -1,0 +1,44 @@
+"""`dragoman show`: a conversation for people to read."""
+
+from __future__ import annotations
+
+import click
+
+from dragoman.cli.endings import BROKEN, EXIT_CODES, INPUT, Ending, clean_ending, complain
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
+@click.option("--from", "source", default="auto", show_default=True, metavar="DIALECT",
+              help="What the documents are written in: a dialect, canonical, or auto.")  # fmt: skip
+@click.option("--short", is_flag=True, help="Cut long texts.")
+@click.option("--json", "as_json", is_flag=True, help="Print canonical documents, as JSONL.")
+def show(files: tuple[str, ...], source: str, *, short: bool, as_json: bool) -> None:
+    """Show requests, responses and histories, in whatever dialect they are.
+
+    A FILE holds one document, an array of documents, or one document on each line (JSONL); - is
+    standard input. Media are named, not shown; controls of the terminal are made visible.
+    """
+    with clean_ending():
+        from dragoman.cli.documents import documents
+        from dragoman.cli.kinds import Reader
+        from dragoman.cli.typesetting import Screen
+        from dragoman.errors import DragomanError
+
+        reader, screen = Reader(source), Screen(short=short)
+        number = broken = 0
+        for batch in documents(files):
+            for piece in batch.documents():
+                number += 1
+                try:
+                    document = reader.read_piece(piece)
+                    if as_json:
+                        click.echo(document.value.to_json())
+                    else:
+                        screen.show(document, number)
+                except DragomanError as error:
+                    broken += 1
+                    which = f" document {number}:" if batch.of_array else ""
+                    complain(f"{batch.name}:{piece.line}:{which} {error}")
+        if broken:
+            raise Ending(BROKEN)

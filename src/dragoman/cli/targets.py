@@ -1,0 +1,27 @@
+"""What people name as a target: a dialect, a provider or `provider:model`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from dragoman.providers.translation import target_of
+from dragoman.wire.dialect import Dialect, dialect, dialects
+from dragoman.wire.target import Target
+
+
+class Named:
+    """A target by its name; raises where there is none of that name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._dialect = dialect(name) if name in dialects() else None
+        self.model = None if self._dialect is not None else target_of(name).model
+        """The model that the name says, which takes the place of a request's."""
+        self.fitting = lru_cache(maxsize=256)(self._fitting)
+
+    def _fitting(self, model: str | None) -> tuple[Dialect, Target | None]:
+        """The dialect for a request to that model, and what is known of who reads it."""
+        if self._dialect is not None:
+            return self._dialect, None
+        target = target_of(self._name, model)
+        return dialect(target.dialect), target

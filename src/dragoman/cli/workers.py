@@ -1,0 +1,75 @@
+"""Work on batches, in this process or in several, with results in the order of the batches."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+from dragoman.cli.conversion import Converter, Job, Outcome
+from dragoman.cli.documents import Batch
+from dragoman.cli.endings import FILES, Ending
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+_AHEAD = 2
+"""Batches per worker that are under way at a time: one in work, one waiting."""
+
+_converter: Converter | None = None
+
+
+def outcomes(job: Job, batches: Iterator[Batch], jobs: int = 1) -> Generator[Outcome, None, None]:
+    """What becomes of the batches, in order; memory does not grow with their number."""
+    if jobs == 1:
+        yield from map(Converter(job), batches)
+    else:
+        yield from _pooled(job, batches, jobs)
+
+
+def _pooled(job: Job, batches: Iterator[Batch], jobs: int) -> Generator[Outcome, None, None]:
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    # spawn: on every platform alike, and no worker inherits what this process has open.
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(job,))
+    under_way: deque[Future[Outcome]] = deque()
+    try:
+        for batch in batches:
+            under_way.append(pool.submit(_work, batch))
+            if len(under_way) >= jobs * _AHEAD:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    except BrokenProcessPool:
+        raise Ending(FILES, "a worker process died; memory may be short") from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin(job: Job) -> None:
+    """A worker's first step."""
+    global _converter  # noqa: PLW0603 - one for the life of the process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it sees to that
+    threading.Thread(target=_follow, daemon=True).start()
+    _converter = Converter(job)
+
+
+def _follow() -> None:
+    """End with the process that started this one, however that ended."""
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(batch: Batch) -> Outcome:
+    if _converter is None:
+        raise RuntimeError  # the pool runs `_begin` before anything else
+    return _converter(batch)

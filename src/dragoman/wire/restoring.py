@@ -1,0 +1,203 @@
+"""A stream in the request's own terms: what had to be changed on the way out is undone in it.
+
+Names are undone as they come. Arguments and answers whose schema was another can be undone only
+when they are whole: their pieces wait for their end, and come as one. All others flow on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from dragoman.model.content import AnyPart
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+)
+from dragoman.model.parts import Text
+from dragoman.model.responses import Response
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.wire.context import Context
+from dragoman.wire.streams import StreamDecoder
+
+
+def restoring(decoder: StreamDecoder, context: Context) -> StreamDecoder:
+    """The decoder, in the request's own terms."""
+    return decoder if context.is_idle else RestoringDecoder(decoder, context)
+
+
+class _Held:
+    """A part whose text waits for its end."""
+
+    __slots__ = ("part", "pieces")
+
+    def __init__(self, part: ToolCall | Text, begun: str | None) -> None:
+        self.part = part
+        self.pieces = [begun] if begun else []
+
+    def restored(self, context: Context) -> str:
+        whole = "".join(self.pieces)
+        if isinstance(self.part, ToolCall):
+            return _text_of(context.part(self.part.replace(raw=whole, input=None)))
+        return _text_of(context.part(Text(whole)))
+
+
+class _HeldCall:
+    """A call that comes without a part of its own: its end is the choice's."""
+
+    __slots__ = ("name", "pieces")
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.pieces: list[str] = []
+
+    def take_name(self, name: str) -> None:
+        """The name, the name again, or another piece of it (W8)."""
+        if name != self.name and not self.pieces:
+            self.name += name
+
+    def restored(self, context: Context) -> str:
+        return _text_of(context.part(ToolCall("", self.name, raw="".join(self.pieces))))
+
+
+def _text_of(part: AnyPart) -> str:
+    if isinstance(part, ToolCall):
+        return part.raw_arguments
+    return part.text if isinstance(part, Text) else ""
+
+
+class RestoringDecoder:
+    """A decoder behind which tools have their own names and arguments, and answers their form."""
+
+    def __init__(self, decoder: StreamDecoder, context: Context) -> None:
+        self._decoder = decoder
+        self._context = context
+        self._parts: dict[tuple[int, int], _Held] = {}
+        """By choice and index."""
+        self._calls: dict[tuple[int, int | None], _HeldCall] = {}
+        """By choice and number, those without a part."""
+
+    @property
+    def response(self) -> Response:
+        """What has arrived so far."""
+        return self._context.restored(self._decoder.response)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the provider said that it is done."""
+        return self._decoder.is_complete
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete."""
+        return self._restored(self._decoder.feed(data))
+
+    def close(self) -> list[Event]:
+        """What is left when the stream ends; what was cut off is as it came."""
+        return [*self._restored(self._decoder.close()), *self._released()]
+
+    def _restored(self, events: Iterable[Event]) -> list[Event]:
+        restored: list[Event] = []
+        for event in events:
+            restore = self._HANDLERS.get(type(event))
+            if restore is None:
+                restored.append(event)
+            else:
+                restored += restore(self, event)
+        return restored
+
+    # --- one event each
+
+    def _part_start(self, event: PartStart) -> list[Event]:
+        part, key = event.part, (event.choice, event.index)
+        if isinstance(part, Text):
+            if self._context.output is None:
+                return [event]
+            self._parts[key] = _Held(part, part.text)
+            return [event.replace(part=part.replace(text="")) if part.text else event]
+        if not isinstance(part, ToolCall):
+            return [event]
+        if part.name not in self._context.undos or part.input:  # a whole object: Gemini, Ollama
+            return [event.replace(part=self._context.part(part))]
+        self._parts[key] = _Held(part, part.raw)
+        name = self._context.names.get(part.name, part.name)
+        return [event.replace(part=part.replace(name=name, raw=None if part.raw is None else ""))]
+
+    def _part_delta(self, event: PartDelta) -> list[Event]:
+        held = self._parts.get((event.choice, event.index))
+        if held is None:
+            return [event]
+        if event.text:
+            held.pieces.append(event.text)
+        says_more = event.signature or event.data or event.citations or event.extras
+        return [event.replace(text=None)] if says_more else []
+
+    def _part_stop(self, event: PartStop) -> list[Event]:
+        final = event.part if event.part is None else self._context.part(event.part)
+        if final is not event.part:
+            event = event.replace(part=final)
+        held = self._parts.pop((event.choice, event.index), None)
+        if held is None:
+            return [event]
+        text = held.restored(self._context) if final is None else _text_of(final)
+        return [*_grown(event.index, event.choice, text), event]
+
+    def _tool_call_delta(self, event: ToolCallDelta) -> list[Event]:
+        key = (event.choice, event.index)
+        held = self._calls.get(key)
+        if held is None:
+            held = self._calls[key] = _HeldCall()
+        if event.name:
+            held.take_name(event.name)
+        changes: dict[str, Any] = {}
+        if event.name and event.name in self._context.names:
+            changes["name"] = self._context.names[event.name]
+        if event.arguments_delta and held.name in self._context.undos:
+            held.pieces.append(event.arguments_delta)
+            if not (event.id or event.name or event.signature or event.extras):
+                return []
+            changes["arguments_delta"] = None
+        return [event.replace(**changes) if changes else event]
+
+    def _choice_finish(self, event: ChoiceFinish) -> list[Event]:
+        return [*self._released_calls(event.choice), event]
+
+    def _response_end(self, event: ResponseEnd) -> list[Event]:
+        return [*self._released(), event]
+
+    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], list[Event]]]] = {
+        PartStart: _part_start,
+        PartDelta: _part_delta,
+        PartStop: _part_stop,
+        ToolCallDelta: _tool_call_delta,
+        ChoiceFinish: _choice_finish,
+        ResponseEnd: _response_end,
+    }
+
+    # --- what waits
+
+    def _released(self) -> list[Event]:
+        """All that still waits: parts that were never stopped, and calls."""
+        parts, self._parts = self._parts, {}
+        events: list[Event] = []
+        for (choice, index), held in parts.items():
+            events += _grown(index, choice, held.restored(self._context))
+        for choice in dict.fromkeys(choice for choice, _ in self._calls):
+            events += self._released_calls(choice)
+        return events
+
+    def _released_calls(self, choice: int) -> list[Event]:
+        events: list[Event] = []
+        for key in [key for key in self._calls if key[0] == choice]:
+            held = self._calls.pop(key)
+            if held.pieces:
+                text = held.restored(self._context)
+                events.append(ToolCallDelta(key[1], arguments_delta=text, choice=choice))
+        return events
+
+
+def _grown(index: int, choice: int, text: str) -> list[Event]:
+    return [PartDelta(index, text, choice=choice)] if text else []

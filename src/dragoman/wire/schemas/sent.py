@@ -1,0 +1,95 @@
+"""The schemas of one request: as its target takes them, what that costs, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from dragoman.model.requests import Output
+from dragoman.model.tools import ToolDefinition
+from dragoman.wire.context import NOTHING, Context, Undo
+from dragoman.wire.losses import Loss
+from dragoman.wire.schemas.profiles import OPENAI, OPENAI_STRICT, PLAIN, Profile
+from dragoman.wire.schemas.projection import Projection, projected
+from dragoman.wire.target import Target
+
+NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+_UNFAITHFUL = "its schema can't be held to here without changing what it allows"
+
+
+class Profiles(NamedTuple):
+    """What a target takes of a schema that it holds the model to, and of another."""
+
+    strict: Profile
+    loose: Profile
+
+
+_OPENAIS = Profiles(OPENAI_STRICT, OPENAI)
+_ANYONES = Profiles(PLAIN, PLAIN)
+
+
+def openai_profiles(target: Target) -> Profiles:
+    """Those of a host that speaks one of OpenAI's dialects."""
+    return _OPENAIS if target.checks_strict_schemas else _ANYONES
+
+
+class SentSchemas:
+    """Gathers losses, and what has to be undone in the response, schema by schema."""
+
+    __slots__ = ("_losses", "_output", "_undos")
+
+    def __init__(self, losses: list[Loss]) -> None:
+        self._losses = losses
+        self._undos: dict[str, Undo] = {}
+        self._output: Undo | None = None
+
+    @property
+    def context(self) -> Context:
+        """The way back."""
+        if not self._undos and self._output is None:
+            return NOTHING
+        return Context(undos=self._undos, output=self._output)
+
+    def tool(
+        self,
+        tool: ToolDefinition,
+        path: str,
+        profiles: Profiles,
+        refusal: Callable[[Projection], str | None] | None = None,
+    ) -> tuple[Mapping[str, Any], bool]:
+        """The parameters of a tool from elsewhere, and whether the model is held to them.
+
+        `refusal` says why one more strict tool is too much for the target, if it is.
+        """
+        schema = NO_PARAMETERS if tool.parameters is None else tool.parameters
+        is_strict = tool.strict is True
+        made = projected(schema, profiles.strict if is_strict else profiles.loose)
+        if is_strict and profiles.loose is not profiles.strict:
+            reason = None if made.is_faithful else _UNFAITHFUL
+            if reason is None and refusal is not None:
+                reason = refusal(made)
+            if reason is not None:
+                self._losses.append(Loss(f"{path}.strict", reason))
+                is_strict, made = False, projected(schema, profiles.loose)
+        if made.losses:
+            self._losses += made.losses_at(f"{path}.parameters")
+        if made.changes_values:
+            self._undos[tool.name] = made.undo
+        return made.schema, is_strict
+
+    def output(self, output: Output, profiles: Profiles) -> tuple[Mapping[str, Any], bool]:
+        """The schema of the answer, and whether the model is held to it."""
+        schema = {} if output.schema is None else output.schema
+        is_strict = output.strict is True
+        made = projected(schema, profiles.strict if is_strict else profiles.loose)
+        if is_strict and not made.is_faithful and profiles.loose is not profiles.strict:
+            self._losses.append(Loss("output.strict", _UNFAITHFUL))
+            is_strict, made = False, projected(schema, profiles.loose)
+        self.answer(made)
+        return made.schema, is_strict
+
+    def answer(self, made: Projection) -> None:
+        """Note what the schema of the answer costs, and the way back."""
+        self._losses += made.losses_at("output.schema")
+        if made.changes_values:
+            self._output = made.undo

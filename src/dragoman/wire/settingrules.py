@@ -1,0 +1,45 @@
+"""What models refuse among the settings of a request: drawing, and how hard to think."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dragoman.wire.fitting.settings import USUAL
+from dragoman.wire.target import Target
+from dragoman.wire.violations import Found, Object, is_number
+
+
+def refused_sampling(
+    body: Object, target: Target, *, is_thinking: bool, names: Mapping[str, str] | None = None
+) -> Found:
+    """The settings that the target does not take, unless they are as they would be anyway.
+
+    `names`: what the dialect calls them, where that is not what `Sampling` does.
+    """
+    for name in dict.fromkeys(_refused(target, is_thinking=is_thinking)):
+        key = names.get(name, name) if names else name
+        if not _is_usual(body.get(key), name):
+            yield key, "this model takes the default only"
+
+
+def unknown_effort(effort: Any, path: str, target: Target) -> Found:
+    """An effort that the target does not know, or any where it can't be asked to think."""
+    if effort is None:
+        return
+    if target.thinking_form == "never":
+        yield path, "this model can't be asked to think"
+    elif target.efforts is not None and effort not in target.efforts:
+        yield path, "this model does not know this effort"
+
+
+def _refused(target: Target, *, is_thinking: bool) -> Iterator[str]:
+    yield from target.refused_sampling
+    if is_thinking:
+        yield from target.refused_sampling_thinking
+
+
+def _is_usual(value: Any, name: str) -> bool:
+    if value is None or value is False or (is_number(value) and value == USUAL.get(name)):
+        return True
+    return isinstance(value, (list, tuple)) and not value

@@ -1,0 +1,60 @@
+"""How commands end when something goes wrong that nobody foresaw."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from dragoman.cli.endings import Ending, clean_ending
+from dragoman.errors import ConfigError, DragomanError, InvalidInputError
+from tests.cli.samples import SECRET
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (Ending(1), 1, ""),
+        (Ending(4, "no room"), 4, "dragoman: no room\n"),
+        (ConfigError("unknown"), 2, "dragoman: unknown\n"),
+        (InvalidInputError("broken"), 3, "dragoman: broken\n"),
+        (DragomanError("odd"), 3, "dragoman: odd\n"),
+        (OSError(errno.ENOSPC, "No space left", "a\x1bb"), 4, "dragoman: a␛b: No space left\n"),
+        (OSError(), 4, "dragoman: OSError\n"),
+        (KeyboardInterrupt(), 130, "dragoman: interrupted\n"),
+    ],
+)
+def test_every_error_has_its_code(
+    error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And one line, if there is anything to say."""
+    with pytest.raises(SystemExit) as ended, clean_ending():
+        raise error
+    assert ended.value.code == code
+    assert capsys.readouterr().err == said
+
+
+def test_a_fault_of_ours_says_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """But not what its text says: that may be somebody's."""
+    with pytest.raises(SystemExit) as ended, clean_ending():
+        raise RuntimeError(SECRET)
+    assert ended.value.code == 70
+    said = capsys.readouterr().err
+    assert "(RuntimeError at test_endings.py:" in said
+    assert "please report it" in said
+    assert SECRET not in said
+
+
+def test_a_reader_that_went_away_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
+    """The exit code is the one of the signal."""
+    with pytest.raises(SystemExit) as ended, clean_ending():
+        raise BrokenPipeError
+    assert ended.value.code == 141
+    assert capfd.readouterr().err == ""
+
+
+def test_what_ends_well_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """And goes on."""
+    with clean_ending():
+        pass
+    assert capsys.readouterr().err == ""

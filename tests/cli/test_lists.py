@@ -1,0 +1,88 @@
+"""`dragoman dialects` and `dragoman schema`: what there is."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+
+import dragoman
+from dragoman import Message, Messages
+from dragoman.cli.commands import dragoman as command
+from dragoman.cli.screen import print_table, size_of
+
+
+def run(*arguments: str) -> Result:
+    """Run a command."""
+    return CliRunner().invoke(command, arguments)
+
+
+def test_every_dialect_is_listed() -> None:
+    """With what it is, where it is spoken, and by whom."""
+    lines = run("dialects").stdout.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == list(dragoman.dialects())
+    gemini = next(line for line in lines if line.startswith("gemini"))
+    assert "Google Gemini" in gemini
+    assert "generateContent" in gemini
+    assert "google, vertex" in gemini
+
+
+def test_dialects_are_json_for_programs() -> None:
+    """With all their endpoints."""
+    found = {row["name"]: row for row in json.loads(run("dialects", "--json").stdout)}
+    assert set(found) == set(dragoman.dialects())
+    assert found["anthropic"]["endpoints"]["count"] == "/v1/messages/count_tokens"
+    assert "groq" in found["openai-chat"]["providers"]
+    assert all(row["about"] and row["endpoints"]["generate"] for row in found.values())
+
+
+def test_types_are_listed() -> None:
+    """One on each line, the whole document first."""
+    names = run("schema").stdout.splitlines()
+    assert names[0] == "document"
+    assert {"Message", "Messages", "Request", "Response", "ConversationHistory"} <= set(names)
+
+
+@pytest.mark.parametrize("name", run("schema").stdout.splitlines())
+def test_every_type_has_a_schema(name: str) -> None:
+    """A valid one, in which nothing is missing."""
+    schema = json.loads(run("schema", name).stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    text = json.dumps(schema)
+    for needed in schema["$defs"]:
+        assert name == "document" or f"#/$defs/{needed}" in text
+
+
+def test_a_schema_tells_right_from_wrong() -> None:
+    """For those who read our documents without us."""
+    document = json.loads(Messages(Message.user("Hi")).to_json())
+    jsonschema.validate(document, json.loads(run("schema", "document").stdout))
+    schema = json.loads(run("schema", "Message").stdout)
+    jsonschema.validate(document["value"][0], schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"role": "pope", "parts": []}, schema)
+
+
+def test_an_unknown_type_is_a_mistake() -> None:
+    """Of the command line."""
+    done = run("schema", "Nonsense")
+    assert done.exit_code == 2
+    assert "`dragoman schema` lists them" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (999_949, "999.9 kB"),
+     (12_345_678, "12.3 MB"), (5_000_000_000, "5.0 GB")],
+)  # fmt: skip
+def test_sizes_are_said_as_people_say_them(count: int, said: str) -> None:
+    """With one digit after the point."""
+    assert size_of(count) == said
+
+
+def test_cells_of_a_table_stay_on_their_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever a file is called."""
+    print_table(("a", "b"), [("x\ny\x1b[2J", "z")])
+    assert capsys.readouterr().out == "a        b\nx␊y␛[2J  z\n"

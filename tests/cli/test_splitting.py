@@ -1,0 +1,101 @@
+"""Cutting JSON text into values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.cli.splitting import Piece, Splitter
+
+scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+containers = st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=4), values, max_size=3)
+indents = st.sampled_from([None, 2])
+
+
+def cut(text: bytes, sizes: list[int], *, array: bool) -> list[Piece]:
+    """What a splitter makes of a text in chunks of these sizes, over and over."""
+    splitter = Splitter(array=array)
+    found: list[Piece] = []
+    start = turn = 0
+    while start < len(text):
+        size = sizes[turn % len(sizes)] if sizes else len(text)
+        found += splitter.feed(text[start : start + size])
+        start, turn = start + size, turn + 1
+    return found + splitter.close()
+
+
+@given(st.lists(values, max_size=5), indents, st.lists(st.integers(1, 9), max_size=4))
+def test_an_array_is_cut_into_its_elements(
+    elements: list[Any], indent: int | None, sizes: list[int]
+) -> None:
+    """Whatever they are, however the text is set, and wherever the chunks end."""
+    text = json.dumps(elements, indent=indent).encode()
+    assert [json.loads(piece.raw) for piece in cut(text, sizes, array=True)] == elements
+
+
+@given(st.lists(containers, max_size=5), indents, st.lists(st.integers(1, 9), max_size=4))
+def test_a_sequence_is_cut_into_its_values(
+    documents: list[Any], indent: int | None, sizes: list[int]
+) -> None:
+    """One after the other, with or without a line of their own, escaped or not."""
+    texts = [json.dumps(one, indent=indent, ensure_ascii=False) for one in documents]
+    for between in ("\n", "", " \r\n\n"):
+        text = between.join(texts).encode("utf-8", "surrogatepass")
+        found = cut(text, sizes, array=False)
+        assert [json.loads(piece.raw) for piece in found] == documents
+
+
+@given(st.binary(max_size=60) | st.text('[]{},:"\\ \na1', max_size=60).map(str.encode),
+       st.lists(st.integers(1, 9), max_size=4), st.booleans())  # fmt: skip
+def test_any_bytes_are_cut_alike_in_any_chunks(text: bytes, sizes: list[int], array: bool) -> None:
+    """Also what is no JSON: chunks never show in what comes out."""
+    assert cut(text, sizes, array=array) == cut(text, [], array=array)
+
+
+def test_pieces_know_their_lines() -> None:
+    """Lines count as an editor counts them."""
+    text = b'[\n\n {"a":\n1},\n  {"b": "\\n"}, 3\n]\n'
+    assert cut(text, [5], array=True) == [
+        Piece(3, b'{"a":\n1}'),
+        Piece(5, b'{"b": "\\n"}'),
+        Piece(5, b"3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (b"[1, 2", "the array does not end"),
+        (b"[", "the array does not end"),
+        (b'[{"a": "', "the array does not end"),
+        (b"[1] 2", "there is more after the array"),
+        (b"[1]\n[2]\n", "there is more after the array"),
+        (b'[{"a": 1}}', "the array does not end"),
+    ],
+)
+def test_a_broken_array_says_so_at_its_end(text: bytes, problem: str) -> None:
+    """What could be cut out comes first, then what is wrong."""
+    assert cut(text, [], array=True)[-1].problem == problem
+
+
+@pytest.mark.parametrize("text", [b"[1,]", b"[,1]", b"[1,,2]"])
+def test_a_missing_element_is_an_unreadable_piece(text: bytes) -> None:
+    """An array with a hole in it is not silently whole."""
+    assert b"" in [piece.raw for piece in cut(text, [], array=True)]
+
+
+def test_what_is_no_value_is_a_piece_of_its_own() -> None:
+    """Rubbish between documents is reported for its line and swallows no other."""
+    found = cut(b'{"a": 1}\nrubbish\n{"b": 2}\n', [], array=False)
+    assert found == [Piece(1, b'{"a": 1}'), Piece(2, b"rubbish"), Piece(3, b'{"b": 2}')]

@@ -1,0 +1,105 @@
+"""What the encoder leaves out or puts right, since the API would refuse it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import Image, Message, Request, Text, Thinking
+from dragoman.model.parts import Origin
+from dragoman.model.requests import Sampling, ThinkingConfig
+from dragoman.wire.encoded import Encoded
+
+USER = Message.user("Hi")
+THOUGHT = Thinking("hm", signature="sig", origin=Origin(dialect="anthropic"))
+ON = ThinkingConfig(enabled=True, budget=2048)
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB"
+
+
+def _sent(*messages: Message, **fields: Any) -> Encoded:
+    speaker: Any = dragoman.dialect("anthropic")
+    encoded: Encoded = speaker.encode_request(Request(model="m", messages=messages, **fields))
+    assert [one for one in speaker.check(encoded.body) if one.severity == "error"] == []
+    return encoded
+
+
+def _answer(*parts: Any) -> Message:
+    return Message(dragoman.Role.ASSISTANT, parts)
+
+
+@pytest.mark.parametrize("thinking", [None, ThinkingConfig(enabled=False)])
+def test_a_begun_answer_has_no_thinking_while_thinking_is_off(thinking: Any) -> None:
+    """It is left out there, and that is told (W53)."""
+    encoded = _sent(USER, _answer(THOUGHT, Text("So")), thinking=thinking)
+    assert encoded.body["messages"][1]["content"] == "So"
+    assert [loss.path for loss in encoded.losses] == ["messages[1].parts[0]"]
+
+
+def test_a_begun_answer_of_nothing_but_thinking_is_left_out() -> None:
+    """So is one before it, which is of the same turn (W53)."""
+    encoded = _sent(USER, _answer(THOUGHT, Text("So")), _answer(THOUGHT))
+    assert [message["content"] for message in encoded.body["messages"]] == ["Hi", "So"]
+    assert [loss.path for loss in encoded.losses] == [
+        "messages[1].parts[0]",
+        "messages[2].parts[0]",
+    ]
+
+
+def test_instructions_after_it_make_no_difference() -> None:
+    """They are moved to the front, so that the answer is the last all the same (W53)."""
+    encoded = _sent(USER, _answer(THOUGHT, Text("So")), Message.system("Be brief."))
+    assert encoded.body["messages"][-1] == {"role": "assistant", "content": "So"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"messages": (USER, _answer(THOUGHT, Text("So")), USER)},
+        {"messages": (USER, _answer(THOUGHT, Text("So"))), "thinking": ON},
+        {
+            "messages": (USER, _answer(THOUGHT, Text("So"))),
+            "thinking": ThinkingConfig(enabled=True),
+        },
+    ],
+)
+def test_thinking_goes_back_everywhere_else(fields: dict[str, Any]) -> None:
+    """In the middle, and while the model thinks, by a budget or adaptively."""
+    encoded = _sent(*fields.pop("messages"), **fields)
+    assert encoded.body["messages"][1]["content"][0]["type"] == "thinking"
+    assert encoded.losses == ()
+
+
+def test_a_thinking_model_is_not_told_how_to_draw() -> None:
+    """Temperature, `top_p` and `top_k` are left out while it thinks, and that is told (W59)."""
+    drawn = Sampling(max_tokens=4096, temperature=0.5, top_p=0.9, top_k=5)
+    encoded = _sent(USER, sampling=drawn, thinking=ON)
+    assert not {"temperature", "top_p", "top_k"} & set(encoded.body)
+    assert {loss.path for loss in encoded.losses} == {
+        "sampling.temperature",
+        "sampling.top_p",
+        "sampling.top_k",
+    }
+    assert _sent(USER, sampling=drawn).losses == ()
+
+
+def test_what_cuts_off_little_may_stay() -> None:
+    """`top_p` from 0.95 on, and the usual temperature (W59)."""
+    drawn = Sampling(max_tokens=4096, temperature=1, top_p=0.95)
+    encoded = _sent(USER, sampling=drawn, thinking=ON)
+    assert (encoded.body["temperature"], encoded.body["top_p"]) == (1, 0.95)
+    assert encoded.losses == ()
+
+
+@pytest.mark.parametrize(("told", "sent"), [("image/jpeg", "image/png"), (None, "image/png")])
+def test_an_image_is_called_what_it_is(told: str | None, sent: str) -> None:
+    """The API compares the type with the data (W65)."""
+    encoded = _sent(Message.user(Text("Look"), Image(data=PNG, mime=told)))
+    assert encoded.body["messages"][0]["content"][1]["source"]["media_type"] == sent
+
+
+def test_an_image_that_nobody_recognises_keeps_its_type() -> None:
+    """What the data is can't always be told."""
+    encoded = _sent(Message.user(Text("Look"), Image(data="aGk=", mime="image/webp")))
+    assert encoded.body["messages"][0]["content"][1]["source"]["media_type"] == "image/webp"

@@ -1,0 +1,463 @@
+"""The way back: what a target answers to a schema of its own, in the terms of the original."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman import FinishReason, Message, MessageAccumulator, Request, Response, ToolDefinition
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    StreamError,
+)
+from dragoman.model.parts import Origin, Text
+from dragoman.model.requests import Output
+from dragoman.model.responses import Choice
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.wire.context import NOTHING, Context
+from dragoman.wire.restoring import RestoringDecoder, restoring
+from dragoman.wire.schemas import OPENAI_STRICT, projected
+from tests.wire.schemas.instances import instances, misfits, spins
+from tests.wire.schemas.strategies import roots
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer"},
+        "level": {"enum": [[1], "low"]},
+        "note": {"type": ["string", "null"]},
+    },
+    "required": ["city"],
+    "additionalProperties": False,
+}
+WEATHER = ToolDefinition("weather", "The weather.", SCHEMA)
+TIME = ToolDefinition("time", "The time.", {**SCHEMA, "required": list(SCHEMA["properties"])})
+ASKED = {"city": "Basel", "days": None, "level": "[1]", "note": None}
+MEANT = {"city": "Basel", "level": [1], "note": None}
+STRICT = ("openai-chat", "openai-responses")
+NAMES = dragoman.dialects()
+FIELDS: dict[str, Any] = {"model": "m", "messages": (Message.user("Hi"),)}
+
+
+def context_of(name: str, *tools: ToolDefinition, output: Output | None = None) -> Context:
+    """What has to be undone in the answer to a request."""
+    request = Request(tools=tools, output=output, **FIELDS)
+    return dragoman.dialect(name).encode_request(request).context
+
+
+def answered(name: str, context: Context, *parts: Any) -> Response:
+    """An answer, through the wire and back."""
+    speaker = dragoman.dialect(name)
+    finish = FinishReason.STOP
+    response = Response(choices=(Choice(0, Message.assistant(*parts), finish),), id="r", model="m")
+    return speaker.decode_response(speaker.encode_response(response).to_bytes(), context)
+
+
+def said(*parts: ToolCall | Text, size: int = 3, is_mixed: bool = False) -> list[Event]:
+    """The events of an answer, in small pieces; `is_mixed`: of all parts at once."""
+    events: list[Event] = [ResponseStart(id="r", model="m")]
+    grown: list[list[Event]] = []
+    for index, part in enumerate(parts):
+        is_call = isinstance(part, ToolCall)
+        text = part.raw_arguments if isinstance(part, ToolCall) else part.text
+        begun = part.replace(raw="", input=None) if is_call else part.replace(text="")
+        pieces = [text[at : at + size] for at in range(0, len(text), size)]
+        grown.append([PartStart(index, begun), *(PartDelta(index, piece) for piece in pieces)])
+    if is_mixed:
+        longest = max(map(len, grown))
+        events += [run[at] for at in range(longest) for run in grown if at < len(run)]
+        events += [PartStop(index) for index in range(len(parts))]
+    else:
+        for index, run in enumerate(grown):
+            events += [*run, PartStop(index)]
+    return [*events, ChoiceFinish(FinishReason.STOP, "stop"), ResponseEnd()]
+
+
+def streamed(name: str, events: Iterable[Event]) -> bytes:
+    """Events in a dialect."""
+    encoder = dragoman.dialect(name).stream_encoder()
+    return b"".join([*map(encoder.feed, events), encoder.close()])
+
+
+def read(name: str, context: Context, data: bytes, size: int = 10**9) -> tuple[Any, list[Event]]:
+    """The decoder of a stream, and its events."""
+    decoder = dragoman.dialect(name).stream_decoder(context)
+    events: list[Event] = []
+    for at in range(0, len(data), size):
+        events += decoder.feed(data[at : at + size])
+    return decoder, [*events, *decoder.close()]
+
+
+def folded(events: Sequence[Event]) -> Response:
+    """What the events add up to."""
+    accumulator = MessageAccumulator()
+    accumulator.extend(events)
+    return accumulator.response
+
+
+class Played:
+    """A decoder that gives events as they are, one with each byte."""
+
+    def __init__(self, *events: Event) -> None:
+        self._events = list(events)
+        self._seen = MessageAccumulator()
+
+    @property
+    def response(self) -> Response:
+        """What was given so far."""
+        return self._seen.response
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all was given."""
+        return self._seen.is_complete
+
+    def feed(self, data: bytes) -> list[Event]:
+        """As many events as there are bytes."""
+        events, self._events = self._events[: len(data)], self._events[len(data) :]
+        self._seen.extend(events)
+        return events
+
+    def close(self) -> list[Event]:
+        """No more of them."""
+        return []
+
+
+def played(context: Context, *events: Event) -> tuple[RestoringDecoder, list[list[Event]]]:
+    """What becomes of each event, and of the end."""
+    decoder = RestoringDecoder(Played(*events), context)
+    return decoder, [*(decoder.feed(b"x") for _ in events), decoder.close()]
+
+
+# --- calls
+
+
+@pytest.mark.parametrize("name", STRICT)
+def test_a_call(name: str) -> None:
+    """Nulls that strict mode forced are absent again, and literals are what they were."""
+    context = context_of(name, WEATHER)
+    call = answered(name, context, ToolCall("c1", "weather", json.dumps(ASKED))).tool_calls[0]
+    assert call.arguments == MEANT
+    assert call.raw is None
+    assert json.loads(call.raw_arguments) == MEANT
+    assert WEATHER.problems(call) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_call_that_says_the_same_is_not_touched(name: str) -> None:
+    """Where nothing has to be undone, the model's own text stays, byte for byte."""
+    raw = '{ "city":"Basel",  "days": 3 }'
+    given = ToolCall("c1", "weather", raw)
+    without = answered(name, NOTHING, given).tool_calls[0]
+    call = answered(name, context_of(name, WEATHER), given).tool_calls[0]
+    assert (call.raw, call.input) == (without.raw, without.input)
+
+
+@pytest.mark.parametrize("raw", ['{"city": "Basel", "days": nul', "[1]", "", "null"])
+@pytest.mark.parametrize("name", STRICT)
+def test_a_call_that_is_cut_off(name: str, raw: str) -> None:
+    """Arguments that are no object are nobody's: they stay as they are, streamed or not."""
+    context = context_of(name, WEATHER)
+    given = ToolCall("c1", "weather", raw)
+    assert answered(name, context, given).tool_calls[0].raw == raw
+    decoder, events = read(name, context, streamed(name, said(given)))
+    without, _ = read(name, NOTHING, streamed(name, said(given)))
+    assert decoder.response == without.response == folded(events)
+
+
+def test_a_call_by_an_alias() -> None:
+    """A tool's own name and its own schema come back together."""
+    mcp = ToolDefinition(
+        "mcp.server/weather", None, SCHEMA, strict=True, origin=Origin(dialect="x")
+    )
+    context = context_of("openai-chat", mcp)
+    (alias,) = context.names
+    given = ToolCall("c1", alias, json.dumps(ASKED))
+    call = answered("openai-chat", context, given).tool_calls[0]
+    assert (call.name, call.arguments) == ("mcp.server/weather", MEANT)
+    decoder, events = read("openai-chat", context, streamed("openai-chat", said(given)))
+    assert decoder.response.tool_calls == folded(events).tool_calls == (call,)
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+@pytest.mark.parametrize("name", STRICT)
+def test_calls_in_a_stream(name: str, is_mixed: bool) -> None:
+    """A call that has to be undone comes in one piece, at its end; all else comes as it would."""
+    parts = (
+        Text("Let me look."),
+        ToolCall("c1", "weather", json.dumps(ASKED)),
+        ToolCall("c2", "time", json.dumps(ASKED)),
+        ToolCall("c3", "weather", json.dumps({**ASKED, "days": 3})),
+    )
+    context = context_of(name, WEATHER, TIME)
+    assert set(context.undos) == {"weather", "time"}  # a literal has to be undone there
+    decoder, events = read(name, context, streamed(name, said(*parts, is_mixed=is_mixed)))
+    assert decoder.is_complete
+    response = decoder.response
+    assert [call.arguments for call in response.tool_calls] == [
+        MEANT,
+        {**MEANT, "days": None},
+        {**MEANT, "days": 3},
+    ]
+    assert folded(events).tool_calls == response.tool_calls
+    assert folded(events).text == response.text == "Let me look."
+
+
+def test_other_calls_flow_on() -> None:
+    """Only what has to be undone waits."""
+    context = context_of("openai-chat", WEATHER)
+    held, other = ToolCall("c1", "weather", ""), ToolCall("c2", "other", "")
+    events: list[Event] = [
+        PartStart(0, held),
+        PartStart(1, other),
+        PartDelta(0, '{"city": "B", "da'),
+        PartDelta(1, '{"x": nu'),
+        PartDelta(0, 'ys": null}', signature="s"),
+        PartDelta(1, "ll}"),
+        PartStop(0),
+        PartStop(1),
+    ]
+    decoder, found = played(context, *events)
+    assert found == [
+        [PartStart(0, held)],
+        [PartStart(1, other)],
+        [],
+        [events[3]],
+        [PartDelta(0, signature="s")],
+        [events[5]],
+        [PartDelta(0, '{"city":"B"}'), PartStop(0)],
+        [PartStop(1)],
+        [],
+    ]
+    assert folded([event for each in found for event in each]) == decoder.response
+
+
+def test_calls_without_parts() -> None:
+    """Chat's pieces have no end of their own: they wait for the choice's, head and all."""
+    context = context_of("openai-chat", WEATHER)
+    text = json.dumps(ASKED)
+    events: list[Event] = [
+        ToolCallDelta(0, "c1", "wea", None),
+        ToolCallDelta(0, "c1", "ther", None),
+        ToolCallDelta(0, "c1", "weather", text[:5], signature="s"),
+        ToolCallDelta(1, "c2", "other", "{"),
+        ToolCallDelta(0, arguments_delta=text[5:]),
+        ToolCallDelta(1, arguments_delta="}"),
+        ChoiceFinish(FinishReason.TOOL_CALLS, "tool_calls"),
+        ToolCallDelta(1, arguments_delta=" "),
+    ]
+    decoder, found = played(context, *events)
+    assert found[2] == [ToolCallDelta(0, "c1", "weather", signature="s")]
+    assert found[3:6] == [[events[3]], [], [events[5]]]
+    assert found[6] == [ToolCallDelta(0, arguments_delta=json.dumps(MEANT, separators=(",", ":"))),
+                        events[6]]  # fmt: skip
+    assert found[7] == [events[7]]
+    assert folded([event for each in found for event in each]) == decoder.response
+
+
+def test_the_last_word_on_a_call() -> None:
+    """A wire that repeats a call at its end, or twice, is undone there as well (W26)."""
+    context = context_of("openai-responses", WEATHER)
+    whole = ToolCall("c1", "weather", json.dumps(ASKED))
+    begun = whole.replace(raw="")
+    decoder, found = played(
+        context, PartStart(0, begun), PartDelta(0, "{"), PartStop(0, whole), PartStop(0, whole)
+    )
+    undone = ToolCall("c1", "weather", input=MEANT)
+    assert found == [
+        [PartStart(0, begun)],
+        [],
+        [PartDelta(0, undone.raw_arguments), PartStop(0, undone)],
+        [PartStop(0, undone)],
+        [],
+    ]
+    assert decoder.response.tool_calls == (undone,)
+
+
+def test_whole_calls_need_not_wait() -> None:
+    """Where a call comes as an object, it is undone at once."""
+    context = context_of("openai-chat", WEATHER)
+    _, found = played(context, PartStart(0, ToolCall("c1", "weather", input=ASKED)), PartStop(0))
+    assert found[0] == [PartStart(0, ToolCall("c1", "weather", input=MEANT))]
+
+
+@pytest.mark.parametrize("name", STRICT)
+def test_a_stream_that_breaks_off(name: str) -> None:
+    """What was held back is given at the end, as far as it came."""
+    context = context_of(name, WEATHER)
+    whole = said(Text("Hm."), ToolCall("c1", "weather", json.dumps(ASKED)))
+    encoder = dragoman.dialect(name).stream_encoder()
+    data = b"".join(map(encoder.feed, whole[: len(whole) - 8]))
+    decoder, events = read(name, context, data)
+    assert not decoder.is_complete
+    (call,) = folded(events).tool_calls
+    assert decoder.response.tool_calls == (call,)
+    assert call.raw
+    assert json.dumps(ASKED).startswith(call.raw)
+    assert not call.has_valid_arguments
+
+
+@pytest.mark.parametrize("name", STRICT)
+@given(
+    schema=roots(),
+    seed=st.integers(0, 1000),
+    size=st.integers(1, 50),
+    is_mixed=st.booleans(),
+)
+@settings(max_examples=60)
+def test_any_call(
+    name: str,
+    schema: dict[str, Any],
+    seed: int,
+    size: int,
+    is_mixed: bool,
+) -> None:
+    """Streamed or not, cut anywhere, a call is what the schema's author meant."""
+    tool = ToolDefinition("f", None, schema, strict=True, origin=Origin(dialect="x"))
+    request = Request(tools=(tool, WEATHER), **FIELDS)
+    encoded = dragoman.dialect(name).encode_request(request)
+    sent = encoded.body["tools"][0]
+    made = sent.get("function", sent)["parameters"]
+    for value in instances(made, seed, 3):
+        calls = [ToolCall("c1", "f", json.dumps(value)), ToolCall("c2", "weather", "{}")]
+        plain = answered(name, encoded.context, *calls)
+        data = streamed(name, said(*calls, size=7, is_mixed=is_mixed))
+        decoder, events = read(name, encoded.context, data, size)
+        assert decoder.response.tool_calls == plain.tool_calls == folded(events).tool_calls
+        meant = encoded.context.undos.get("f", lambda same: same)(value)
+        if isinstance(meant, dict):  # else the schema is none of arguments
+            assert plain.tool_calls[0].arguments == meant
+            assert encoded.losses or spins(schema) or misfits(schema, meant) == []
+
+
+# --- answers
+
+LIST = Output(format="schema", schema={"type": "array", "items": {"type": "string"}}, strict=True)
+FORM = Output(format="schema", schema=SCHEMA, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("output", "raw", "meant"),
+    [
+        (LIST, '{"value": ["a", "b"]}', '["a","b"]'),
+        (FORM, json.dumps(ASKED), json.dumps(MEANT, separators=(",", ":"))),
+        (FORM, '{ "city": "B" }', '{ "city": "B" }'),
+        (LIST, '{"value": ["a', '{"value": ["a'),
+        (LIST, "I would rather not.", "I would rather not."),
+    ],
+)
+@pytest.mark.parametrize("name", STRICT)
+def test_an_answer(name: str, output: Output, raw: str, meant: str) -> None:
+    """An answer is undone as arguments are, also in a stream; what is no JSON stays as it is."""
+    context = context_of(name, output=output)
+    assert answered(name, context, Text(raw)).text == meant
+    decoder, events = read(name, context, streamed(name, said(Text(raw))), 5)
+    assert decoder.response.text == meant
+    assert folded(events) == decoder.response
+    texts = [event.text for event in events if isinstance(event, PartDelta) and event.text]
+    assert texts == [meant]
+
+
+def test_an_answer_from_anthropic() -> None:
+    """Its schemas are always strict, and have an object at the root."""
+    context = context_of("anthropic", output=LIST)
+    assert answered("anthropic", context, Text('{"value": []}')).text == "[]"
+
+
+@pytest.mark.parametrize("name", ["gemini", "ollama"])
+def test_answers_of_any_type(name: str) -> None:
+    """Where the root may be anything, an answer is what it is."""
+    assert context_of(name, output=LIST).is_idle
+
+
+def test_what_stands_beside_an_answer() -> None:
+    """A text's start may say some of it, and its pieces more than text."""
+    context = context_of("openai-chat", output=LIST)
+    decoder, found = played(
+        context,
+        PartStart(0, Text('{"val')),
+        PartDelta(0, 'ue": [', extras={"openai-chat": {"x": 1}}),
+        PartDelta(0, "]}"),
+        StreamError("Hm."),
+        ResponseEnd(),
+    )
+    assert found == [
+        [PartStart(0, Text(""))],
+        [PartDelta(0, extras={"openai-chat": {"x": 1}})],
+        [],
+        [StreamError("Hm.")],
+        [PartDelta(0, "[]"), ResponseEnd()],
+        [],
+    ]
+    assert folded([event for each in found for event in each]) == decoder.response
+
+
+# --- the context
+
+
+def test_nothing_to_undo_costs_nothing() -> None:
+    """Without a context, or with an idle one, nothing stands in between."""
+    decoder = Played()
+    assert restoring(decoder, NOTHING) is decoder
+    response = Response(choices=(Choice(0, Message.assistant("Hi")),))
+    assert NOTHING.restored(response) is response
+    assert context_of("openai-chat", WEATHER).restored(response) is response
+
+
+@pytest.mark.parametrize("value", [[1], "x", None, {"value": 3}])
+def test_what_can_not_be_arguments_stays(value: Any) -> None:
+    """A wrapped value that is no object would be no arguments: they stay as they came."""
+    union = {"anyOf": [{"type": "array"}, {"type": "object", "properties": {"a": {}}}]}
+    made = projected(union, OPENAI_STRICT)
+    context = Context(undos={"f": made.undo})
+    call = ToolCall("c", "f", json.dumps({"value": value}))
+    restored = context.part(call)
+    assert isinstance(restored, ToolCall)
+    assert restored.arguments == (value if isinstance(value, dict) else {"value": value})
+
+
+def test_a_context_shows_sizes_only() -> None:
+    """Names of tools are not in its text."""
+    assert repr(context_of("openai-chat", WEATHER, output=LIST)) == (
+        "Context(0 names, 1 schemas, output)"
+    )
+
+
+# --- validation
+
+
+@pytest.mark.parametrize(
+    ("call", "paths"),
+    [
+        (ToolCall("c", "weather", json.dumps(MEANT)), []),
+        (ToolCall("c", "weather", json.dumps(ASKED)), ["$.days", "$.level"]),
+        (ToolCall("c", "weather", "{"), ["$"]),
+        (ToolCall("c", "weather", "[]"), ["$"]),
+        (ToolCall("c", "weather", "free text", kind="custom"), ["$"]),
+        (ToolCall("c", "weather"), ["$.city"]),
+    ],
+)
+def test_a_call_is_checked_against_the_original(call: ToolCall, paths: list[str]) -> None:
+    """In one step, whatever its text is; problems quote nothing of it."""
+    found = WEATHER.problems(call)
+    assert [problem.path for problem in found] == paths
+    assert "Basel" not in str(found)
+
+
+def test_a_custom_tool_takes_any_text() -> None:
+    """There is no schema that its text could break."""
+    shell = ToolDefinition("sh", "Runs.", kind="custom")
+    assert shell.problems(ToolCall("c", "sh", "ls", kind="custom")) == []
