@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -26,6 +27,9 @@ ThinkingForm = Literal[
 """
 
 
+ANYTHING = r"[\s\S]*"
+
+
 @lru_cache(maxsize=64)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
@@ -41,7 +45,7 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     dialect: str
     provider: str | None = None
     model: str | None = None
-    tool_id: str = r"[\s\S]*"
+    tool_id: str = ANYTHING
     """What a tool call's id must look like, as a regular expression for the whole of it."""
     tool_id_length: int = 64
     """The most characters an id may have; ids that we make have as many as fit, up to 29."""
@@ -201,6 +205,12 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     def accepts_id(self, tool_id: str) -> bool:
         """Whether a tool call may have this id."""
         return len(tool_id) <= self.tool_id_length and self._id.fullmatch(tool_id) is not None
+
+    def accepts_ids(self, tool_ids: Collection[str]) -> bool:
+        """Whether tool calls may have all of these."""
+        if max(map(len, tool_ids), default=0) > self.tool_id_length:
+            return False
+        return self.tool_id == ANYTHING or all(map(self._id.fullmatch, tool_ids))
 
     def accepts_name(self, name: str) -> bool:
         """Whether a tool may have this name."""

@@ -86,8 +86,8 @@ def fitted(request: Request, target: Target) -> Fitted:
         target = target.replace(thinking_back="own")  # C2: only while it thinks
     seen = Survey(messages)
     losses += left_behind(request, target.dialect)
-    if seen.has_extras:
-        losses += left_behind_in(given, target.dialect)
+    extended = seen.extended if messages is given else range(len(given))
+    losses += left_behind_in(given, extended, target.dialect)
     messages, seen = _ordered(messages, seen, given, target, losses)
     if not messages and (given or request.system):
         messages = with_opening((), target, is_instructed=True)

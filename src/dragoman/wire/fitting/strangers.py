@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dragoman.model.frozen import EMPTY
@@ -30,11 +30,17 @@ def left_behind(request: Request, dialect: str) -> Iterator[Loss]:
             yield Loss(f"tools[{index}].extras", f"only {source} knows it")
 
 
-def left_behind_in(messages: tuple[Message, ...], dialect: str) -> Iterator[Loss]:
-    """As `left_behind`, of messages and their parts."""
-    for index, message in enumerate(messages):
-        if message.extras is not EMPTY:
-            for source, _ in strange_fields(message.extras, dialect):
+def left_behind_in(
+    messages: tuple[Message, ...], extended: Iterable[int], dialect: str
+) -> Iterator[Loss]:
+    """As `left_behind`, of messages and their parts, where they have any extras."""
+    familiar: Mapping[str, Any] = EMPTY  # many share the same few notes
+    for index in dict.fromkeys(extended):
+        message = messages[index]
+        if message.extras is not EMPTY and message.extras is not familiar:
+            strange = tuple(strange_fields(message.extras, dialect))
+            familiar = familiar if strange else message.extras
+            for source, _ in strange:
                 yield Loss(f"messages[{index}].extras", f"only {source} knows it")
         for place, part in enumerate(message.parts):
             if part.extras is not EMPTY:

@@ -11,18 +11,20 @@ from dragoman.model.tools import ToolCall, ToolResult
 class Survey:
     """Where a flag is false, a step that asks for it has nothing to do."""
 
-    __slots__ = ("calls", "has_blanks", "has_extras", "has_hints", "has_media", "has_results",
+    __slots__ = ("calls", "extended", "has_blanks", "has_hints", "has_media", "has_results",
                  "has_thinking")  # fmt: skip
 
     def __init__(self, messages: tuple[Message, ...]) -> None:  # noqa: C901, PLR0912 - one pass, for speed
         self.calls: list[ToolCall] = []
         self.has_blanks = self.has_hints = self.has_media = False
-        self.has_results = self.has_thinking = self.has_extras = False
-        for message in messages:
+        self.has_results = self.has_thinking = False
+        self.extended: list[int] = []
+        """The messages that have extras, or parts that have some, each once or more."""
+        for index, message in enumerate(messages):
             if not message.parts:
                 self.has_blanks = True
             if message.extras is not EMPTY:
-                self.has_extras = True
+                self.extended.append(index)
             for part in message.parts:
                 kind = type(part)
                 if kind is Text:
@@ -42,4 +44,4 @@ class Survey:
                 if part.cache is not None:
                     self.has_hints = True
                 if part.extras is not EMPTY:
-                    self.has_extras = True
+                    self.extended.append(index)

@@ -38,7 +38,7 @@ def _are_accepted(calls: Iterable[ToolCall], target: Target) -> bool:
     distinct = set(ids)
     if target.has_unique_tool_ids and len(distinct) != len(ids):
         return False
-    return all(map(target.accepts_id, distinct))
+    return target.accepts_ids(distinct)
 
 
 class _Projection:

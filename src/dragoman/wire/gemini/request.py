@@ -146,7 +146,7 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
     contents: list[dict[str, Any]] = []
     steps = Steps(request.messages) if writing.target.signs_calls else None
     for index, message in enumerate(request.messages):
-        plain = encode_plain(message)
+        plain = encode_plain(message, index, writing) if steps is None else None
         if plain is not None:
             contents.append(plain)
             continue

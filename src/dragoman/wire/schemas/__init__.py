@@ -5,12 +5,12 @@
 - `compiler`: the walk over a schema; `objects`, `arrays`, `unions`, `literals` and `types` know
   their keywords, `references` and `merging` what stands elsewhere, `notes` the words for the rest
 - `sent`: the schemas of a whole request
+- `weights`: what is counted in them
 - `undoing`: from the target's terms back to the original's
 """
 
 from __future__ import annotations
 
-from dragoman.wire.schemas.leftovers import Weight
 from dragoman.wire.schemas.profiles import (
     ANTHROPIC,
     ANTHROPIC_STRICT,
@@ -26,6 +26,7 @@ from dragoman.wire.schemas.profiles import (
 )
 from dragoman.wire.schemas.projection import Projection, projected
 from dragoman.wire.schemas.sent import NO_PARAMETERS, Profiles, SentSchemas, openai_profiles
+from dragoman.wire.schemas.weights import Weight
 
 __all__ = [
     "ANTHROPIC",

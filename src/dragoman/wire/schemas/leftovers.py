@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from dragoman.wire.schemas.keywords import (
     DEFINITIONS,
@@ -17,10 +16,10 @@ from dragoman.wire.schemas.keywords import (
     as_list,
     as_map,
     declared,
-    walk,
 )
 from dragoman.wire.schemas.notes import note, text_of
 from dragoman.wire.schemas.run import Draft, Run
+from dragoman.wire.schemas.weights import weight_of
 
 _LOOKAROUND = ("(?=", "(?!", "(?<=", "(?<!")
 _CONDITION = ("if", "then", "else")
@@ -127,24 +126,6 @@ def _says_nothing(key: str, value: Any) -> bool:
     return (value is True or value in ({}, [])) and key != "not"
 
 
-class Weight(NamedTuple):
-    """What targets count in a schema as a whole."""
-
-    properties: int
-    optional: int
-    unions: int
-
-
-def weight_of(schema: Mapping[str, Any]) -> Weight:
-    """How many of each there are."""
-    nodes = list(walk(schema))
-    return Weight(
-        sum(len(as_map(node.get("properties"))) for node in nodes),
-        sum(map(_optional, nodes)),
-        sum("anyOf" in node or len(declared(node)) > 1 for node in nodes),
-    )
-
-
 def check_limits(run: Run, schema: Node) -> None:
     """Note what there is too much of in a schema as a whole."""
     profile, weight = run.profile, weight_of(schema)
@@ -156,8 +137,3 @@ def check_limits(run: Run, schema: Node) -> None:
         if most is not None and count > most:
             reason = f"there are more {what} than the {most} that the target takes"
             run.lose("", reason, bends=True)
-
-
-def _optional(node: Node) -> int:
-    required = as_list(node.get("required"))
-    return sum(name not in required for name in as_map(node.get("properties")))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.model.frozen import FrozenDict, freeze_mapping
 from dragoman.model.jsontext import dumps, loads
 from dragoman.wire.losses import Loss
-from dragoman.wire.schemas.compiler import Compiler
-from dragoman.wire.schemas.leftovers import Weight, weight_of
 from dragoman.wire.schemas.profiles import Profile
-from dragoman.wire.schemas.undoing import Undo
+from dragoman.wire.schemas.weights import Weight, weight_of
+
+if TYPE_CHECKING:
+    from dragoman.wire.schemas.undoing import Undo
 
 _REMEMBERED = 512
 _MAX_ROUNDS = 4
@@ -121,6 +122,10 @@ _known: dict[tuple[int, Profile], tuple[FrozenDict, Projection]] = {}
 @lru_cache(maxsize=_REMEMBERED)
 def _projected(raw: bytes, profile: Profile) -> Projection:
     """By its text, in which the order of keys counts: the same tools come with every request."""
+    # The compiler is imported when there is something to compile.
+    from dragoman.wire.schemas.compiler import Compiler
+    from dragoman.wire.schemas.undoing import Undo
+
     original: Any = loads(raw)
     schema, losses, undos, is_faithful = original, list[Loss](), list[Undo](), True
     for _ in range(_MAX_ROUNDS):
