@@ -11,7 +11,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, settle_all
-from dragoman.model.parts import Part
+from dragoman.model.parts import Origin, Part
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
 from dragoman.model.value import (
     Value,
@@ -67,6 +67,8 @@ class Output(Value, frozen=True, kw_only=True):
     description: str | None = None
     strict: bool | None = None
     extras: Mapping[str, Any] = EMPTY
+    origin: Origin | None = None
+    """Where the schema was spelled as it is; it goes back there untouched."""
 
     def __post_init__(self) -> None:
         if self.format not in ("text", "json", "schema"):  # a tuple: it may be unhashable

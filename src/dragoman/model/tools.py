@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
@@ -17,6 +17,9 @@ from dragoman.model.jsontext import convert, dumps, loads
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.parts import CacheHint, Opaque, Origin, Part, Refusal, Text
 from dragoman.model.value import Value, expect, expect_fields, own, own_mapping, own_tuple
+
+if TYPE_CHECKING:
+    from dragoman.model.validation.problems import Problem
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -434,6 +437,22 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
         own = signature.description if description is None else description
         own = _described(own, name, "the function")
         return cls.create(name, own, signature.schema(closed=strict), strict=strict)
+
+    def problems(self, call: ToolCall) -> list[Problem]:
+        """What is wrong with a call of this tool; empty where its arguments fit the parameters.
+
+        >>> schema = {"type": "object", "properties": {"days": {"type": "integer"}}}
+        >>> forecast = ToolDefinition.create("forecast", "The weather.", schema)
+        >>> [str(each) for each in forecast.problems(ToolCall("c", "forecast", '{"days": "3"}'))]
+        ['$.days: expected an integer, got string']
+        """
+        from dragoman.model.validation.problems import Problem, problems
+
+        if self.kind == "custom":
+            return []
+        if call.kind == "custom" or not call.has_valid_arguments:
+            return [Problem("$", "a JSON object", "text that is none", "type")]
+        return problems(self.parameters, call.arguments)
 
     def check_arguments(self, arguments: Mapping[str, Any]) -> None:
         """Raise where the arguments do not fit the parameters, in words that a model can act on.
