@@ -65,7 +65,7 @@ class Body:
         folder = self.dialect.name.replace("-", "_")
         vendors: Target = import_module(f"dragoman.wire.{folder}.target").TARGET
         if self.recording.row.provider_api != folder:
-            return vendors.replace(tool_id_length=256)
+            return vendors.replace(tool_id_length=256, checks_strict_schemas=False)
         if vendors.verifies_thinking and self.recording.row.host not in _ANTHROPIC_HOSTS:
             return vendors.replace(verifies_thinking=False)  # Ollama's, for one, has no seals
         if vendors.verifies_items and not keeps_items(self.recording):

@@ -15,7 +15,7 @@ from dragoman.errors import ConfigError, DragomanError, ProviderError
 from dragoman.model.jsontext import JsonText
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
-from dragoman.wire.context import NOTHING, Context
+from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
 from dragoman.wire.target import Target
@@ -62,7 +62,7 @@ class Dialect(Protocol):
         """
         ...
 
-    def decode_response(self, body: Body, context: Context = NOTHING) -> Response:
+    def decode_response(self, body: Body, context: Context | None = None) -> Response:
         """The response in a body; with the request's context, in the request's own terms."""
         ...
 
@@ -70,7 +70,7 @@ class Dialect(Protocol):
         """The body to answer with for a response."""
         ...
 
-    def stream_decoder(self, context: Context = NOTHING) -> StreamDecoder:
+    def stream_decoder(self, context: Context | None = None) -> StreamDecoder:
         """What reads one streamed response, in the request's own terms."""
         ...
 

@@ -43,6 +43,20 @@ def w15_strict_schemas_keep_to_the_subset(view: HasStrictSchemas) -> Found:
                 yield path, f"a strict schema must not use {keyword}"
 
 
+class _Alone:
+    """One schema, as a view of it."""
+
+    def __init__(self, schema: Any) -> None:
+        self.strict_schemas = [("", schema)]
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether OpenAI takes a schema as a strict one."""
+    view = _Alone(schema)
+    rules = (w14_strict_objects_are_closed, w15_strict_schemas_keep_to_the_subset)
+    return not any(finding for rule in rules for finding in rule(view))
+
+
 def _objects(schema: object) -> Iterator[Object]:
     return (
         node for node in subschemas(schema) if node.get("type") == "object" or "properties" in node

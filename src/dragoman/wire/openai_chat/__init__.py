@@ -2,95 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from dragoman.errors import DragomanError, ProviderError
-from dragoman.model.requests import Request
-from dragoman.model.responses import Response
-from dragoman.wire import streams
+from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.context import NOTHING, Context
-from dragoman.wire.dialect import Body
-from dragoman.wire.encoded import Encoded
-from dragoman.wire.fitting import encoded_for
-from dragoman.wire.fronts import encoded_behind
 from dragoman.wire.openai_chat.errors import decode_error, encode_error
 from dragoman.wire.openai_chat.front import FRONT
 from dragoman.wire.openai_chat.request import decode_request, encode_request
 from dragoman.wire.openai_chat.response import decode_response, encode_response
 from dragoman.wire.openai_chat.rules import check
-from dragoman.wire.openai_chat.spelling import NAME
 from dragoman.wire.openai_chat.stream_decoder import StreamDecoder
 from dragoman.wire.openai_chat.stream_encoder import StreamEncoder
 from dragoman.wire.openai_chat.target import TARGET
 from dragoman.wire.restoring import restoring
-from dragoman.wire.sealing import SealingEncoder
-from dragoman.wire.target import Target
-from dragoman.wire.violations import Violation
+from dragoman.wire.streams import StreamDecoder as AnyDecoder
+from dragoman.wire.streams import StreamEncoder as AnyEncoder
 
 __all__ = ["DIALECT", "OpenAIChat"]
 
 
-class OpenAIChat:
-    """The dialect."""
-
-    name = NAME
-    messages_field = "messages"
-    system_field = None
-    target = TARGET
-
-    def decode_request(
-        self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> Request:
-        """The request in a body; path and headers say nothing that it does not."""
-        del path, headers
-        return decode_request(body)
-
-    def encode_request(
-        self, request: Request, target: Target | None = None, *, strict: bool = False
-    ) -> Encoded:
-        """The body to send for a request."""
-        return encoded_for(request, target or TARGET, encode_request, strict=strict)
-
-    def decode_response(self, body: Body, context: Context = NOTHING) -> Response:
-        """The response in a body."""
-        return context.restored(decode_response(body))
-
-    def encode_response(self, response: Response) -> Encoded:
-        """The body to answer with for a response."""
-        return encoded_behind(FRONT, response, encode_response)
+class OpenAIChat(Codec):
+    """The dialect, with what its streams leave open."""
 
     def stream_decoder(
-        self, context: Context = NOTHING, *, ends_with_done: bool = True
-    ) -> streams.StreamDecoder:
+        self, context: Context | None = None, *, ends_with_done: bool = True
+    ) -> AnyDecoder:
         """Reads a stream; some servers never send its `[DONE]`, as the context knows, or you."""
-        is_expected = ends_with_done and context.ends_with_done
-        return restoring(StreamDecoder(ends_with_done=is_expected), context)
+        known = context or NOTHING
+        is_expected = ends_with_done and known.ends_with_done
+        return restoring(StreamDecoder(ends_with_done=is_expected), known)
 
-    def stream_encoder(self, *, include_usage: bool = False) -> streams.StreamEncoder:
-        """Writes a stream, with the usage if the client asked for it."""
-        return SealingEncoder(StreamEncoder(include_usage=include_usage), FRONT)
-
-    def decode_error(
-        self, status: int | None, body: object, headers: Mapping[str, str] | None = None
-    ) -> ProviderError:
-        """The error in a body; in mid-stream, without a status, in an event. Never raises."""
-        return decode_error(status, body, headers)
-
-    def encode_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
-        """The status and the body to answer with for an error."""
-        return encode_error(error)
-
-    def check(
-        self,
-        body: object,
-        path: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        target: Target | None = None,
-    ) -> list[Violation]:
-        """What the target would refuse in a request; the vendor's own, if none is given."""
-        del path, headers
-        return check(body, target)
+    def stream_encoder(self, *, include_usage: bool = False) -> AnyEncoder:
+        """Writes a stream, with the usage if the client asked for it (W9)."""
+        return self._sealing(StreamEncoder(include_usage=include_usage))
 
 
-DIALECT = OpenAIChat()
+DIALECT = OpenAIChat(
+    TARGET,
+    Functions(
+        decode_request=lambda wire, _path: decode_request(wire),
+        encode_request=encode_request,
+        decode_response=decode_response,
+        encode_response=encode_response,
+        stream_decoder=StreamDecoder,
+        stream_encoder=StreamEncoder,
+        decode_error=decode_error,
+        encode_error=encode_error,
+        check=lambda body, _path, target: check(body, target),
+    ),
+    messages_field="messages",
+    front=FRONT,
+)

@@ -20,7 +20,9 @@ from dragoman.wire.openai_chat.spelling import (
     laid,
     words_of,
 )
+from dragoman.wire.schemarules import is_strict
 from dragoman.wire.schemas import openai_profiles
+from dragoman.wire.target import Target
 
 WEB_SEARCH = "web_search_options"
 """The name of the server's own search, which is a field of the request and not in its tools."""
@@ -116,12 +118,17 @@ def _encode_definition(tool: ToolDefinition, out: Outgoing, path: str) -> dict[s
     body: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
         body["description"] = tool.description
-    if not is_own(tool.origin):
+    if not is_own(tool.origin) or _is_refused(tool, out.target):
         return body | _encode_foreign(tool, out, path)
     for name in ("parameters", "format", "strict"):
         if (value := getattr(tool, name)) is not None:
             body[name] = value
     return body
+
+
+def _is_refused(tool: ToolDefinition, target: Target) -> bool:
+    """Whether a strict schema of the dialect's own, taken by another host, would be refused."""
+    return tool.strict is True and target.checks_strict_schemas and not is_strict(tool.parameters)
 
 
 def _encode_foreign(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, Any]:

@@ -1,0 +1,149 @@
+"""What all dialects have in common.
+
+Reading blames the peer, requests are fitted to their target, answers keep what the provider behind
+them has sealed. A dialect is a `Codec` of its own functions; what only one of them can do is in a
+subclass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from dragoman.errors import DragomanError, InvalidInputError, ProviderError, WireError
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.wire.context import NOTHING, Context
+from dragoman.wire.dialect import Body
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.fitting import encoded_for
+from dragoman.wire.fronts import Front, encoded_behind
+from dragoman.wire.overlay import parsed
+from dragoman.wire.restoring import restoring
+from dragoman.wire.sealing import SealingEncoder
+from dragoman.wire.streams import StreamDecoder, StreamEncoder
+from dragoman.wire.target import Target
+from dragoman.wire.violations import Violation
+
+T = TypeVar("T")
+
+
+class Functions(NamedTuple):
+    """What a dialect is made of: its own functions, each beside its inverse."""
+
+    decode_request: Callable[[dict[str, Any], str | None], Request]
+    """Given the body and the path."""
+    encode_request: Callable[[Request, Target], Encoded]
+    decode_response: Callable[[dict[str, Any]], Response]
+    encode_response: Callable[[Response], Encoded]
+    stream_decoder: Callable[[], StreamDecoder]
+    stream_encoder: Callable[[], StreamEncoder]
+    decode_error: Callable[[int | None, Any, Mapping[str, str] | None], ProviderError]
+    encode_error: Callable[[DragomanError], tuple[int, dict[str, Any]]]
+    check: Callable[[object, str | None, Target | None], list[Violation]]
+    """Given the body, the path and the target; None is anyone who speaks the dialect."""
+
+
+class Codec:
+    """A dialect; `dragoman.wire.dialect.Dialect` says what its methods are for."""
+
+    def __init__(
+        self,
+        target: Target,
+        functions: Functions,
+        *,
+        messages_field: str,
+        system_field: str | None = None,
+        front: Front | None = None,
+    ) -> None:
+        self.name = target.dialect
+        self.target = target
+        self.messages_field = messages_field
+        self.system_field = system_field
+        self._functions = functions
+        self._front = front
+
+    def __repr__(self) -> str:
+        return f"<dialect {self.name}>"
+
+    # --- plain bodies
+
+    def decode_request(
+        self,
+        body: Body,
+        *,
+        path: str | None = None,
+        headers: Mapping[str, str] | None = None,  # noqa: ARG002 - most say nothing there
+    ) -> Request:
+        """The request in a body, and in its path."""
+        wire = self._opened(body)
+        return self._read(lambda: self._functions.decode_request(wire, path))
+
+    def encode_request(
+        self, request: Request, target: Target | None = None, *, strict: bool = False
+    ) -> Encoded:
+        """The body to send for a request, fitted to a target; without one, to the vendor's own."""
+        fitting = target or self.target
+        return encoded_for(request, fitting, self._functions.encode_request, strict=strict)
+
+    def decode_response(self, body: Body, context: Context | None = None) -> Response:
+        """The response in a body, in the request's own terms."""
+        wire = self._opened(body)
+        response = self._read(lambda: self._functions.decode_response(wire))
+        return response if context is None else context.restored(response)
+
+    def encode_response(self, response: Response) -> Encoded:
+        """The body to answer with for a response."""
+        if self._front is None:
+            return self._functions.encode_response(response)
+        return encoded_behind(self._front, response, self._functions.encode_response)
+
+    def _opened(self, body: Body) -> dict[str, Any]:
+        wire = parsed(body, self.name)
+        return wire if isinstance(wire, dict) else dict(wire)
+
+    def _read(self, decode: Callable[[], T]) -> T:
+        """What a decoder reads; a value that no message can hold is the peer's fault."""
+        try:
+            return decode()
+        except InvalidInputError as error:
+            problem = str(error)
+        except RecursionError:
+            problem = "the JSON nests too deeply"
+        # Outside the handlers: the model's error, which says the same, is not its context.
+        raise WireError(problem, dialect=self.name, path="$")
+
+    # --- streams
+
+    def stream_decoder(self, context: Context | None = None) -> StreamDecoder:
+        """What reads one streamed response, in the request's own terms."""
+        return restoring(self._functions.stream_decoder(), context or NOTHING)
+
+    def stream_encoder(self) -> StreamEncoder:
+        """What writes one response as a stream."""
+        return self._sealing(self._functions.stream_encoder())
+
+    def _sealing(self, encoder: StreamEncoder) -> StreamEncoder:
+        return encoder if self._front is None else SealingEncoder(encoder, self._front)
+
+    # --- errors and rules
+
+    def decode_error(
+        self, status: int | None, body: Any, headers: Mapping[str, str] | None = None
+    ) -> ProviderError:
+        """The error in a body; in mid-stream, without a status, in an event. Never raises."""
+        return self._functions.decode_error(status, body, headers)
+
+    def encode_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
+        """The status and the body to answer with for an error."""
+        return self._functions.encode_error(error)
+
+    def check(
+        self,
+        body: Any,
+        path: str | None = None,
+        headers: Mapping[str, str] | None = None,  # noqa: ARG002 - nothing there is refused
+        target: Target | None = None,
+    ) -> list[Violation]:
+        """What the target would refuse in a request; the vendor's own, if none is given."""
+        return self._functions.check(body, path, target)
