@@ -354,10 +354,13 @@ def test_a_store_comes_back(store: MessageStore) -> None:
         assert all(map(Message.identical, back.to_messages(), store.to_messages()))
 
 
+_PROMISE = jsonschema.Draft202012Validator(document_schema())  # made once: that is the slow part
+
+
 @given(_stores)
 def test_a_stores_document_is_what_the_schema_promises(store: MessageStore) -> None:
     """The one that ships with the package."""
-    jsonschema.validate(json.loads(store.to_json()), document_schema())
+    _PROMISE.validate(json.loads(store.to_json()))
 
 
 def test_a_stores_document_has_a_version() -> None:

@@ -20,6 +20,7 @@ from dragoman.wire.openai_chat.spelling import (
     laid,
     words_of,
 )
+from dragoman.wire.openai_chat.target import TARGET
 from dragoman.wire.schemarules import is_strict
 from dragoman.wire.schemas import openai_profiles
 from dragoman.wire.target import Target
@@ -127,8 +128,12 @@ def _encode_definition(tool: ToolDefinition, out: Outgoing, path: str) -> dict[s
 
 
 def _is_refused(tool: ToolDefinition, target: Target) -> bool:
-    """Whether a strict schema of the dialect's own, taken by another host, would be refused."""
-    return tool.strict is True and target.checks_strict_schemas and not is_strict(tool.parameters)
+    """Whether a strict schema of the dialect's own, which one host took, would be refused here.
+
+    Without a target named, what came in the dialect goes back as it came.
+    """
+    is_checked = tool.strict is True and target is not TARGET and target.checks_strict_schemas
+    return is_checked and not is_strict(tool.parameters)
 
 
 def _encode_foreign(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, Any]:
