@@ -94,6 +94,10 @@ class GrowingPart:
         """Take in what comes next."""
         if delta.text:
             self.pieces.append(delta.text)
+            if delta.signature is None and delta.data is None and delta.extras is EMPTY:
+                if delta.citations:
+                    self.citations.extend(delta.citations)
+                return
         if delta.signature:
             self.signature.append(delta.signature)
         if delta.data:
@@ -211,6 +215,15 @@ class MessageAccumulator:
             msg = f"an accumulator takes events, not {type(event).__name__}"
             raise InvalidInputError(msg)
         handler(self, event)
+
+    def grow(self, delta: PartDelta) -> None:
+        """As `add`, for what most events are."""
+        growing = self._choices.get(delta.choice)
+        slot = None if growing is None else growing.by_index.get(delta.index)
+        if slot is None:
+            self._part_delta(delta)
+        else:
+            slot.grow(delta)
 
     def extend(self, events: Iterable[Event]) -> None:
         """Take in several events."""

@@ -11,7 +11,6 @@ from dragoman.model.jsontext import loads
 from dragoman.model.responses import Response
 from dragoman.wire.framing import SseEvent
 from dragoman.wire.losses import Loss
-from dragoman.wire.overlay import parsed
 
 _DONE = "[DONE]"  # Chat's last word, which gateways send in other dialects too
 CORRECTED = "what was corrected at the end had been sent"
@@ -86,11 +85,13 @@ def read_frames(
     for frame in frames:
         if frame.data == _DONE:
             continue
-        wire = parsed(frame.data, dialect)
         try:
-            events += take(wire, frame.event)
-            continue
-        except InvalidInputError as error:  # nested too deeply, a number out of range
+            wire = loads(frame.data)
+            if type(wire) is dict:
+                events += take(wire, frame.event)
+                continue
+            problem = "an event is not a JSON object"
+        except InvalidInputError as error:  # malformed, nested too deeply, a number out of range
             problem = str(error)
         raise WireError(problem, dialect=dialect, path="$")
     return events

@@ -74,6 +74,17 @@ class GrowingBlock:
             return None
         raise LookupError
 
+    def grown_plainly(self, delta: Block) -> PartDelta | None:
+        """As `grow`, for text and nothing else; None for all other deltas."""
+        kind, field = delta.get("type"), _FIELDS.get(type(self.part))
+        if field is None or kind != field[0] or not self.is_open:
+            return None
+        text = delta.get(field[1])
+        if type(text) is not str or not text:
+            return None
+        self._pieces.append(text)
+        return PartDelta(self.index, text)
+
     def stop(self, context: Decoding) -> AnyPart | None:
         """The whole part, where that is more than its start and its deltas say."""
         self.is_open = False
@@ -91,6 +102,12 @@ class GrowingBlock:
 
 
 _CALLS = frozenset({ToolCall, ServerToolCall})
+_FIELDS: dict[type, tuple[str, str]] = {
+    Text: ("text_delta", "text"),
+    Thinking: ("thinking_delta", "thinking"),
+    ToolCall: ("input_json_delta", "partial_json"),
+    ServerToolCall: ("input_json_delta", "partial_json"),
+}
 
 
 def unannounced(delta: Block) -> Block | None:
