@@ -33,6 +33,8 @@ def test_dialects_are_json_for_programs() -> None:
     """With all their endpoints."""
     found = {row["name"]: row for row in json.loads(run("dialects", "--json").stdout)}
     assert set(found) == set(dragoman.dialects())
+    assert found["ollama"]["about"].startswith("Ollama")
+    assert len({row["about"] for row in found.values()}) == len(found)
     assert found["anthropic"]["endpoints"]["count"] == "/v1/messages/count_tokens"
     assert "groq" in found["openai-chat"]["providers"]
     assert all(row["about"] and row["endpoints"]["generate"] for row in found.values())

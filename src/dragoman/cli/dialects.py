@@ -32,12 +32,12 @@ def dialects(*, as_json: bool) -> None:
 def _rows() -> list[dict[str, Any]]:
     from dragoman.providers.endpoints import USUAL
     from dragoman.providers.registry import provider, provider_names
-    from dragoman.wire import dialect as registry
+    from dragoman.wire.dialect import dialects as dialect_names
 
     spoken = {name: provider(name).dialects for name in provider_names()}
     rows: list[dict[str, Any]] = []
-    for name in registry.dialects():
-        module = import_module(type(registry.dialect(name)).__module__)
+    for name in dialect_names():
+        module = import_module(f"dragoman.wire.{name.replace('-', '_')}")
         paths = USUAL.get(name)
         endpoints = {} if paths is None else {
             field: path
