@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import MessageAccumulator, Request, ToolDefinition
+from dragoman import MessageAccumulator, Request, ToolDefinition, Usage
+from dragoman.model.events import Event, ResponseEnd, UsageUpdate
 from dragoman.model.parts import Origin
+from dragoman.wire.context import Context
 
 NAME = "mcp.server/search"
 
@@ -74,3 +76,23 @@ def test_every_dialect_has_all_of_the_contract(name: str) -> None:
     assert speaker.decode_error(401, b"{}").status == 401
     assert speaker.check({"messages": 3})
     assert speaker.target.dialect == name
+
+
+@pytest.mark.parametrize("options", [{"include_usage": True}, {"include_usage": False}, 5, None])
+def test_usage_is_sent_to_those_who_asked_for_it(options: Any) -> None:
+    """The client's own request, in the context, says whether a Chat stream ends with usage (W9)."""
+    chat = dragoman.dialect("openai-chat")
+    body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
+    asked = chat.decode_request({**body, "stream_options": options})
+    encoder = chat.stream_encoder(Context(request=asked))
+    events: list[Event] = [UsageUpdate(Usage(input=3, output=4)), ResponseEnd()]
+    sent = b"".join(map(encoder.feed, events)) + encoder.close()
+    assert (b'"prompt_tokens":3' in sent) is (options == {"include_usage": True})
+
+
+@pytest.mark.parametrize("name", dragoman.dialects())
+def test_no_context_is_a_context(name: str) -> None:
+    """Whoever has none may say so."""
+    speaker = dragoman.dialect(name)
+    assert speaker.stream_decoder(None).feed(b"") == []
+    assert speaker.stream_encoder(None).losses == speaker.stream_encoder().losses

@@ -92,7 +92,11 @@ class Codec:
         response = self._read(lambda: self._functions.decode_response(wire))
         return response if context is None else context.restored(response)
 
-    def encode_response(self, response: Response) -> Encoded:
+    def encode_response(
+        self,
+        response: Response,
+        context: Context | None = None,  # noqa: ARG002 - no plain answer depends on it so far
+    ) -> Encoded:
         """The body to answer with for a response."""
         if self._front is None:
             return self._functions.encode_response(response)
@@ -119,7 +123,10 @@ class Codec:
         """What reads one streamed response, in the request's own terms."""
         return restoring(self._functions.stream_decoder(), context or NOTHING)
 
-    def stream_encoder(self) -> StreamEncoder:
+    def stream_encoder(
+        self,
+        context: Context | None = None,  # noqa: ARG002 - most streams are the same for everyone
+    ) -> StreamEncoder:
         """What writes one response as a stream."""
         return self._sealing(self._functions.stream_encoder())
 

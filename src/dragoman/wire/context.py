@@ -11,6 +11,7 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps, loads
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
+from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall
 
@@ -21,7 +22,7 @@ Undo = Callable[[Any], Any]
 class Context:
     """Of one request: its tools' own names and schemas, and how its stream is going to end."""
 
-    __slots__ = ("ends_with_done", "names", "output", "undos")
+    __slots__ = ("ends_with_done", "names", "output", "request", "undos")
 
     def __init__(
         self,
@@ -30,6 +31,7 @@ class Context:
         undos: Mapping[str, Undo] = EMPTY,
         output: Undo | None = None,
         ends_with_done: bool = True,
+        request: Request | None = None,
     ) -> None:
         self.names = names
         """By the alias that the target was told."""
@@ -39,6 +41,8 @@ class Context:
         """What the answer has to go through, where its form was asked for by another schema."""
         self.ends_with_done = ends_with_done
         """Whether a Chat host's stream ends with `[DONE]`."""
+        self.request = request
+        """What a client asked for, where an answer is written for it."""
 
     @property
     def is_idle(self) -> bool:

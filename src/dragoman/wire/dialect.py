@@ -66,16 +66,16 @@ class Dialect(Protocol):
         """The response in a body; with the request's context, in the request's own terms."""
         ...
 
-    def encode_response(self, response: Response) -> Encoded:
-        """The body to answer with for a response."""
+    def encode_response(self, response: Response, context: Context | None = None) -> Encoded:
+        """The body to answer with for a response to the client's request, if the context has it."""
         ...
 
     def stream_decoder(self, context: Context | None = None) -> StreamDecoder:
         """What reads one streamed response, in the request's own terms."""
         ...
 
-    def stream_encoder(self) -> StreamEncoder:
-        """What writes one response as a stream."""
+    def stream_encoder(self, context: Context | None = None) -> StreamEncoder:
+        """What writes one response as a stream, as the client asked for it."""
         ...
 
     def decode_error(

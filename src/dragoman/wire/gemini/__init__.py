@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.wire.codec import Codec, Functions
+from dragoman.wire.context import Context
 from dragoman.wire.gemini.errors import decode_error, encode_error
 from dragoman.wire.gemini.front import FRONT
 from dragoman.wire.gemini.request import decode_request, encode_fitted
@@ -20,7 +21,12 @@ __all__ = ["DIALECT", "Gemini"]
 class Gemini(Codec):
     """The dialect, with both forms of its streams."""
 
-    def stream_encoder(self, *, form: Form = "sse") -> AnyEncoder:
+    def stream_encoder(
+        self,
+        context: Context | None = None,  # noqa: ARG002 - the form is in the address, not in the request
+        *,
+        form: Form = "sse",
+    ) -> AnyEncoder:
         """Writes a stream, of events or an array."""
         return self._sealing(StreamEncoder(form=form))
 

@@ -6,7 +6,7 @@ from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.openai_chat.errors import decode_error, encode_error
 from dragoman.wire.openai_chat.front import FRONT
-from dragoman.wire.openai_chat.request import decode_request, encode_request
+from dragoman.wire.openai_chat.request import asks_for_usage, decode_request, encode_request
 from dragoman.wire.openai_chat.response import decode_response, encode_response
 from dragoman.wire.openai_chat.rules import check
 from dragoman.wire.openai_chat.stream_decoder import StreamDecoder
@@ -30,9 +30,13 @@ class OpenAIChat(Codec):
         is_expected = ends_with_done and known.ends_with_done
         return restoring(StreamDecoder(ends_with_done=is_expected), known)
 
-    def stream_encoder(self, *, include_usage: bool = False) -> AnyEncoder:
-        """Writes a stream, with the usage if the client asked for it (W9)."""
-        return self._sealing(StreamEncoder(include_usage=include_usage))
+    def stream_encoder(
+        self, context: Context | None = None, *, include_usage: bool = False
+    ) -> AnyEncoder:
+        """Writes a stream, with the usage if the client asked for it (W9), as the context knows."""
+        request = None if context is None else context.request
+        is_asked = include_usage or (request is not None and asks_for_usage(request))
+        return self._sealing(StreamEncoder(include_usage=is_asked))
 
 
 DIALECT = OpenAIChat(

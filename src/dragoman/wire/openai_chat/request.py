@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.errors import InvalidInputError, WireError
+from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.wire import overlay
 from dragoman.wire.dialect import Body
@@ -24,7 +25,7 @@ from dragoman.wire.openai_chat.settings import (
     encode_state,
     encode_thinking_config,
 )
-from dragoman.wire.openai_chat.spelling import NAME, laid, left_over, words_of
+from dragoman.wire.openai_chat.spelling import NAME, is_object, laid, left_over, words_of
 from dragoman.wire.openai_chat.target import TARGET
 from dragoman.wire.openai_chat.tools import decode_tools, encode_tools
 from dragoman.wire.target import Target
@@ -93,3 +94,9 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if target.request_fields is not None or target.refused_fields:
         body = admit_request(body, out)
     return Encoded(body, path=PATH, losses=tuple(out.losses), context=out.schemas.context)
+
+
+def asks_for_usage(request: Request) -> bool:
+    """Whether a client wants the usage in a stream."""
+    options = request.extras.get(NAME, EMPTY).get("stream_options")
+    return is_object(options) and options.get("include_usage") is True
