@@ -45,7 +45,8 @@ def _litellm_anthropic() -> Translate:
         wire = orjson.loads(body)
         messages = wire.pop("messages")
         params = config.map_openai_params(wire, {}, _CLAUDE, drop_params=False)
-        return orjson.dumps(config.transform_request(_CLAUDE, messages, params, {}, {}))
+        written: bytes = orjson.dumps(config.transform_request(_CLAUDE, messages, params, {}, {}))
+        return written
 
     return translate
 
@@ -57,9 +58,10 @@ def _litellm_messages() -> Translate:
 
     def translate(body: bytes) -> bytes:
         messages = orjson.loads(body)["messages"]
-        return orjson.dumps(
+        written: bytes = orjson.dumps(
             {"messages": anthropic_messages_pt(messages, model=_CLAUDE, llm_provider="anthropic")}
         )
+        return written
 
     return translate
 
@@ -71,9 +73,10 @@ def _litellm_gemini() -> Translate:
 
     def translate(body: bytes) -> bytes:
         messages = orjson.loads(body)["messages"]
-        return orjson.dumps(
+        written: bytes = orjson.dumps(
             {"contents": gemini_convert_messages_with_history(messages, model=_GEMINI)}
         )
+        return written
 
     return translate
 
@@ -96,7 +99,8 @@ def _langchain_anthropic() -> Translate:
         wire = orjson.loads(body)
         tools = [_anthropic_tool(tool["function"]) for tool in wire["tools"]]
         messages = convert_to_messages(wire["messages"])
-        return orjson.dumps(model._get_request_payload(messages, tools=tools))
+        written: bytes = orjson.dumps(model._get_request_payload(messages, tools=tools))
+        return written
 
     return translate
 
@@ -111,7 +115,8 @@ def _langchain_gemini() -> Translate:
     def translate(body: bytes) -> bytes:
         wire = orjson.loads(body)
         request = model._prepare_request(convert_to_messages(wire["messages"]), tools=wire["tools"])
-        return orjson.dumps(request, default=_plain)
+        written: bytes = orjson.dumps(request, default=_plain)
+        return written
 
     return translate
 

@@ -25,7 +25,7 @@ def _check_grammar(dialect: str, stream: bytes) -> None:
 def _words(response: Response, choice: int, *kinds: type) -> str:
     found = [c for c in response.choices if c.index == choice]
     parts = found[0].message.parts if found else ()
-    return "".join(p.text for p in parts if isinstance(p, kinds) and hasattr(p, "text"))
+    return "".join([str(getattr(p, "text", "")) for p in parts if isinstance(p, kinds)])
 
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
