@@ -9,12 +9,14 @@ from dragoman.model.content import AnyPart
 from dragoman.model.events import ChoiceFinish, Event, PartDelta, PartStart, PartStop
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.media import Audio
+from dragoman.model.messages import Message
 from dragoman.model.parts import Text, Thinking
 from dragoman.model.responses import Choice
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.calls import Calls
 from dragoman.wire.gemini.contents import decode_content
+from dragoman.wire.gemini.finish import decode_finish, has_calls
 from dragoman.wire.gemini.parts import decode_parts
 from dragoman.wire.gemini.response import decode_candidate
 from dragoman.wire.gemini.stream_calls import GrowingCall, call_in, head_of, is_piece
@@ -22,6 +24,8 @@ from dragoman.wire.gemini.stream_metadata import Metadata, is_finish
 from dragoman.wire.gemini.trace import is_object, want_array, want_object
 
 _ASSISTANT = Role.ASSISTANT
+_MODEL = {"role": "model"}
+_PLAIN_END = {"finishReason", "index"}
 _TEXT = Text("")
 _THOUGHT = 2  # fields: text and thought
 _PCM = ("audio/l16", "audio/pcm")  # sound without a frame around it: pieces make a whole
@@ -186,8 +190,11 @@ class CandidateDecoder:
 
     def _cited(self) -> Choice:
         """The choice as the plain form would have it; sources of its texts are told here."""
-        said = (_ASSISTANT, tuple(self._parts), self._content_extras())
         wire = self._metadata.fields
+        plain = self._plain_choice(wire)
+        if plain is not None:
+            return plain
+        said = (_ASSISTANT, tuple(self._parts), self._content_extras())
         if self._content is not None:
             wire = {**wire, "content": self._content}
         choice = decode_candidate(wire, self._number, said, None)
@@ -196,8 +203,19 @@ class CandidateDecoder:
                 self._emit(PartDelta(index, citations=part.citations, choice=self._number))
         return choice
 
+    def _plain_choice(self, wire: dict[str, Any]) -> Choice | None:
+        """That of most candidates, which have no sources and no more than a reason to end."""
+        if wire.keys() != _PLAIN_END or self._content != _MODEL:
+            return None
+        index, message = wire["index"], Message(_ASSISTANT, tuple(self._parts))
+        finish, word = decode_finish(wire["finishReason"], has_calls(message))
+        is_usual = type(index) is int and index == self._number and word == wire["finishReason"]
+        if finish is None or not is_usual:
+            return None
+        return Choice(index, message.replace(finish=finish), finish, word)
+
     def _content_extras(self) -> FrozenDict:
-        if self._content is None or self._content == {"role": "model"}:
+        if self._content is None or self._content == _MODEL:
             return EMPTY
         place = ("$.candidates[{}].content", self._number)
         return decode_content(self._content, Calls(), _ASSISTANT, None, place)[2]

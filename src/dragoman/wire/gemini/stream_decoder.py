@@ -29,6 +29,7 @@ from dragoman.wire.gemini.trace import NAME, want_array, want_object
 from dragoman.wire.gemini.usage import decode_usage
 
 T = TypeVar("T")
+_NAMED = frozenset({"responseId", "modelVersion"})
 _NAMING = frozenset({"responseId", "modelVersion", "response_id", "model_version"})
 
 
@@ -65,8 +66,7 @@ class StreamDecoder:
     def feed(self, data: bytes) -> list[Event]:
         """The events that these bytes complete; raises `WireError` where they are no chunks."""
         if not self._is_over:
-            for chunk in self._guarded(lambda: self._chunks.feed(data)):
-                self._guarded(partial(self._read, chunk))
+            self._guarded(partial(self._read_all, data))
         return self._taken()
 
     def close(self) -> list[Event]:
@@ -125,6 +125,10 @@ class StreamDecoder:
 
     # --- chunks
 
+    def _read_all(self, data: bytes) -> None:
+        for raw in self._chunks.feed(data):
+            self._read(raw)
+
     def _read(self, raw: str | bytes) -> None:
         for chunk in _parsed(raw):
             self._take(want_object(chunk, "$"))
@@ -163,7 +167,7 @@ class StreamDecoder:
 
     def _start(self) -> None:
         self._has_started, self._has_news = True, False
-        known = decode_response(self._head)
+        known = _plain_head(self._head) or decode_response(self._head)
         self._emit(
             ResponseStart(
                 id=known.id,
@@ -183,6 +187,16 @@ class StreamDecoder:
             candidate = CandidateDecoder(number, self._calls, self._emit)
             self._candidates[number] = candidate
         candidate.take(wire)
+
+
+def _plain_head(head: dict[str, Any]) -> Response | None:
+    """What nearly every head says, who answers and its id; None where there is more to it."""
+    if head.keys() != _NAMED:
+        return None
+    model, response_id = head["modelVersion"], head["responseId"]
+    if type(model) is not str or type(response_id) is not str:
+        return None
+    return Response(model=model, id=response_id)
 
 
 def _parsed(raw: str | bytes) -> list[Any]:

@@ -30,7 +30,8 @@ def decode_usage(wire: Any) -> Usage | None:
         reported_total=total if type(total) is int else None,
     )
     trace.compare(counts, encode_usage(usage))
-    return usage.replace(extras=trace.extras())
+    extras = trace.extras()
+    return usage.replace(extras=extras) if extras else usage
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
