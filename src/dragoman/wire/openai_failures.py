@@ -18,7 +18,7 @@ from dragoman.errors import (
     Refused,
     ServerError,
 )
-from dragoman.wire.reporting import reported, status_of
+from dragoman.wire.reporting import form_of, reported, status_of
 
 _REQUEST = "invalid_request_error"
 # Status, type, and the code that clients look for.
@@ -39,8 +39,7 @@ _FORMS: dict[type[ProviderError], tuple[int, str, str | None]] = {
 def encode_failure(error: DragomanError) -> tuple[int, dict[str, Any]]:
     """The status and the body to answer with."""
     told = reported(error)
-    form = next((_FORMS[kind] for kind in type(told).__mro__ if kind in _FORMS), None)
-    usual, kind, code = form or _FORMS[ServerError]
+    usual, kind, code = form_of(told, _FORMS)
     said = told.code if code is None and told.code != kind else code
     body = {"message": str(told), "type": kind, "param": told.param, "code": said}
     return status_of(told, usual), {"error": body}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from dragoman.errors import (
     ContextTooLong,
     ContextTooSmall,
@@ -17,6 +20,7 @@ from dragoman.errors import (
     WireError,
 )
 
+T = TypeVar("T")
 _OURS = "the server failed"
 _BAD_GATEWAY = 502
 _GATEWAY_TIMEOUT = 504
@@ -41,6 +45,12 @@ def reported(error: DragomanError) -> ProviderError:
     if isinstance(error, TransportError):
         return ServerError("the provider could not be reached", status=_BAD_GATEWAY)
     return ServerError(_OURS, status=500, retryable=False)
+
+
+def form_of(error: ProviderError, forms: Mapping[type[ProviderError], T]) -> T:
+    """How a dialect writes errors of this class, or of the nearest one that it knows."""
+    known = (forms[kind] for kind in type(error).__mro__ if kind in forms)
+    return next(known, forms[ServerError])
 
 
 def status_of(error: ProviderError, usual: int) -> int:

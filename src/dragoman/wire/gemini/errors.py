@@ -20,7 +20,7 @@ from dragoman.errors import (
     ServerError,
 )
 from dragoman.wire.failures import decode_failure
-from dragoman.wire.reporting import reported, status_of
+from dragoman.wire.reporting import form_of, reported, status_of
 
 _TYPE = "type.googleapis.com/google.rpc."
 _SERVER = 500
@@ -72,8 +72,7 @@ def decode_error(
 def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     """The status and the body to answer with; in mid-stream the body is the chunk."""
     told = reported(error)
-    form = next((_FORMS[kind] for kind in type(told).__mro__ if kind in _FORMS), None)
-    usual, words = form or _FORMS[ServerError]
+    usual, words = form_of(told, _FORMS)
     status = status_of(told, usual)
     body: dict[str, Any] = {
         "code": status,

@@ -20,7 +20,7 @@ from dragoman.errors import (
     ServerError,
 )
 from dragoman.wire.failures import decode_failure
-from dragoman.wire.reporting import reported, status_of
+from dragoman.wire.reporting import form_of, reported, status_of
 
 # Status, and words by which the class is known where the status leaves it open: the server's own,
 # where it has any, for a body has no codes.
@@ -48,7 +48,6 @@ def decode_error(
 def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     """The status and the body to answer with; in mid-stream the body is the line."""
     told = reported(error)
-    form = next((_FORMS[kind] for kind in type(told).__mro__ if kind in _FORMS), None)
-    usual, words = form or _FORMS[ServerError]
+    usual, words = form_of(told, _FORMS)
     text = f"{words}: {told}" if words else str(told)
     return status_of(told, usual), {"error": text}
