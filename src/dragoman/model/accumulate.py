@@ -289,14 +289,7 @@ class MessageAccumulator:
 
     def _response_start(self, event: ResponseStart) -> None:
         # A second start (some servers repeat it in each chunk) fills gaps, it does not reset.
-        known = self._start
-        self._start = ResponseStart(
-            id=known.id or event.id,
-            model=known.model or event.model,
-            created_at=known.created_at or event.created_at,
-            origin=event.origin or known.origin,  # a later one knows more
-            extras={**known.extras, **event.extras},
-        )
+        self._start = self._start.filled(event)
 
     def _part_start(self, event: PartStart) -> None:
         slot = self._growing(event.choice).start(event.index, event.part)

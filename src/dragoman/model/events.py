@@ -33,6 +33,16 @@ class ResponseStart(_Event, frozen=True, tag="response_start", kw_only=True):
     def __post_init__(self) -> None:
         own_mapping(self, "extras")
 
+    def filled(self, later: ResponseStart) -> ResponseStart:
+        """With what a later one adds: gaps are filled, nothing is reset, its origin counts."""
+        return ResponseStart(
+            id=self.id or later.id,
+            model=self.model or later.model,
+            created_at=self.created_at or later.created_at,
+            origin=later.origin or self.origin,
+            extras={**self.extras, **later.extras},
+        )
+
 
 class PartStart(_Event, frozen=True, tag="part_start"):
     """A part begins, with what is known of it."""

@@ -92,13 +92,7 @@ class StreamEncoder:
     # --- the message
 
     def _response_start(self, event: ResponseStart) -> bytes:
-        known = self._start
-        self._start = ResponseStart(
-            id=known.id or event.id,
-            model=known.model or event.model,
-            origin=event.origin or known.origin,
-            extras={**known.extras, **event.extras},
-        )
+        self._start = self._start.filled(event)
         self._context.origin = self._start.origin
         # Our own decoder tells the usage next, which belongs into the message; others tell it at
         # the end, and nobody should wait for that (G3). Azure's preamble tells nothing, and some

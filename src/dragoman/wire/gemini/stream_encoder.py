@@ -69,14 +69,7 @@ class StreamEncoder:
     # --- the response
 
     def _response_start(self, event: ResponseStart) -> bytes:
-        known = self._start
-        self._start = ResponseStart(
-            id=known.id or event.id,
-            model=known.model or event.model,
-            created_at=known.created_at or event.created_at,
-            origin=event.origin or known.origin,
-            extras={**known.extras, **event.extras},
-        )
+        self._start = self._start.filled(event)
         self._writing.origin = self._start.origin
         head = as_it_came(self._head(), self._start.extras)
         self._tail = b"," + dumps(head)[1:] if head else b"}"

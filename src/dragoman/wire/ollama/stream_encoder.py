@@ -103,14 +103,7 @@ class StreamEncoder:
 
     def write_start(self, event: Any) -> bytes:
         """Nothing yet: what every line begins with."""
-        known = self._start
-        self._start = known = ResponseStart(
-            id=known.id or event.id,
-            model=known.model or event.model,
-            created_at=known.created_at or event.created_at,
-            origin=event.origin or known.origin,
-            extras={**known.extras, **event.extras},
-        )
+        self._start = known = self._start.filled(event)
         head = {"model": known.model or "", "created_at": encode_time(known.created_at)}
         self._head = laid(head, known.extras)
         if known.id is not None:

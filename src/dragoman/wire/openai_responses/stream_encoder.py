@@ -89,14 +89,7 @@ class StreamEncoder:
     # --- the response
 
     def _response_start(self, event: ResponseStart) -> bytes:
-        known = self._start
-        self._start = ResponseStart(
-            id=known.id or event.id,
-            model=known.model or event.model,
-            created_at=known.created_at or event.created_at,
-            origin=event.origin or known.origin,
-            extras={**known.extras, **event.extras},
-        )
+        self._start = self._start.filled(event)
         self._answer.came_from(self._start.origin)
         # Azure's preamble to Chat tells nothing yet, other servers' first chunk half of it.
         is_enough = bool(self._start.id and self._start.model)
