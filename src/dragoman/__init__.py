@@ -43,6 +43,10 @@ if TYPE_CHECKING:
         TransportError,
         WireError,
     )
+    from dragoman.history.blocking import BlockingChatHistory
+    from dragoman.history.chat import ChatHistory
+    from dragoman.history.config import ChatHistoryConfig
+    from dragoman.history.identity import SessionIdentity
     from dragoman.model.accumulate import MessageAccumulator
     from dragoman.model.collection import Messages, ProvidesMessages
     from dragoman.model.conversation import ConversationHistory, Policy
@@ -78,6 +82,7 @@ if TYPE_CHECKING:
     from dragoman.providers.provider import Provider
     from dragoman.providers.registry import provider, provider_names
     from dragoman.providers.translation import translate
+    from dragoman.providers.windows import context_window
     from dragoman.wire.dialect import Dialect, dialect, dialects
     from dragoman.wire.encoded import Encoded
     from dragoman.wire.losses import Loss
@@ -94,6 +99,10 @@ _HOMES = {
         "ServerError", "StoreError", "StreamInterrupted", "TimeoutError", "ToolError", "ToolRetry",
         "ToolTimeout", "TransportError", "WireError",
     ),
+    "history.blocking": ("BlockingChatHistory",),
+    "history.chat": ("ChatHistory",),
+    "history.config": ("ChatHistoryConfig",),
+    "history.identity": ("SessionIdentity",),
     "model.accumulate": ("MessageAccumulator",),
     "model.collection": ("Messages", "ProvidesMessages"),
     "model.conversation": ("ConversationHistory", "Policy"),
@@ -117,6 +126,7 @@ _HOMES = {
     "providers.provider": ("Provider",),
     "providers.registry": ("provider", "provider_names"),
     "providers.translation": ("translate",),
+    "providers.windows": ("context_window",),
     "wire.dialect": ("Dialect", "dialect", "dialects"),
     "wire.encoded": ("Encoded",),
     "wire.losses": ("Loss",),
@@ -129,7 +139,10 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Audio",
     "AuthenticationError",
+    "BlockingChatHistory",
     "CacheHint",
+    "ChatHistory",
+    "ChatHistoryConfig",
     "Choice",
     "Citation",
     "ConfigError",
@@ -183,6 +196,7 @@ __all__ = [
     "ServerTool",
     "ServerToolCall",
     "ServerToolResult",
+    "SessionIdentity",
     "State",
     "StoreError",
     "StreamInterrupted",
@@ -206,6 +220,7 @@ __all__ = [
     "Violation",
     "WireError",
     "__version__",
+    "context_window",
     "detect",
     "dialect",
     "dialects",

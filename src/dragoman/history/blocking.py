@@ -1,0 +1,231 @@
+"""The blocking twin of `ChatHistory`."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from dragoman.history import outside
+from dragoman.history.branches import Branch
+from dragoman.history.chat import ChatHistory
+from dragoman.history.config import ChatHistoryConfig
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.keeping import Damaged
+from dragoman.history.places import StoragePlace, storage_at
+from dragoman.history.storage.protocol import Storage
+from dragoman.model import portal
+from dragoman.model.collection import Messages
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.requests import AnyTool
+from dragoman.model.usage import Usage
+
+T = TypeVar("T")
+
+
+class BlockingChatHistory:
+    """A `ChatHistory` without `await`, for scripts, notebooks and threads.
+
+    >>> with ChatHistory.open_sync(SessionIdentity(chat="7"), storage="memory:") as history:
+    ...     _ = history.add(Message.user("Where is the Old Bridge?"))
+    ...     len(history)
+    1
+
+    On SQLite, files and memory it runs in the calling thread; on PostgreSQL and Redis on a loop
+    in the background. Each method does what its namesake does.
+    """
+
+    def __init__(self, history: ChatHistory) -> None:
+        self._history = history
+        # The calls of a blocking store never wait: a loop would only cost time.
+        self._run_inline = history.storage.is_blocking
+        history._shown_as = self  # hooks are given what the caller holds
+
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if self._run_inline:
+            return portal.run_inline(coroutine)
+        return portal.run(coroutine)
+
+    @classmethod
+    def open(
+        cls,
+        identity: SessionIdentity,
+        storage: StoragePlace = None,
+        config: ChatHistoryConfig | None = None,
+    ) -> Self:
+        """See `ChatHistory.open`."""
+        place, owned = storage_at(storage, blocking=True)
+        run = portal.run_inline if place.is_blocking else portal.run
+        history = run(ChatHistory.open(identity, place, config))
+        history._owns_storage = owned
+        return cls(history)
+
+    def close(self) -> None:
+        """See `ChatHistory.close`."""
+        self._run(self._history.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._run(self._history.__aexit__(kind, error, trace))
+
+    @property
+    def identity(self) -> SessionIdentity:
+        """Which session it is."""
+        return self._history.identity
+
+    @property
+    def config(self) -> ChatHistoryConfig:
+        """How it behaves."""
+        return self._history.config
+
+    @property
+    def storage(self) -> Storage:
+        """Where it is kept."""
+        return self._history.storage
+
+    @property
+    def branch(self) -> int:
+        """The number of the branch it is on."""
+        return self._history.branch
+
+    @property
+    def version(self) -> int:
+        """The session's version as last seen."""
+        return self._history.version
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether something has not been saved."""
+        return self._history.is_dirty
+
+    @property
+    def damaged(self) -> tuple[Damaged, ...]:
+        """The stored messages that could not be read so far."""
+        return self._history.damaged
+
+    @property
+    def context_window(self) -> int:
+        """Tokens that the model takes."""
+        return self._history.context_window
+
+    def exceeds_context_window(self, tokens: int) -> bool:
+        """See `ChatHistory.exceeds_context_window`."""
+        return self._history.exceeds_context_window(tokens)
+
+    def __repr__(self) -> str:
+        return f"Blocking{self._history!r}"
+
+    def messages(self) -> Messages:
+        """See `ChatHistory.messages`."""
+        return self._run(self._history.messages())
+
+    def tail(self, count: int) -> Messages:
+        """See `ChatHistory.tail`."""
+        return self._run(self._history.tail(count))
+
+    @property
+    def last(self) -> Message | None:
+        """The last message; None where there is none."""
+        return self._run(self._history.last())
+
+    def message(self, id: str) -> Message:
+        """See `ChatHistory.message`."""
+        return self._run(self._history.message(id))
+
+    def __getitem__(self, id: str) -> Message:
+        return self.message(id)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.messages())
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        return True  # an empty history is still one
+
+    def count(self) -> int:
+        """See `ChatHistory.count`."""
+        return self._run(self._history.count())
+
+    def usage(self) -> Usage:
+        """See `ChatHistory.usage`."""
+        return self._run(self._history.usage())
+
+    def add(self, message: Any, *, expected_version: int | None = None) -> Message:
+        """See `ChatHistory.add`."""
+        return self._run(self._history.add(message, expected_version=expected_version))
+
+    def extend(self, messages: Any, *, expected_version: int | None = None) -> Messages:
+        """See `ChatHistory.extend`."""
+        return self._run(self._history.extend(messages, expected_version=expected_version))
+
+    def replace(self, id: str, message: Any, *, expected_version: int | None = None) -> Message:
+        """See `ChatHistory.replace`."""
+        return self._run(self._history.replace(id, message, expected_version=expected_version))
+
+    def remove(self, id: str, *, expected_version: int | None = None) -> None:
+        """See `ChatHistory.remove`."""
+        self._run(self._history.remove(id, expected_version=expected_version))
+
+    def clear(self, *, expected_version: int | None = None) -> None:
+        """See `ChatHistory.clear`."""
+        self._run(self._history.clear(expected_version=expected_version))
+
+    def delete(self) -> bool:
+        """See `ChatHistory.delete`."""
+        return self._run(self._history.delete())
+
+    def pin(self, id: str) -> Message:
+        """See `ChatHistory.pin`."""
+        return self._run(self._history.pin(id))
+
+    def unpin(self, id: str) -> Message:
+        """See `ChatHistory.unpin`."""
+        return self._run(self._history.unpin(id))
+
+    def save(self, *, expected_version: int | None = None) -> None:
+        """See `ChatHistory.save`."""
+        self._run(self._history.save(expected_version=expected_version))
+
+    def fork(self, at_message: str) -> Branch:
+        """See `ChatHistory.fork`."""
+        return self._run(self._history.fork(at_message))
+
+    def edit(self, id: str, message: Any) -> Message:
+        """See `ChatHistory.edit`."""
+        return self._run(self._history.edit(id, message))
+
+    def branches(self) -> list[Branch]:
+        """See `ChatHistory.branches`."""
+        return self._run(self._history.branches())
+
+    def path(self, leaf: str) -> Messages:
+        """See `ChatHistory.path`."""
+        return self._run(self._history.path(leaf))
+
+    def switch(self, branch: int | Branch) -> None:
+        """See `ChatHistory.switch`."""
+        self._run(self._history.switch(branch))
+
+    def window(
+        self,
+        model: str | int | outside.HasContextWindow | None = None,
+        *,
+        tools: Iterable[AnyTool] = (),
+        system: Iterable[AnyPart] = (),
+    ) -> Messages:
+        """See `ChatHistory.window`."""
+        return self._run(self._history.window(model, tools=tools, system=system))
+
+    def to_wire(
+        self, dialect: str | outside.EncodesRequests, *, model: str | None = None, **settings: Any
+    ) -> Any:
+        """See `ChatHistory.to_wire`."""
+        return self._run(self._history.to_wire(dialect, model=model, **settings))

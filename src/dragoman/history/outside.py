@@ -1,0 +1,58 @@
+"""What people name by a string and other layers know: asked for as a user would, when needed.
+
+`history` imports nothing of the wire and the providers. It is handed dialects and models; a name
+in their place is looked up through the package's public face.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.requests import Request
+
+
+@runtime_checkable
+class EncodesRequests(Protocol):
+    """A dialect, as far as a history needs one."""
+
+    def encode_request(self, request: Request) -> Any:
+        """The request in the dialect."""
+        ...
+
+
+@runtime_checkable
+class HasContextWindow(Protocol):
+    """A model that knows how many tokens it takes."""
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens, question and answer together; None where it is not known."""
+        ...
+
+
+def dialect_of(dialect: str | EncodesRequests) -> EncodesRequests:
+    """The dialect itself, or the one of that name."""
+    if isinstance(dialect, str):
+        found: EncodesRequests = import_module("dragoman").dialect(dialect)
+        return found
+    if not isinstance(dialect, EncodesRequests):
+        msg = f"a dialect or its name is needed, not {type(dialect).__name__}"
+        raise InvalidInputError(msg)
+    return dialect
+
+
+def window_of(model: str | int | HasContextWindow | None) -> int | None:
+    """How many tokens a model takes; None where that is not known."""
+    if model is None:
+        return None
+    if isinstance(model, str):
+        known: int | None = import_module("dragoman").context_window(model)
+        return known
+    if type(model) is int:
+        return model
+    if isinstance(model, HasContextWindow):
+        return model.context_window
+    msg = "a model is named, or is a number of tokens, or has a context_window"
+    raise InvalidInputError(msg)

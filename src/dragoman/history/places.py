@@ -1,0 +1,122 @@
+"""Where histories are kept, by URL.
+
+`sqlite:///chats.db` (relative; `sqlite:////var/chats.db` is absolute), `postgresql://…`,
+`redis://…`, `file:///var/chats` (a directory), `memory:`. SQLite and files take
+`?durability=power`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from dragoman.errors import ConfigError, InvalidInputError
+from dragoman.history.storage.memory import MemoryStorage
+from dragoman.history.storage.protocol import Storage
+
+StoragePlace = str | Storage | Sequence[str | Storage] | None
+VARIABLE = "DRAGOMAN_HISTORY"
+
+
+def storage_at(place: StoragePlace, *, blocking: bool = False) -> tuple[Storage, bool]:
+    """The backend at a place, not opened yet, and whether it was made here."""
+    if place is None:
+        place = os.environ.get(VARIABLE) or f"sqlite:///{default_file()}"
+    if isinstance(place, str):
+        return _from_url(place, blocking=blocking), True
+    if not isinstance(place, Sequence):
+        return place, False
+    if not place:
+        msg = "a chain of stores needs at least one"
+        raise InvalidInputError(msg)
+    members = [storage_at(each, blocking=blocking) for each in place]
+    if len(members) == 1:
+        return members[0]
+    from dragoman.history.storage.chain import ChainStorage
+
+    # A chain that was made here is closed here, with the members that were.
+    owned = [member for member, made in members if made]
+    return ChainStorage(*(member for member, _ in members), owned=owned), True
+
+
+def default_file() -> Path:
+    """The file in the user's data directory."""
+    home = Path.home()
+    if sys.platform == "darwin":
+        folder = home / "Library" / "Application Support"
+    elif os.name == "nt":
+        folder = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    else:
+        folder = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return folder / "dragoman" / "histories.db"
+
+
+def _from_url(url: str, *, blocking: bool) -> Storage:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = SplitResult("", "", "", "", "")
+    make = _MAKERS.get(parts.scheme)
+    if make is None:
+        known = ", ".join(sorted(_MAKERS))
+        msg = f"a store's URL begins with one of {known}: as in sqlite:///chats.db"
+        raise ConfigError(msg)
+    return make(url, parts, blocking)
+
+
+def _memory(_url: str, _parts: SplitResult, _blocking: bool) -> Storage:  # noqa: FBT001 - a row of the table below
+    return MemoryStorage()
+
+
+def _sqlite(_url: str, parts: SplitResult, blocking: bool) -> Storage:  # noqa: FBT001 - as above
+    from dragoman.history.storage.sqlite import SQLiteStorage
+
+    path = unquote(parts.path).removeprefix("/")
+    if not path or parts.netloc:
+        msg = "a SQLite store is named sqlite:///file or sqlite:////absolute/file"
+        raise ConfigError(msg)
+    return SQLiteStorage(path, blocking=blocking, **_options(parts, "durability"))  # type: ignore[arg-type]  # checked there
+
+
+def _files(_url: str, parts: SplitResult, blocking: bool) -> Storage:  # noqa: FBT001 - as above
+    from dragoman.history.storage.files import FileStorage
+
+    path = unquote(parts.path)
+    if not path or parts.netloc not in {"", "localhost"}:
+        msg = "a store of files is named file:///directory"
+        raise ConfigError(msg)
+    return FileStorage(path, blocking=blocking, **_options(parts, "durability"))  # type: ignore[arg-type]  # checked there
+
+
+def _postgres(url: str, _parts: SplitResult, _blocking: bool) -> Storage:  # noqa: FBT001 - as above
+    from dragoman.history.storage.postgres import PostgresStorage
+
+    return PostgresStorage(url)
+
+
+def _redis(url: str, _parts: SplitResult, _blocking: bool) -> Storage:  # noqa: FBT001 - as above
+    from dragoman.history.storage.redis import RedisStorage
+
+    return RedisStorage(url)
+
+
+def _options(parts: SplitResult, *known: str) -> dict[str, str]:
+    given = parse_qs(parts.query)
+    if set(given) - set(known):
+        msg = f"a {parts.scheme} store takes only these options: {', '.join(known)}"
+        raise ConfigError(msg)
+    return {name: values[-1] for name, values in given.items()}
+
+
+_MAKERS: dict[str, Callable[[str, SplitResult, bool], Storage]] = {
+    "memory": _memory,
+    "sqlite": _sqlite,
+    "file": _files,
+    "postgres": _postgres,
+    "postgresql": _postgres,
+    "redis": _redis,
+    "rediss": _redis,
+}

@@ -1,0 +1,152 @@
+"""The stored form: messages as bodies, sessions and rows as lines of JSON.
+
+```json
+{"dragoman":1,"kind":"Session","value":{"identity":{"chat":"7"},"version":1,"last_seq":1, …}}
+{"dragoman":1,"kind":"Record","value":{"seq":1,"id":"msg_…","at":1763251200.0,"message":{…}}}
+```
+
+A body is a document of its own, with its own version, on every backend. Files, exports and Redis
+hold these lines; the databases have columns in their place. Frozen: every later version reads them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.errors import Corrupt, InvalidInputError
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.protocol import MAIN, Fork, Row, Session
+from dragoman.model import document
+from dragoman.model.jsontext import JsonText
+from dragoman.model.messages import Message
+from dragoman.model.usage import Usage
+
+
+class _Stored(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    pass
+
+
+class StoredRow(_Stored, kw_only=True):
+    """A row in a line. The message comes last: what is before it can be read where it is damaged.
+
+    `version` (the session's, since this row) and `more` (how many rows of the same write follow)
+    are a log's; an export has neither.
+    """
+
+    seq: int
+    id: str
+    at: float
+    branch: int = MAIN
+    version: int = 0
+    more: int = 0
+    model: str | None = None
+    usage: Usage | None = None
+    message: msgspec.Raw
+
+
+class StoredFork(_Stored):
+    """A branch in a line."""
+
+    number: int
+    parent: int
+    at: int
+
+
+class StoredSession(_Stored):
+    """A session in a line."""
+
+    identity: SessionIdentity
+    version: int
+    last_seq: int
+    created_at: float
+    updated_at: float
+    active: int = MAIN
+    forks: tuple[StoredFork, ...] = ()
+    window: msgspec.Raw | None = None
+
+
+def _row(stored: StoredRow) -> Row:
+    return Row(
+        stored.id, bytes(stored.message), stored.at, stored.model, stored.usage,
+        seq=stored.seq, branch=stored.branch,
+    )  # fmt: skip
+
+
+def _session(stored: StoredSession) -> Session:
+    return Session(
+        stored.identity,
+        stored.version,
+        stored.last_seq,
+        stored.created_at,
+        stored.updated_at,
+        stored.active,
+        tuple(Fork(fork.number, fork.parent, fork.at) for fork in stored.forks),
+        None if stored.window is None else bytes(stored.window),
+    )
+
+
+document.register("Record", StoredRow, _row)
+document.register("Session", StoredSession, _session)
+
+
+def row_line(row: Row, *, version: int = 0, more: int = 0) -> bytes:
+    """A row as a line, without its end."""
+    stored = StoredRow(
+        seq=row.seq, id=row.id, at=row.at, branch=row.branch, version=version, more=more,
+        model=row.model, usage=row.usage, message=msgspec.Raw(row.body),
+    )  # fmt: skip
+    return document.write("Record", stored)
+
+
+def session_line(session: Session) -> bytes:
+    """A session as a line, without its end."""
+    window = None if session.window is None else msgspec.Raw(session.window)
+    forks = tuple(StoredFork(fork.number, fork.parent, fork.at) for fork in session.forks)
+    stored = StoredSession(
+        session.identity,
+        session.version,
+        session.last_seq,
+        session.created_at,
+        session.updated_at,
+        session.active,
+        forks,
+        window,
+    )
+    return document.write("Session", stored)
+
+
+def read_line(line: JsonText) -> Row | Session:
+    """The row or session in a line; raises `Corrupt` where there is neither."""
+    try:
+        value = document.read(line)
+    except InvalidInputError as error:
+        problem = f"the record can't be read: {error}"
+    else:
+        if isinstance(value, (Row, Session)):
+            return value
+        problem = "the record holds something other than a session or a message"
+    raise Corrupt(problem)
+
+
+def body_of(message: Message) -> bytes:
+    """What is stored of a message; raises where it could not be read back."""
+    return message.to_json()
+
+
+def message_of(body: bytes) -> Message:
+    """The message in a body; raises `Corrupt` where it is none."""
+    try:
+        return Message.from_json(body)
+    except InvalidInputError as error:
+        problem = f"the stored message can't be read: {error}"
+    if is_sealed(body):
+        problem = "the stored message is encrypted: open the store with its keys"
+    raise Corrupt(problem)
+
+
+SEALED = b'{"dragoman":1,"kind":"SealedMessage",'
+
+
+def is_sealed(body: bytes) -> bool:
+    """Whether a body is under encryption."""
+    return body.startswith(SEALED)

@@ -1,0 +1,91 @@
+"""How long histories are kept: by age and by count, per scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import time
+
+import msgspec
+
+from dragoman.errors import Conflict, InvalidInputError
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.keeping import Keeper
+from dragoman.history.storage.protocol import Filter, Session, Storage
+from dragoman.history.transfer import every_session
+from dragoman.history.truncation.groups import Group, grouped, is_instruction
+from dragoman.model.messages import Message
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of the sessions of a scope. None: everything."""
+
+    max_age: float | None = None
+    """Seconds since the last write, after which a session is deleted."""
+    max_messages: int | None = None
+    """Messages per session; the oldest turns go. Instructions and pinned turns stay."""
+
+    def __post_init__(self) -> None:
+        for number in (self.max_age, self.max_messages):
+            if number is not None and not number > 0:
+                msg = "a retention is a number of seconds or messages above 0"
+                raise InvalidInputError(msg)
+
+
+class Swept(msgspec.Struct):
+    """What a sweep removed."""
+
+    sessions: int = 0
+    messages: int = 0
+
+
+async def sweep(
+    storage: Storage, rules: Mapping[str | None, Retention], *, now: float | None = None
+) -> Swept:
+    """Remove what the rules of its scope no longer keep; run it as often as you like.
+
+    `None` stands for sessions without a scope. Branched sessions are kept whole: only their age
+    counts.
+    """
+    swept = Swept()
+    for scope, rule in rules.items():
+        if rule.max_age is not None:
+            until = (time() if now is None else now) - rule.max_age
+            async for session in every_session(storage, Filter(scope=scope, until=until)):
+                swept.messages += await storage.count(session.identity)
+                swept.sessions += await storage.delete(session.identity)
+        if rule.max_messages is not None:
+            async for session in every_session(storage, Filter(scope=scope)):
+                swept.messages += await _shortened(storage, session, rule.max_messages)
+    return swept
+
+
+async def _shortened(storage: Storage, session: Session, most: int) -> int:
+    identity: SessionIdentity = session.identity
+    if session.forks or await storage.count(identity) <= most:
+        return 0
+    keeper = Keeper(identity, storage, store_meta=True)
+    messages = await keeper.stored(session)
+    removed = _surplus(list(messages), most)
+    if not removed:
+        return 0
+    try:
+        await keeper.rewrite((), [message.id for message in removed], session.version)
+    except Conflict:
+        return 0  # somebody is writing; the next sweep comes
+    return len(removed)
+
+
+def _surplus(messages: list[Message], most: int) -> list[Message]:
+    """The oldest turns, as many as it takes; never the last."""
+    surplus = len(messages) - most
+    removed: list[Message] = []
+    for group in grouped(messages)[:-1]:
+        if len(removed) >= surplus:
+            break
+        removed += _of(messages, group)
+    return removed
+
+
+def _of(messages: list[Message], group: Group) -> list[Message]:
+    own = messages[group.start : group.stop]
+    return [] if group.stays else [message for message in own if not is_instruction(message)]

@@ -1,0 +1,1 @@
+"""Where histories are kept: one protocol, one file per backend."""

@@ -1,0 +1,306 @@
+"""What a backend does, and the values that go in and out of it.
+
+A session is a log of messages. Each gets the next number (`seq`) of its session when it is
+appended; every write raises the session's `version` by one. Given the same session, the same
+write makes the same numbers on any backend: that is how a chain keeps its members alike.
+
+A branch is a second way on from an earlier message: it has a number, and its path is its parent's
+up to `at`, then its own messages. A linear conversation is branch 0 and has no branch to store.
+
+`None` for a session means that it is absent; one without messages has been cleared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from dragoman.errors import Conflict
+from dragoman.history.identity import FIELDS, SessionIdentity, escaped
+from dragoman.model.usage import Usage
+
+MAIN = 0
+Group = Literal["session", "user", "model", "day"]
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """A message as it is stored: what a backend needs to know of it, and its body."""
+
+    id: str
+    body: bytes
+    """The message in canonical JSON, or that under encryption: a backend does not look inside,
+    but to search."""
+    at: float
+    """When it was stored, in seconds since 1970."""
+    model: str | None = None
+    usage: Usage | None = None
+
+
+class Row(Entry, frozen=True, gc=False, kw_only=True):
+    """A stored message and its place."""
+
+    seq: int
+    branch: int = MAIN
+
+
+class Fork(msgspec.Struct, frozen=True, gc=False):
+    """Where a branch leaves its parent: after the message numbered `at`; 0 is before the first."""
+
+    number: int
+    parent: int
+    at: int
+
+
+class Session(msgspec.Struct, frozen=True, gc=False):
+    """A session without its messages."""
+
+    identity: SessionIdentity
+    version: int
+    last_seq: int
+    created_at: float
+    updated_at: float
+    active: int = MAIN
+    """The branch that a history opens on."""
+    forks: tuple[Fork, ...] = ()
+    window: bytes | None = None
+    """What was cut from what is sent; see `dragoman.history.truncation`."""
+
+
+class Appended(msgspec.Struct, frozen=True, gc=False):
+    """What an append made: the session's version, and the number of its last message."""
+
+    version: int
+    last_seq: int
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions: by names (`None` asks for those without one), and by their last write."""
+
+    agent: str | UnsetType | None = UNSET
+    chat: str | UnsetType | None = UNSET
+    user: str | UnsetType | None = UNSET
+    group: str | UnsetType | None = UNSET
+    scope: str | UnsetType | None = UNSET
+    since: float | None = None
+    until: float | None = None
+
+    def names(self) -> dict[str, str | None]:
+        """The names that are asked for."""
+        given = {field: getattr(self, field) for field in FIELDS}
+        return {field: name for field, name in given.items() if name is not UNSET}
+
+    def takes(self, session: Session) -> bool:
+        """Whether a session is meant; for backends that have to look at each."""
+        if self.since is not None and session.updated_at < self.since:
+            return False
+        if self.until is not None and session.updated_at >= self.until:
+            return False
+        return all(getattr(session.identity, field) == n for field, n in self.names().items())
+
+
+EVERYTHING = Filter()
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A message that a search found."""
+
+    identity: SessionIdentity
+    row: Row
+
+
+class Total(msgspec.Struct, frozen=True):
+    """What the messages of one session, user, model or day used; `key` is None for "unknown"."""
+
+    key: str | None
+    usage: Usage
+    messages: int
+
+
+class Erasure(msgspec.Struct, frozen=True):
+    """What `forget` erased, and in `remains`, in plain words, where copies may be left."""
+
+    sessions: int
+    messages: int
+    remains: tuple[str, ...] = ()
+
+
+class Storage(Protocol):
+    """A backend. Every method raises `StoreError` where the backend fails, and is atomic."""
+
+    @property
+    def name(self) -> str:
+        """What it is and where, without passwords."""
+        ...
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether its methods never wait for an event loop, so that blocking code can run them."""
+        ...
+
+    async def open(self) -> None:
+        """Connect, and bring the schema up to date. Calling it again does nothing."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything. Calling it again does nothing."""
+        ...
+
+    # --- one session
+
+    async def session(self, identity: SessionIdentity) -> Session | None:
+        """The session; None where there is none."""
+        ...
+
+    async def append(
+        self,
+        identity: SessionIdentity,
+        entries: Sequence[Entry],
+        *,
+        branch: int = MAIN,
+        expected: int | None = None,
+    ) -> Appended:
+        """Add messages at the end of a branch, making the session if need be; all or none.
+
+        Raises `Conflict` where the session's version is not the `expected` one (0: there must be
+        no session), `DuplicateIds` where the session holds one of the ids, and `NotFound` where
+        it has no such branch.
+        """
+        ...
+
+    async def rows(
+        self,
+        identity: SessionIdentity,
+        *,
+        branch: int = MAIN,
+        after: int = 0,
+        upto: int | None = None,
+        limit: int | None = None,
+        newest: bool = False,
+    ) -> list[Row]:
+        """A branch's own messages numbered above `after` up to `upto`, in order.
+
+        With a `limit`, the oldest that many, or the `newest`; the order is the same.
+        """
+        ...
+
+    async def row(self, identity: SessionIdentity, id: str) -> Row | None:
+        """One message, on any branch."""
+        ...
+
+    async def count(self, identity: SessionIdentity, branch: int | None = None) -> int:
+        """How many messages the session or one branch's own part holds."""
+        ...
+
+    async def rewrite(
+        self,
+        identity: SessionIdentity,
+        *,
+        replaced: Sequence[Entry] = (),
+        removed: Sequence[str] = (),
+        expected: int | None = None,
+    ) -> int:
+        """Replace and remove messages by id, all or none; returns the version.
+
+        Raises `NotFound` where one is not there. Numbers are not given out again.
+        """
+        ...
+
+    async def clear(
+        self, identity: SessionIdentity, *, at: float, expected: int | None = None
+    ) -> int:
+        """Remove all messages and branches, make the session if need be; returns the version.
+
+        Its numbers go on where they were.
+        """
+        ...
+
+    async def fork(
+        self, identity: SessionIdentity, *, parent: int, at: int, expected: int | None = None
+    ) -> int:
+        """Make a branch, and make it the active one; returns its number."""
+        ...
+
+    async def activate(self, identity: SessionIdentity, branch: int) -> None:
+        """Make another branch the active one."""
+        ...
+
+    async def keep_window(self, identity: SessionIdentity, window: bytes | None) -> None:
+        """Remember what was cut. Neither this nor `activate` changes the version."""
+        ...
+
+    async def delete(self, identity: SessionIdentity) -> bool:
+        """Remove the session; whether there was one."""
+        ...
+
+    async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
+        """Put a copy of a session in place of what is there, if that is older (by version).
+
+        Returns whether it did.
+        """
+        ...
+
+    async def set_aside(self, identity: SessionIdentity, seqs: Sequence[int], reason: str) -> int:
+        """Move broken records out of the session to where they do no harm; returns how many."""
+        ...
+
+    # --- many sessions
+
+    async def sessions(
+        self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
+    ) -> list[Session]:
+        """Sessions in the order of their digests, those above `after`."""
+        ...
+
+    async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
+        """Messages that hold all the words, the latest first."""
+        ...
+
+    async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
+        """The usage of stored messages, summed up, by key. A day is UTC's, as `2026-11-16`.
+
+        A session's key is its digest.
+        """
+        ...
+
+    async def forget(self, user: str) -> Erasure:
+        """Erase all sessions of a user, as far down as the backend reaches."""
+        ...
+
+    async def verify(self) -> list[str]:
+        """What is wrong with the store itself (not with its records), in plain words."""
+        ...
+
+
+class DuplicateIds(Conflict):
+    """The session holds a message with one of these ids already."""
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        super().__init__("the session already holds a message with the same id")
+        self.ids = tuple(ids)
+
+
+NO_SESSION = "there is no such session"
+NO_BRANCH = "the session has no such branch"
+NO_MESSAGE = "the session has no message with this id"
+
+
+def placed(entry: Entry, seq: int, branch: int) -> Row:
+    """A row: an entry that has got its place."""
+    return Row(entry.id, entry.body, entry.at, entry.model, entry.usage, seq=seq, branch=branch)
+
+
+def conflict(expected: int, actual: int) -> Conflict:
+    """The error for a session that somebody else wrote to."""
+    msg = (
+        f"the session is at version {actual}, not at {expected} as expected: somebody else wrote"
+        " to it; load it again and decide anew"
+    )
+    return Conflict(msg, expected=expected, actual=actual)
+
+
+def columns_of(which: Filter) -> Mapping[str, str | None]:
+    """The names that are asked for, escaped as stores keep them."""
+    return {field: None if name is None else escaped(name) for field, name in which.names().items()}

@@ -1,0 +1,76 @@
+"""What databases do with an index, for backends that have to look at every message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from dragoman.errors import Corrupt, InvalidInputError
+from dragoman.history.records import message_of
+from dragoman.history.storage.protocol import Group, Hit, Row, Session, Total
+from dragoman.model.usage import Usage
+
+_WORD = re.compile(r"\w+")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a search; raises where there are none."""
+    words = _WORD.findall(text.casefold())
+    if not words:
+        msg = "a search needs at least one word of letters or digits"
+        raise InvalidInputError(msg)
+    return words
+
+
+def searchable(row: Row) -> str:
+    """The words that a row is found by, with spaces between; none where it can't be read.
+
+    Cut up and folded here, as the words of a search are: an index has rules of its own.
+    """
+    try:
+        text = message_of(row.body).text
+    except Corrupt:
+        return ""  # reported when the history is loaded or verified
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+def found(text: str, rows: Iterable[tuple[Session, Row]], limit: int) -> list[Hit]:
+    """The messages that hold all the words, the latest first."""
+    wanted = set(words_of(text))
+    hits = [
+        Hit(session.identity, row)
+        for session, row in rows
+        if wanted <= set(searchable(row).split())
+    ]
+    hits.sort(key=lambda hit: (hit.row.at, hit.row.seq), reverse=True)
+    return hits[:limit]
+
+
+def summed(by: Group, rows: Iterable[tuple[Session, Row]]) -> list[Total]:
+    """The usage of these messages by session, user, model or day."""
+    sums: dict[str | None, tuple[Usage, int]] = {}
+    for key, usage in _keyed(by, rows):
+        total, messages = sums.get(key, (Usage(), 0))
+        sums[key] = total + usage, messages + 1
+    ordered = sorted(sums.items(), key=lambda item: (item[0] is not None, item[0] or ""))
+    return [Total(key, usage, messages) for key, (usage, messages) in ordered]
+
+
+def _keyed(by: Group, rows: Iterable[tuple[Session, Row]]) -> Iterator[tuple[str | None, Usage]]:
+    for session, row in rows:
+        if row.usage is None:
+            continue
+        if by == "session":
+            yield session.identity.digest, row.usage
+        elif by == "user":
+            yield session.identity.user, row.usage
+        elif by == "model":
+            yield row.model, row.usage
+        else:
+            yield day_of(row.at), row.usage
+
+
+def day_of(at: float) -> str:
+    """The day, in UTC, as `2026-11-16`."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")

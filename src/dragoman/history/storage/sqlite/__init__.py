@@ -1,0 +1,7 @@
+"""Sessions in one SQLite file: the default."""
+
+from __future__ import annotations
+
+from dragoman.history.storage.sqlite.storage import Durability, SQLiteStorage
+
+__all__ = ["Durability", "SQLiteStorage"]

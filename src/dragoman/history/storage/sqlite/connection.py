@@ -1,0 +1,131 @@
+"""Opening the file, bringing its tables up to date, and its errors in our words."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic, sleep
+
+from dragoman.errors import Corrupt, StoreError
+from dragoman.history.storage.sqlite.schema import MIGRATIONS
+
+_WAIT = 30.0  # seconds for another process's write: far longer than any takes
+_APPLICATION = 0x44726167  # "Drag", in the file's header: nobody else's database gets our tables
+_SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
+
+
+def connect(path: Path, durability: str) -> sqlite3.Connection:
+    """An open connection to an up-to-date file, made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+    try:
+        _retried(connection, "PRAGMA journal_mode=WAL")
+        connection.execute(f"PRAGMA synchronous={_SYNCHRONOUS[durability]}")
+        connection.execute("PRAGMA secure_delete=ON")  # what is removed is gone from its page
+        _migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _retried(connection: sqlite3.Connection, statement: str) -> None:
+    # Switching to write-ahead logging does not wait for others as other statements do.
+    deadline = monotonic() + _WAIT
+    while True:
+        try:
+            connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                raise
+            sleep(0.01)
+        else:
+            return
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Apply the steps that the file has not seen; many processes may start at once."""
+    if _version(connection) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        done = _version(connection)  # another may have been quicker
+        for step in MIGRATIONS[done:]:
+            for statement in step.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id={_APPLICATION}")
+        connection.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if application != _APPLICATION and (version or _tables(connection)):
+        msg = "the file is another program's database; name a file of its own for the store"
+        raise StoreError(msg)
+    if version > len(MIGRATIONS):
+        msg = (
+            f"the store has schema {version}, this dragoman knows {len(MIGRATIONS)}:"
+            " a newer dragoman wrote it, and is needed to read it"
+        )
+        raise StoreError(msg)
+    return version
+
+
+def _tables(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+
+
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Turn what SQLite and the file system raise into our errors; theirs may quote values."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raised: StoreError = explanation(error, name)
+    except OSError as error:
+        raised = StoreError(f"the store {name} can't be opened: {error.strerror}")
+    else:
+        return
+    raise raised
+
+
+# The latter two come from the arguments: an id with half a surrogate pair, a count beyond 64 bits.
+FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
+
+
+def explanation(error: Exception, name: str) -> StoreError:
+    """What happened, and what to do about it."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+        return Corrupt(
+            f"the store {name} is damaged or no SQLite file; it has not been touched: restore a"
+            " copy, or save what can be read with `sqlite3 FILE .recover`"
+        )
+    if not isinstance(error, sqlite3.Error):
+        return StoreError(
+            f"the store {name} can't hold an id, a model's name or a number of this message;"
+            " nothing was written"
+        )
+    return StoreError(f"the store {name} failed: {_REASONS.get(code, type(error).__name__)}")
+
+
+_REASONS = {
+    sqlite3.SQLITE_BUSY: f"another process held it for over {_WAIT:.0f} seconds; nothing was"
+    " written, try again",
+    sqlite3.SQLITE_LOCKED: "another connection holds it; nothing was written, try again",
+    sqlite3.SQLITE_FULL: "the disk is full; nothing was written, make room and try again",
+    sqlite3.SQLITE_IOERR: "the disk can't be read or written; nothing was written",
+    sqlite3.SQLITE_READONLY: "the file or its directory is read-only",
+    sqlite3.SQLITE_CANTOPEN: "the file can't be opened or made; does its directory exist, and may"
+    " it be written to?",
+    sqlite3.SQLITE_PERM: "access is not allowed",
+    sqlite3.SQLITE_TOOBIG: "a message is larger than SQLite can hold",
+}

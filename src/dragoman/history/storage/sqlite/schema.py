@@ -1,0 +1,56 @@
+"""The tables of the SQLite backend, as numbered steps; each is applied once.
+
+`body` is a BLOB so that a damaged one can still be read and set aside. Searching has a table of
+its own, filled when somebody searches: `sessions.indexed` says how far it is.
+"""
+
+from __future__ import annotations
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE sessions (
+        id INTEGER PRIMARY KEY,
+        digest TEXT NOT NULL UNIQUE,
+        agent TEXT, chat TEXT, user TEXT, "group" TEXT, scope TEXT,
+        version INTEGER NOT NULL,
+        last_seq INTEGER NOT NULL,
+        created_at REAL NOT NULL,
+        updated_at REAL NOT NULL,
+        active INTEGER NOT NULL DEFAULT 0,
+        indexed INTEGER NOT NULL DEFAULT 0,
+        window BLOB
+    );
+    CREATE INDEX sessions_by_user ON sessions (user) WHERE user IS NOT NULL;
+    CREATE TABLE messages (
+        rowid INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL REFERENCES sessions (id),
+        branch INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        at REAL NOT NULL,
+        model TEXT,
+        input INTEGER, output INTEGER, cache_read INTEGER, cache_write INTEGER,
+        thinking INTEGER, reported_total INTEGER,
+        body BLOB NOT NULL
+    );
+    CREATE UNIQUE INDEX messages_in_order ON messages (session, branch, seq);
+    CREATE UNIQUE INDEX messages_by_id ON messages (session, id);
+    CREATE TABLE forks (
+        session INTEGER NOT NULL REFERENCES sessions (id),
+        number INTEGER NOT NULL,
+        parent INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        PRIMARY KEY (session, number)
+    ) WITHOUT ROWID;
+    CREATE TABLE aside (
+        digest TEXT NOT NULL,
+        user TEXT,
+        seq INTEGER NOT NULL,
+        branch INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        at REAL NOT NULL,
+        reason TEXT NOT NULL,
+        body BLOB NOT NULL
+    );
+    """,
+)

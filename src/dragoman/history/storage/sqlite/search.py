@@ -1,0 +1,97 @@
+"""Full-text search: the index is brought up to date when somebody searches, not at each write."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from dragoman.errors import StoreError
+from dragoman.history.storage.protocol import Filter, Hit
+from dragoman.history.storage.scanning import searchable, words_of
+
+_BATCH = 1000
+_TEXTS = "CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text)"
+
+
+def search(connection: sqlite3.Connection, text: str, which: Filter, limit: int) -> list[Hit]:
+    """See `Storage.search`; the caller has caught up."""
+    from dragoman.history.identity import SessionIdentity
+    from dragoman.history.storage.sqlite.tables import ROW, row_of, where
+
+    clause, values = where(which)
+    query = " ".join(f'"{word}"' for word in words_of(text))
+    found = connection.execute(
+        f'SELECT s.agent, s.chat, s.user, s."group", s.scope, {ROW} FROM texts t'
+        " JOIN messages m ON m.rowid = t.rowid JOIN sessions s ON s.id = m.session"
+        f" WHERE texts MATCH ? {clause} ORDER BY m.at DESC, m.seq DESC LIMIT ?",
+        (query, *values, limit),
+    ).fetchall()
+    return [Hit(SessionIdentity.from_columns(each[:5]), row_of(each[5:])) for each in found]
+
+
+def catch_up(connection: sqlite3.Connection, which: Filter) -> bool:
+    """Index messages that are not yet, a batch of them; whether there may be more."""
+    from dragoman.history.storage.sqlite.tables import ROW, row_of, where
+
+    _make_index(connection)
+    clause, values = where(which)
+    behind = connection.execute(
+        f"SELECT s.id, s.indexed, s.last_seq FROM sessions s WHERE s.indexed < s.last_seq {clause}"
+        " LIMIT 1",
+        values,
+    ).fetchone()
+    if behind is None:
+        return False
+    session, indexed, last = behind
+    upto = min(indexed + _BATCH, last)
+    # By branch, as the rows' index is: else each batch would go through the whole session.
+    found = connection.execute(
+        "WITH branches (number) AS (SELECT 0 UNION SELECT number FROM forks WHERE session = ?)"
+        f" SELECT m.rowid, {ROW} FROM branches CROSS JOIN messages m"
+        " WHERE m.session = ? AND m.branch = branches.number AND m.seq > ? AND m.seq <= ?",
+        (session, session, indexed, upto),
+    ).fetchall()
+    connection.executemany(
+        "INSERT OR REPLACE INTO texts (rowid, text) VALUES (?, ?)",
+        [(rowid, searchable(row_of(columns))) for rowid, *columns in found],
+    )
+    connection.execute("UPDATE sessions SET indexed = ? WHERE id = ?", (upto, session))
+    return True
+
+
+def _make_index(connection: sqlite3.Connection) -> None:
+    try:
+        connection.execute(_TEXTS)
+    except sqlite3.OperationalError as error:
+        if "fts5" not in str(error):
+            raise
+    else:
+        return
+    msg = "this Python's SQLite has no full-text search (FTS5)"
+    raise StoreError(msg)
+
+
+def unindex(connection: sqlite3.Connection, session: int, id: str | None = None) -> None:
+    """Take one message of a session, or all, out of the index before it is changed."""
+    if not has_index(connection):
+        return
+    clause = "" if id is None else " AND id = ?"
+    values = (session,) if id is None else (session, id)
+    connection.execute(
+        f"DELETE FROM texts WHERE rowid IN (SELECT rowid FROM messages WHERE session = ?{clause})",
+        values,
+    )
+    if id is not None:
+        connection.execute(
+            "UPDATE sessions SET indexed = min(indexed, (SELECT seq - 1 FROM messages"
+            " WHERE session = ? AND id = ?)) WHERE id = ? AND EXISTS"
+            " (SELECT 1 FROM messages WHERE session = ? AND id = ?)",
+            (session, id, session, session, id),
+        )
+
+
+def has_index(connection: sqlite3.Connection) -> bool:
+    """Whether anybody has searched yet."""
+    return (
+        connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'texts'").fetchone()
+        is not None
+    )

@@ -1,0 +1,64 @@
+"""Async tests run on a loop of their own; backends are found by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from dragoman.history.storage.protocol import Storage
+
+_HERE = Path(__file__).parent
+NAMES = sorted(path.stem.removeprefix("backend_") for path in _HERE.glob("storage/backend_*.py"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run coroutine tests; they need no plugin then."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    arguments = {name: pyfuncitem.funcargs[name] for name in wanted}
+    asyncio.run(pyfuncitem.obj(**arguments))
+    return True
+
+
+class Backend:
+    """One place to store things, which can be opened again and again.
+
+    `tests/history/storage/backend_<name>.py` has `place(tmp_path)`, a context manager that gives
+    a function making unopened storages on one fresh place (or skips, with the reason). A module
+    whose storages refuse to search says `SEARCHES = False`.
+    """
+
+    def __init__(self, name: str, make: object, *, searches: bool = True) -> None:
+        self.name = name
+        self.searches = searches
+        self._make = make
+
+    def new(self) -> Storage:
+        """One more storage on the same place, not opened yet."""
+        return self._make()  # type: ignore[operator, no-any-return]  # as `place` promises
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Storage]:
+        """One more storage on the same place, open."""
+        storage = self.new()
+        await storage.open()
+        try:
+            yield storage
+        finally:
+            await storage.close()
+
+
+@pytest.fixture(params=NAMES)
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    """Every backend in turn."""
+    module = import_module(f"tests.history.storage.backend_{request.param}")
+    with module.place(tmp_path) as make:
+        yield Backend(request.param, make, searches=getattr(module, "SEARCHES", True))

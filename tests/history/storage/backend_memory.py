@@ -1,0 +1,17 @@
+"""Sessions in memory: all storages of a place are one and the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dragoman.history.storage.memory import MemoryStorage
+from dragoman.history.storage.protocol import Storage
+
+
+@contextmanager
+def place(_tmp_path: Path) -> Iterator[Callable[[], Storage]]:
+    """A memory of its own."""
+    storage = MemoryStorage()
+    yield lambda: storage

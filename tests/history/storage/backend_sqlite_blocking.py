@@ -1,0 +1,16 @@
+"""Sessions in a SQLite file, called directly, as blocking programs do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dragoman.history.storage.protocol import Storage
+from dragoman.history.storage.sqlite import SQLiteStorage
+
+
+@contextmanager
+def place(tmp_path: Path) -> Iterator[Callable[[], Storage]]:
+    """A fresh file."""
+    yield lambda: SQLiteStorage(tmp_path / "histories.db", blocking=True)
