@@ -12,7 +12,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
@@ -72,6 +72,9 @@ class _JsonProgress:
                 self._depth += 1 if mark in "{[" else -1
 
 
+_NO_ARGUMENTS = _JsonProgress()  # only calls have some; others share it, and never feed it
+
+
 class GrowingPart:
     """A part that is still growing."""
 
@@ -86,7 +89,7 @@ class GrowingPart:
         self.citations: list[Citation] = []
         self.extras: dict[str, dict[str, Any]] = {}
         self.is_stopped = False
-        self.progress = _JsonProgress()
+        self.progress = _JsonProgress() if isinstance(part, ToolCall) else _NO_ARGUMENTS
         self.wire_index: int | None = None
         self.place = 0  # among the calls, if it is one
 
@@ -115,6 +118,8 @@ class GrowingPart:
             grown = "".join(self.pieces)
             if isinstance(part, ToolCall):
                 changes = {"raw": (part.raw or "") + grown, "input": None}
+            elif type(part) is Text and not (self.signature or self.citations or self.extras):
+                return structs.replace(part, text=part.text + grown)  # two strings: no checks
             elif isinstance(part, (Text, Thinking, Refusal)):
                 changes = {"text": part.text + grown}
             elif isinstance(part, Audio):

@@ -67,7 +67,10 @@ class Usage(Value, frozen=True):
     @property
     def counts(self) -> Usage:
         """The counts alone, without the provider's details: what a message keeps of it."""
-        return self.replace(extras=EMPTY) if self.extras else self
+        if not self.extras:
+            return self
+        kept = (self.input, self.output, self.cache_read, self.cache_write, self.thinking)
+        return Usage(*kept, self.reported_total)
 
     @property
     def total_input(self) -> int:

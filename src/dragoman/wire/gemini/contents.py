@@ -57,7 +57,7 @@ def decode_content(
         parts = _irregular_parts(wire, trace, place)
         if known is None:
             known = _irregular_role(wire, trace, absent_role)
-        trace.fields.update((key, wire[key]) for key in wire.keys() - {"role", "parts"})
+        trace.fields.update((key, wire[key]) for key in wire if key not in {"role", "parts"})
         extras = trace.extras()
     decoded = decode_parts(parts, calls, origin)
     if known is _USER and decoded and all(type(part) is ToolResult for part in decoded):

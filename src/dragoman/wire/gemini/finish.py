@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.responses import Choice
 from dragoman.model.tools import ToolCall
@@ -66,15 +68,15 @@ def encode_finish(choice: Choice) -> str | None:
     """The wire's word for why a choice ended: its own, where it is ours and still true."""
     finish, word = choice.finish, choice.finish_raw
     if word is not None and is_own(choice.message):
-        expected, _ = decode_finish(word, has_calls(choice.message))
+        expected, _ = decode_finish(word, has_calls(choice.message.parts))
         if finish is None or finish is expected:
             return word
     return None if finish is None else _WORDS.get(finish, "OTHER")
 
 
-def has_calls(message: Message) -> bool:
+def has_calls(parts: Iterable[AnyPart]) -> bool:
     """Whether the model calls tools."""
-    return any(type(part) is ToolCall for part in message.parts)
+    return ToolCall in map(type, parts)
 
 
 def is_own(message: Message) -> bool:

@@ -36,6 +36,7 @@ _NAMES = snake_names(
     "mediaResolution",
 )  # fmt: skip
 _FOREIGN_SIGNATURE = "a signature of another provider was left out"
+_SEALED = "sealed thinking has no place here"
 _FOREIGN_TOOL = "another provider's own tools can't be replayed here"
 
 
@@ -50,11 +51,12 @@ def decode_parts(wire: Iterable[Any], calls: Calls, origin: Origin | None) -> tu
         if type(item) is dict and len(item) == 1 and type(text := item.get("text")) is str:
             parts.append(Text(text))
         else:
-            parts.append(_decode_part(item, calls, origin))
+            parts.append(decode_part(item, calls, origin))
     return tuple(parts)
 
 
-def _decode_part(wire: Any, calls: Calls, origin: Origin | None) -> AnyPart:
+def decode_part(wire: Any, calls: Calls, origin: Origin | None) -> AnyPart:
+    """One part, of whatever kind it is."""
     part = None
     if is_object(wire):
         trace = Trace()
@@ -161,8 +163,9 @@ def _encode_thinking(part: Thinking, writing: Writing) -> Written:
     if not is_own and not writing.is_response:
         return None, "another provider's thinking can't be replayed here"
     if not part.text and (part.data is not None or not is_own):
-        return None, "sealed thinking has no place here"
-    return {"text": part.text, "thought": True}, None
+        return None, _SEALED
+    problem = None if part.data is None else _SEALED
+    return {"text": part.text, "thought": True}, problem
 
 
 def _encode_unknown(_part: Part, _writing: Writing) -> Written:

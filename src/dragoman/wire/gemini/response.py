@@ -32,7 +32,7 @@ from dragoman.wire.gemini.writing import Writing
 from dragoman.wire.overlay import parsed
 
 _NAMES = snake_names("responseId", "modelVersion", "createTime", "usageMetadata")
-_CANDIDATE_NAMES = snake_names(
+CANDIDATE_NAMES = snake_names(
     "finishReason", "logprobsResult", "groundingMetadata", "citationMetadata"
 )
 _ASSISTANT = Role.ASSISTANT
@@ -51,7 +51,7 @@ def decode_response(body: Body) -> Response:
     response = Response(
         model=model if type(model) is str else None,
         id=response_id if type(response_id) is str else None,
-        created_at=_decode_time(wire.get("createTime")),
+        created_at=decode_time(wire.get("createTime")),
         usage=decode_usage(wire.get("usageMetadata")),
     )
     origin = _origin(response)
@@ -110,7 +110,7 @@ def encode_head(response: Response) -> dict[str, Any]:
         head["modelVersion"] = response.model
     if response.id is not None:
         head["responseId"] = response.id
-    if (created := _encode_time(response.created_at)) is not None:
+    if (created := encode_time(response.created_at)) is not None:
         head["createTime"] = created
     return head
 
@@ -141,16 +141,17 @@ def decode_candidate(
 ) -> Choice:
     """The choice in a candidate, the content of which has been read."""
     trace = Trace()
-    fields = trace.camel(wire, _CANDIDATE_NAMES)
+    fields = trace.camel(wire, CANDIDATE_NAMES)
     if fields.get("content") is None:
         trace.note(WITHOUT_CONTENT, True)  # noqa: FBT003 - the note's value
     role, parts, extras = said
-    message = Message(role, decode_citations(fields, parts), None, "", EMPTY, extras, origin)
-    finish, word = decode_finish(fields.get("finishReason"), has_calls(message))
+    finish, word = decode_finish(fields.get("finishReason"), has_calls(parts))
+    cited = decode_citations(fields, parts)
+    message = Message(role, cited, None, "", EMPTY, extras, origin, None, finish)
     index, logprobs = fields.get("index"), fields.get("logprobsResult")
     choice = Choice(
         index if type(index) is int else position,
-        message if finish is None else message.replace(finish=finish),
+        message,
         finish,
         word,
         logprobs,
@@ -186,7 +187,8 @@ def lose_probabilities(choice: Choice, position: int, writing: Writing) -> None:
         writing.lose(place, "another dialect's probabilities are left out")
 
 
-def _decode_time(wire: Any) -> float | None:
+def decode_time(wire: Any) -> float | None:
+    """The moment that `createTime` names; None where it is no moment."""
     if type(wire) is not str:
         return None
     try:
@@ -196,7 +198,8 @@ def _decode_time(wire: Any) -> float | None:
         return None
 
 
-def _encode_time(created_at: float | None) -> str | None:
+def encode_time(created_at: float | None) -> str | None:
+    """A moment as `createTime` has it."""
     if created_at is None:
         return None
     try:

@@ -15,7 +15,8 @@ from dragoman.model.jsontext import dumps
 from dragoman.wire.gemini.trace import NAME, is_array, is_object
 
 Container = dict[str, Any] | list[Any]
-_PIECES = frozenset({"partialArgs", "partial_args", "willContinue", "will_continue", "args"})
+_PIECEWISE = frozenset({"partialArgs", "partial_args", "willContinue", "will_continue"})
+_PIECES = _PIECEWISE | {"args"}
 _VALUES = ("numberValue", "boolValue", "nullValue",
            "number_value", "bool_value", "null_value")  # fmt: skip
 _STEP = re.compile(
@@ -35,6 +36,8 @@ def call_in(wire: Any) -> dict[str, Any] | None:
 
 def is_piece(call: dict[str, Any]) -> bool:
     """Whether more of the call comes, or some of its arguments."""
+    if _PIECEWISE.isdisjoint(call):  # nearly all are whole
+        return False
     return _continues(call) or is_array(call.get("partialArgs", call.get("partial_args")))
 
 

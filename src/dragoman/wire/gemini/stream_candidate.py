@@ -9,23 +9,24 @@ from dragoman.model.content import AnyPart
 from dragoman.model.events import ChoiceFinish, Event, PartDelta, PartStart, PartStop
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.media import Audio
-from dragoman.model.messages import Message
 from dragoman.model.parts import Text, Thinking
-from dragoman.model.responses import Choice
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.calls import Calls
 from dragoman.wire.gemini.contents import decode_content
 from dragoman.wire.gemini.finish import decode_finish, has_calls
-from dragoman.wire.gemini.parts import decode_parts
-from dragoman.wire.gemini.response import decode_candidate
+from dragoman.wire.gemini.parts import decode_part
+from dragoman.wire.gemini.response import CANDIDATE_NAMES, decode_candidate
 from dragoman.wire.gemini.stream_calls import GrowingCall, call_in, head_of, is_piece
-from dragoman.wire.gemini.stream_metadata import Metadata, is_finish
-from dragoman.wire.gemini.trace import is_object, want_array, want_object
+from dragoman.wire.gemini.stream_metadata import Metadata
+from dragoman.wire.gemini.trace import Trace, is_object, want_array, want_object
 
 _ASSISTANT = Role.ASSISTANT
 _MODEL = {"role": "model"}
+_PLAIN = 2  # fields: role and parts
 _PLAIN_END = {"finishReason", "index"}
+# What a choice is made of beside those; a candidate's other fields ride along as they are.
+_INTRICATE = frozenset({*CANDIDATE_NAMES, *CANDIDATE_NAMES.values()}) - _PLAIN_END
 _TEXT = Text("")
 _THOUGHT = 2  # fields: text and thought
 _PCM = ("audio/l16", "audio/pcm")  # sound without a frame around it: pieces make a whole
@@ -54,51 +55,54 @@ class CandidateDecoder:
         """Read what one chunk says of the candidate."""
         self._has_grown = False
         if (content := wire.get("content")) is not None:
-            place = f"$.candidates[{self._number}].content"
-            self._take_content(want_object(content, place), place)
-        self._metadata.learn(wire)
-        if is_finish(wire):
+            self._take_content(content)
+        if self._metadata.learn(wire):
             self.is_finished = True
         elif self._has_grown:
             self.is_finished = False  # the model ran code and went on
 
     def end(self) -> None:
         """The stream has ended: only now it is known that nothing comes after the finish."""
-        choice = self._cited()
+        finish = self._plain_finish() or self._cited_finish()
         if not self.is_finished:  # what broke off is not stopped
             self._settle_call()
             return
         self._stop()
-        if choice.finish is not None:
-            self._emit(
-                ChoiceFinish(
-                    choice.finish,
-                    choice.finish_raw,
-                    self._number,
-                    choice.logprobs,
-                    choice.extras,
-                    choice.message.extras,
-                )
-            )
+        if finish is not None:
+            self._emit(finish)
 
     # --- content
 
-    def _take_content(self, content: dict[str, Any], place: str) -> None:
+    def _take_content(self, content: Any) -> None:
+        if type(content) is not dict:
+            content = want_object(content, self._place)
         known = self._content = {} if self._content is None else self._content
-        for key, value in content.items():
-            if key != "parts" and (value is not None or key not in known):
-                known[key] = value
         parts = content.get("parts")
+        if type(parts) is list and len(content) == _PLAIN and content.get("role") == "model":
+            known["role"] = "model"  # most say no more
+        else:
+            for key, value in content.items():
+                if key != "parts" and (value is not None or key not in known):
+                    known[key] = value
+            parts = self._irregular_parts(parts)
+        for part in parts:
+            # Most parts are this.
+            if type(part) is dict and len(part) == 1 and type(text := part.get("text")) is str:
+                self._grow_text(text)
+            else:
+                self._take_part(part)
+
+    def _irregular_parts(self, parts: Any) -> list[Any]:
         if parts is None:
-            return
-        for part in [parts] if is_object(parts) else want_array(parts, f"{place}.parts"):
-            self._take_part(part)
+            return []
+        return [parts] if is_object(parts) else want_array(parts, f"{self._place}.parts")
+
+    @property
+    def _place(self) -> str:
+        return f"$.candidates[{self._number}].content"
 
     def _take_part(self, wire: Any) -> None:
-        if type(wire) is dict and type(text := wire.get("text")) is str:  # most are this
-            if len(wire) == 1:
-                self._grow_text(text)
-                return
+        if type(wire) is dict and type(text := wire.get("text")) is str:
             if len(wire) == _THOUGHT and wire.get("thought") is True:
                 self._grow(Thinking(text, None, "summary"))
                 return
@@ -110,15 +114,17 @@ class CandidateDecoder:
                 return
             if not call and self._parts and isinstance(self._parts[-1], ToolCall):
                 return  # the end of a call that was whole already
-        self._grow(decode_parts((wire,), self._calls, None)[0])
+        self._grow(decode_part(wire, self._calls, None))
 
     def _grow_text(self, text: str) -> None:
         grown = self._open
-        if text and type(grown) is Text and grown.extras is EMPTY:
+        if not text:
+            return
+        if type(grown) is Text and grown.extras is EMPTY:
             self._has_grown = True
-            self._emit(PartDelta(self._index, text, choice=self._number))
+            self._emit(PartDelta(len(self._parts) - 1, text, choice=self._number))
         else:
-            self._grow(Text(text))
+            self._open_with(Text(text))
 
     def _grow(self, part: AnyPart) -> None:
         """A part, or more of the one that is open."""
@@ -127,14 +133,12 @@ class CandidateDecoder:
             if grown is not None and type(grown) is type(part) and grown.extras == part.extras:
                 self._more(PartDelta(self._index, part.text or None, choice=self._number))
             elif part.text or part.extras:
-                self._start(part)
-                self._open = part
+                self._open_with(part)
         elif isinstance(part, Audio) and _is_raw(part):
             if isinstance(grown, Audio) and grown.mime == part.mime:
                 self._more(PartDelta(self._index, data=part.data, choice=self._number))
             else:
-                self._start(part)
-                self._open = part
+                self._open_with(part)
         else:
             self._start(part)
             self._emit(PartStop(self._index, None, self._number))
@@ -148,6 +152,10 @@ class CandidateDecoder:
         if delta.text or delta.data:
             self._has_grown = True
             self._emit(delta)
+
+    def _open_with(self, part: Text | Thinking | Audio) -> None:
+        self._start(part)
+        self._open = part
 
     def _start(self, part: AnyPart) -> None:
         self._stop()
@@ -164,7 +172,7 @@ class CandidateDecoder:
     # --- calls that come in pieces
 
     def _begin_call(self, wire: dict[str, Any], call: dict[str, Any]) -> bool:
-        part = decode_parts((head_of(wire),), self._calls, None)[0]
+        part = decode_part(head_of(wire), self._calls, None)
         if not isinstance(part, ToolCall):
             return False
         # Until it is whole, its arguments can't be taken for any.
@@ -188,31 +196,46 @@ class CandidateDecoder:
 
     # --- the end
 
-    def _cited(self) -> Choice:
-        """The choice as the plain form would have it; sources of its texts are told here."""
+    def _plain_finish(self) -> ChoiceFinish | None:
+        """That of most candidates, which have no sources; None where there is more to it.
+
+        `_cited_finish` comes to the same, by way of a whole message and its choice.
+        """
         wire = self._metadata.fields
-        plain = self._plain_choice(wire)
-        if plain is not None:
-            return plain
+        word, index = wire.get("finishReason"), wire.get("index", self._number)
+        is_usual = type(word) is str and type(index) is int and index == self._number
+        if not is_usual or self._content != _MODEL or not _INTRICATE.isdisjoint(wire):
+            return None
+        finish, _ = decode_finish(word, has_calls(self._parts))
+        if finish is None:
+            return None
+        extras = EMPTY if wire.keys() == _PLAIN_END else self._left_over(wire)
+        return ChoiceFinish(finish, word, self._number, None, extras)
+
+    def _left_over(self, wire: dict[str, Any]) -> FrozenDict:
+        trace = Trace()
+        trace.fields = {key: value for key, value in wire.items() if key not in _PLAIN_END}
+        if "index" not in wire:
+            trace.absent("index", self._number)
+        return trace.extras()
+
+    def _cited_finish(self) -> ChoiceFinish | None:
+        """As the plain form would have it; sources of the texts are told on the way."""
         said = (_ASSISTANT, tuple(self._parts), self._content_extras())
+        wire = self._metadata.fields
         if self._content is not None:
             wire = {**wire, "content": self._content}
         choice = decode_candidate(wire, self._number, said, None)
-        for index, part in enumerate(choice.message.parts):
+        message = choice.message
+        for index, part in enumerate(message.parts):
             if isinstance(part, Text) and part.citations:
                 self._emit(PartDelta(index, citations=part.citations, choice=self._number))
-        return choice
-
-    def _plain_choice(self, wire: dict[str, Any]) -> Choice | None:
-        """That of most candidates, which have no sources and no more than a reason to end."""
-        if wire.keys() != _PLAIN_END or self._content != _MODEL:
+        if choice.finish is None:
             return None
-        index, message = wire["index"], Message(_ASSISTANT, tuple(self._parts))
-        finish, word = decode_finish(wire["finishReason"], has_calls(message))
-        is_usual = type(index) is int and index == self._number and word == wire["finishReason"]
-        if finish is None or not is_usual:
-            return None
-        return Choice(index, message.replace(finish=finish), finish, word)
+        finish, word = choice.finish, choice.finish_raw
+        return ChoiceFinish(
+            finish, word, self._number, choice.logprobs, choice.extras, message.extras
+        )
 
     def _content_extras(self) -> FrozenDict:
         if self._content is None or self._content == _MODEL:

@@ -10,26 +10,32 @@ another one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.accumulate import MessageAccumulator
-from dragoman.model.events import ChoiceFinish, Event, ResponseEnd, ResponseStart, UsageUpdate
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    PartDelta,
+    ResponseEnd,
+    ResponseStart,
+    UsageUpdate,
+)
 from dragoman.model.jsontext import loads
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Response
 from dragoman.wire.calls import Calls
-from dragoman.wire.gemini.response import decode_blocked, decode_response
+from dragoman.wire.gemini.response import decode_blocked, decode_response, decode_time, encode_time
 from dragoman.wire.gemini.stream_candidate import CandidateDecoder
 from dragoman.wire.gemini.stream_errors import decode_stream_error
 from dragoman.wire.gemini.stream_frames import ChunkReader
-from dragoman.wire.gemini.trace import NAME, want_array, want_object
+from dragoman.wire.gemini.trace import NAME, is_array, want_array, want_object
 from dragoman.wire.gemini.usage import decode_usage
 
 T = TypeVar("T")
-_NAMED = frozenset({"responseId", "modelVersion"})
+_NAMED, _DATED = 2, 3  # fields: who answers, its id, and when
 _NAMING = frozenset({"responseId", "modelVersion", "response_id", "model_version"})
 
 
@@ -72,10 +78,11 @@ class StreamDecoder:
     def close(self) -> list[Event]:
         """What is left when the stream ends."""
         if not self._is_over:
-            # No garbage, if it can't be read: the stream ended in the middle of a frame.
-            with suppress(WireError, InvalidInputError):
+            try:
                 for chunk in self._chunks.close():
                     self._read(chunk)
+            except (WireError, InvalidInputError):
+                pass  # no garbage: the stream ended in the middle of a frame
             self._guarded(self._end)
             self._is_over = True
         return self._taken()
@@ -116,7 +123,10 @@ class StreamDecoder:
         return all(candidate.is_finished for candidate in self._candidates.values())
 
     def _emit(self, event: Event) -> None:
-        self._folded.add(event)
+        if type(event) is PartDelta:  # most are
+            self._folded.grow(event)
+        else:
+            self._folded.add(event)
         self._events.append(event)
 
     def _taken(self) -> list[Event]:
@@ -130,8 +140,12 @@ class StreamDecoder:
             self._read(raw)
 
     def _read(self, raw: str | bytes) -> None:
-        for chunk in _parsed(raw):
-            self._take(want_object(chunk, "$"))
+        chunk = _parsed(raw)
+        if type(chunk) is dict:
+            self._take(chunk)
+        else:
+            for item in chunk if is_array(chunk) else [chunk]:
+                self._take(want_object(item, "$"))
 
     def _take(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error") is not None:
@@ -159,27 +173,19 @@ class StreamDecoder:
 
     def _take_head(self, chunk: dict[str, Any]) -> None:
         """Learn what most chunks repeat: it is told once it has a name, and at the end."""
-        before = len(_NAMING & self._head.keys())
+        before = len(_NAMING & self._head.keys()) if self._has_started else -1
         self._head.update({key: value for key, value in chunk.items() if value is not None})
         self._has_news = True
-        if not self._has_started or len(_NAMING & self._head.keys()) > before:
+        if before < 0 or len(_NAMING & self._head.keys()) > before:
             self._start()
 
     def _start(self) -> None:
         self._has_started, self._has_news = True, False
-        known = _plain_head(self._head) or decode_response(self._head)
-        self._emit(
-            ResponseStart(
-                id=known.id,
-                model=known.model,
-                created_at=known.created_at,
-                origin=Origin(dialect=NAME, model=known.model, response_id=known.id),
-                extras=known.extras,
-            )
-        )
+        self._emit(_plain_start(self._head) or _decode_start(self._head))
 
     def _take_candidate(self, wire: Any, position: int) -> None:
-        wire = want_object(wire, f"$.candidates[{position}]")
+        if type(wire) is not dict:
+            wire = want_object(wire, f"$.candidates[{position}]")
         index = wire.get("index")
         number = index if type(index) is int else position
         candidate = self._candidates.get(number)
@@ -189,23 +195,35 @@ class StreamDecoder:
         candidate.take(wire)
 
 
-def _plain_head(head: dict[str, Any]) -> Response | None:
-    """What nearly every head says, who answers and its id; None where there is more to it."""
-    if head.keys() != _NAMED:
-        return None
-    model, response_id = head["modelVersion"], head["responseId"]
+def _plain_start(head: dict[str, Any]) -> ResponseStart | None:
+    """What nearly every head says: who answers, its id, and when; None where there is more."""
+    model, response_id = head.get("modelVersion"), head.get("responseId")
     if type(model) is not str or type(response_id) is not str:
         return None
-    return Response(model=model, id=response_id)
+    moment = head.get("createTime")
+    created_at = decode_time(moment)
+    if len(head) != (_NAMED if moment is None else _DATED) or encode_time(created_at) != moment:
+        return None
+    origin = Origin(dialect=NAME, model=model, response_id=response_id)
+    return ResponseStart(id=response_id, model=model, created_at=created_at, origin=origin)
 
 
-def _parsed(raw: str | bytes) -> list[Any]:
-    """The chunks in a frame: one, or an error in a list; or several, if a proxy ate blank lines."""
+def _decode_start(head: dict[str, Any]) -> ResponseStart:
+    known = decode_response(head)
+    return ResponseStart(
+        id=known.id,
+        model=known.model,
+        created_at=known.created_at,
+        origin=Origin(dialect=NAME, model=known.model, response_id=known.id),
+        extras=known.extras,
+    )
+
+
+def _parsed(raw: str | bytes) -> Any:
+    """The chunk in a frame, or an error in a list; or several, if a proxy ate blank lines."""
     try:
-        chunk = loads(raw)
+        return loads(raw)
     except InvalidInputError:
         if isinstance(raw, bytes) or "\n" not in raw:
             raise
-    else:
-        return chunk if isinstance(chunk, list) else [chunk]
     return [loads(line) for line in raw.split("\n")]

@@ -14,10 +14,11 @@ from dragoman.wire.gemini.finish import decode_finish
 from dragoman.wire.gemini.trace import is_array, is_object
 
 Fields = dict[str, Any]
+_BARE = 2  # fields: content and index
 _UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
 
 
-def is_finish(fields: Fields) -> bool:
+def _is_finish(fields: Fields) -> bool:
     """Whether a chunk says why its candidate ended; the word for "not said" does not."""
     finish, word = decode_finish(fields.get("finishReason", fields.get("finish_reason")), False)  # noqa: FBT003 - whether there are calls
     return finish is not None and word != _UNSPECIFIED
@@ -32,8 +33,15 @@ class Metadata:
         self.fields: Fields = {}
         self._places: dict[tuple[Any, ...], int] = {}  # of passages in their list
 
-    def learn(self, fields: Fields) -> None:
-        """Add those of one more chunk."""
+    def learn(self, fields: Fields) -> bool:
+        """Add those of one more chunk; whether it says why the candidate ended."""
+        if len(fields) == _BARE and "content" in fields and type(fields.get("index")) is int:
+            self.fields["index"] = fields["index"]  # most chunks say no more
+            return False
+        self._learn(fields)
+        return _is_finish(fields)
+
+    def _learn(self, fields: Fields) -> None:
         for key, value in fields.items():
             if key == "content":
                 continue

@@ -20,6 +20,7 @@ from typing import Any, TypeGuard
 
 from dragoman.errors import WireError
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
+from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Origin
 from dragoman.wire.overlay import difference, overlay
 
@@ -41,6 +42,7 @@ _STAND_INS = frozenset({
 
 _NOTES = "$wire"
 _PAIR = 2
+_SCALARS = frozenset({str, int, float, bool})
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -158,7 +160,7 @@ class Trace:
             elif is_object(value) and is_object(ours):
                 if inner := self._compared(value, ours, f"{inside}{key}."):
                     left[key] = inner
-            elif difference({key: value}, {key: ours}, NAME):
+            elif not _are_same(value, ours):
                 if is_array(value) and is_array(ours):
                     left[key] = value  # theirs is the fuller one; both would be too much to keep
                 else:
@@ -175,6 +177,18 @@ class Trace:
         if not self.fields:
             return EMPTY
         return FrozenDict({NAME: freeze_mapping(self.fields, "the wire")})
+
+
+def _are_same(value: Any, ours: Any) -> bool:
+    """Whether we write a field as it came: most are texts and numbers, and most lists are equal.
+
+    Python takes `True` for `1`, so that equality alone is not enough.
+    """
+    if type(value) in _SCALARS:
+        return type(ours) is type(value) and bool(ours == value)
+    if value == ours and dumps(value) == dumps(ours):
+        return True
+    return not difference({"": value}, {"": ours}, NAME)
 
 
 def noted(extras: Mapping[str, Any], kind: str) -> Any:

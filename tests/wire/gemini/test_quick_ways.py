@@ -1,0 +1,130 @@
+"""The decoder's quick ways, for what is usual, come to the same as the long ones."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dragoman.model.events import Event
+from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.stream_frames import ChunkReader
+from dragoman.wire.gemini.usage import decode_usage
+from tests.wire.gemini.streams import USAGE, candidate, plain
+
+TEXT = {"text": "hi"}
+CALL = {"functionCall": {"name": "add", "args": {"x": 1}}}
+DETAIL = {"modality": "TEXT", "tokenCount": 9}
+
+
+def _without(quick: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"dragoman.wire.gemini.{quick}", lambda *_: None)
+
+
+def _are_identical(one: list[Event], other: list[Event]) -> bool:
+    return len(one) == len(other) and all(a.identical(b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        USAGE,
+        {"totalTokenCount": 5},
+        {"totalTokenCount": 0},
+        {"promptTokenCount": 5},
+        {**USAGE, "candidatesTokenCount": 0},
+        {**USAGE, "candidatesTokenCount": True},
+        {**USAGE, "candidatesTokenCount": -1},
+        {**USAGE, "thoughtsTokenCount": None},
+        {**USAGE, "totalTokenCount": 60.0},
+        {**USAGE, "toolUsePromptTokenCount": 3, "toolUsePromptTokensDetails": [DETAIL]},
+        {**USAGE, "promptTokensDetails": []},
+        {**USAGE, "promptTokensDetails": DETAIL},
+        {**USAGE, "promptTokensDetails": [None]},
+        {**USAGE, "promptTokensDetails": [{**DETAIL, "odd": [1]}]},
+        {**USAGE, "cacheTokensDetails": [DETAIL, {"modality": "AUDIO"}]},
+        {**USAGE, "candidatesTokensDetails": [{"modality": "TEXT", "tokenCount": 1 << 70}]},
+        {**USAGE, "serviceTier": None},
+        {**USAGE, "odd": {"a": [1]}},
+        {"prompt_token_count": 5, "totalTokenCount": 5},
+    ],
+)
+def test_usage(wire: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts and what is kept of them do not depend on the way."""
+    quick = decode_usage(wire)
+    _without("usage._decode_plain", monkeypatch)
+    long = decode_usage(wire)
+    assert quick is not None
+    assert quick.identical(long)
+    assert hash(quick.extras) == hash(long.extras if long else None)  # frozen, both
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        plain(candidate(TEXT)),
+        plain(candidate(CALL, finishMessage="called")),
+        plain(candidate(TEXT, finishMessage=None, avgLogprobs=-0.5, safetyRatings=[{"a": 1}])),
+        plain(candidate(TEXT, index=None)),
+        plain(candidate(TEXT, finishReason=1)),
+        plain(candidate(TEXT, finishReason="NEW")),
+        plain(candidate(TEXT, finish_reason="STOP")),
+        plain(candidate(TEXT, groundingMetadata={}, logprobsResult={"a": [1]})),
+        plain({"content": {"parts": [CALL], "role": "model"}, "finishReason": "STOP"}),
+        plain({"content": {"parts": [TEXT]}, "finishReason": "STOP", "index": 0}),
+        plain({"content": {"parts": TEXT, "role": "model"}, "finishReason": "STOP"}),
+        plain({"finishReason": "SAFETY", "index": 0}),
+        plain(candidate(TEXT), createTime="2026-01-02T03:04:05.123456Z"),
+        plain(candidate(TEXT), createTime="2026-01-02T03:04:05.1234Z"),
+        plain(candidate(TEXT), createTime="yesterday"),
+        plain(candidate(TEXT), createTime=7),
+        plain(candidate(TEXT), modelVersion=None),
+        plain(candidate(TEXT), responseId=7, odd=1),
+    ],
+)
+def test_heads_and_ends(body: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who answered, and why it ended, is told in the same events."""
+    stream = b"data: " + json.dumps(body).encode() + b"\r\n\r\n"
+    # A call without an id gets one of our own, each time another.
+    stream = stream.replace(b'"name": "add"', b'"name": "add", "id": "1"')
+
+    def events() -> list[Event]:
+        decoder = DIALECT.stream_decoder()
+        return [*decoder.feed(stream), *decoder.close()]
+
+    quick = events()
+    _without("stream_decoder._plain_start", monkeypatch)
+    _without("stream_candidate.CandidateDecoder._plain_finish", monkeypatch)
+    assert _are_identical(quick, events())
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"data: {}\r\n\r\n", b"data: {}\r\n\r\ndata: []\r\n\r\n"],
+        [b"data: {}\n\n", b"data: {}\r\n\r\n"],
+        [b"data: {}\r\n\r\ndata: {", b"}\r\n\r\n", b"data: 3\r\n\r\n"],
+        [b"data: {}\r\n\r", b"\ndata: {}\r\n\r\n"],
+        [b"data: {\r\ndata: }\r\n\r\n", b"data: {}\r\n\r\n"],
+        [b"data: {\rdata: }\r\n\r\n"],
+        [b": hello\r\n\r\n", b"data:\r\n\r\n", b"data: \r\n\r\n", b"data:{}\r\n\r\n"],
+        [b"event: x\r\ndata: {}\r\n\r\n", b"event: y\r\n", b"data: {}\r\n\r\n"],
+        [b"data: {}\r\n\r\n", b"\r\n", b"data: [DONE]\r\n\r\n", b"", b"data: {}"],
+        [b"\xef\xbb\xbf", b"\r\n", b"data: {}\r\n\r\n", b"\xef\xbb\xbfdata: 2\r\n\r\n"],
+        [b"data: {}\r\n\r\n", b"\xef\xbb\xbfdata: 2\r\n\r\n", b"data: 3\r\n\r\n"],
+        [b'data: "\xff\xc3"\r\n\r\n'],
+    ],
+)
+def test_frames(pieces: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events that are cut out in one go are those that the parser finds, in whatever pieces."""
+
+    def chunks(pieces: list[bytes]) -> list[str | bytes]:
+        reader = ChunkReader()
+        return [*(chunk for piece in pieces for chunk in reader.feed(piece)), *reader.close()]
+
+    whole = b"".join(pieces)
+    ways = pieces, [whole], [whole[at : at + 1] for at in range(len(whole))]
+    quick = [chunks(way) for way in ways]
+    _without("stream_frames._whole_events", monkeypatch)
+    assert quick == [chunks(pieces)] * len(ways)
