@@ -9,6 +9,7 @@ from dragoman.cli.check import check
 from dragoman.cli.convert import convert
 from dragoman.cli.dialects import dialects
 from dragoman.cli.endings import EXIT_CODES
+from dragoman.cli.history import history
 from dragoman.cli.schema import schema
 from dragoman.cli.show import show
 
@@ -27,5 +28,5 @@ def tour() -> None:
     take()
 
 
-for command in (check, convert, dialects, schema, show):
+for command in (check, convert, dialects, history, schema, show):
     dragoman.add_command(command)

@@ -10,7 +10,7 @@ import msgspec
 from dragoman.errors import Conflict, Corrupt, NotFound
 from dragoman.history.paths import stretches
 from dragoman.history.records import read_line, row_line, session_line
-from dragoman.history.storage.protocol import EVERYTHING, MAIN, Filter, Row, Session, Storage
+from dragoman.history.storage.protocol import EVERYTHING, MAIN, Filter, Fork, Row, Session, Storage
 from dragoman.model.jsontext import JsonText
 
 _PAGE = 500
@@ -101,6 +101,7 @@ async def _put(
         if rows:
             report.problems.append(f"{len(rows)} messages come before any session")
         return
+    session = _with_sound_branches(session, report)
     sound = _sound(session, rows, report)
     if await storage.session(session.identity) is not None:
         if on_conflict == "fail":
@@ -115,20 +116,28 @@ async def _put(
     report.messages += len(sound)
 
 
-def _sound(session: Session, rows: list[Row], report: Imported) -> list[Row]:
-    """The rows that can stand in the session: on a branch of it, each id and number once."""
-    branches = {MAIN}
+def _with_sound_branches(session: Session, report: Imported) -> Session:
+    """The session without branches that come from nowhere, or from themselves."""
+    sound: list[Fork] = []
     for fork in session.forks:
         try:
             stretches(session, fork.number)
         except NotFound:
             report.problems.append(f"branch {fork.number} of a session leads nowhere")
         else:
-            branches.add(fork.number)
+            sound.append(fork)
+    active = session.active if session.active in {f.number for f in sound} else MAIN
+    return msgspec.structs.replace(session, forks=tuple(sound), active=active)
+
+
+def _sound(session: Session, rows: list[Row], report: Imported) -> list[Row]:
+    """The rows that can stand in the session: on a branch of it, each id and number once."""
+    branches = {MAIN, *(fork.number for fork in session.forks)}
     seen: set[object] = set()
     sound: list[Row] = []
     for row in rows:
-        if row.branch in branches and not {row.id, row.seq} & seen and row.seq > 0:
+        is_placed = row.branch in branches and 0 < row.seq <= session.last_seq
+        if is_placed and not {row.id, row.seq} & seen:
             sound.append(row)
             seen |= {row.id, row.seq}
         else:

@@ -1,0 +1,114 @@
+"""`history verify` and `repair`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from dragoman.cli.endings import FOUND, Ending
+from dragoman.cli.history.stores import (
+    counted,
+    json_option,
+    print_json,
+    session_named,
+    store_option,
+    wants_json,
+    with_store,
+)
+
+if TYPE_CHECKING:
+    from dragoman.history.storage.protocol import Storage
+
+
+class Problem(NamedTuple):
+    """Something that is wrong with a store."""
+
+    session: str
+    seq: int | None
+    problem: str
+
+
+@click.command()
+@store_option
+@json_option
+def verify(store: str | None, *, as_json: bool | None) -> None:
+    """Read every record, and say which can't be read."""
+
+    async def work(storage: Storage) -> None:
+        found = [problem async for problem in _problems(storage)]
+        _report(found, as_json=as_json)
+        if found:
+            raise Ending(FOUND)
+
+    with_store(store, work)
+
+
+@click.command()
+@store_option
+@json_option
+def repair(store: str | None, *, as_json: bool | None) -> None:
+    """Set aside the records that can't be read, so that nobody stumbles over them again.
+
+    They are kept (SQLite and PostgreSQL: table `aside`; files: FILE.aside), not deleted.
+    """
+
+    async def work(storage: Storage) -> None:
+        by_session: dict[str, list[Problem]] = {}
+        left: list[Problem] = []
+        async for problem in _problems(storage):
+            if problem.seq is None:
+                left.append(problem)
+            else:
+                by_session.setdefault(problem.session, []).append(problem)
+        moved = 0
+        for problems in by_session.values():
+            moved += await _set_aside(storage, problems)
+        click.echo(f"{counted(moved, 'record')} set aside", err=True)
+        _report(left, as_json=as_json)
+        if left:
+            raise Ending(FOUND)
+
+    with_store(store, work)
+
+
+async def _set_aside(storage: Storage, problems: list[Problem]) -> int:
+    session = await session_named(storage, problems[0].session)
+    seqs = [problem.seq for problem in problems if problem.seq is not None]
+    return await storage.set_aside(session.identity, seqs, "unreadable when repaired")
+
+
+async def _problems(storage: Storage) -> AsyncIterator[Problem]:
+    from dragoman.errors import Corrupt, NotFound
+    from dragoman.history.paths import stretches
+    from dragoman.history.records import message_of
+    from dragoman.history.transfer import every_row, every_session
+
+    for text in await storage.verify():
+        yield Problem("", None, text)
+    async for session in every_session(storage):
+        digest = session.identity.digest
+        for fork in session.forks:
+            try:
+                stretches(session, fork.number)
+            except NotFound:
+                yield Problem(digest, None, f"branch {fork.number} leads nowhere")
+        async for row in every_row(storage, session):
+            try:
+                message_of(row.body)
+            except Corrupt as error:
+                yield Problem(digest, row.seq, str(error))
+
+
+def _report(problems: list[Problem], *, as_json: bool | None) -> None:
+    if wants_json(as_json):
+        print_json([problem._asdict() for problem in problems])
+        return
+    if not problems:
+        click.echo("nothing is wrong", err=True)
+        return
+    from dragoman.cli.screen import print_table
+
+    rows = [(each.session[:12], str(each.seq or ""), each.problem) for each in problems]
+    print_table(("session", "message", "problem"), rows)

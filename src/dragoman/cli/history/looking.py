@@ -1,0 +1,196 @@
+"""`history list`, `show`, `search`, `stats`: nothing is changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dragoman.cli.history.stores import (
+    filter_of,
+    filter_options,
+    json_option,
+    moment,
+    names_of,
+    print_json,
+    session_named,
+    sessions_of,
+    shown,
+    store_option,
+    wants_json,
+    with_store,
+)
+
+if TYPE_CHECKING:
+    from dragoman.history.storage.protocol import Hit, Session, Storage, Total
+    from dragoman.model.messages import Message
+
+
+@click.command("list")
+@store_option
+@filter_options
+@click.option("--limit", type=click.IntRange(1), help="No more than this many.")
+@json_option
+def list_sessions(
+    store: str | None, limit: int | None, *, as_json: bool | None, **names: str | None
+) -> None:
+    """List sessions, the last written to first."""
+
+    async def work(storage: Storage) -> None:
+        found = (await sessions_of(storage, filter_of(names)))[:limit]
+        counts = [await storage.count(session.identity) for session in found]
+        if wants_json(as_json):
+            print_json([_described(s, n) for s, n in zip(found, counts, strict=True)])
+            return
+        from dragoman.cli.screen import print_table
+
+        rows = [
+            (s.identity.digest[:12], str(n), moment(s.updated_at), shown(s.identity))
+            for s, n in zip(found, counts, strict=True)
+        ]
+        print_table(("session", "messages", "last written (UTC)", "names"), rows)
+
+    with_store(store, work)
+
+
+def _described(session: Session, messages: int) -> dict[str, Any]:
+    return {
+        "session": session.identity.digest,
+        "identity": names_of(session.identity),
+        "messages": messages,
+        "version": session.version,
+        "branches": len(session.forks) + 1,
+        "created_at": session.created_at,
+        "updated_at": session.updated_at,
+    }
+
+
+@click.command()
+@click.argument("session")
+@store_option
+@click.option("--last", type=click.IntRange(1), help="Only the last messages.")
+@click.option("--branch", type=int, help="Another branch than the active one.")
+@click.option("--short", is_flag=True, help="Cut long texts.")
+@json_option
+def show(
+    session: str, store: str | None, last: int | None, branch: int | None, *, short: bool,
+    as_json: bool | None,
+) -> None:  # fmt: skip
+    """Show a conversation; as JSON, a document that `dragoman convert` reads."""
+
+    async def work(storage: Storage) -> None:
+        from dragoman.cli.endings import complain
+        from dragoman.cli.kinds import Document
+        from dragoman.cli.typesetting import Screen
+        from dragoman.history.keeping import Keeper
+        from dragoman.model.collection import Messages
+
+        found = await session_named(storage, session)
+        keeper = Keeper(found.identity, storage, store_meta=True)
+        keeper.branch = found.active if branch is None else branch
+        messages = (
+            await keeper.stored(found)
+            if last is None
+            else Messages.wrapping(await keeper.tail(last))
+        )
+        if wants_json(as_json):
+            click.echo(messages.to_json())
+        else:
+            Screen(short=short).show(Document("canonical", messages), 1)
+        for damage in keeper.damaged.values():
+            complain(f"message {damage.seq} was left out: {damage.reason}")
+
+    with_store(store, work)
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True)
+@store_option
+@filter_options
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
+@json_option
+def search(
+    words: tuple[str, ...], store: str | None, limit: int, *, as_json: bool | None,
+    **names: str | None,
+) -> None:  # fmt: skip
+    """Find the messages that hold all the WORDS, the latest first."""
+
+    async def work(storage: Storage) -> None:
+        hits = await storage.search(" ".join(words), filter_of(names), limit=limit)
+        if wants_json(as_json):
+            print_json([_hit(hit) for hit in hits])
+            return
+        from dragoman.cli.screen import print_table
+
+        rows = [
+            (
+                hit.identity.digest[:12],
+                moment(hit.row.at),
+                _message(hit).role.value,
+                _message(hit).preview(80),
+            )
+            for hit in hits
+        ]
+        print_table(("session", "stored (UTC)", "role", "text"), rows)
+
+    with_store(store, work)
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    return {
+        "session": hit.identity.digest,
+        "identity": names_of(hit.identity),
+        "id": hit.row.id,
+        "seq": hit.row.seq,
+        "at": hit.row.at,
+        "message": _message(hit).to_dict(),
+    }
+
+
+def _message(hit: Hit) -> Message:
+    from dragoman.history.records import message_of
+
+    return message_of(hit.row.body)
+
+
+@click.command()
+@store_option
+@filter_options
+@click.option("--by", type=click.Choice(["session", "user", "model", "day"]), default="day",
+              show_default=True, help="What to sum up by.")  # fmt: skip
+@json_option
+def stats(store: str | None, by: str, *, as_json: bool | None, **names: str | None) -> None:
+    """Sum up what models used: tokens by session, user, model or day."""
+
+    async def work(storage: Storage) -> None:
+        totals = await storage.totals(by, filter_of(names))  # type: ignore[arg-type]  # click checked it
+        if wants_json(as_json):
+            print_json([_total(by, total) for total in totals])
+            return
+        from dragoman.cli.screen import print_table
+
+        rows = [
+            (
+                total.key or "unknown", f"{total.messages:,}", f"{total.usage.total_input:,}",
+                f"{total.usage.cache_read:,}", f"{total.usage.total_output:,}",
+                f"{total.usage.total:,}",
+            )
+            for total in totals
+        ]  # fmt: skip
+        print_table((by, "answers", "in", "of it cached", "out", "tokens"), rows)
+
+    with_store(store, work)
+
+
+def _total(by: str, total: Total) -> dict[str, Any]:
+    used = total.usage
+    return {
+        by: total.key,
+        "answers": total.messages,
+        "input": used.input,
+        "cache_read": used.cache_read,
+        "cache_write": used.cache_write,
+        "output": used.output,
+        "thinking": used.thinking,
+        "total": used.total,
+    }

@@ -1,0 +1,198 @@
+"""`dragoman history`: looking after stored conversations."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dragoman import ChatHistory, Message, Origin, SessionIdentity, Usage
+from dragoman.cli.commands import dragoman as command
+
+ANA = SessionIdentity(agent="guide", chat="7", user="Ana")
+BEN = SessionIdentity(agent="guide", chat="8", user="Ben")
+
+
+class Shop:
+    """A store with two sessions in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "chats.db"
+        self.url = f"sqlite:///{self.file}"
+        with ChatHistory.open_sync(ANA, self.url) as history:
+            self.first = history.add("Where is the Old Bridge?")
+            history.add(
+                Message.assistant(
+                    "In Mostar.",
+                    usage=Usage(input=10, output=4),
+                    origin=Origin(dialect="anthropic", model="claude-x"),
+                )
+            )
+        with ChatHistory.open_sync(BEN, self.url) as history:
+            history.add("Is there a bridge in Brčko?")
+
+    def run(self, name: str, *arguments: str, url: str | None = None, stdin: str = "") -> Result:
+        """Run a command on it."""
+        options = ("history", name, *arguments, "--store", url or self.url)
+        return CliRunner().invoke(command, options, input=stdin)
+
+    def json(self, name: str, *arguments: str) -> Any:
+        """What a command says to a program."""
+        result = self.run(name, *arguments)
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    """A store with two sessions in it."""
+    return Shop(tmp_path)
+
+
+def test_sessions_are_listed_the_latest_first(shop: Shop) -> None:
+    """With their names and sizes, for programs and for people."""
+    listed = shop.json("list")
+    assert [each["identity"]["user"] for each in listed] == ["Ben", "Ana"]
+    assert listed[1]["session"] == ANA.digest
+    assert (listed[1]["messages"], listed[1]["branches"]) == (2, 1)
+    assert [each["identity"]["user"] for each in shop.json("list", "--user", "Ana")] == ["Ana"]
+    assert len(shop.json("list", "--limit", "1")) == 1
+    table = shop.run("list", "--table").stdout
+    assert ANA.digest[:12] in table
+    assert "user=Ana" in table
+
+
+def test_a_conversation_is_shown_by_the_beginning_of_its_key(shop: Shop) -> None:
+    """To people as text, to programs as a document."""
+    text = shop.run("show", ANA.digest[:6], "--table").stdout
+    assert "Where is the Old Bridge?" in text
+    document = shop.json("show", ANA.digest, "--last", "1")
+    assert document["kind"] == "Messages"
+    assert len(document["value"]) == 1
+
+
+@pytest.mark.parametrize("key", ["abc", "zzzz", "../../etc", "ffffffff"])
+def test_a_session_that_is_not_there_is_said_to_be_missing(shop: Shop, key: str) -> None:
+    """Or the key to be none."""
+    result = shop.run("show", key)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("dragoman: ")
+
+
+def test_messages_are_found_by_their_words(shop: Shop) -> None:
+    """In all sessions, or in some."""
+    assert len(shop.json("search", "bridge")) == 2
+    found = shop.json("search", "old", "bridge", "--user", "Ana")
+    assert [hit["id"] for hit in found] == [shop.first.id]
+    assert "Old Bridge" in shop.run("search", "old", "--table").stdout
+    assert shop.run("search", "---").exit_code != 0
+
+
+@pytest.mark.parametrize(
+    ("by", "key"), [("session", ANA.digest), ("user", "Ana"), ("model", "claude-x")]
+)
+def test_usage_is_summed_up(shop: Shop, by: str, key: str) -> None:
+    """By session, user, model or day."""
+    assert shop.json("stats", "--by", by) == [
+        {
+            by: key, "answers": 1, "input": 10, "cache_read": 0, "cache_write": 0, "output": 4,
+            "thinking": 0, "total": 14,
+        }
+    ]  # fmt: skip
+    assert "14" in shop.run("stats", "--table").stdout
+
+
+def test_an_export_comes_back_in_another_store(shop: Shop, tmp_path: Path) -> None:
+    """Byte for byte; a second time it is a conflict, or passed over, or replaced."""
+    file, other = tmp_path / "all.jsonl", f"sqlite:///{tmp_path}/other.db"
+    assert shop.run("export", "-o", str(file)).exit_code == 0
+    assert shop.run("import", str(file), url=other).exit_code == 0
+    assert shop.run("export", url=other).stdout.encode() == file.read_bytes()
+    assert shop.run("import", str(file), url=other).exit_code == 3
+    skipped = shop.run("import", str(file), "--on-conflict", "skip", url=other)
+    assert "2 were there already" in skipped.stderr
+    replaced = shop.run("import", "-", "--on-conflict", "replace", url=other,
+                        stdin=file.read_text())  # fmt: skip
+    assert "2 sessions, 3 messages" in replaced.stderr
+
+
+def test_one_session_can_be_exported(shop: Shop) -> None:
+    """Its own lines only."""
+    lines = shop.run("export", BEN.digest[:8]).stdout.splitlines()
+    assert [json.loads(line)["kind"] for line in lines] == ["Session", "Record"]
+
+
+def test_broken_lines_are_named_and_the_rest_comes_in(shop: Shop, tmp_path: Path) -> None:
+    """By their numbers; nothing of them is quoted."""
+    lines = shop.run("export").stdout.splitlines()
+    file = tmp_path / "broken.jsonl"
+    file.write_text("\n".join([*lines[:2], '{"secret": 1}', *lines[2:]]))
+    result = shop.run("import", str(file), url=f"sqlite:///{tmp_path}/other.db")
+    assert result.exit_code == 3
+    assert "line 3" in result.stderr
+    assert "secret" not in result.stderr
+    assert "2 sessions, 3 messages" in result.stderr
+
+
+def test_a_fork_makes_a_branch(shop: Shop) -> None:
+    """The conversation is then shown on it."""
+    made = shop.json("fork", ANA.digest[:8], shop.first.id)
+    assert (made["branch"], made["forked_at"]) == (1, shop.first.id)
+    assert len(shop.json("show", ANA.digest)["value"]) == 1
+    assert len(shop.json("show", ANA.digest, "--branch", "0")["value"]) == 2
+    assert shop.run("fork", ANA.digest, "msg_unknown").exit_code == 3
+
+
+def test_sessions_are_deleted_by_name_or_by_choice(shop: Shop) -> None:
+    """Not by neither, and not without being asked."""
+    assert shop.run("delete", "--yes").exit_code == 2
+    assert shop.run("delete", ANA.digest[:8]).exit_code == 2
+    assert len(shop.json("list")) == 2
+    assert shop.run("delete", ANA.digest[:8], "--yes").exit_code == 0
+    assert shop.run("delete", "--user", "Ben", "--yes").exit_code == 0
+    assert shop.json("list") == []
+
+
+def test_a_user_is_forgotten(shop: Shop) -> None:
+    """What can't be reached is said."""
+    erased = shop.json("forget", "Ana", "--yes")
+    assert (erased["sessions"], erased["messages"]) == (1, 2)
+    assert erased["may_remain_in"]
+    assert b"Old Bridge" not in shop.file.read_bytes()
+
+
+def test_damage_is_found_and_set_aside(shop: Shop) -> None:
+    """The damaged record is kept, out of the way."""
+    assert shop.json("verify") == []
+    assert "nothing is wrong" in shop.run("verify", "--table").stderr
+    with sqlite3.connect(shop.file) as connection:
+        connection.execute("UPDATE messages SET body = x'00ff' WHERE id = ?", (shop.first.id,))
+    connection.close()
+    found = shop.run("verify")
+    assert found.exit_code == 1
+    assert json.loads(found.stdout)[0]["seq"] == 1
+    assert "can't be read" in shop.run("verify", "--table").stdout
+    assert "message 1 was left out" in shop.run("show", ANA.digest).stderr
+    assert "1 record set aside" in shop.run("repair").stderr
+    assert shop.json("verify") == []
+    assert len(shop.json("show", ANA.digest)["value"]) == 1
+    with sqlite3.connect(shop.file) as connection:
+        assert connection.execute("SELECT seq, body FROM aside").fetchall() == [(1, b"\x00\xff")]
+    connection.close()
+
+
+def test_a_store_that_can_not_be_opened_is_said_to_be(tmp_path: Path) -> None:
+    """In one line."""
+    for url in ("nonsense", "sqlite:///"):
+        result = CliRunner().invoke(command, ["history", "list", "--store", url])
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    (tmp_path / "x.db").write_bytes(b"not a database, but long enough to be taken for one" * 9)
+    result = CliRunner().invoke(
+        command, ["history", "list", "--store", f"sqlite:///{tmp_path}/x.db"]
+    )
+    assert result.exit_code == 3
+    assert "damaged" in result.stderr

@@ -1,0 +1,64 @@
+"""How long histories are kept."""
+
+from __future__ import annotations
+
+from time import time
+
+import pytest
+
+from dragoman import Message, SessionIdentity
+from dragoman.errors import InvalidInputError
+from dragoman.history import ChatHistory, MemoryStorage, Retention, Storage, sweep
+from tests.history.conftest import Backend
+
+
+async def filled(storage: Storage, chat: str, scope: str | None, turns: int) -> ChatHistory:
+    history = await ChatHistory.open(SessionIdentity(chat=chat, scope=scope), storage)
+    await history.add(Message.system("Be brief."))
+    for number in range(turns):
+        await history.extend([Message.user(f"q{number}"), Message.assistant(f"a{number}")])
+    return history
+
+
+async def test_old_sessions_of_a_scope_are_deleted(backend: Backend) -> None:
+    """By their last write; other scopes are not touched."""
+    async with backend.opened() as storage:
+        await filled(storage, "1", "support", 1)
+        await filled(storage, "2", None, 1)
+        rules = {"support": Retention(max_age=60)}
+        assert (await sweep(storage, rules)).sessions == 0
+        swept = await sweep(storage, rules, now=time() + 61)
+        assert (swept.sessions, swept.messages) == (1, 3)
+        assert [s.identity.chat for s in await storage.sessions()] == ["2"]
+        assert (await sweep(storage, {None: Retention(max_age=60)}, now=time() + 61)).sessions == 1
+
+
+async def test_long_sessions_lose_their_oldest_turns(backend: Backend) -> None:
+    """Whole turns; instructions and pinned turns stay, and so does the last turn."""
+    async with backend.opened() as storage:
+        history = await filled(storage, "1", None, 5)
+        pinned = (await history.messages())[1]
+        await history.pin(pinned.id)
+        swept = await sweep(storage, {None: Retention(max_messages=6)})
+        assert swept.messages == 6
+        assert [message.text for message in await history.messages()] == [
+            "Be brief.", "q0", "a0", "q4", "a4",
+        ]  # fmt: skip
+        assert (await sweep(storage, {None: Retention(max_messages=6)})).messages == 0
+
+
+async def test_a_branched_session_is_not_shortened() -> None:
+    """Other branches may go through its oldest turns."""
+    storage = MemoryStorage()
+    history = await filled(storage, "1", None, 5)
+    await history.fork((await history.messages())[3].id)
+    assert (await sweep(storage, {None: Retention(max_messages=2)})).messages == 0
+
+
+def test_a_retention_of_nothing_is_refused() -> None:
+    """It would delete everything."""
+    for number in (0, -1):
+        with pytest.raises(InvalidInputError):
+            Retention(max_messages=number)
+        with pytest.raises(InvalidInputError):
+            Retention(max_age=number)

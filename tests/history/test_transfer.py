@@ -1,0 +1,83 @@
+"""Histories out of a store and into another."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman import Message, SessionIdentity
+from dragoman.errors import Conflict
+from dragoman.history import ChatHistory, MemoryStorage, export, import_lines
+from dragoman.history.records import row_line, session_line
+from dragoman.history.storage.protocol import Fork, Row, Session
+from tests.history.conftest import Backend
+
+ONE = SessionIdentity(agent="guide", chat="7")
+
+
+async def branched(storage: object, identity: SessionIdentity = ONE) -> ChatHistory:
+    history = await ChatHistory.open(identity, storage)  # type: ignore[arg-type]  # a backend
+    first, *_ = await history.extend(["a", "b", "c"])
+    await history.fork(first.id)
+    await history.add("B")
+    return history
+
+
+async def test_what_is_exported_comes_back_in_any_store(backend: Backend) -> None:
+    """Branches, versions and numbers included; exporting it again gives the same lines."""
+    async with backend.opened() as storage:
+        history = await branched(storage)
+        lines = [line async for line in export(storage)]
+        other = MemoryStorage()
+        report = await import_lines(other, lines)
+        assert (report.sessions, report.messages, report.problems) == (1, 4, [])
+        assert [line async for line in export(other)] == lines
+        copy = await ChatHistory.open(ONE, other)
+        assert [m.text for m in await copy.messages()] == ["a", "B"]
+        assert copy.version == history.version
+        await storage.delete(ONE)
+        await import_lines(storage, lines)
+        assert [line async for line in export(storage)] == lines
+
+
+async def test_a_session_that_is_there_is_not_overwritten_unasked() -> None:
+    """It is a conflict, is passed over, or gives way."""
+    storage = MemoryStorage()
+    history = await branched(storage)
+    lines = [line async for line in export(storage)]
+    await history.add("later")
+    with pytest.raises(Conflict):
+        await import_lines(storage, lines)
+    assert (await import_lines(storage, lines, on_conflict="skip")).skipped == 1
+    assert await history.count() == 3
+    await import_lines(storage, lines, on_conflict="replace")
+    assert await history.count() == 2
+
+
+def line(number: int, branch: int = 0, id: str | None = None) -> bytes:
+    message = Message.user("x")
+    body = message.to_json()
+    return row_line(Row(id or message.id, body, 1.0, seq=number, branch=branch))
+
+
+async def test_what_has_no_place_is_left_out_and_reported() -> None:
+    """Twice the same number or id, an unknown branch, a branch of itself, rows without a session."""
+    head = Session(ONE, 9, 9, 1.0, 1.0, forks=(Fork(1, 1, 0), Fork(2, 0, 1)))
+    lines = [
+        line(1),
+        session_line(head),
+        line(1, id="m1"),
+        line(1, id="m2"),
+        line(2, id="m1"),
+        line(3, branch=1),
+        line(4, branch=7),
+        line(0),
+        line(5, branch=2, id="m5"),
+        b"",
+        b"{}",
+    ]
+    storage = MemoryStorage()
+    report = await import_lines(storage, lines)
+    assert (report.sessions, report.messages) == (1, 2)
+    assert len(report.problems) == 8
+    history = await ChatHistory.open(ONE, storage)
+    assert [message.id for message in await history.path("m5")] != []
