@@ -79,7 +79,7 @@ def test_threads_may_share_one(tmp_path: Path) -> None:
     """Each message once."""
     with ChatHistory.open_sync(ONE, f"sqlite:///{tmp_path}/chats.db") as history:
         threads = [
-            Thread(target=lambda n=n: [history.add(f"{n}.{i}") for i in range(20)])  # type: ignore[misc]  # bound now
+            Thread(target=lambda n=n: [history.add(f"{n}.{i}") for i in range(20)])
             for n in range(4)
         ]
         for thread in threads:
@@ -109,12 +109,14 @@ def test_what_is_left_unsaved_is_saved_on_the_way_out(tmp_path: Path) -> None:
     config = ChatHistoryConfig(autosave=False)
     with ChatHistory.open_sync(ONE, place, config) as history:
         history.add("a")
-    with (
-        pytest.raises(PermissionError),
-        ChatHistory.open_sync(ONE, place, config) as history,
-    ):
-        history.add("b")
-        raise PermissionError
+
+    def fail_half_way() -> None:
+        with ChatHistory.open_sync(ONE, place, config) as history:
+            history.add("b")
+            raise PermissionError
+
+    with pytest.raises(PermissionError):
+        fail_half_way()
     with ChatHistory.open_sync(ONE, place) as history:
         assert [message.text for message in history] == ["a"]
 

@@ -45,6 +45,7 @@ EVERY_KIND = (
 
 
 def texts(messages: Messages) -> list[str]:
+    """What they say."""
     return [message.text for message in messages]
 
 
@@ -110,6 +111,7 @@ class Failing(MemoryStorage):
     """Stores, and says that it failed."""
 
     async def append(self, *arguments: Any, **options: Any) -> Appended:
+        """Store, and fail."""
         await super().append(*arguments, **options)
         msg = "the connection was lost"
         raise StoreError(msg)
@@ -164,7 +166,7 @@ async def test_without_autosave_nothing_is_written_until_save(backend: Backend) 
         added = await history.add("d")
         await history.replace(replaced.id, "B")
         await history.remove(removed.id)
-        assert history.is_dirty
+        assert bool(history.is_dirty)
         assert texts(await history.messages()) == ["a", "B", "d"]
         assert texts(await history.tail(2)) == ["B", "d"]
         assert (await history[added.id]).text == "d"
@@ -195,10 +197,12 @@ class Counting(MemoryStorage):
     writes = 0
 
     async def append(self, *arguments: Any, **options: Any) -> Appended:
+        """One more."""
         self.writes += 1
         return await super().append(*arguments, **options)
 
     async def rewrite(self, *arguments: Any, **options: Any) -> int:
+        """One more."""
         self.writes += 1
         return await super().rewrite(*arguments, **options)
 
@@ -259,9 +263,13 @@ async def test_a_hook_that_vetoes_leaves_no_trace(hook: str, autosave: bool) -> 
     storage = MemoryStorage()
     config = ChatHistoryConfig.from_dict({hook: veto, "autosave": autosave})
     history = await ChatHistory.open(ONE, storage, config)
-    with pytest.raises(PermissionError):
+
+    async def add_and_save() -> None:
         await history.add("a")
         await history.save()
+
+    with pytest.raises(PermissionError):
+        await add_and_save()
     assert await storage.count(ONE) == 0
 
 

@@ -13,6 +13,7 @@ from tests.history.conftest import Backend
 
 
 async def filled(storage: Storage, chat: str, scope: str | None, turns: int) -> ChatHistory:
+    """A session with that many turns."""
     history = await ChatHistory.open(SessionIdentity(chat=chat, scope=scope), storage)
     await history.add(Message.system("Be brief."))
     for number in range(turns):

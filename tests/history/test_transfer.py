@@ -15,6 +15,7 @@ ONE = SessionIdentity(agent="guide", chat="7")
 
 
 async def branched(storage: object, identity: SessionIdentity = ONE) -> ChatHistory:
+    """A session with two branches."""
     history = await ChatHistory.open(identity, storage)  # type: ignore[arg-type]  # a backend
     first, *_ = await history.extend(["a", "b", "c"])
     await history.fork(first.id)
@@ -54,13 +55,14 @@ async def test_a_session_that_is_there_is_not_overwritten_unasked() -> None:
 
 
 def line(number: int, branch: int = 0, id: str | None = None) -> bytes:
+    """A message at a place."""
     message = Message.user("x")
     body = message.to_json()
     return row_line(Row(id or message.id, body, 1.0, seq=number, branch=branch))
 
 
 async def test_what_has_no_place_is_left_out_and_reported() -> None:
-    """Twice the same number or id, an unknown branch, a branch of itself, rows without a session."""
+    """Twice the same number or id, an unknown branch, a branch of itself, no session at all."""
     head = Session(ONE, 9, 9, 1.0, 1.0, forks=(Fork(1, 1, 0), Fork(2, 0, 1)))
     lines = [
         line(1),

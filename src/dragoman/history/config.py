@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from dragoman.errors import InvalidInputError
-from dragoman.history.tokens import TokenCounter
-from dragoman.history.truncation import Strategy
+from dragoman.history.truncation import Counter, Strategy
 
 Hook = Callable[..., Any]
 """Called with the values it is about and the history; sync or async; may veto with an exception."""
@@ -55,7 +54,7 @@ class ChatHistoryConfig:
     """What is cut, and how; None fits the window. See `dragoman.history.truncation`."""
     truncation_callback: Hook | None = None
     """`(messages, tokens, config)` → the messages to keep, in place of a strategy."""
-    token_counter: TokenCounter | None = None
+    token_counter: Counter | None = None
     """Messages → tokens: a provider's own counting call in place of the estimate."""
     on_before_add: Hook | None = None
     on_after_add: Hook | None = None

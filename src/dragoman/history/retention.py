@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import time
+from typing import Any
 
 import msgspec
 
@@ -39,7 +40,7 @@ class Swept(msgspec.Struct):
 
 
 async def sweep(
-    storage: Storage, rules: Mapping[str | None, Retention], *, now: float | None = None
+    storage: Storage, rules: Mapping[Any, Retention], *, now: float | None = None
 ) -> Swept:
     """Remove what the rules of its scope no longer keep; run it as often as you like.
 

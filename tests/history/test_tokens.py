@@ -1,0 +1,385 @@
+"""Counting tokens: what is dear, what a report is believed, and what can't be broken."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from struct import pack
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import (
+    Audio,
+    File,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    Usage,
+    Video,
+)
+from dragoman.history.media_tokens import dimensions, image_tokens, media_tokens
+from dragoman.history.tokens import Count, count, estimate, estimate_tools
+from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult
+from dragoman.model.tools import ServerTool
+from tests.corpus import Corpus
+from tests.history.predictions import Errors, Prediction, predictions
+from tests.model.strategies import messages
+
+_PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+_TOOL = ToolDefinition("weather", "The weather of a city.", {"type": "object"})
+
+
+def _answer(text: str = "Fine.", *, usage: Usage | None = None, **fields: Any) -> Message:
+    return Message.assistant(text, usage=usage, **fields)
+
+
+# --- estimates
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("The quick brown fox jumps over the lazy dog. " * 20, 180, 320),
+        ("今天天气怎么样" * 20, 100, 220),
+        ("Съешь ещё этих мягких французских булок. " * 20, 250, 700),
+        ("😀" * 50, 50, 160),
+        ('{"city":"Basel","days":3}' * 20, 140, 300),
+        ("    return x\n" * 40, 80, 220),
+        (b64encode(bytes(range(256)) * 3).decode(), 450, 900),
+        (" " * 1_000, 5, 100),
+        ("\ud800" * 10, 5, 60),
+    ],
+    ids=["prose", "Chinese", "Russian", "emoji", "JSON", "code", "base64", "spaces", "surrogates"],
+)
+def test_text_of_every_kind(text: str, least: int, most: int) -> None:
+    """A text's estimate lies in the range that tokenizers span."""
+    assert least <= estimate(Message.user(text)) <= most
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Text("some words"),
+        Thinking("some thoughts"),
+        Thinking(data="c2VhbGVk" * 20, form="redacted"),
+        ToolCall("c", "weather", raw='{"city":"Basel"}'),
+        ToolCall("c", "weather", input={"city": "Basel"}),
+        ToolResult("c", "sunny"),
+        ToolResult("c", (Text("sunny"), Image(data="AAAA"))),
+        ToolResult("c", data={"sky": "clear"}),
+        ServerToolCall("web_search", input={"q": "Basel"}),
+        ServerToolResult("web_search", content=[{"url": "https://a.example"}]),
+        Opaque("anthropic", {"type": "odd"}),
+        Image.from_url("https://a.example/a.png"),
+        Audio.from_file_id("file_1"),
+        Video.from_file_id("file_1"),
+        File.from_file_id("file_1"),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_every_part_counts(part: Any) -> None:
+    """A message costs more with a part than without it."""
+    assert estimate(Message.empty("assistant").with_parts(part)) > estimate(
+        Message.empty("assistant")
+    )
+
+
+def test_sealed_thinking_is_not_dearer_than_its_text() -> None:
+    """A signature proves the text and costs nothing of its own."""
+    text = "Let me think about this for a while. " * 20
+    plain = Message.empty("assistant").with_parts(Thinking(text))
+    signed = Message.empty("assistant").with_parts(Thinking(text, signature="s" * 500))
+    assert estimate(signed) == estimate(plain)
+
+
+def test_tools_count() -> None:
+    """Each definition costs: name, description and schema; none cost nothing."""
+    large = ToolDefinition("forecast", "A forecast. " * 50, {"type": "object"})
+    assert estimate_tools([]) == 0
+    assert 0 < estimate_tools([_TOOL]) < estimate_tools([_TOOL, large])
+    assert estimate_tools([ServerTool("web_search", "anthropic")]) > 0
+
+
+@given(messages)
+def test_estimate_never_raises(message: Message) -> None:
+    """Any message has an estimate, and none is free."""
+    assert estimate(message) > 0
+
+
+@given(st.lists(messages, max_size=5), messages)
+def test_count_grows(before: list[Message], added: Message) -> None:
+    """Without a report, one message more never costs less, and the sum is whole."""
+    silent = [message.replace(usage=None, metadata={}) for message in (*before, added)]
+    less, more = count(silent[:-1]), count(silent)
+    assert 0 <= less.total < more.total
+    assert more == Count(more.total, 0, more.total, 1.0)
+
+
+@given(st.lists(messages, max_size=5))
+def test_any_history_can_be_counted(history: list[Message]) -> None:
+    """Whatever usage and metadata say, the parts add up and nothing is negative."""
+    made = count(history, tools=[_TOOL], system=[Text("Be brief.")])
+    assert made.total == made.anchored + made.estimated
+    assert made.anchored >= 0
+    assert made.estimated >= 0
+
+
+def test_time_is_linear() -> None:
+    """A megabyte of text of the worst kinds takes a fraction of a second."""
+    for text in ("a1" * 11 + " ", "😀", "a" * 23 + " ", "\n  "):
+        message = Message.user(text * (1_000_000 // len(text)))
+        start = time.perf_counter()
+        estimate(message)
+        assert time.perf_counter() - start < 1
+
+
+# --- anchors
+
+
+def test_a_report_is_taken_as_it_is() -> None:
+    """The latest answer's usage is what everything up to it cost."""
+    made = count([Message.user("Hello"), _answer(usage=Usage(90, 10))])
+    assert made == Count(100, 100, 0, made.ratio)
+
+
+def test_cached_tokens_count_once() -> None:
+    """What was read from and written to a cache is part of the prompt."""
+    usage = Usage(10, 10, cache_read=50, cache_write=30)
+    assert count([Message.user("Hello"), _answer("Fine, thank you.", usage=usage)]).total == 100
+
+
+def test_what_came_after_is_estimated() -> None:
+    """New messages are added to the latest report, and older reports are not asked."""
+    old, new = _answer(usage=Usage(900, 5)), _answer(usage=Usage(95, 5))
+    question = Message.user("And tomorrow?")
+    made = count([Message.user("Hello"), old, question, new, question])
+    assert made.anchored == 100
+    assert made.total == 100 + made.estimated
+    assert made.estimated > 0
+
+
+def test_tools_and_system_are_in_the_report() -> None:
+    """With an anchor they are counted already; without one they are estimated."""
+    anchored = [Message.user("Hello"), _answer(usage=Usage(495, 5))]
+    around: dict[str, Any] = {"tools": [_TOOL], "system": [Text("Be brief. " * 20)]}
+    assert count(anchored, **around).total == 500
+    assert count(anchored[:1], **around).total > count(anchored[:1]).total
+
+
+def test_seed_001_keeps_the_total_in_metadata() -> None:
+    """`metadata["usage"]["total_tokens"]` is a report where `usage` is absent."""
+    noted = _answer(metadata={"usage": {"total_tokens": 1500}})
+    assert count([Message.user("Hello"), noted]).anchored == 1500
+    both = noted.replace(usage=Usage(95, 5))
+    assert count([Message.user("Hello"), both]).anchored == 100
+
+
+@pytest.mark.parametrize("total", [0, -5, 10**12, True, "1500", None, 1.5, [1500], 1e300])
+def test_a_note_that_is_no_count(total: Any) -> None:
+    """Nonsense in the metadata is no report."""
+    noted = _answer(metadata={"usage": {"total_tokens": total}})
+    assert count([Message.user("Hello"), noted]).anchored == 0
+
+
+@pytest.mark.parametrize(
+    "usage", [Usage(), Usage(-100, 5), Usage(10**30, 5), Usage(3, 1), Usage(reported_total=-1)]
+)
+def test_a_report_that_cannot_be(usage: Usage) -> None:
+    """Nothing, less than nothing, a sliver and more than any window are no reports."""
+    question = Message.user("Tell me about the weather. " * 200)
+    made = count([question, _answer(usage=usage)])
+    assert made.anchored == 0
+    assert made.total == count([question, _answer()]).total
+
+
+def test_a_wrong_report_leaves_the_one_before() -> None:
+    """The latest report that can be true is the anchor."""
+    history = [Message.user("Hello"), _answer(usage=Usage(95, 5)), _answer(usage=Usage())]
+    assert count(history).anchored == 100
+
+
+def test_usage_of_a_user_is_no_report() -> None:
+    """Only answers say what the list up to them cost."""
+    assert count([Message.user("Hello", usage=Usage(95, 5))]).anchored == 0
+
+
+def test_the_ratio_follows_the_provider() -> None:
+    """Where a provider counts more than we do, so do we; within bounds."""
+    prompt = Message.user("The quick brown fox jumps over the lazy dog. " * 100)
+    after = Message.user("It rests. " * 50)
+    ours = estimate(prompt)
+    ratios = [
+        count([prompt, _answer(usage=Usage(round(ours * times), 5)), after]).ratio
+        for times in (0.5, 1.0, 1.3, 40.0)
+    ]
+    assert ratios == sorted(ratios)
+    assert ratios[0] == 0.9
+    assert ratios[1] == pytest.approx(1, abs=0.02)
+    assert ratios[-1] == 1.5
+
+
+# --- thinking
+
+
+def _turn(*parts: Any, usage: Usage, then: Message) -> int:
+    message = Message.empty("assistant").with_parts(*parts).replace(usage=usage)
+    return count([Message.user("Hello " * 100), message, then]).anchored
+
+
+_CALL = ToolCall("c", "weather", input={"city": "Basel"})
+_RESULT = Message.tool("c", "sunny")
+_NEXT = Message.user("And tomorrow?")
+_THOUGHT = Usage(200, 20, thinking=300)
+
+
+def test_hidden_thinking_does_not_come_back() -> None:
+    """What a provider thought and did not show is in no later prompt."""
+    assert _turn(_CALL, usage=_THOUGHT, then=_RESULT) == 220
+
+
+@pytest.mark.parametrize(
+    "part",
+    [Thinking("Hm."), Thinking(data="c2VhbGVk", form="redacted"), Text("So.", signature="sig")],
+    ids=["text", "sealed", "signature"],
+)
+def test_thinking_comes_back_while_the_turn_goes_on(part: Any) -> None:
+    """Thinking that the list holds in some form is replayed with the tool results."""
+    assert _turn(part, _CALL, usage=_THOUGHT, then=_RESULT) >= 520
+
+
+def test_thinking_is_dropped_when_the_user_speaks() -> None:
+    """Of earlier turns only signed thinking is kept."""
+    answer = Text("It is sunny in Basel today, and it will stay so.")
+    assert _turn(Thinking("Hm."), answer, usage=_THOUGHT, then=_NEXT) == 220
+    assert _turn(Thinking("Hm.", signature="s"), answer, usage=_THOUGHT, then=_NEXT) == 520
+
+
+def test_thinking_counted_as_output_is_found_out() -> None:
+    """An answer of thousands of tokens and few words was thought over; the words come back."""
+    assert _turn(Text("Yes."), usage=Usage(200, 4_000), then=_NEXT) < 300
+
+
+def test_compaction_is_believed() -> None:
+    """A provider that has compacted the conversation reports little for a long list."""
+    long = Message.user("Tell me about the weather. " * 2_000)
+    answer = Message.empty("assistant").with_parts(Opaque("anthropic", {"type": "compaction"}))
+    assert count([long, answer.replace(usage=Usage(200, 20))]).anchored == 220
+
+
+# --- media
+
+
+def _webp(form: bytes, body: bytes) -> bytes:
+    return b"RIFF\x00\x00\x00\x00WEBP" + form + body
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        _PNG + pack(">II", 640, 480),
+        b"GIF89a" + pack("<HH", 640, 480),
+        b"\xff\xd8\xff\xe0\x00\x10" + bytes(14) + b"\xff\xc0\x00\x11\x08" + pack(">HH", 480, 640),
+        _webp(b"VP8 ", bytes(10) + pack("<HH", 640, 480)),
+        _webp(b"VP8L", bytes(4) + b"\x2f" + pack("<I", 639 | 479 << 14)),
+        _webp(b"VP8X", bytes(8) + (639).to_bytes(3, "little") + (479).to_bytes(3, "little")),
+    ],
+    ids=["png", "gif", "jpeg", "webp", "webp lossless", "webp extended"],
+)
+def test_dimensions(head: bytes) -> None:
+    """The size of a picture is in its first bytes; cut off anywhere, it is unknown or smaller."""
+    assert dimensions(head) == (640, 480)
+    for end in range(len(head)):
+        dimensions(head[:end])
+
+
+@given(st.sampled_from([_PNG, b"GIF8", b"\xff\xd8\xff", _webp(b"VP8X", b"")]), st.binary())
+def test_hostile_pictures(magic: bytes, rest: bytes) -> None:
+    """Whatever a header says, a picture costs no more than providers make of the largest."""
+    image = Image(data=b64encode(magic + rest).decode())
+    assert 0 < media_tokens(image) <= 2_000
+
+
+def test_pictures_by_their_size() -> None:
+    """A larger picture costs more, up to what providers scale down to; low detail is cheap."""
+    small, large, huge = image_tokens(64, 64), image_tokens(1024, 1024), image_tokens(2**31, 2**31)
+    assert small < large <= huge < 2_000
+    data = b64encode(_PNG + pack(">II", 1024, 1024)).decode()
+    assert media_tokens(Image(data=data)) == large
+    assert media_tokens(Image(data=data, detail="low")) < small
+
+
+def test_jpeg_that_goes_nowhere() -> None:
+    """Segments of length nothing are walked through once."""
+    assert dimensions(b"\xff\xd8\xff" + b"\xff\xe0\x00\x00" * 100_000) is None
+
+
+def test_documents_by_their_pages() -> None:
+    """A PDF costs by the page, a text by its length; what is not base64 is one page or so."""
+    pdf = b"%PDF-1.4\n" + b"<< /Type /Page >>\n" * 3 + b"<< /Type /Pages >>"
+    three = media_tokens(File.from_bytes(pdf, "application/pdf"))
+    assert three == 3 * media_tokens(File.from_bytes(b"%PDF-1.4", "application/pdf"))
+    assert media_tokens(File.from_bytes(b"word " * 300, "text/plain")) == 500
+    assert media_tokens(File(data="é", mime="application/pdf")) > 0
+
+
+def test_sound_and_film_by_their_length() -> None:
+    """Ten seconds of raw sound cost ten times one; a header that lies is bounded."""
+    second = b"RIFF\x00\x00\x00\x00WAVEfmt " + bytes(12) + pack("<I", 32_000) + bytes(32_000 - 32)
+    one = media_tokens(Audio.from_bytes(second))
+    assert 32 <= one <= 34
+    assert media_tokens(Audio.from_bytes(second + bytes(9 * 32_000))) == pytest.approx(320, abs=3)
+    lying = second[:28] + bytes(4) + second[32:]
+    assert media_tokens(Audio.from_bytes(lying)) < 10 * one
+    assert media_tokens(Video.from_bytes(bytes(1_250_000))) == pytest.approx(3_000, rel=0.01)
+
+
+# --- the recordings
+
+
+@pytest.fixture(scope="module")
+def found(corpus: Corpus) -> list[Prediction]:
+    """What was foretold of every recorded call that goes on from another."""
+    return list(predictions(corpus))
+
+
+def _errors(found: list[Prediction]) -> Errors:
+    return Errors.of([made.error for made in found])
+
+
+def test_median_error(found: list[Prediction]) -> None:
+    """Half of the next calls are foretold within 10 %, in the core tier and in all."""
+    assert _errors([made for made in found if made.tier == "core"]).median <= 0.10
+    assert _errors(found).median <= 0.05
+
+
+def test_too_low(found: list[Prediction]) -> None:
+    """Fewer than 5 % are more than 10 % too low, where all that was counted was sent."""
+    assert _errors([made for made in found if made.kind == "plain"]).too_low < 0.05
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="thinking comes back or not as hosts please, and rounds of hosted tools are summed up",
+)
+def test_all_bars(found: list[Prediction]) -> None:
+    """The core tier whole: median 10 %, 90th percentile 30 %, too low by 10 % in under 5 %."""
+    core = _errors([made for made in found if made.tier == "core"])
+    assert core.median <= 0.10
+    assert core.ninetieth <= 0.30
+    assert core.too_low < 0.05
+
+
+def test_no_worse_than_it_was(found: list[Prediction]) -> None:
+    """What is out of the bars' reach does not slip further."""
+    plain = _errors([made for made in found if made.kind == "plain"])
+    everything = _errors(found)
+    assert plain.ninetieth <= 0.45
+    assert everything.ninetieth <= 0.65
+    assert everything.too_low <= 0.06
