@@ -6,6 +6,7 @@ class or method is covered as soon as it exists.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import inspect
 import json
@@ -119,12 +120,19 @@ def look_into(secret: str, error: BaseException, where: str) -> None:
         pending += [current.__cause__, current.__context__]
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_HISTORY", "memory:")  # not where people keep theirs
+
+
 def drive(secret: str, call: Callable[[], Any], where: str) -> Any:
     """Call, and look at what comes out."""
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             result = call()
+            if inspect.iscoroutine(result):
+                result = asyncio.run(result)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not tell
         look_into(secret, error, where)
         return None

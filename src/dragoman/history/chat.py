@@ -29,8 +29,9 @@ from dragoman.history.truncation.enduring import enduring
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
-from dragoman.model.requests import AnyTool, Request
+from dragoman.model.requests import AnyTool, Request, Sampling
 from dragoman.model.usage import Usage
+from dragoman.model.value import expect
 
 if TYPE_CHECKING:
     from dragoman.history.blocking import BlockingChatHistory
@@ -59,6 +60,8 @@ class ChatHistory:
         *,
         owns_storage: bool = False,
     ) -> None:
+        expect(identity, SessionIdentity, "the identity of a session")
+        expect(config, (ChatHistoryConfig, type(None)), "the config of a chat history")
         self._config = config or ChatHistoryConfig()
         self._keeper = Keeper(identity, storage, store_meta=self._config.store_meta)
         self._owns_storage = owns_storage
@@ -431,18 +434,12 @@ class ChatHistory:
     ) -> Any:
         """The window as a request in a dialect: an `Encoded`, with its losses.
 
-        `settings` are further fields of `Request`.
+        `settings` are further fields of `Request`, or of its `Sampling`: `max_tokens=500`.
         """
         encoder = outside.dialect_of(dialect)
-        messages = await self.window(model, tools=tools, system=system)
-        request = Request(
-            model=model,
-            messages=tuple(messages),
-            tools=tuple(tools),
-            system=tuple(system),
-            **settings,
-        )
-        return encoder.encode_request(request)
+        request = _request(settings).replace(model=model, tools=tuple(tools), system=tuple(system))
+        messages = await self.window(model, tools=request.tools, system=request.system)
+        return encoder.encode_request(request.replace(messages=tuple(messages)))
 
     @property
     def _strategy(self) -> Strategy:
@@ -528,6 +525,13 @@ class ChatHistory:
                 portal.run(_awaited(result))
             else:
                 await result
+
+
+def _request(settings: dict[str, Any]) -> Request:
+    drawn = {key: settings[key] for key in settings if key in Sampling.__struct_fields__}
+    others = {key: settings[key] for key in settings if key not in drawn}
+    request = Request().replace(**others)
+    return request.replace(sampling=request.sampling.replace(**drawn)) if drawn else request
 
 
 async def _awaited(result: Awaitable[Any]) -> Any:

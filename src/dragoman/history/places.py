@@ -28,7 +28,13 @@ def storage_at(place: StoragePlace, *, blocking: bool = False) -> tuple[Storage,
     if isinstance(place, str):
         return _from_url(place, blocking=blocking), True
     if not isinstance(place, Sequence):
+        if not (hasattr(place, "append") and hasattr(place, "session")):
+            msg = f"a store is a URL, a backend, or a list of them, not {type(place).__name__}"
+            raise InvalidInputError(msg)
         return place, False
+    if isinstance(place, (bytes, bytearray, memoryview)):
+        msg = "a store's URL is a str, not bytes"
+        raise InvalidInputError(msg)
     if not place:
         msg = "a chain of stores needs at least one"
         raise InvalidInputError(msg)
