@@ -1,0 +1,122 @@
+"""What of a history must not be torn apart: turns, and the rounds of tool calls in them.
+
+A turn is what the user says and all that follows from it, up to the next time. A result that
+comes after the user has spoken again joins the turns from its call to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from dragoman.model.messages import Message
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolResult
+
+_ASSISTANT, _USER = Role.ASSISTANT, Role.USER
+_CALLING = frozenset({ToolCall, ToolResult})
+
+
+class Group(NamedTuple):
+    """A turn, by the places of its messages."""
+
+    start: int
+    stop: int
+    stays: bool
+    """Whether it is pinned."""
+
+
+def is_instruction(message: Message) -> bool:
+    """Whether it is the system's or the developer's: such messages always stay."""
+    return message.role.is_system
+
+
+def grouped(messages: Sequence[Message]) -> list[Group]:
+    """The turns of a history. The first may be what stands before anything the user says."""
+    opened = (place for place, message in enumerate(messages) if place and _opens(message))
+    starts = [0, *_untied(messages, opened)] if messages else []
+    spans = list(pairwise([*starts, len(messages)]))
+    pinned = [any(map(_is_pinned, messages[start:stop])) for start, stop in spans]
+    staying = extended(messages, spans, pinned)
+    return [Group(*span, stays) for span, stays in zip(spans, staying, strict=True)]
+
+
+def rounds(messages: Sequence[Message], group: Group) -> list[int]:
+    """Where the model begins anew within a turn: once it has got the results of its calls.
+
+    Before the first of these places stands what opened the turn.
+    """
+    own = messages[group.start : group.stop]
+    return [group.start + place for place in _untied(own, _resumed(own))]
+
+
+def extended(
+    messages: Sequence[Message], spans: Sequence[tuple[int, int]], staying: Sequence[bool]
+) -> list[bool]:
+    """Which turns stay, if those do: a turn that ends amid tool calls needs its end.
+
+    Without it, the next thing that the user says would belong to that turn (W51).
+    """
+    done: list[bool] = []
+    for (start, _), stays in zip(spans, staying, strict=True):
+        is_end = bool(done) and done[-1] and _ends_amid_calls(messages, start)
+        done.append(stays or is_end)
+    return done
+
+
+def pairs(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
+    """The places of calls and of their results, of those that have both.
+
+    An id that is used again ends what was called by it before, as it does on every wire.
+    """
+    waiting: dict[str, list[int]] = {}
+    for place, message in enumerate(messages):
+        for part in message.parts:
+            if type(part) is ToolCall:
+                calls = waiting.setdefault(part.id, [])
+                if calls and calls[-1] != place:
+                    calls.clear()
+                calls.append(place)
+            elif type(part) is ToolResult:
+                calls = waiting.get(part.call_id, [])
+                if calls and calls[-1] != place:
+                    yield calls.pop(), place
+
+
+def _untied(messages: Sequence[Message], starts: Iterable[int]) -> Iterator[int]:
+    """The starts that lie between no call and its result."""
+    ends = [-1] * len(messages)
+    for call, result in pairs(messages):
+        ends[call] = result  # they come in the order of the results
+    reach = list(accumulate(ends, max))
+    return (start for start in starts if not start or reach[start - 1] < start)
+
+
+def _opens(message: Message) -> bool:
+    """Whether the user says something, rather than only passing on results."""
+    if message.role is not _USER:
+        return False
+    parts = message.parts
+    return not parts or any(type(part) is not ToolResult for part in parts)
+
+
+def _resumed(messages: Sequence[Message]) -> Iterator[int]:
+    """Where the model speaks after somebody else did; its messages in a row are one answer."""
+    was_assistant = False
+    for place, message in enumerate(messages):
+        is_assistant = message.role is _ASSISTANT
+        if is_assistant and not was_assistant:
+            yield place
+        if not is_instruction(message):
+            was_assistant = is_assistant
+
+
+def _ends_amid_calls(messages: Sequence[Message], stop: int) -> bool:
+    spoken = (messages[place] for place in range(stop - 1, -1, -1))
+    last = next((message for message in spoken if not is_instruction(message)), None)
+    return last is not None and any(type(part) in _CALLING for part in last.parts)
+
+
+def _is_pinned(message: Message) -> bool:
+    return bool(message.metadata.get("pinned"))

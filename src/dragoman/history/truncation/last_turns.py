@@ -1,0 +1,39 @@
+"""Keep the last turns, however long they are."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.errors import InvalidInputError
+from dragoman.history.truncation import notes
+from dragoman.history.truncation.cut import Cut
+from dragoman.history.truncation.strategy import Room
+from dragoman.history.truncation.window import Window
+from dragoman.model.collection import Messages
+
+
+class LastTurns(msgspec.Struct, frozen=True):
+    """Leaves out all turns but the last `n`, whether there is room for more or not."""
+
+    n: int
+    marker: bool = True
+    """Whether a message says how many were left out."""
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            msg = "LastTurns needs at least one turn to keep"
+            raise InvalidInputError(msg)
+
+    async def __call__(self, messages: Messages, cut: Cut, room: Room, /) -> Cut:
+        """The cut before the last turns."""
+        window = await Window.opened(messages, cut, room)
+        if len(window.groups) <= self.n:
+            return cut
+        place = max(window.groups[-self.n].start, window.at)
+        gone = window.boundary(place).gone
+        if not gone:
+            return cut
+        stated = notes.others(cut.notes, "marker")
+        if self.marker:
+            stated = (*stated, notes.marker(cut.left_out + gone))
+        return window.cut_at(place, stated)

@@ -1,0 +1,114 @@
+"""Let a model sum up what is left out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from inspect import isawaitable
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import InvalidInputError
+from dragoman.history.truncation import notes
+from dragoman.history.truncation.cut import Cut
+from dragoman.history.truncation.fit_window import FitWindow, check_slack
+from dragoman.history.truncation.groups import grouped
+from dragoman.history.truncation.strategy import Room
+from dragoman.history.truncation.window import Boundary, Window, weight_of
+from dragoman.model.collection import Messages
+from dragoman.model.messages import Message
+
+Summariser = Callable[[Messages, str], str | Awaitable[str]]
+"""Gets messages and the summary of those before them, and returns one of both."""
+
+_log = logging.getLogger(__name__)
+
+
+class Summarise(msgspec.Struct, frozen=True):
+    """Puts a summary in the place of the oldest turns, when the window is exceeded.
+
+    `model` is any callable, sync or async. It is given the messages in batches, each with the
+    summary so far, so that a long history need not fit the window of the model that sums it up.
+    If it fails, says nothing or too much, the turns are left out all the same, as by `FitWindow`;
+    the log and the marker's metadata say why.
+    """
+
+    model: Summariser
+    batch: int = 50
+    """The most messages that are summed up at a time; a turn is never split."""
+    keep_turns: int | None = None
+    """Sum up all but so many turns, so that it happens seldom; None: as few as `slack` allows."""
+    max_tokens: int = 1_000
+    """The most tokens that the summary may take, as estimated."""
+    slack: float = 0.2
+    marker: bool = True
+    """Whether a message says how many were left out, where there is no summary."""
+
+    def __post_init__(self) -> None:
+        check_slack(self.slack)
+        least = 1 if self.keep_turns is None else self.keep_turns
+        if min(self.batch, self.max_tokens, least) < 1:
+            msg = "batch, max_tokens and keep_turns of Summarise must be at least 1"
+            raise InvalidInputError(msg)
+
+    async def __call__(self, messages: Messages, cut: Cut, room: Room, /) -> Cut:
+        """The cut with a summary in front, or without one if there is none to be had."""
+        window = await Window.opened(messages, cut, room)
+        if window.tokens <= room.limit:
+            return cut
+        found = self._boundary(window, room.limit)
+        if found is None:
+            return await self._plain("there is no room for a summary", messages, cut, room)
+        try:
+            note = await self._note(window, found)
+        except Exception as error:  # noqa: BLE001 - whatever a model throws, the history goes on
+            reason = f"the summary failed: {type(error).__name__}"
+        else:
+            reason = self._objection(note)
+            if not reason:
+                return window.cut_at(found.place, (note,))
+        return await self._plain(reason, messages, cut, room)
+
+    def _boundary(self, window: Window, limit: int) -> Boundary | None:
+        """As few turns as make room for the rest and the summary, or all but `keep_turns`."""
+        turns = window.turns()
+        found = window.first_fit(turns, int(limit * (1 - self.slack)), self.max_tokens)
+        found = found or window.first_fit(turns, limit, self.max_tokens)
+        if found is None or self.keep_turns is None or len(window.groups) <= self.keep_turns:
+            return found
+        last = window.boundary(max(window.groups[-self.keep_turns].start, window.at))
+        return max(found, last)
+
+    async def _note(self, window: Window, found: Boundary) -> Message:
+        old = notes.others(window.cut.notes, "marker")
+        text = "\n\n".join(filter(None, map(notes.body_of, old)))
+        for batch in self._batches(window.left_out(found.place)):
+            answer: Any = self.model(batch, text)
+            said = await answer if isawaitable(answer) else answer
+            if not isinstance(said, str) or not said.strip():
+                return notes.summary("", 0)
+            text = said
+        return notes.summary(text, window.cut.left_out + found.gone)
+
+    def _batches(self, messages: Sequence[Message]) -> Iterator[Messages]:
+        """The messages in whole turns, no more of them at a time than asked for."""
+        batch: list[Message] = []
+        for group in grouped(messages):
+            own = messages[group.start : group.stop]
+            if batch and len(batch) + len(own) > self.batch:
+                yield Messages.wrapping(batch)
+                batch = []
+            batch.extend(own)
+        if batch:
+            yield Messages.wrapping(batch)
+
+    def _objection(self, note: Message) -> str:
+        if not notes.body_of(note):
+            return "the summary is empty"
+        return "the summary is too long" if weight_of((note,)) > self.max_tokens else ""
+
+    async def _plain(self, reason: str, messages: Messages, cut: Cut, room: Room) -> Cut:
+        _log.warning("plain truncation instead of a summary: %s", reason)
+        plain = FitWindow(slack=self.slack, marker=self.marker)
+        return await plain.because(reason, messages, cut, room)

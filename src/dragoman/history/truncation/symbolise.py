@@ -1,0 +1,107 @@
+"""A line for each message that is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from dragoman.errors import InvalidInputError
+from dragoman.history.truncation import notes
+from dragoman.history.truncation.cut import Cut
+from dragoman.history.truncation.fit_window import FitWindow, check_slack
+from dragoman.history.truncation.strategy import Room
+from dragoman.history.truncation.window import Boundary, Window, weight_of
+from dragoman.model.collection import Messages
+from dragoman.model.media import Media
+from dragoman.model.messages import Message
+from dragoman.model.tools import ToolCall, ToolResult
+
+_MOST_NAMES = 5
+_NAME_LENGTH = 64
+
+
+class Symbolise(msgspec.Struct, frozen=True):
+    """Puts a line for each message in the place of the oldest turns, when the window is exceeded.
+
+    A line tells who spoke, which tools were called or answered, and how the text begins. When
+    the lines get too many, the oldest go.
+    """
+
+    preview: int = 80
+    """How many characters of a message's text are shown."""
+    max_tokens: int = 1_000
+    """The most tokens that all lines may take, as estimated."""
+    slack: float = 0.2
+    marker: bool = True
+    """Whether a message says how many were left out, where there is no room for lines."""
+
+    def __post_init__(self) -> None:
+        check_slack(self.slack)
+        if self.preview < 0 or self.max_tokens < 1:
+            msg = "preview of Symbolise must be at least 0, and max_tokens at least 1"
+            raise InvalidInputError(msg)
+
+    async def __call__(self, messages: Messages, cut: Cut, room: Room, /) -> Cut:
+        """The cut with the lines in front."""
+        window = await Window.opened(messages, cut, room)
+        if window.tokens <= room.limit:
+            return cut
+        found = self._boundary(window, room.limit)
+        note = self._note(window, found) if found else None
+        if found is None or note is None:
+            plain = FitWindow(slack=self.slack, marker=self.marker)
+            return await plain.because("there is no room for symbols", messages, cut, room)
+        carried = notes.others(cut.notes, "marker", "symbols")
+        return window.cut_at(found.place, (*carried, note))
+
+    def _boundary(self, window: Window, limit: int) -> Boundary | None:
+        carried = notes.others(window.cut.notes, "marker", "symbols")
+        extra = self.max_tokens + weight_of(carried)
+        turns = window.turns()
+        found = window.first_fit(turns, int(limit * (1 - self.slack)), extra)
+        return found or window.first_fit(turns, limit, extra)
+
+    def _note(self, window: Window, found: Boundary) -> Message | None:
+        """All lines, or the latest that there is room for."""
+        latest = window.left_out(found.place)[-self.max_tokens :]  # a line is a token at least
+        lines = [*_lines_of(window.cut.notes), *self._lines(latest)]
+        while lines:
+            note = notes.symbols(lines, window.cut.left_out + found.gone)
+            weight = weight_of((note,))
+            if weight <= self.max_tokens:
+                return note
+            # Nearly as many as fit, at once: there may be very many.
+            lines = lines[-(len(lines) * self.max_tokens * 9 // (weight * 10)) or len(lines) :]
+        return None
+
+    def _lines(self, messages: list[Message]) -> Iterator[str]:
+        names = {call.id: call.name for message in messages for call in message.tool_calls}
+        for message in messages:
+            about = [*_tools(message, names), *_media(message)]
+            shown = f" ({', '.join(about)})" if about else ""
+            words = " ".join(message.preview(self.preview).split())
+            yield f"{message.kind}{shown}: {words}" if words else f"{message.kind}{shown}"
+
+
+def _lines_of(old: Iterable[Message]) -> list[str]:
+    """The lines of earlier symbols."""
+    bodies = [notes.body_of(note) for note in old if notes.kind_of(note) == "symbols"]
+    return [line for body in bodies for line in body.split("\n") if line]
+
+
+def _tools(message: Message, names: dict[str, str]) -> list[str]:
+    """The names of the tools that are called or answered, the first of them."""
+    named = [
+        part.name if isinstance(part, ToolCall) else part.tool_name or names.get(part.call_id, "?")
+        for part in message.parts
+        if isinstance(part, (ToolCall, ToolResult))
+    ]
+    # A name off a wire may be anything.
+    shown = [" ".join(name.split())[:_NAME_LENGTH] for name in named[:_MOST_NAMES]]
+    return [*shown, "…"] if len(named) > _MOST_NAMES else shown
+
+
+def _media(message: Message) -> list[str]:
+    kinds = [type(part).__name__.lower() for part in message.parts if isinstance(part, Media)]
+    return list(dict.fromkeys(kinds))

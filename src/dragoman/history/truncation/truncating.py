@@ -1,0 +1,104 @@
+"""Cutting a history so that it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dragoman.errors import ContextTooSmall, InvalidInputError
+from dragoman.history.truncation.checking import check
+from dragoman.history.truncation.counting import tallied
+from dragoman.history.truncation.cut import NOTHING_CUT, Cut
+from dragoman.history.truncation.fit_window import FitWindow
+from dragoman.history.truncation.shortage import shortage
+from dragoman.history.truncation.strategy import Counter, Room, Strategy
+from dragoman.model.collection import Messages
+from dragoman.model.content import AnyPart
+from dragoman.model.ids import new_id
+from dragoman.model.messages import Message
+from dragoman.model.tools import ServerTool, ToolDefinition
+
+DEFAULT = FitWindow()
+
+
+async def truncate(
+    messages: Sequence[Message],
+    *,
+    limit: int,
+    strategy: Strategy = DEFAULT,
+    cut: Cut = NOTHING_CUT,
+    tools: Iterable[ToolDefinition | ServerTool] = (),
+    system: Iterable[AnyPart] = (),
+    counter: Counter | None = None,
+    config: Any = None,
+) -> Cut:
+    """Where to cut a history, so that the prompt takes no more than `limit` tokens.
+
+    `messages` is the whole history, or what `cut` left of it. Returns the same cut where nothing
+    has to be done. A strategy's window that does not fit is cut further, as by `FitWindow`; if
+    not even the shortest fits, that is `ContextTooSmall`.
+    """
+    given = messages if isinstance(messages, Messages) else Messages.wrapping(messages)
+    room = Room(limit, tuple(tools), tuple(system), counter, config)
+    present = cut if not cut.first or cut.place_in(given) is not None else NOTHING_CUT
+    made = await _run(strategy, given, present, room)
+    is_fitting = await _fits(given, made, room)
+    if not is_fitting and not isinstance(strategy, FitWindow):
+        plain = FitWindow(marker=bool(getattr(strategy, "marker", True)))
+        made = await _run(plain, given, made, room)
+        is_fitting = await _fits(given, made, room)
+    if not is_fitting:
+        raise ContextTooSmall(await shortage(given, made, room))
+    return made
+
+
+def fit(
+    messages: Any,
+    limit: int,
+    *,
+    strategy: Strategy = DEFAULT,
+    tools: Iterable[ToolDefinition | ServerTool] = (),
+    system: Iterable[AnyPart] = (),
+    counter: Counter | None = None,
+    config: Any = None,
+) -> Messages:
+    """A conversation, shortened to what fits: `truncate` for lists that nobody stores.
+
+    >>> talk = [Message.user("word " * 1000), Message.assistant("Yes."), Message.user("Why?")]
+    >>> [message.text for message in fit(talk, 100)]
+    ['(2 earlier messages were left out here.)', 'Why?']
+    """
+    given = _distinct(Messages.from_any(messages))
+    running = truncate(
+        given, limit=limit, strategy=strategy, tools=tools, system=system, counter=counter,
+        config=config,
+    )  # fmt: skip
+    try:
+        running.send(None)
+    except StopIteration as done:
+        made: Cut = done.value
+        return made.apply(given)
+    running.close()
+    msg = "the strategy or the counter has to wait for something: use `await truncate(…)`"
+    raise InvalidInputError(msg)
+
+
+async def _run(strategy: Strategy, messages: Messages, cut: Cut, room: Room) -> Cut:
+    made = await strategy(messages, cut, room)
+    if made is not cut:
+        check(made, cut, messages)
+    return made
+
+
+async def _fits(messages: Messages, cut: Cut, room: Room) -> bool:
+    return (await tallied(messages, cut, room)).total <= room.limit
+
+
+def _distinct(messages: Messages) -> Messages:
+    """With an id of its own for each message: in a plain list one may stand twice."""
+    seen: set[str] = set()
+    found: list[Message] = []
+    for message in messages:
+        found.append(message.with_id(new_id()) if message.id in seen else message)
+        seen.add(message.id)
+    return messages if len(seen) == len(found) else Messages.wrapping(found)
