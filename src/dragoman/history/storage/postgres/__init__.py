@@ -1,0 +1,7 @@
+"""Sessions in PostgreSQL: for many processes and machines."""
+
+from __future__ import annotations
+
+from dragoman.history.storage.postgres.storage import PostgresStorage
+
+__all__ = ["PostgresStorage"]

@@ -1,0 +1,314 @@
+"""The pool, and what to do when a connection breaks: find out what happened, and go on.
+
+A read is asked again. A transaction that broke before its commit is run again, for the server has
+undone it; where the commit itself was cut off, the server is asked for its outcome by its number.
+An append, one statement, is sent again: the messages' ids keep it from being stored twice, even if
+the first is still under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import psycopg
+from psycopg.adapt import AdaptersMap
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.numeric import Int8Dumper
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from dragoman.errors import InvalidInputError, StoreError
+from dragoman.history.storage.postgres import schema
+from dragoman.history.storage.postgres.failures import (
+    AGAIN,
+    UNKNOWN,
+    Late,
+    Lost,
+    Refused,
+    Unreachable,
+)
+from dragoman.history.storage.postgres.link import Connection, Link
+from dragoman.history.storage.postgres.settings import Settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Work = Callable[Concatenate[Link, P], Awaitable[T]]
+_ATTEMPTS = 3
+_SLOW = 20  # times as long for what goes through many sessions
+_PATIENCE = 5.0
+_CONNECT = 10  # seconds; another attempt is better than a long wait
+# At other levels, writers that meet at a session don't wait for each other but fail.
+_READ_COMMITTED = r"-c default_transaction_isolation=read\ committed"
+_STATUS = "SELECT pg_xact_status(%s::text::xid8)"
+
+
+class _CutOff(StoreError):  # noqa: N818 - named as in `dragoman.errors`
+    """A commit whose answer did not come."""
+
+    def __init__(self, number: str, result: Any) -> None:
+        super().__init__("a commit was cut off")
+        self.number = number
+        self.result = result
+
+
+class Connections:
+    """A pool of connections to one server, open."""
+
+    def __init__(self, settings: Settings, pool: AsyncConnectionPool[Connection]) -> None:
+        self._settings = settings
+        self._pool = pool
+
+    @classmethod
+    async def open(cls, settings: Settings) -> Connections:
+        """Connect, and bring the tables up to date."""
+        options = _options(settings)
+        first = await _connected(settings, options)
+        try:
+            link = Link(first, settings, settings.timeout * _SLOW)
+            await _migrated(link)
+            [(level,)] = await link.fetch("SELECT current_setting('default_transaction_isolation')")
+        finally:
+            await first.close()
+        if level != "read committed":
+            options["options"] = f"{options.get('options', '')} {_READ_COMMITTED}".strip()
+        pool = AsyncConnectionPool(
+            connection_class=Connection,
+            kwargs=options,
+            min_size=1,
+            max_size=settings.connections,
+            timeout=settings.timeout,
+            # The pool waits twice as long after each failure, for minutes in the end: it is made
+            # to begin anew, so that a server that is back is noticed.
+            reconnect_timeout=_PATIENCE,
+            reconnect_failed=AsyncConnectionPool.check,
+            open=False,
+            name="dragoman",
+        )
+        await pool.open()
+        return cls(settings, pool)
+
+    async def close(self) -> None:
+        """Close all connections that are not in use; those that are close when given back."""
+        await self._pool.close()
+
+    # --- three kinds of work
+
+    async def read(self, work: Work[P, T], *arguments: P.args, **_none: P.kwargs) -> T:
+        """What the work gives; it is done again where the connection broke."""
+        return await self._read(work, arguments, self._settings.timeout)
+
+    async def read_slowly(self, work: Work[P, T], *arguments: P.args, **_none: P.kwargs) -> T:
+        """The same for what may take its time."""
+        return await self._read(work, arguments, self._settings.timeout * _SLOW)
+
+    async def write(self, work: Work[P, T], *arguments: P.args, **_none: P.kwargs) -> T:
+        """What the work gives, in one transaction."""
+        return await self._write(work, arguments, self._settings.timeout)
+
+    async def write_slowly(self, work: Work[P, T], *arguments: P.args, **_none: P.kwargs) -> T:
+        """The same for what may take its time."""
+        return await self._write(work, arguments, self._settings.timeout * _SLOW)
+
+    async def repeat(
+        self,
+        work: Callable[..., Awaitable[T]],
+        repeated: Callable[..., Awaitable[T]],
+        *arguments: Any,
+    ) -> T:
+        """What the work gives, one statement; `repeated` is the same for a second attempt."""
+        failed: StoreError | None = None
+        for _ in range(_ATTEMPTS):
+            try:
+                chosen = repeated if failed else work
+                return await self._once(chosen, arguments, self._settings.timeout, failed)
+            except Unreachable as error:
+                failed = Unreachable(self.name, error.reason, UNKNOWN) if failed else error
+                break
+            except (Lost, Refused) as error:
+                failed = Lost(self.name, UNKNOWN) if isinstance(error, Lost) else error
+                if not is_passing(error):
+                    break
+        raise failed or Lost(self.name)
+
+    async def _read(
+        self, work: Callable[..., Awaitable[T]], arguments: tuple[Any, ...], seconds: float
+    ) -> T:
+        failed: StoreError | None = None
+        for _ in range(_ATTEMPTS):
+            try:
+                return await self._once(work, arguments, seconds, failed)
+            except Lost as error:
+                failed = error
+        raise failed or Lost(self.name)
+
+    async def _write(
+        self, work: Callable[..., Awaitable[T]], arguments: tuple[Any, ...], seconds: float
+    ) -> T:
+        failed: StoreError | None = None
+        for _ in range(_ATTEMPTS):
+            cut: _CutOff | None = None
+            try:
+                return await self._once(_transaction, (work, arguments), seconds, failed)
+            except _CutOff as error:
+                cut = error
+            except (Lost, Refused) as error:
+                if not is_passing(error):
+                    raise
+                failed = error
+            if cut is not None:
+                if await self._came_through(cut.number):
+                    result: T = cut.result
+                    return result
+                failed = Lost(self.name)
+        raise failed or Lost(self.name)
+
+    async def _came_through(self, number: str) -> bool:
+        """Whether a transaction whose commit was cut off was committed."""
+        deadline = monotonic() + self._settings.timeout
+        while monotonic() < deadline:
+            try:
+                [(status,)] = await self._read(
+                    Link.fetch, (_STATUS, (number,)), self._settings.timeout
+                )
+            except StoreError:
+                break
+            if status != "in progress":
+                return bool(status == "committed")
+            await asyncio.sleep(0.05)
+        raise Lost(self.name, UNKNOWN)
+
+    # --- one connection on loan
+
+    async def _once(
+        self,
+        work: Callable[..., Awaitable[T]],
+        arguments: tuple[Any, ...],
+        seconds: float,
+        failed: StoreError | None = None,
+    ) -> T:
+        # After a restart of the server all connections that lie ready are broken; the first
+        # attempt takes any, for speed, and the next ones look before they use it.
+        connection = await (self._taken() if failed is None else self._checked())
+        link = Link(connection, self._settings, seconds)
+        problem: StoreError | None = None
+        try:
+            return await work(link, *arguments)
+        except StoreError as error:
+            problem = error
+            raise
+        finally:
+            await link.end(problem)
+            await self._pool.putconn(connection)
+
+    async def _taken(self) -> Connection:
+        try:
+            return await self._pool.getconn()
+        except PoolTimeout:
+            reason = (
+                f"no connection within {self._settings.timeout:g} seconds; the server does not"
+                f" answer, or all {self._settings.connections} connections are in use"
+            )
+        except PoolClosed:
+            reason = "it is closed"
+        raise Unreachable(self.name, reason)
+
+    async def _checked(self) -> Connection:
+        deadline = monotonic() + self._settings.timeout
+        while monotonic() < deadline:
+            connection = await self._taken()
+            link = Link(connection, self._settings, self._settings.timeout)
+            works = False
+            try:
+                await link.fetch("SELECT 1")
+                works = True
+            except (Lost, Late):
+                await connection.close()
+            finally:
+                if not works:
+                    await self._pool.putconn(connection)
+            if works:
+                return connection
+        raise Unreachable(self.name, "connections break as soon as they are made")
+
+    @property
+    def name(self) -> str:
+        """The store's."""
+        return self._settings.name
+
+
+async def _transaction(link: Link, work: Callable[..., Awaitable[T]], arguments: Any) -> T:
+    number = await link.begin()
+    try:
+        result = await work(link, *arguments)
+    except Lost:
+        raise
+    except StoreError:
+        with suppress(StoreError):
+            await link.run("ROLLBACK")
+        raise
+    try:
+        await link.run("COMMIT")
+    except (Lost, Late):
+        pass
+    else:
+        return result
+    raise _CutOff(number, result)
+
+
+async def _migrated(link: Link) -> None:
+    if not await schema.is_current(link):
+        await _transaction(link, schema.migrate, ())
+
+
+def is_passing(error: StoreError) -> bool:
+    """Whether the same may work at the next attempt."""
+    return isinstance(error, Lost) or (isinstance(error, Refused) and error.state in AGAIN)
+
+
+class _Context:
+    """How values are written, for new connections."""
+
+    connection = None
+
+    def __init__(self, adapters: AdaptersMap) -> None:
+        self.adapters = adapters
+
+
+async def _connected(settings: Settings, options: dict[str, Any]) -> Connection:
+    try:
+        return await psycopg.AsyncConnection.connect(**options)
+    except psycopg.Error as error:
+        reason = str(error).strip().partition("\n")[0]
+    password = options.get("password")
+    raise Unreachable(settings.name, reason.replace(password, "***") if password else reason)
+
+
+def _options(settings: Settings) -> dict[str, Any]:
+    """What connections are made with; the URL's parameters count more."""
+    try:
+        given = conninfo_to_dict(settings.url)
+    except psycopg.Error:
+        given = None  # its text may quote the password
+    if given is None:
+        msg = "the URL of a PostgreSQL store can't be read: escape special characters with %xx"
+        raise InvalidInputError(msg)
+    seconds = max(2, round(settings.timeout))
+    adapters = AdaptersMap(psycopg.adapters)
+    # One type for all integers: else every size is another statement to prepare.
+    adapters.register_dumper(int, Int8Dumper)
+    return {
+        "fallback_application_name": "dragoman",
+        "connect_timeout": min(seconds, _CONNECT),
+        # A peer that vanished without a word is noticed.
+        "keepalives_idle": seconds,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": seconds * 1000,
+        **given,
+        "autocommit": True,
+        "prepare_threshold": 0 if settings.prepared else None,
+        "context": _Context(adapters),
+    }

@@ -1,0 +1,108 @@
+"""One connection: statements go out, rows or our own errors come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from dragoman.errors import StoreError
+from dragoman.history.storage.postgres.failures import READ_ONLY, Late, Lost, Refused, is_lost
+from dragoman.history.storage.postgres.settings import Settings, qualified
+
+Connection = psycopg.AsyncConnection[tuple[Any, ...]]
+
+
+class Link:
+    """A connection on loan. Every statement has its time limit, so that nothing hangs for ever."""
+
+    __slots__ = ("_connection", "_seconds", "_settings")
+
+    def __init__(self, connection: Connection, settings: Settings, seconds: float) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._seconds = seconds
+
+    @property
+    def name(self) -> str:
+        """The store's."""
+        return self._settings.name
+
+    @property
+    def schema(self) -> str:
+        """The schema that the tables are in."""
+        return self._settings.schema
+
+    @property
+    def server(self) -> int:
+        """The server's major version."""
+        return self._connection.info.server_version // 10000
+
+    async def fetch(
+        self, template: str, values: Sequence[Any] = (), *, plan: bool | None = None
+    ) -> list[tuple[Any, ...]]:
+        """The rows that a statement gives; with `plan=False` it is planned for these values."""
+        cursor = await self._executed(template, values, plan=plan)
+        return await cursor.fetchall()
+
+    async def run(self, template: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; how many rows it touched."""
+        return (await self._executed(template, values)).rowcount
+
+    async def begin(self) -> str:
+        """Begin a transaction, limited on the server as well; returns its number there."""
+        limit = max(1, round(self._seconds * 1000))
+        cursor = await self._executed(
+            "BEGIN ISOLATION LEVEL READ COMMITTED;"
+            f"SET LOCAL statement_timeout = {limit};"
+            f"SET LOCAL idle_in_transaction_session_timeout = {limit};"
+            "SELECT pg_current_xact_id()::text",
+            (),
+            plan=False,
+            binary=False,  # several statements at once come back as text only
+        )
+        while cursor.nextset():
+            pass
+        [(number,)] = await cursor.fetchall()
+        return str(number)
+
+    async def _executed(
+        self,
+        template: str,
+        values: Sequence[Any],
+        *,
+        plan: bool | None = None,
+        binary: bool = True,
+    ) -> psycopg.AsyncCursor[tuple[Any, ...]]:
+        statement = qualified(template, self._settings.schema)
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._connection.execute(
+                    statement, values or None, prepare=plan, binary=binary
+                )
+        except TimeoutError:
+            raised: StoreError = Late(self.name, self._seconds)
+        except psycopg.Error as error:
+            raised = self._explained(error)
+        except UnicodeError:
+            raised = Refused(self.name, "22021")
+        raise raised
+
+    def _explained(self, error: psycopg.Error) -> StoreError:
+        if self._connection.closed or is_lost(error.sqlstate):
+            return Lost(self.name)
+        return Refused(self.name, error.sqlstate or "22000", error.diag.constraint_name)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way."""
+        return self._connection.pgconn.transaction_status == TransactionStatus.IDLE
+
+    async def end(self, failed: Exception | None) -> None:
+        """Close the connection, before it is given back, where it can't be used again."""
+        read_only = isinstance(failed, Refused) and failed.state == READ_ONLY
+        if read_only or isinstance(failed, Lost) or not self.is_idle:
+            await self._connection.close()

@@ -1,0 +1,133 @@
+"""Full-text search: the index is brought up to date when somebody searches, not at each write.
+
+A message's words, cut as all backends cut them, are an array in a GIN index. `sessions.indexed`
+says how far a session is: its writes come one after the other, so nothing below can turn up later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.postgres.listing import where
+from dragoman.history.storage.postgres.values import ROW, row_of
+from dragoman.history.storage.protocol import Filter, Hit, Row
+from dragoman.history.storage.scanning import searchable, words_of
+
+if TYPE_CHECKING:
+    from dragoman.history.storage.postgres.link import Link
+
+_BATCH = 1000
+_LONGEST = 500  # characters of a word; an index takes about 2,700 bytes
+_WORD = re.compile(r"\w+")
+_BEHIND = """
+SELECT s.id, s.last_seq - s.indexed FROM our.sessions s
+WHERE s.id > %s AND s.indexed < s.last_seq {} ORDER BY s.id LIMIT 100"""
+_LOCK = """
+SELECT id, indexed, least(last_seq, indexed + %s) FROM our.sessions
+WHERE id = ANY (%s::bigint[]) AND indexed < last_seq ORDER BY id FOR UPDATE"""
+# By branch, as the rows' index is: else each batch would go through the whole session.
+_ROWS = f"""
+SELECT m.session, {ROW} FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS p (id, low, high)
+JOIN our.sessions s ON s.id = p.id CROSS JOIN LATERAL
+    (SELECT 0 UNION ALL SELECT unnest(s.forks[:][1:1])) AS b (branch)
+JOIN our.messages m ON m.session = p.id AND m.branch = b.branch AND m.seq > p.low
+    AND m.seq <= p.high"""
+_INDEX = """
+INSERT INTO our.texts (session, seq, branch, at, words)
+SELECT e.session, e.seq, e.branch, e.at, string_to_array(e.words, ' ') FROM
+unnest(%s::bigint[], %s::bigint[], %s::integer[], %s::double precision[], %s::text[])
+AS e (session, seq, branch, at, words)
+ON CONFLICT (session, branch, seq) DO UPDATE SET at = excluded.at, words = excluded.words"""
+_FOUND = """
+SELECT s.agent, s.chat, s."user", s."group", s.scope, {row} FROM (
+    SELECT t.session, t.branch, t.seq FROM our.texts t JOIN our.sessions s ON s.id = t.session
+    WHERE t.words @> %s::text[] {clause} ORDER BY t.at DESC, t.seq DESC LIMIT %s
+) t JOIN our.sessions s ON s.id = t.session
+JOIN our.messages m ON m.session = t.session AND m.branch = t.branch AND m.seq = t.seq
+ORDER BY m.at DESC, m.seq DESC"""
+
+
+async def search(link: Link, words: Sequence[str], which: Filter, limit: int) -> list[Hit]:
+    """See `Storage.search`; the caller has caught up."""
+    clause, values = where(which)
+    found = await link.fetch(
+        _FOUND.format(row=ROW, clause=clause), (list(words), *values, limit), plan=False
+    )
+    return [Hit(SessionIdentity.from_columns(each[:5]), row_of(each[5:])) for each in found]
+
+
+def wanted(text: str) -> list[str]:
+    """The words of a search as they are indexed."""
+    return [_indexable(word) for word in words_of(text)]
+
+
+async def behind(link: Link, which: Filter, after: int) -> list[int]:
+    """Sessions, above `after`, that are not fully indexed: as many as make a batch."""
+    clause, values = where(which)
+    found = await link.fetch(_BEHIND.format(clause), (after, *values), plan=False)
+    chosen: list[int] = []
+    messages = 0
+    for id, more in found:
+        messages += more
+        if chosen and messages > _BATCH:
+            break
+        chosen.append(id)
+    return chosen
+
+
+async def catch_up(link: Link, sessions: list[int]) -> None:
+    """Index messages of these that are not yet, up to a batch of each."""
+    parts = await link.fetch(_LOCK, (_BATCH, sessions))
+    if not parts:
+        return  # another was quicker
+    ids, lows, highs = (list(column) for column in zip(*parts, strict=True))
+    found = await link.fetch(_ROWS, (ids, lows, highs), plan=False)
+    await _index(link, [(each[0], row_of(each[1:])) for each in found])
+    await link.run(
+        "UPDATE our.sessions s SET indexed = p.high"
+        " FROM unnest(%s::bigint[], %s::bigint[]) AS p (id, high) WHERE s.id = p.id",
+        (ids, highs),
+    )
+
+
+async def index_anew(link: Link, session: int, rows: Iterable[Row], indexed: int) -> None:
+    """Index what was changed, as far as it had been indexed."""
+    await _index(link, [(session, row) for row in rows if row.seq <= indexed])
+
+
+async def unindex(link: Link, session: int, places: Sequence[tuple[Any, ...]]) -> None:
+    """Take messages, by branch and number, out of the index."""
+    await link.run(
+        "DELETE FROM our.texts t USING unnest(%s::integer[], %s::bigint[]) AS e (branch, seq)"
+        " WHERE t.session = %s AND t.branch = e.branch AND t.seq = e.seq",
+        ([branch for branch, _ in places], [seq for _, seq in places], session),
+    )
+
+
+async def _index(link: Link, rows: Sequence[tuple[int, Row]]) -> None:
+    if not rows:
+        return
+    columns = [
+        [session for session, _ in rows],
+        [row.seq for _, row in rows],
+        [row.branch for _, row in rows],
+        [row.at for _, row in rows],
+        [_words(row) for _, row in rows],
+    ]
+    await link.run(_INDEX, columns)
+
+
+def _words(row: Row) -> str:
+    found = set(_WORD.findall(searchable(row).casefold()))
+    return " ".join(map(_indexable, found))
+
+
+def _indexable(word: str) -> str:
+    """A word, or what stands for one that is too long for the index."""
+    if len(word) <= _LONGEST:
+        return word
+    return "#" + blake2b(word.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()

@@ -1,0 +1,68 @@
+"""Sessions in PostgreSQL, in a schema of its own for each test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from dragoman.history.storage.postgres import PostgresStorage
+from dragoman.history.storage.protocol import Storage
+
+URL = os.environ.get("DRAGOMAN_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
+
+
+def sql(template: str, schema: str) -> bytes:
+    """A statement about the tables of a schema."""
+    return template.replace("our", f'"{schema}"').encode()
+
+
+@contextmanager
+def place(_tmp_path: Path) -> Generator[Callable[[], Storage]]:
+    """A schema that nobody else uses."""
+    with schema() as name:
+        yield lambda: PostgresStorage(URL, schema=name, connections=4)
+
+
+@contextmanager
+def schema() -> Generator[str]:
+    """The name of a schema, which is gone afterwards; skips where there is no server."""
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+    pytest.importorskip("psycopg_pool", reason="psycopg_pool is not installed")
+    try:
+        connection = psycopg.connect(URL, autocommit=True, connect_timeout=5)
+    except psycopg.OperationalError:
+        connection = None
+    if connection is None:
+        pytest.skip("no PostgreSQL server; name one in DRAGOMAN_TEST_POSTGRES")
+    name = f"test_{uuid4().hex}"
+    with connection:
+        try:
+            yield name
+        finally:
+            connection.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE')
+
+
+@asynccontextmanager
+async def opened(schema: str, url: str = URL, **given: Any) -> AsyncGenerator[PostgresStorage]:
+    """An open store in a schema."""
+    storage = PostgresStorage(url, schema=schema, **given)
+    await storage.open()
+    try:
+        yield storage
+    finally:
+        await storage.close()
+
+
+async def asked(schema: str, template: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """What a connection of its own is told."""
+    from psycopg import AsyncConnection
+
+    async with await AsyncConnection.connect(URL, autocommit=True) as connection:
+        cursor = await connection.execute(sql(template, schema), values or None)
+        return await cursor.fetchall() if cursor.description else []
