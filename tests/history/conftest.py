@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
@@ -46,7 +46,7 @@ class Backend:
         return self._make()  # type: ignore[operator, no-any-return]  # as `place` promises
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Storage]:
+    async def opened(self) -> AsyncGenerator[Storage]:
         """One more storage on the same place, open."""
         storage = self.new()
         await storage.open()

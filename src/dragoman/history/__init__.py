@@ -1,32 +1,71 @@
-"""Conversations that last: stored on any of six backends, cut to fit a model when they are sent."""
+"""Conversations that last: stored on any of six backends, cut to fit a model when they are sent.
+
+Names are resolved when first used: a backend is loaded by those who use it.
+"""
 
 from __future__ import annotations
 
-from dragoman.history.blocking import BlockingChatHistory
-from dragoman.history.branches import Branch
-from dragoman.history.chat import ChatHistory
-from dragoman.history.config import ChatHistoryConfig
-from dragoman.history.identity import SessionIdentity
-from dragoman.history.keeping import Damaged
-from dragoman.history.retention import Retention, Swept, sweep
-from dragoman.history.storage.memory import MemoryStorage
-from dragoman.history.storage.protocol import Erasure, Filter, Hit, Session, Storage, Total
-from dragoman.history.storage.sqlite import SQLiteStorage
-from dragoman.history.transfer import Imported, export, import_lines
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.history.blocking import BlockingChatHistory
+    from dragoman.history.branches import Branch
+    from dragoman.history.chat import ChatHistory
+    from dragoman.history.config import ChatHistoryConfig
+    from dragoman.history.identity import SessionIdentity
+    from dragoman.history.keeping import Damaged
+    from dragoman.history.places import storage_at
+    from dragoman.history.retention import Retention, Swept, sweep
+    from dragoman.history.storage.chain import ChainStorage
+    from dragoman.history.storage.files import FileStorage
+    from dragoman.history.storage.memory import MemoryStorage
+    from dragoman.history.storage.postgres import PostgresStorage
+    from dragoman.history.storage.protocol import Erasure, Filter, Hit, Session, Storage, Total
+    from dragoman.history.storage.redis import RedisStorage
+    from dragoman.history.storage.sealed import SealedStorage
+    from dragoman.history.storage.sqlite import SQLiteStorage
+    from dragoman.history.transfer import Imported, export, import_lines
+
+_HOMES = {
+    "blocking": ("BlockingChatHistory",),
+    "branches": ("Branch",),
+    "chat": ("ChatHistory",),
+    "config": ("ChatHistoryConfig",),
+    "identity": ("SessionIdentity",),
+    "keeping": ("Damaged",),
+    "places": ("storage_at",),
+    "retention": ("Retention", "Swept", "sweep"),
+    "storage.chain": ("ChainStorage",),
+    "storage.files": ("FileStorage",),
+    "storage.memory": ("MemoryStorage",),
+    "storage.postgres": ("PostgresStorage",),
+    "storage.protocol": ("Erasure", "Filter", "Hit", "Session", "Storage", "Total"),
+    "storage.redis": ("RedisStorage",),
+    "storage.sealed": ("SealedStorage",),
+    "storage.sqlite": ("SQLiteStorage",),
+    "transfer": ("Imported", "export", "import_lines"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BlockingChatHistory",
     "Branch",
+    "ChainStorage",
     "ChatHistory",
     "ChatHistoryConfig",
     "Damaged",
     "Erasure",
+    "FileStorage",
     "Filter",
     "Hit",
     "Imported",
     "MemoryStorage",
+    "PostgresStorage",
+    "RedisStorage",
     "Retention",
     "SQLiteStorage",
+    "SealedStorage",
     "Session",
     "SessionIdentity",
     "Storage",
@@ -34,5 +73,20 @@ __all__ = [
     "Total",
     "export",
     "import_lines",
+    "storage_at",
     "sweep",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        msg = f"module 'dragoman.history' has no attribute {name!r}"
+        raise AttributeError(msg)
+    value = getattr(import_module(f"dragoman.history.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -37,7 +37,7 @@ def dialect_of(dialect: str | EncodesRequests) -> EncodesRequests:
     if isinstance(dialect, str):
         found: EncodesRequests = import_module("dragoman").dialect(dialect)
         return found
-    if not isinstance(dialect, EncodesRequests):
+    if not hasattr(dialect, "encode_request"):
         msg = f"a dialect or its name is needed, not {type(dialect).__name__}"
         raise InvalidInputError(msg)
     return dialect

@@ -11,15 +11,19 @@ hold these lines; the databases have columns in their place. Frozen: every later
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from dragoman.errors import Corrupt, InvalidInputError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import MAIN, Fork, Row, Session
 from dragoman.model import document
-from dragoman.model.jsontext import JsonText
+from dragoman.model.jsontext import JsonText, dumps, loads
 from dragoman.model.messages import Message
 from dragoman.model.usage import Usage
+
+_ABSENT = msgspec.Raw()  # msgspec takes "Raw | None" for "None"
 
 
 class _Stored(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -62,7 +66,7 @@ class StoredSession(_Stored):
     updated_at: float
     active: int = MAIN
     forks: tuple[StoredFork, ...] = ()
-    window: msgspec.Raw | None = None
+    window: msgspec.Raw = _ABSENT
 
 
 def _row(stored: StoredRow) -> Row:
@@ -81,7 +85,7 @@ def _session(stored: StoredSession) -> Session:
         stored.updated_at,
         stored.active,
         tuple(Fork(fork.number, fork.parent, fork.at) for fork in stored.forks),
-        None if stored.window is None else bytes(stored.window),
+        bytes(stored.window) or None,
     )
 
 
@@ -100,7 +104,7 @@ def row_line(row: Row, *, version: int = 0, more: int = 0) -> bytes:
 
 def session_line(session: Session) -> bytes:
     """A session as a line, without its end."""
-    window = None if session.window is None else msgspec.Raw(session.window)
+    window = _ABSENT if session.window is None else msgspec.Raw(session.window)
     forks = tuple(StoredFork(fork.number, fork.parent, fork.at) for fork in session.forks)
     stored = StoredSession(
         session.identity,
@@ -118,7 +122,7 @@ def session_line(session: Session) -> bytes:
 def read_line(line: JsonText) -> Row | Session:
     """The row or session in a line; raises `Corrupt` where there is neither."""
     try:
-        value = document.read(line)
+        value = _read(line)
     except InvalidInputError as error:
         problem = f"the record can't be read: {error}"
     else:
@@ -126,6 +130,31 @@ def read_line(line: JsonText) -> Row | Session:
             return value
         problem = "the record holds something other than a session or a message"
     raise Corrupt(problem)
+
+
+def _read(line: JsonText) -> Any:
+    try:
+        return document.read(line)
+    except InvalidInputError as error:
+        first = error
+    found = _around(line)
+    if found is None:
+        raise InvalidInputError(str(first))
+    return found
+
+
+def _around(line: JsonText) -> Row | Session | None:
+    """What is in a line whose message or window holds half a character: msgspec takes no such."""
+    whole = loads(line)
+    value = whole.get("value") if isinstance(whole, dict) else None
+    if not isinstance(value, dict):
+        return None
+    for stored, ours in (("message", "body"), ("window", "window")):
+        if stored in value:
+            outer = document.read(dumps({**whole, "value": {**value, stored: 0}}))
+            if isinstance(outer, (Row, Session)):
+                return msgspec.structs.replace(outer, **{ours: dumps(value[stored])})
+    return None
 
 
 def body_of(message: Message) -> bytes:
@@ -140,7 +169,10 @@ def message_of(body: bytes) -> Message:
     except InvalidInputError as error:
         problem = f"the stored message can't be read: {error}"
     if is_sealed(body):
-        problem = "the stored message is encrypted: open the store with its keys"
+        problem = (
+            "the stored message is encrypted: open the store with its keys; if they were given,"
+            " it was altered"
+        )
     raise Corrupt(problem)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from dragoman.history.storage.protocol import Storage
 
 
 @contextmanager
-def place(_tmp_path: Path) -> Iterator[Callable[[], Storage]]:
+def place(_tmp_path: Path) -> Generator[Callable[[], Storage]]:
     """A memory of its own."""
     storage = MemoryStorage()
     yield lambda: storage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +11,6 @@ from dragoman.history.storage.sqlite import SQLiteStorage
 
 
 @contextmanager
-def place(tmp_path: Path) -> Iterator[Callable[[], Storage]]:
+def place(tmp_path: Path) -> Generator[Callable[[], Storage]]:
     """A fresh file."""
     yield lambda: SQLiteStorage(tmp_path / "histories.db")

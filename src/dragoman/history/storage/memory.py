@@ -116,7 +116,9 @@ class MemoryStorage:
             low = bisect_right(rows, after, key=_seq)
             high = len(rows) if upto is None else bisect_right(rows, upto, key=_seq)
             if limit is not None:
-                low, high = (max(low, high - limit), high) if newest else (low, low + limit)
+                low, high = (
+                    (max(low, high - limit), high) if newest else (low, min(high, low + limit))
+                )
             return rows[low:high]
 
     async def row(self, identity: SessionIdentity, id: str) -> Row | None:

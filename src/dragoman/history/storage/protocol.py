@@ -162,7 +162,7 @@ class Storage(Protocol):
         branch: int = MAIN,
         expected: int | None = None,
     ) -> Appended:
-        """Add messages at the end of a branch, making the session if need be; all or none.
+        """Add messages, one at least, at a branch's end; make the session if need be; all or none.
 
         Raises `Conflict` where the session's version is not the `expected` one (0: there must be
         no session), `DuplicateIds` where the session holds one of the ids, and `NotFound` where

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -21,6 +20,7 @@ def connect(path: Path, durability: str) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
     try:
+        _look(connection)
         _retried(connection, "PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={_SYNCHRONOUS[durability]}")
         connection.execute("PRAGMA secure_delete=ON")  # what is removed is gone from its page
@@ -29,6 +29,14 @@ def connect(path: Path, durability: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _look(connection: sqlite3.Connection) -> int:
+    """The schema's number; raises where the file is somebody else's, before it is touched."""
+    connection.execute("BEGIN")  # all that is looked at must be of one moment
+    version = _version(connection)
+    connection.execute("COMMIT")
+    return version
 
 
 def _retried(connection: sqlite3.Connection, statement: str) -> None:
@@ -47,7 +55,7 @@ def _retried(connection: sqlite3.Connection, statement: str) -> None:
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """Apply the steps that the file has not seen; many processes may start at once."""
-    if _version(connection) == len(MIGRATIONS):
+    if _look(connection) == len(MIGRATIONS):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -83,26 +91,14 @@ def _tables(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
-@contextmanager
-def explained(name: str) -> Iterator[None]:
-    """Turn what SQLite and the file system raise into our errors; theirs may quote values."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raised: StoreError = explanation(error, name)
-    except OSError as error:
-        raised = StoreError(f"the store {name} can't be opened: {error.strerror}")
-    else:
-        return
-    raise raised
-
-
 # The latter two come from the arguments: an id with half a surrogate pair, a count beyond 64 bits.
 FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
 
 
 def explanation(error: Exception, name: str) -> StoreError:
-    """What happened, and what to do about it."""
+    """What happened, and what to do about it. To be raised where `error` is no longer handled."""
+    if isinstance(error, OSError):
+        return StoreError(f"the store {name} can't be opened: {error.strerror}")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return Corrupt(

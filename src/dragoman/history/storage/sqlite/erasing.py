@@ -19,8 +19,9 @@ def erase(connection: sqlite3.Connection, user: str) -> Erasure:
     messages = sum(empty(connection, id) for (id,) in ids)
     connection.execute("DELETE FROM sessions WHERE user = ?", (column,))
     connection.execute("DELETE FROM aside WHERE user = ?", (column,))
-    if ids and has_index(connection):
-        # A full-text index keeps removed words until its segments are merged.
+    if has_index(connection):
+        # A full-text index keeps removed words until its segments are merged: also those of
+        # sessions that were deleted before.
         connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
     return Erasure(len(ids), messages, (_OUTSIDE,))
 

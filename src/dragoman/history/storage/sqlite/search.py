@@ -80,13 +80,22 @@ def unindex(connection: sqlite3.Connection, session: int, id: str | None = None)
         f"DELETE FROM texts WHERE rowid IN (SELECT rowid FROM messages WHERE session = ?{clause})",
         values,
     )
-    if id is not None:
-        connection.execute(
-            "UPDATE sessions SET indexed = min(indexed, (SELECT seq - 1 FROM messages"
-            " WHERE session = ? AND id = ?)) WHERE id = ? AND EXISTS"
-            " (SELECT 1 FROM messages WHERE session = ? AND id = ?)",
-            (session, id, session, session, id),
-        )
+
+
+def index_anew(connection: sqlite3.Connection, session: int, id: str) -> None:
+    """Put a changed message back into the index, if that has come as far."""
+    from dragoman.history.storage.sqlite.tables import ROW, row_of
+
+    if not has_index(connection):
+        return
+    found = connection.execute(
+        f"SELECT m.rowid, {ROW} FROM messages m JOIN sessions s ON s.id = m.session"
+        " WHERE m.session = ? AND m.id = ? AND m.seq <= s.indexed",
+        (session, id),
+    ).fetchone()
+    if found is not None:
+        text = searchable(row_of(found[1:]))
+        connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (found[0], text))
 
 
 def has_index(connection: sqlite3.Connection) -> bool:

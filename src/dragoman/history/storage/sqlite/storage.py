@@ -34,7 +34,7 @@ from dragoman.history.storage.protocol import (
     Total,
 )
 from dragoman.history.storage.sqlite import erasing, search, tables
-from dragoman.history.storage.sqlite.connection import FAILURES, connect, explained, explanation
+from dragoman.history.storage.sqlite.connection import FAILURES, connect, explanation
 
 Durability = Literal["process", "power"]
 P = ParamSpec("P")
@@ -85,9 +85,15 @@ class SQLiteStorage:
             worker.shutdown(wait=False)
 
     def _open(self) -> None:
-        if self._connection is None:
-            with explained(self.name):
-                self._connection = connect(self._path, self._durability)
+        if self._connection is not None:
+            return
+        try:
+            self._connection = connect(self._path, self._durability)
+        except (sqlite3.Error, OSError) as error:
+            raised = explanation(error, self.name)
+        else:
+            return
+        raise raised
 
     def _close(self) -> None:
         with self._lock:

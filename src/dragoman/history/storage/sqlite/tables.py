@@ -26,7 +26,7 @@ from dragoman.history.storage.protocol import (
     columns_of,
     conflict,
 )
-from dragoman.history.storage.sqlite.search import unindex
+from dragoman.history.storage.sqlite.search import index_anew, unindex
 from dragoman.model.usage import Usage
 
 _TOUCH = """
@@ -51,7 +51,7 @@ _KEYS = {
     "session": "s.digest",
     "user": "s.user",
     "model": "m.model",
-    "day": "strftime('%Y-%m-%d', m.at, 'unixepoch')",
+    "day": "strftime('%Y-%m-%d', CAST(m.at AS INTEGER), 'unixepoch')",
 }
 
 
@@ -184,6 +184,7 @@ def rewrite(
             (entry.at, entry.model, *_usage(entry), entry.body, id, entry.id),
         ).rowcount
         _expect_one(changed)
+        index_anew(connection, id, entry.id)
     for gone in removed:
         unindex(connection, id, gone)
         deleted = connection.execute(
@@ -291,6 +292,7 @@ def set_aside(
     id, _ = existing(connection, identity, None)
     moved = 0
     for seq in seqs:
+        _unindex_number(connection, id, seq)
         connection.execute(
             "INSERT INTO aside SELECT s.digest, s.user, m.seq, m.branch, m.id, m.at, ?, m.body"
             " FROM messages m JOIN sessions s ON s.id = m.session"
@@ -301,6 +303,14 @@ def set_aside(
             "DELETE FROM messages WHERE session = ? AND seq = ?", (id, seq)
         ).rowcount
     return moved
+
+
+def _unindex_number(connection: sqlite3.Connection, session: int, seq: int) -> None:
+    found = connection.execute(
+        "SELECT id FROM messages WHERE session = ? AND seq = ?", (session, seq)
+    ).fetchone()
+    if found is not None:
+        unindex(connection, session, found[0])
 
 
 def sessions(
@@ -332,10 +342,10 @@ def totals(connection: sqlite3.Connection, by: Group, which: Filter) -> list[Tot
     return [
         Total(
             unescaped(key) if by == "user" else key,
-            Usage(*counts, total if reported else None),
+            Usage(fresh, out, read, wrote, thought, total if reported else None),
             messages,
         )
-        for key, *counts, total, reported, messages in found
+        for key, fresh, out, read, wrote, thought, total, reported, messages in found
     ]
 
 

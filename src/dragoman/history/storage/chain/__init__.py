@@ -1,0 +1,9 @@
+"""Several backends as one: the first is the primary, the others hold copies."""
+
+from __future__ import annotations
+
+from dragoman.history.storage.chain.members import Report
+from dragoman.history.storage.chain.repairing import Repair
+from dragoman.history.storage.chain.storage import ChainStorage
+
+__all__ = ["ChainStorage", "Repair", "Report"]

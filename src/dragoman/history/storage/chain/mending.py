@@ -1,0 +1,84 @@
+"""Bringing a member's copy of a session up to the primary's.
+
+Nothing is overwritten but an older state of the same session. A copy that is ahead of the
+primary, or of another session under the same names (made at another time), may be the only one of
+what it holds: it is told, and left for people to decide about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.errors import StoreError
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.chain.members import Member
+from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
+
+_TRIES = 50  # each is lost only to somebody else's write in between
+_BUSY = "the session is written to all the time; try again"
+LEFT_OVER = "it has a session that the primary has not; it is left as it is"
+_AHEAD = "its session is ahead of the primary's; it is left as it is"
+ANOTHER = "it has another session under the same names; it is left as it is"
+
+
+async def mend(primary: Member, member: Member, identity: SessionIdentity) -> bool:
+    """Make the member's session the primary's; whether there was something to do."""
+    for _ in range(_TRIES):
+        ours = await primary.run(lambda storage: storage.session(identity))
+        theirs = await member.run(lambda storage: storage.session(identity))
+        if theirs is None or (ours is not None and ours.version > theirs.version):
+            if await _copied(primary, member, ours, theirs):
+                return True
+        elif ours is None:
+            raise StoreError(LEFT_OVER)
+        elif ours.version == theirs.version:
+            return await _aligned(member, ours, theirs)
+        elif await primary.run(lambda storage: storage.session(identity)) == ours:
+            raise StoreError(_AHEAD)
+    raise StoreError(_BUSY)
+
+
+async def _copied(
+    primary: Member, member: Member, ours: Session | None, theirs: Session | None
+) -> bool:
+    """Replace a copy that is absent or older; whether it is alike now."""
+    if ours is None:
+        return theirs is None
+    if theirs is not None and theirs.created_at != ours.created_at:
+        raise StoreError(ANOTHER)
+    copy = await primary.run(lambda storage: snapshot(storage, ours.identity))
+    if copy is None or not await member.run(lambda storage: storage.restore(*copy)):
+        return False
+    if not await primary.has(ours.identity):
+        # Deleted meanwhile, on the members first: what was just put there would be left over.
+        await member.run(lambda storage: storage.delete(ours.identity))
+    return True
+
+
+async def _aligned(member: Member, ours: Session, theirs: Session) -> bool:
+    """Take over what has no version, of sessions that should be alike else."""
+    alike = (theirs.created_at, theirs.last_seq, theirs.forks)
+    if alike != (ours.created_at, ours.last_seq, ours.forks):
+        raise StoreError(ANOTHER)
+    if ours.active != theirs.active:
+        await member.run(lambda storage: storage.activate(ours.identity, ours.active))
+    if ours.window != theirs.window:
+        await member.run(lambda storage: storage.keep_window(ours.identity, ours.window))
+    return (ours.active, ours.window) != (theirs.active, theirs.window)
+
+
+async def snapshot(
+    storage: Storage, identity: SessionIdentity
+) -> tuple[Session, Sequence[Row]] | None:
+    """A session with all rows of all its branches, as they were at one moment."""
+    for _ in range(_TRIES):
+        head = await storage.session(identity)
+        if head is None:
+            return None
+        rows: list[Row] = []
+        for branch in (MAIN, *(fork.number for fork in head.forks)):
+            rows += await storage.rows(identity, branch=branch)
+        after = await storage.session(identity)
+        if after is not None and after.version == head.version:
+            return after, rows
+    raise StoreError(_BUSY)

@@ -1,0 +1,166 @@
+"""How the members of a chain are asked and written to, so that they stay alike."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeVar
+
+from dragoman.errors import Conflict, DragomanError, NotFound, StoreError
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.chain.members import Member, Report, Reports
+from dragoman.history.storage.chain.mending import mend, snapshot
+from dragoman.history.storage.chain.turns import Turns
+from dragoman.history.storage.protocol import Row, Session, Storage
+
+T = TypeVar("T")
+Ask = Callable[[Storage], Awaitable[T]]
+_KNOWN = 10_000  # digests, 100 bytes each
+
+
+class Replicas:
+    """A primary and its copies."""
+
+    def __init__(self, storages: Sequence[Storage], retry_after: float) -> None:
+        self.members = tuple(Member(storage, retry_after) for storage in storages)
+        self.primary, *self.secondaries = self.members
+        self.reports = Reports()
+        self._turns = Turns(blocking=all(storage.is_blocking for storage in storages))
+        self._known: set[str] = set()  # sessions that the primary has had
+
+    # --- asking
+
+    async def read(self, ask: Ask[T], identity: SessionIdentity) -> T:
+        """The answer of the first member that has the session; else that there is none."""
+        absent: list[T] = []
+        failed: list[Report] = []
+        for member in self.members:
+            try:
+                answer = await member.run(ask)
+                there = bool(answer) or await member.has(identity)
+            except StoreError as error:
+                failed.append(self.reports.add(member, "read", error))
+                continue
+            if there:
+                return answer
+            if member is self.primary:
+                absent.append(answer)
+        if not absent:  # nobody has it, but the one that should know did not answer
+            msg = "the history could not be read"
+            raise failure(msg, failed)
+        return absent[0]
+
+    async def answer(self, ask: Ask[T]) -> T:
+        """The answer of the first member that gives one."""
+        failed: list[Report] = []
+        for member in self.members:
+            try:
+                return await member.run(ask)
+            except StoreError as error:
+                failed.append(self.reports.add(member, "read", error))
+        msg = "no member of the chain could answer"
+        raise failure(msg, failed)
+
+    async def all(self, doing: str, ask: Ask[T]) -> tuple[list[tuple[str, T]], list[Report]]:
+        """Every member's name and answer, the primary's last, and the failures."""
+        answers: list[tuple[str, T]] = []
+        failed: list[Report] = []
+        for member in (*self.secondaries, self.primary):
+            try:
+                answers.append((member.name, await member.run(ask)))
+            except StoreError as error:
+                failed.append(self.reports.add(member, doing, error))
+        return answers, failed
+
+    # --- writing
+
+    async def write(
+        self,
+        identity: SessionIdentity,
+        lead: Ask[T],
+        follow: Callable[[Storage, T], Awaitable[object]],
+    ) -> T:
+        """Write to the primary, then to the others what it made of it."""
+        async with self.turn(identity):
+            try:
+                await self._adopt(identity)
+                made = await self.primary.run(lead)
+            except Exception:
+                self.lost(identity)
+                raise
+            await self.copy(identity, lambda storage: follow(storage, made))
+        return made
+
+    @asynccontextmanager
+    async def turn(self, identity: SessionIdentity) -> AsyncGenerator[None]:
+        """Be the only one in this process to write to the session."""
+        async with self._turns.of(identity.digest):
+            try:
+                yield
+            except Exception:
+                raise
+            except BaseException:  # cancelled: who knows how far it got
+                for member in self.secondaries:
+                    member.behind.add(identity.digest)
+                raise
+
+    async def copy(self, identity: SessionIdentity, write: Ask[object]) -> None:
+        """Write to the secondaries what the primary has; those that fail are remembered."""
+        for member in self.secondaries:
+            try:
+                await self._follow(member, identity, write)
+            except DragomanError as error:
+                self.reports.add(member, "write", error)
+                member.behind.add(identity.digest)
+            else:
+                member.behind.discard(identity.digest)
+
+    async def _follow(self, member: Member, identity: SessionIdentity, write: Ask[object]) -> None:
+        if identity.digest not in member.behind:
+            try:
+                done = await member.run(write)
+            except (Conflict, NotFound):
+                done = False  # it is behind, or others wrote to it, or it got this before
+            if done is not False:
+                return
+        await mend(self.primary, member, identity)
+
+    async def _adopt(self, identity: SessionIdentity) -> None:
+        """Bring a session that only a secondary has to the primary, once."""
+        if identity.digest in self._known:
+            return
+        if not await self.primary.has(identity):
+            await self._bring(identity)
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        self._known.add(identity.digest)
+
+    async def _bring(self, identity: SessionIdentity) -> None:
+        for member in self.secondaries:
+            try:
+                found = await member.run(lambda storage: snapshot(storage, identity))
+            except DragomanError as error:
+                self.reports.add(member, "read", error)
+                continue
+            if found is not None:
+                await self.primary.run(partial(_restored, found))
+                self.reports.add(member, "write", "a session was brought from it to the primary")
+                return
+
+    def lost(self, identity: SessionIdentity | None = None) -> None:
+        """The primary has the session no longer, or any one may have gone."""
+        if identity is None:
+            self._known.clear()
+        else:
+            self._known.discard(identity.digest)
+
+
+async def _restored(copy: tuple[Session, Sequence[Row]], storage: Storage) -> bool:
+    return await storage.restore(*copy)
+
+
+def failure(what: str, reports: Sequence[Report]) -> StoreError:
+    """The error that tells of all of these."""
+    told = "; ".join(f"{report.member}: {report.problem}" for report in reports)
+    return StoreError(f"{what} ({told})")

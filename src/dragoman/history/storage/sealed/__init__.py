@@ -1,0 +1,8 @@
+"""Content under encryption, on any backend."""
+
+from __future__ import annotations
+
+from dragoman.history.storage.sealed.rotation import Rotation
+from dragoman.history.storage.sealed.storage import SealedStorage
+
+__all__ = ["Rotation", "SealedStorage"]

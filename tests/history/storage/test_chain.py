@@ -1,0 +1,592 @@
+"""What is special to a chain: members that fail, are behind, ahead, or come back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+
+from dragoman.errors import ConfigError, Conflict, InvalidInputError, StoreError
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.chain import ChainStorage
+from dragoman.history.storage.memory import MemoryStorage
+from dragoman.history.storage.protocol import MAIN, DuplicateIds, Entry, Session, Storage
+from dragoman.history.storage.sqlite import SQLiteStorage
+from tests.history.storage.making import NOON, ONE, TWO, entry, fill, head, texts
+
+SECRET = "what nobody but the store may know"
+
+
+class Fragile:
+    """A storage that fails while it is `down`, at some calls or all, before or after they work."""
+
+    def __init__(self, name: str = "fragile") -> None:
+        self.inner = MemoryStorage()
+        self.name = name
+        self.is_blocking = True
+        self.down: frozenset[str] | bool = False
+        self.error: Exception = StoreError("it is down")
+        self.is_late = False  # whether it fails after the work was done
+        self.calls: list[str] = []
+        self.meanwhile: dict[str, Callable[[], Awaitable[object]]] = {}  # once, after a call
+
+    def __getattr__(self, method: str) -> Any:
+        work = getattr(self.inner, method)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            self.calls.append(method)
+            failing = method in self.down if isinstance(self.down, frozenset) else self.down
+            if failing and self.is_late:
+                await work(*args, **kwargs)
+            if failing:
+                raise self.error
+            answer = await work(*args, **kwargs)
+            if happens := self.meanwhile.pop(method, None):
+                await happens()
+            return answer
+
+        return call
+
+
+def chained(*members: Fragile, retry_after: float = 0) -> ChainStorage:
+    """A chain of these."""
+    # They have a storage's methods, though no type checker sees it.
+    primary, *others = (cast("Storage", member) for member in members)
+    return ChainStorage(primary, *others, retry_after=retry_after)
+
+
+class Trio:
+    """A chain of three fragile members, and their insides."""
+
+    def __init__(self) -> None:
+        self.members = [Fragile(f"member{number}") for number in range(3)]
+        self.primary, self.second, self.third = self.members
+        self.chain = chained(*self.members)
+
+    async def alike(self, who: SessionIdentity = ONE) -> None:
+        """Assert that all members hold the same."""
+        first = await everything_of(self.primary.inner, who)
+        assert await everything_of(self.second.inner, who) == first
+        assert await everything_of(self.third.inner, who) == first
+
+
+async def everything_of(storage: Storage, who: SessionIdentity = ONE) -> Any:
+    """What must be alike in all members."""
+    session = await storage.session(who)
+    if session is None:
+        return None
+    branches = (MAIN, *(fork.number for fork in session.forks))
+    rows = [await storage.rows(who, branch=branch) for branch in branches]
+    # The moment of a rewrite or a fork is each member's own.
+    return session.version, session.last_seq, session.active, session.forks, session.window, rows
+
+
+@pytest.fixture
+def trio() -> Trio:
+    """Three members, all up."""
+    return Trio()
+
+
+# --- reading
+
+
+async def test_reads_fall_through_a_member_without_the_session(trio: Trio) -> None:
+    """None is absent; the next one is asked."""
+    await fill(trio.third.inner, "a", "b")
+    assert await trio.chain.session(ONE) == await trio.third.inner.session(ONE)
+    rows = await trio.chain.rows(ONE)
+    assert texts(rows) == ["a", "b"]
+    assert await trio.chain.row(ONE, rows[0].id) == rows[0]
+    assert await trio.chain.count(ONE) == 2
+    assert trio.chain.reports == ()
+
+
+async def test_an_empty_session_is_cleared_and_an_answer(trio: Trio) -> None:
+    """What an older copy holds does not come back."""
+    await fill(trio.second.inner, "old")
+    await trio.primary.inner.clear(ONE, at=NOON)
+    assert await trio.chain.rows(ONE) == []
+    assert await trio.chain.count(ONE) == 0
+    assert (await head(trio.chain)).last_seq == 0
+
+
+async def test_reads_fall_through_a_failing_member_and_say_so(
+    trio: Trio, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the log and in the reports, without content."""
+    await fill(trio.chain, SECRET)
+    trio.primary.down = trio.second.down = True
+    with caplog.at_level(logging.WARNING, "dragoman.history"):
+        assert texts(await trio.chain.rows(ONE)) == [SECRET]
+    assert [report.member for report in trio.chain.reports] == ["member0", "member1"]
+    assert {report.problem for report in trio.chain.reports} == {"it is down"}
+    assert "member0" in caplog.text
+    assert SECRET not in caplog.text
+
+
+async def test_when_all_fail_that_is_an_error(trio: Trio) -> None:
+    """Never an empty history."""
+    await fill(trio.chain, "a")
+    for member in trio.members:
+        member.down = True
+    for read in (
+        trio.chain.session(ONE),
+        trio.chain.rows(ONE),
+        trio.chain.row(ONE, "x"),
+        trio.chain.count(ONE),
+        trio.chain.sessions(),
+        trio.chain.totals("day"),
+        trio.chain.search("a"),
+    ):
+        with pytest.raises(StoreError, match="member2: it is down"):
+            await read
+
+
+async def test_absent_is_believed_of_the_primary_only(trio: Trio) -> None:
+    """A copy that has not got the session says nothing about it while the primary is down."""
+    trio.second.down = True
+    assert await trio.chain.session(ONE) is None
+    trio.second.down, trio.primary.down = False, True
+    with pytest.raises(StoreError, match="member0"):
+        await trio.chain.session(ONE)
+
+
+async def test_lists_come_from_the_first_that_answers(trio: Trio) -> None:
+    """Sessions, search and totals; a mistake of the caller's is no failure."""
+    await fill(trio.chain, "word")
+    trio.primary.down = True
+    assert len(await trio.chain.sessions()) == 1
+    assert len(await trio.chain.search("word")) == 1
+    assert await trio.chain.totals("user") == []
+    with pytest.raises(InvalidInputError):
+        await trio.chain.search("?")
+
+
+# --- writing
+
+
+async def every_write(chain: Storage) -> None:
+    """One of each."""
+    first = entry("a")
+    await chain.append(ONE, [first, entry("b")])
+    await chain.append(ONE, [entry("c")], expected=1)
+    await chain.rewrite(ONE, replaced=[entry("A", id=first.id)])
+    await chain.fork(ONE, parent=MAIN, at=1)
+    await chain.fork(ONE, parent=MAIN, at=2, expected=4)
+    await chain.append(ONE, [entry("d")], branch=1)
+    await chain.activate(ONE, 1)
+    await chain.keep_window(ONE, b'{"w":1}')
+    await chain.set_aside(ONE, [2], "broken")
+
+
+async def test_every_write_goes_to_all_members(trio: Trio) -> None:
+    """They are alike after each, numbers and all, and nothing had to be copied."""
+    await every_write(trio.chain)
+    await trio.alike()
+    assert "restore" not in trio.second.calls
+    await trio.chain.clear(ONE, at=NOON)
+    await trio.alike()
+    await trio.chain.restore(Session(ONE, 99, 7, NOON, NOON), [])
+    await trio.alike()
+    assert await trio.chain.delete(ONE) is True
+    assert [await member.inner.session(ONE) for member in trio.members] == [None] * 3
+    assert trio.chain.reports == ()
+
+
+async def test_what_fails_on_the_primary_touches_nobody(trio: Trio) -> None:
+    """The write has failed, and can be tried again."""
+    await fill(trio.chain, "a")
+    trio.primary.down = True
+    with pytest.raises(StoreError, match="it is down"):
+        await trio.chain.append(ONE, [entry("b")])
+    assert await trio.second.inner.count(ONE) == 1
+    trio.primary.down = False
+    with pytest.raises(Conflict):
+        await trio.chain.append(ONE, [entry("b")], expected=7)
+    (row,) = await trio.chain.rows(ONE)
+    with pytest.raises(DuplicateIds):
+        await trio.chain.append(ONE, [row])
+    assert await trio.second.inner.count(ONE) == 1
+    await trio.alike()
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_failing_secondary_fails_no_write_and_is_mended_at_the_next(
+    trio: Trio, is_late: bool
+) -> None:
+    """Whether or not it had done the work when it failed."""
+    await fill(trio.chain, "a")
+    trio.second.down, trio.second.is_late = True, is_late
+    await every_write_after(trio.chain)
+    assert {report.member for report in trio.chain.reports} == {"member1"}
+    trio.second.down = False
+    await fill(trio.chain, "later")
+    await trio.alike()
+
+
+async def every_write_after(chain: Storage) -> None:
+    """Writes to a session that is there."""
+    await fill(chain, "b")
+    await chain.fork(ONE, parent=MAIN, at=1)
+    await chain.keep_window(ONE, b'{"w":1}')
+    await chain.activate(ONE, MAIN)
+    await chain.set_aside(ONE, [1], "broken")
+    await chain.clear(ONE, at=NOON)
+    await fill(chain, "c")
+
+
+@pytest.mark.parametrize("method", ["keep_window", "activate"])
+async def test_what_has_no_version_is_mended_as_well(trio: Trio, method: str) -> None:
+    """By a repair that finds the same version on both sides."""
+    await fill(trio.chain, "a")
+    await trio.chain.fork(ONE, parent=MAIN, at=1)
+    trio.third.down = frozenset({method})
+    await trio.chain.keep_window(ONE, b'{"w":2}')
+    await trio.chain.activate(ONE, MAIN)
+    trio.third.down = False
+    assert (await trio.chain.repair()).mended == 1
+    await trio.alike()
+
+
+async def test_a_secondary_of_an_earlier_process_is_mended(trio: Trio) -> None:
+    """Nothing but the versions tells that it is behind."""
+    await fill(trio.primary.inner, "a", "b")
+    (first, _) = await trio.primary.inner.rows(ONE)
+    await trio.second.inner.append(ONE, [first])
+    await fill(trio.chain, "c")
+    await trio.alike()
+    assert trio.chain.reports == ()
+
+
+async def test_foreign_errors_of_a_secondary_are_told_without_their_text(trio: Trio) -> None:
+    """A bug in one backend does not take the others down, nor quote what was stored."""
+    trio.second.error, trio.second.down = ValueError(SECRET), True
+    await fill(trio.chain, "a")
+    assert {report.problem for report in trio.chain.reports} == {"it failed with ValueError"}
+
+
+@pytest.mark.parametrize("error", [ConfigError("no key"), InvalidInputError("odd")])
+async def test_no_error_of_a_secondary_fails_a_write(trio: Trio, error: Exception) -> None:
+    """Not even one that would be the caller's fault: the primary took it."""
+    trio.second.error, trio.second.down = error, True
+    await fill(trio.chain, "a", "b")
+    assert {report.problem for report in trio.chain.reports} == {str(error)}
+    assert await trio.third.inner.count(ONE) == 2
+
+
+async def test_tasks_write_in_turns(trio: Trio) -> None:
+    """So that secondaries get the writes in the primary's order."""
+    chain = chained(trio.primary, trio.second)
+    await asyncio.gather(*(chain.append(ONE, [entry(str(number))]) for number in range(50)))
+    assert "restore" not in trio.second.calls
+    assert await everything_of(trio.second.inner) == await everything_of(trio.primary.inner)
+
+
+async def test_two_chains_on_the_same_members_keep_them_alike(tmp_path: Any) -> None:
+    """As two processes do: who comes second finds it mended."""
+    primary = MemoryStorage()
+    chains = [ChainStorage(primary, SQLiteStorage(tmp_path / "copy.db")) for _ in range(2)]
+    for chain in chains:
+        await chain.open()
+
+    async def write(chain: Storage, writer: int) -> None:
+        for number in range(30):
+            await chain.append(ONE, [entry(f"{writer} {number}")])
+
+    await asyncio.gather(*(write(chain, number) for number, chain in enumerate(chains)))
+    await chains[0].repair()
+    for chain in chains:
+        await chain.close()
+    copy = SQLiteStorage(tmp_path / "copy.db")
+    await copy.open()
+    assert await everything_of(copy) == await everything_of(primary)
+    assert await copy.count(ONE) == 60
+    await copy.close()
+
+
+async def test_a_cancelled_write_is_mended_at_the_next(tmp_path: Any) -> None:
+    """At whichever moment it was cancelled."""
+    primary, copy = MemoryStorage(), SQLiteStorage(tmp_path / "copy.db")
+    chain = ChainStorage(primary, copy)
+    await chain.open()
+    for turns in range(10):
+        task = asyncio.create_task(chain.append(ONE, [entry("a")]))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    await fill(chain, "end")
+    assert await everything_of(copy) == await everything_of(primary)
+    await chain.close()
+
+
+# --- members that differ
+
+
+async def test_a_session_that_only_a_secondary_has_goes_on(trio: Trio) -> None:
+    """It is brought to the primary before it is written to, and that is told."""
+    await fill(trio.third.inner, "a", "b")
+    session = await head(trio.chain)
+    await trio.chain.append(ONE, [entry("c")], expected=session.version)
+    assert texts(await trio.primary.inner.rows(ONE)) == ["a", "b", "c"]
+    await trio.alike()
+    assert [report.member for report in trio.chain.reports] == ["member2"]
+
+
+async def test_a_session_that_the_primary_lost_meanwhile_goes_on(trio: Trio) -> None:
+    """The first write conflicts, as the version is another; loading it again helps."""
+    await fill(trio.chain, "a", "b")
+    await trio.primary.inner.delete(ONE)
+    with pytest.raises(Conflict):
+        await trio.chain.append(ONE, [entry("c")], expected=2)
+    await trio.chain.append(ONE, [entry("c")], expected=(await head(trio.chain)).version)
+    await trio.alike()
+    assert await trio.chain.count(ONE) == 3
+
+
+async def test_a_copy_that_is_ahead_is_told_and_kept(trio: Trio) -> None:
+    """It may be the only one that has those messages."""
+    await fill(trio.chain, "a")
+    await fill(trio.second.inner, "b", "c", "d")
+    await fill(trio.chain, "e")
+    assert texts(await trio.second.inner.rows(ONE)) == ["a", "b", "c", "d"]
+    assert "ahead" in trio.chain.reports[-1].problem
+    assert "ahead" in (await trio.chain.repair(ONE)).problems[0].problem
+    assert await trio.second.inner.count(ONE) == 4
+
+
+async def test_another_session_under_the_same_names_is_told_and_kept(trio: Trio) -> None:
+    """However many versions the primary's has."""
+    await trio.second.inner.append(ONE, [entry("precious", at=NOON)])
+    trio.second.down = True
+    await fill(trio.chain, "a")
+    trio.second.down = False
+    await fill(trio.chain, "b", "c")
+    assert texts(await trio.second.inner.rows(ONE)) == ["precious"]
+    assert "another session" in trio.chain.reports[-1].problem
+
+
+# --- repair
+
+
+async def test_repair_brings_all_copies_up_to_the_primary(trio: Trio) -> None:
+    """Absent and old ones; a second time there is nothing to do."""
+    await trio.chain.open()
+    await fill(trio.chain, "a")
+    await fill(trio.primary.inner, "b")
+    await fill(trio.primary.inner, "x", who=TWO)
+    await trio.primary.inner.fork(TWO, parent=MAIN, at=0)
+    await trio.primary.inner.append(TWO, [entry("y")], branch=1)
+    done = await trio.chain.repair()
+    assert (done.sessions, done.mended, done.problems) == (2, 4, ())
+    await trio.alike(ONE)
+    await trio.alike(TWO)
+    assert (await trio.chain.repair()).mended == 0
+
+
+async def test_repair_of_one_session_leaves_the_others(trio: Trio) -> None:
+    """Only what was asked for."""
+    await fill(trio.primary.inner, "a")
+    await fill(trio.primary.inner, "b", who=TWO)
+    assert (await trio.chain.repair(ONE)).mended == 2
+    assert await trio.second.inner.session(TWO) is None
+
+
+async def test_repair_tells_of_sessions_that_only_a_secondary_has(trio: Trio) -> None:
+    """They are neither deleted nor brought to the primary."""
+    await fill(trio.third.inner, "a")
+    for done in (await trio.chain.repair(), await trio.chain.repair(ONE)):
+        assert [problem.member for problem in done.problems] == ["member2"]
+    assert await trio.third.inner.count(ONE) == 1
+    assert await trio.primary.inner.session(ONE) is None
+
+
+async def test_repair_goes_on_without_a_failing_secondary(trio: Trio) -> None:
+    """It is told; a failing primary is an error."""
+    await fill(trio.primary.inner, "a")
+    trio.second.down = True
+    done = await trio.chain.repair()
+    assert done.mended == 1
+    assert {problem.member for problem in done.problems} == {"member1"}
+    assert await trio.third.inner.count(ONE) == 1
+    trio.primary.down = True
+    with pytest.raises(StoreError):
+        await trio.chain.repair()
+
+
+async def test_repair_notices_messages_that_are_missing_at_the_same_version(trio: Trio) -> None:
+    """Versions alone do not make copies alike."""
+    made = await fill(trio.chain, "a", "b")
+    del trio.second.inner._sessions[ONE.digest].by_id[made[0].id]
+    done = await trio.chain.repair()
+    assert [problem.member for problem in done.problems] == ["member1"]
+
+
+async def test_a_session_written_to_while_it_is_copied_is_copied_again(trio: Trio) -> None:
+    """A copy is of one moment."""
+    await fill(trio.primary.inner, "a")
+    trio.primary.meanwhile["rows"] = lambda: fill(trio.primary.inner, "b")
+    trio.second.meanwhile["restore"] = lambda: fill(trio.primary.inner, "c")
+    for _ in range(2):
+        assert (await trio.chain.repair(ONE)).problems == ()
+    await trio.alike()
+
+
+async def test_a_session_deleted_while_it_is_copied_is_not_left_over(trio: Trio) -> None:
+    """Deleting goes from the copies to the primary: the copy just made would be forgotten."""
+    await fill(trio.primary.inner, "a")
+    trio.second.meanwhile["restore"] = lambda: trio.primary.inner.delete(ONE)
+    await trio.chain.repair(ONE)
+    assert await trio.second.inner.session(ONE) is None
+
+
+async def test_a_copy_that_somebody_else_mends_meanwhile_is_fine(trio: Trio) -> None:
+    """Two processes may find the same gap."""
+    await fill(trio.primary.inner, "a")
+    (row,) = await trio.primary.inner.rows(ONE)
+    trio.second.meanwhile["session"] = lambda: trio.second.inner.append(ONE, [row])
+    done = await trio.chain.repair(ONE)
+    assert done.problems == ()
+    await trio.alike()
+
+
+# --- delete, forget, verify
+
+
+async def test_what_could_not_be_deleted_everywhere_is_not_deleted(trio: Trio) -> None:
+    """It raises, the primary keeps the session, and nothing comes back to life."""
+    await fill(trio.chain, "a")
+    trio.third.down = True
+    with pytest.raises(StoreError, match="member2"):
+        await trio.chain.delete(ONE)
+    assert await trio.primary.inner.session(ONE) is not None
+    trio.third.down = False
+    await trio.chain.delete(ONE)
+    await fill(trio.chain, "b")
+    await trio.alike()
+    assert texts(await trio.chain.rows(ONE)) == ["b"]
+
+
+async def test_forget_erases_on_every_member(trio: Trio) -> None:
+    """Copies are counted once; what remains is told by member."""
+    await fill(trio.chain, "a", "b")
+    await fill(trio.third.inner, "c", who=SessionIdentity(chat="only there", user="Ana"))
+    erased = await trio.chain.forget("Ana")
+    assert (erased.sessions, erased.messages, erased.remains) == (2, 3, ())
+    assert [await member.inner.sessions() for member in trio.members] == [[], [], []]
+
+
+async def test_forget_raises_where_a_member_failed(trio: Trio) -> None:
+    """After trying all of them."""
+    await fill(trio.chain, "a")
+    trio.second.down = True
+    with pytest.raises(StoreError, match="member1: it is down"):
+        await trio.chain.forget("Ana")
+    assert await trio.third.inner.sessions() == []
+    trio.second.down = False
+    assert (await trio.chain.forget("Ana")).sessions == 1
+
+
+async def test_forget_tells_what_remains_of_which_member(tmp_path: Any) -> None:
+    """In each member's words."""
+    chain = ChainStorage(MemoryStorage(), SQLiteStorage(tmp_path / "copy.db"))
+    await chain.open()
+    await fill(chain, "a")
+    erased = await chain.forget("Ana")
+    assert all(each.startswith("sqlite:copy.db: ") for each in erased.remains)
+    assert erased.remains
+    await chain.close()
+
+
+async def test_verify_names_the_member(trio: Trio) -> None:
+    """Also one that can't be asked."""
+    assert await trio.chain.verify() == []
+    trio.second.down = True
+    assert await trio.chain.verify() == ["member1 could not be checked: it is down"]
+
+
+# --- opening
+
+
+async def test_a_chain_opens_if_one_member_does(trio: Trio) -> None:
+    """The others are reported, and tried again with later calls."""
+    trio.second.down = trio.primary.down = frozenset({"open"})
+    await trio.chain.open()
+    assert [report.member for report in trio.chain.reports] == ["member0", "member1"]
+    assert "open" in trio.second.calls
+    trio.primary.down = False
+    await fill(trio.chain, "a")
+    assert await trio.primary.inner.count(ONE) == 1
+    assert await trio.second.inner.count(ONE) == 0
+    trio.second.down = False
+    await fill(trio.chain, "b")
+    await trio.alike()
+    await trio.chain.close()
+    assert [member.calls[-1] for member in trio.members] == ["close"] * 3
+
+
+async def test_a_member_that_did_not_open_is_not_tried_at_every_call(trio: Trio) -> None:
+    """Waiting for its time-out each time would stop everything."""
+    chain = chained(trio.primary, trio.second, retry_after=3600)
+    trio.second.down = True
+    await chain.open()
+    await fill(chain, "a", "b")
+    assert trio.second.calls == ["open"]
+    assert "tried again later" in chain.reports[-1].problem
+
+
+async def test_a_chain_does_not_open_if_none_does(trio: Trio) -> None:
+    """The error tells of all; what is missing on the machine is told at once."""
+    for member in trio.members:
+        member.down = True
+    with pytest.raises(StoreError, match="member0: it is down; member1: it is down; member2"):
+        await trio.chain.open()
+    trio.primary.error = ConfigError("install something")
+    with pytest.raises(ConfigError):
+        await trio.chain.open()
+
+
+async def test_a_chain_closes_what_is_its_own(tmp_path: Any) -> None:
+    """A storage that others use as well stays open."""
+    mine, theirs = SQLiteStorage(tmp_path / "a.db"), SQLiteStorage(tmp_path / "b.db")
+    chain = ChainStorage(mine, theirs, owned=[mine])
+    await chain.open()
+    await chain.close()
+    assert await theirs.session(ONE) is None
+    with pytest.raises(StoreError, match="not open"):
+        await mine.session(ONE)
+    await theirs.close()
+
+
+def test_a_storage_is_in_a_chain_once() -> None:
+    """Twice the same would always be in its own way."""
+    storage = MemoryStorage()
+    with pytest.raises(InvalidInputError):
+        ChainStorage(storage, storage)
+
+
+def test_a_chain_is_blocking_if_all_members_are(tmp_path: Any) -> None:
+    """And named after them."""
+    memory = MemoryStorage()
+    blocking = SQLiteStorage(tmp_path / "a.db", blocking=True)
+    assert ChainStorage(memory, blocking).is_blocking
+    assert not ChainStorage(memory, SQLiteStorage(tmp_path / "a.db")).is_blocking
+    assert ChainStorage(memory, blocking).name == "chain(memory, sqlite:a.db)"
+
+
+def test_blocking_code_can_run_a_blocking_chain() -> None:
+    """No call waits for an event loop."""
+    chain = ChainStorage(MemoryStorage(), MemoryStorage())
+    for call in (
+        chain.open(),
+        chain.append(ONE, [Entry("x", entry("a").body, NOON)]),
+        chain.fork(ONE, parent=MAIN, at=1),
+        chain.repair(),
+        chain.delete(ONE),
+        chain.close(),
+    ):
+        with pytest.raises(StopIteration):
+            call.send(None)

@@ -1,0 +1,174 @@
+"""What every backend does with branches, windows, copies and broken records."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.errors import Conflict, Corrupt, NotFound
+from dragoman.history.records import message_of
+from dragoman.history.storage.protocol import (
+    MAIN,
+    Entry,
+    Fork,
+    Session,
+)
+from tests.history.conftest import Backend
+from tests.history.storage.making import (
+    NOON,
+    ONE,
+    copy_of,
+    entry,
+    fill,
+    head,
+    texts,
+    unchanged,
+)
+
+# --- branches and the window
+
+
+async def test_a_fork_is_a_branch_with_its_own_messages(backend: Backend) -> None:
+    """Numbers go on over all branches; the new one is the active one."""
+    async with backend.opened() as storage:
+        await fill(storage, "a", "b")
+        assert await storage.fork(ONE, parent=MAIN, at=1) == 1
+        await storage.append(ONE, [entry("B")], branch=1)
+        await storage.append(ONE, [entry("c")])
+        assert await storage.fork(ONE, parent=1, at=3) == 2
+        session = await head(storage)
+        assert session.forks == (Fork(1, MAIN, 1), Fork(2, 1, 3))
+        assert (session.active, session.version, session.last_seq) == (2, 6, 4)
+        main = await storage.rows(ONE)
+        assert [(row.seq, row.branch) for row in main] == [(1, 0), (2, 0), (4, 0)]
+        other = await storage.rows(ONE, branch=1)
+        assert [(row.seq, row.branch) for row in other] == [(3, 1)]
+        assert await storage.rows(ONE, branch=2) == []
+
+
+async def test_a_fork_of_a_missing_branch_is_not_found(backend: Backend) -> None:
+    """And nothing changes."""
+    async with backend.opened() as storage:
+        await fill(storage, "a")
+        before = await head(storage)
+        with pytest.raises(NotFound):
+            await storage.fork(ONE, parent=3, at=1)
+        with pytest.raises(Conflict):
+            await storage.fork(ONE, parent=MAIN, at=1, expected=7)
+        await unchanged(storage, before, "a")
+
+
+async def test_activating_a_branch_is_no_new_version(backend: Backend) -> None:
+    """It is remembered; a branch that is not there can't be activated."""
+    async with backend.opened() as storage:
+        await fill(storage, "a")
+        await storage.fork(ONE, parent=MAIN, at=1)
+        before = await head(storage)
+        await storage.activate(ONE, MAIN)
+        after = await head(storage)
+        assert (after.active, after.version) == (MAIN, before.version)
+        with pytest.raises(NotFound):
+            await storage.activate(ONE, 2)
+        assert await storage.session(ONE) == after
+
+
+async def test_the_window_is_kept_byte_for_byte(backend: Backend) -> None:
+    """Without a new version; None takes it away."""
+    window = '{"dragoman":1,"kind":"Window","value":{"note":"é 🙂"}}'.encode()
+    async with backend.opened() as storage:
+        await fill(storage, "a")
+        assert (await head(storage)).window is None
+        await storage.keep_window(ONE, window)
+        session = await head(storage)
+        assert (session.window, session.version) == (window, 1)
+        await fill(storage, "b")
+        assert (await head(storage)).window == window
+        assert [each.window for each in await storage.sessions()] == [window]
+        await storage.keep_window(ONE, None)
+        assert (await head(storage)).window is None
+
+
+# --- restore, set_aside
+
+
+async def test_a_copy_is_restored_whole(backend: Backend) -> None:
+    """Numbers, branches, times, window and version are the copy's; writes go on from there."""
+    session, rows = copy_of(9, 2, 3, 5, 8)
+    async with backend.opened() as storage:
+        assert await storage.restore(session, rows) is True
+    async with backend.opened() as storage:
+        assert await storage.session(ONE) == session
+        assert await storage.rows(ONE) == [rows[0], rows[3]]
+        assert await storage.rows(ONE, branch=1) == rows[1:3]
+        appended = await storage.append(ONE, [entry("new")], branch=1, expected=9)
+        assert (appended.version, appended.last_seq) == (10, 21)
+
+
+async def test_a_newer_copy_takes_the_place_of_what_is_there(backend: Backend) -> None:
+    """Nothing of the older one is left."""
+    async with backend.opened() as storage:
+        (old,) = await fill(storage, "old")
+        await storage.fork(ONE, parent=MAIN, at=1)
+        await storage.fork(ONE, parent=MAIN, at=1)
+        session, rows = copy_of(4, 2, 4)
+        assert await storage.restore(session, rows) is True
+        assert await storage.session(ONE) == session
+        assert await storage.rows(ONE) == rows
+        assert await storage.row(ONE, old.id) is None
+        assert await storage.count(ONE) == 2
+
+
+@pytest.mark.parametrize("version", [2, 1])
+async def test_an_equal_or_older_copy_is_refused(backend: Backend, version: int) -> None:
+    """What is there stays."""
+    async with backend.opened() as storage:
+        await fill(storage, "a", "b")
+        before = await head(storage)
+        assert await storage.restore(*copy_of(version, 1)) is False
+        await unchanged(storage, before, "a", "b")
+
+
+async def test_an_empty_copy_is_a_cleared_session(backend: Backend) -> None:
+    """It is there, without messages."""
+    async with backend.opened() as storage:
+        session = Session(ONE, 5, 7, NOON, NOON)
+        assert await storage.restore(session, []) is True
+        await unchanged(storage, session)
+
+
+async def test_rows_are_restored_in_any_order(backend: Backend) -> None:
+    """Their numbers tell the order."""
+    session, rows = copy_of(9, 2, 4, 6)
+    async with backend.opened() as storage:
+        await storage.restore(session, rows[::-1])
+        assert await storage.rows(ONE) == rows
+
+
+async def test_what_is_set_aside_is_out_of_the_session(backend: Backend) -> None:
+    """On whichever branch; the rest stays, the numbers go on, and the version is a new one."""
+    async with backend.opened() as storage:
+        kept = await fill(storage, "a", "b", "c")
+        await storage.fork(ONE, parent=MAIN, at=0)
+        await storage.append(ONE, [entry("d")], branch=1)
+        version = (await head(storage)).version
+        assert await storage.set_aside(ONE, [2, 4, 99], "it was broken") == 2
+        assert texts(await storage.rows(ONE)) == ["a", "c"]
+        assert await storage.rows(ONE, branch=1) == []
+        assert await storage.row(ONE, kept[1].id) is None
+        assert await storage.count(ONE) == 2
+        assert (await head(storage)).version == version + 1
+        assert (await storage.append(ONE, [entry("e")])).last_seq == 5
+
+
+async def test_a_damaged_record_is_returned_as_it_is(backend: Backend) -> None:
+    """It is for the reader to notice; the others can be read."""
+    broken = b'{"dragoman":1,"kind":"Message","value":{"role":"nobody"}}'
+    async with backend.opened() as storage:
+        await fill(storage, "a")
+        await storage.append(ONE, [Entry("x", broken, NOON)])
+        await fill(storage, "c")
+        rows = await storage.rows(ONE)
+        assert rows[1].body == broken
+        with pytest.raises(Corrupt):
+            message_of(rows[1].body)
+        assert await storage.set_aside(ONE, [2], "unknown role") == 1
+        assert texts(await storage.rows(ONE)) == ["a", "c"]

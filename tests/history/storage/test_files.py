@@ -1,0 +1,644 @@
+"""What is special to files: torn ends, broken lines, links in the way, full disks, kill -9."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import signal
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import time
+from typing import Any
+
+import pytest
+
+from dragoman import Message
+from dragoman.errors import Corrupt, NotFound, StoreError
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.records import body_of, message_of, read_line, row_line
+from dragoman.history.storage.files import FileStorage, directory, ids, log
+from dragoman.history.storage.files.lines import aside_of
+from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter, Row, Session
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="files need POSIX locks")
+ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
+spawn = multiprocessing.get_context("spawn")
+
+
+def entry(text: str) -> Entry:
+    """A message of the user's."""
+    message = Message.user(text)
+    return Entry(message.id, body_of(message), time())
+
+
+def entries(count: int, text: str = "x") -> list[Entry]:
+    """So many of them."""
+    return [entry(f"{text}{number}") for number in range(count)]
+
+
+def file_of(root: Path, suffix: str = ".jsonl", who: SessionIdentity = ONE) -> Path:
+    """A session's file."""
+    return root / who.digest[:2] / f"{who.digest}{suffix}"
+
+
+async def opened(root: Path, **options: Any) -> FileStorage:
+    """One more storage there, open."""
+    storage = FileStorage(root, blocking=True, **options)
+    await storage.open()
+    return storage
+
+
+async def version(storage: FileStorage) -> int:
+    """The session's version."""
+    session = await storage.session(ONE)
+    assert session is not None
+    return session.version
+
+
+def files_in(root: Path) -> list[Path]:
+    """What is there, directories as well."""
+    return list(root.rglob("*"))
+
+
+async def texts(storage: FileStorage) -> list[str]:
+    """What its messages say."""
+    return [message_of(row.body).text for row in await storage.rows(ONE)]
+
+
+async def filled(root: Path, *groups: int) -> FileStorage:
+    """A storage with so many messages, added in groups, called x0, x1, ..."""
+    storage = await opened(root)
+    made = entries(sum(groups))
+    for size in groups:
+        await storage.append(ONE, made[:size])
+        made = made[size:]
+    return storage
+
+
+# --- the file
+
+
+async def test_a_file_is_the_session_and_its_messages_in_lines(tmp_path: Path) -> None:
+    """The first line is the session, each other one a message, as an export has them."""
+    storage = await filled(tmp_path, 1, 2)
+    first, *rest = file_of(tmp_path).read_bytes().splitlines()
+    head = read_line(first)
+    assert isinstance(head, Session)
+    assert head.identity == ONE
+    assert [read_line(line) for line in rest] == await storage.rows(ONE)
+
+
+async def test_only_the_owner_may_look(tmp_path: Path) -> None:
+    """Directories are 0700, files 0600, whatever the umask."""
+    mask = os.umask(0)
+    try:
+        storage = await filled(tmp_path / "new", 1)
+        await storage.append(ONE, entries(300, "y"))
+        await storage.append(ONE, [entry("z")])
+    finally:
+        os.umask(mask)
+    for path in [tmp_path / "new", *files_in(tmp_path / "new")]:
+        wanted = 0o700 if path.is_dir() else 0o600
+        assert stat.S_IMODE(path.stat().st_mode) == wanted, path.suffix
+
+
+@pytest.mark.parametrize("name", ["a/../../b", "..", "/etc/passwd", "nul\0nul", "A" * 10_000])
+async def test_no_name_gets_into_a_path(tmp_path: Path, name: str) -> None:
+    """Files are called by a digest."""
+    storage = await opened(tmp_path / "in")
+    await storage.append(SessionIdentity(chat=name, user=name), [entry("a")])
+    made = [path.relative_to(tmp_path) for path in files_in(tmp_path)]
+    assert {path.parts[0] for path in made} == {"in"}
+    assert [len(path.name) for path in made if path.suffix == ".jsonl"] == [46]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".ids", ".aside"])
+async def test_a_link_in_the_place_of_a_file_is_refused(tmp_path: Path, suffix: str) -> None:
+    """What it points to is not touched."""
+    target = tmp_path / "target"
+    target.write_bytes(b"mine")
+    storage = await filled(tmp_path / "in", 300)
+    path = file_of(tmp_path / "in", suffix)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+    if suffix == ".ids":
+        await storage.append(ONE, [entry("a")])  # it can be done without
+    else:
+        with pytest.raises(StoreError, match="symbolic link"):
+            await storage.set_aside(ONE, [1], "test")
+    assert target.read_bytes() == b"mine"
+
+
+async def test_a_link_in_the_place_of_a_directory_is_refused(tmp_path: Path) -> None:
+    """Nothing is read or written through it."""
+    storage = await opened(tmp_path / "in")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "in" / ONE.digest[:2]).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="symbolic link"):
+        await storage.append(ONE, [entry("a")])
+    with pytest.raises(StoreError, match="symbolic link"):
+        await storage.session(ONE)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+# --- torn ends
+
+
+def _half_a_line(raw: bytes) -> bytes:
+    return raw[:-40]
+
+
+def _no_newline(raw: bytes) -> bytes:
+    return raw[:-1]
+
+
+def _half_a_batch(raw: bytes) -> bytes:
+    return b"".join(raw.splitlines(keepends=True)[:-1])
+
+
+def _rubbish(raw: bytes) -> bytes:
+    return _half_a_batch(raw) + b"\0" * 300 + b"\n"
+
+
+@pytest.mark.parametrize("tear", [_half_a_line, _no_newline, _half_a_batch, _rubbish])
+async def test_a_torn_end_is_no_message_and_is_set_aside(
+    tmp_path: Path, tear: Callable[[bytes], bytes]
+) -> None:
+    """A write counts as a whole or not at all; what is left of it is kept, and the file goes on."""
+    storage = await filled(tmp_path, 1, 1)
+    path = file_of(tmp_path)
+    whole = path.read_bytes()
+    await storage.append(ONE, entries(3, "torn"))
+    path.write_bytes(tear(path.read_bytes()))
+    torn = path.read_bytes()[len(whole) :]
+    assert await texts(storage) == ["x0", "x1"]
+    assert await version(storage) == 2
+    assert [problem.split(": ")[1] for problem in await storage.verify()][-1].startswith("torn")
+    assert path.read_bytes() == whole + torn  # readers change nothing
+    assert (await storage.append(ONE, [entry("on")])).last_seq == 3
+    assert await texts(storage) == ["x0", "x1", "on"]
+    assert await storage.verify() == []
+    (line,) = file_of(tmp_path, ".aside").read_bytes().splitlines()
+    aside = aside_of(line)
+    assert aside is not None
+    assert (aside.identity, aside.offset, aside.raw) == (ONE, len(whole), torn)
+
+
+async def test_what_was_set_aside_is_never_written_over(tmp_path: Path) -> None:
+    """A second crash adds to it."""
+    storage = await filled(tmp_path, 1)
+    for text in (b"one", b"two"):
+        with file_of(tmp_path).open("ab") as file:
+            file.write(text)
+        await storage.append(ONE, [entry("a")])
+    lines = file_of(tmp_path, ".aside").read_bytes().splitlines()
+    assert [aside.raw for aside in map(aside_of, lines) if aside] == [b"one", b"two"]
+
+
+async def test_removing_the_end_of_a_batch_does_not_tear_it(tmp_path: Path) -> None:
+    """What was there when the file was written anew counts."""
+    storage = await filled(tmp_path, 3)
+    rows = await storage.rows(ONE)
+    await storage.rewrite(ONE, removed=[rows[2].id])
+    assert await texts(storage) == ["x0", "x1"]
+    assert (await storage.append(ONE, [entry("on")])).last_seq == 4
+    assert await texts(storage) == ["x0", "x1", "on"]
+
+
+# --- broken lines
+
+
+async def test_a_broken_message_is_returned_as_it_is(tmp_path: Path) -> None:
+    """Its place can still be read, so that it can be set aside; the rest loads."""
+    storage = await filled(tmp_path, 1, 1, 1)
+    path = file_of(tmp_path)
+    path.write_bytes(path.read_bytes().replace(b'"text":"x1"', b'"text":\xff\xfex1"'))
+    rows = await storage.rows(ONE)
+    assert [row.seq for row in rows] == [1, 2, 3]
+    with pytest.raises(Corrupt):
+        message_of(rows[1].body)
+    assert await storage.set_aside(ONE, [2], "broken") == 1
+    assert await texts(storage) == ["x0", "x2"]
+    aside = aside_of(file_of(tmp_path, ".aside").read_bytes())
+    assert aside is not None
+    assert b"\xff\xfex1" in aside.raw
+
+
+async def test_a_line_that_is_no_record_is_reported_and_passed_over(tmp_path: Path) -> None:
+    """As file:line; it stays where it is until it is set aside."""
+    storage = await filled(tmp_path, 1, 1, 1)
+    path = file_of(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = b"rubbish\n"
+    path.write_bytes(b"".join(lines))
+    assert await texts(storage) == ["x0", "x2"]
+    assert [message_of(row.body).text for row in await storage.rows(ONE, after=1)] == ["x2"]
+    place = f"{ONE.digest[:2]}/{ONE.digest}.jsonl:3:"
+    assert [problem.split()[0] for problem in await storage.verify()] == [place]
+    await storage.keep_window(ONE, b'{"a":1}')
+    assert b"rubbish\n" in path.read_bytes()
+    assert await storage.set_aside(ONE, [], "no record") == 1
+    assert await storage.verify() == []
+    assert b"rubbish" not in path.read_bytes()
+
+
+async def test_a_broken_first_line_does_not_take_the_messages_with_it(tmp_path: Path) -> None:
+    """The session goes on; what the line said is kept when it is written anew."""
+    storage = await filled(tmp_path, 1, 1)
+    path = file_of(tmp_path)
+    path.write_bytes(b"#" + path.read_bytes())
+    assert await texts(storage) == ["x0", "x1"]
+    assert (await storage.append(ONE, [entry("on")], expected=2)).last_seq == 3
+    assert len(await storage.verify()) == 1
+    assert "can't be read" in (await storage.forget("Bob")).remains[1]
+    await storage.fork(ONE, parent=0, at=1)
+    assert await storage.verify() == []
+    aside = aside_of(file_of(tmp_path, ".aside").read_bytes())
+    assert aside is not None
+    assert (aside.offset, aside.raw[:2]) == (0, b"#{")
+    assert await texts(storage) == ["x0", "x1", "on"]
+
+
+async def test_rubbish_is_an_error_not_an_empty_session(tmp_path: Path) -> None:
+    """And it is not written over."""
+    storage = await filled(tmp_path, 1)
+    file_of(tmp_path).write_bytes(b"rubbish")
+    with pytest.raises(Corrupt):
+        await storage.session(ONE)
+    with pytest.raises(Corrupt):
+        await storage.append(ONE, [entry("a")])
+    assert file_of(tmp_path).read_bytes() == b"rubbish"
+
+
+async def test_what_a_newer_dragoman_wrote_is_not_taken_for_damage(tmp_path: Path) -> None:
+    """It is refused, and left alone."""
+    storage = await filled(tmp_path, 1)
+    with file_of(tmp_path).open("ab") as file:
+        file.write(b'{"dragoman":2,"kind":"Record","value":{}}\n')
+    before = file_of(tmp_path).read_bytes()
+    with pytest.raises(StoreError, match="newer"):
+        await storage.append(ONE, [entry("a")])
+    assert file_of(tmp_path).read_bytes() == before
+
+
+async def test_a_body_that_is_not_on_one_line_stays_in_its_own(tmp_path: Path) -> None:
+    """JSON is put on one line; what is none is still there, and still none."""
+    storage = await opened(tmp_path)
+    good, bad = body_of(Message.user("a")), b'{"a\n\xff'
+    pretty = good.replace(b",", b",\n")
+    rows = [Row("1", pretty, 1.0, seq=1), Row("2", bad, 2.0, seq=2)]
+    await storage.restore(Session(ONE, 1, 2, 1.0, 2.0), rows)
+    first, second = await storage.rows(ONE)
+    assert first.body == good
+    with pytest.raises(Corrupt):
+        message_of(second.body)
+    assert await storage.verify() == []
+
+
+async def test_lines_that_others_wrote_are_read(tmp_path: Path) -> None:
+    """With spaces, and fields in any order; a usage may have a field called "message"."""
+    storage = await filled(tmp_path, 1)
+    (row,) = await storage.rows(ONE)
+    value = b'{"message": {"dragoman": 1}, "at": 5, "seq": 2, "id": "two", "version": 2}'
+    usage = b'"usage":{"input":1,"extras":{"a":1,"message":{"b":[1]}}},"message":'
+    third = row_line(Row("3", b"{}", 1.0, seq=3)).replace(b'"message":', usage)
+    with file_of(tmp_path).open("ab") as file:
+        file.write(b'{"kind": "Record", "dragoman": 1, "value": ' + value + b"}\n" + third + b"\n")
+    _, two, three = await storage.rows(ONE)
+    assert (two.id, two.body) == ("two", b'{"dragoman": 1}')
+    assert (three.body, three.usage and three.usage.input) == (b"{}", 1)
+    assert row.seq == 1
+
+
+# --- long files
+
+
+async def test_ids_of_a_long_file_are_known_to_a_fresh_process_without_reading_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Appending, finding by id and reading the end or a range read a small part of the file."""
+    storage = await filled(tmp_path, *[500] * 20)
+    await storage.append(ONE, [entry("last")])
+    first = (await storage.rows(ONE, limit=1))[0]
+    cold = await opened(tmp_path)
+    read: list[int] = []
+    pread = os.pread
+
+    def counting(fd: int, size: int, offset: int) -> bytes:
+        got = pread(fd, size, offset)
+        read.append(len(got))
+        return got
+
+    monkeypatch.setattr(os, "pread", counting)
+    with pytest.raises(DuplicateIds) as raised:
+        await cold.append(ONE, [entry("a"), Entry(first.id, first.body, 1.0)])
+    assert raised.value.ids == (first.id,)
+    assert await cold.row(ONE, first.id) == first
+    assert await cold.row(ONE, "absent") is None
+    assert (await cold.append(ONE, [entry("a")])).last_seq == 10_002
+    assert [row.seq for row in await cold.rows(ONE, limit=2, newest=True)] == [10_001, 10_002]
+    assert [row.seq for row in await cold.rows(ONE, after=5000, limit=2)] == [5001, 5002]
+    tail = await cold.rows(ONE, after=5, upto=7000, limit=2, newest=True)
+    assert [row.seq for row in tail] == [6999, 7000]
+    assert await cold.count(ONE) == 10_002
+    assert sum(read) < file_of(tmp_path).stat().st_size / 2
+
+
+async def test_the_table_of_ids_follows_every_change(tmp_path: Path) -> None:
+    """Whatever happens to the file or to the table, ids are found, and none gets in twice."""
+    storage = await filled(tmp_path, 700, 1)
+    rows = await storage.rows(ONE)
+    table = file_of(tmp_path, ".ids")
+
+    async def check(gone: str | None = None) -> None:
+        await storage.append(ONE, [entry("more")])
+        for row in (rows[0], rows[350], rows[-1]):
+            if row.id != gone:
+                assert await storage.row(ONE, row.id) == row
+                with pytest.raises(DuplicateIds):
+                    await storage.append(ONE, [row])
+        assert table.exists()
+
+    await check()
+    await storage.keep_window(ONE, b'{"a":1}')
+    await check()
+    table.write_bytes(table.read_bytes()[:1000])
+    await check()
+    table.unlink()
+    await check()
+    await storage.rewrite(ONE, removed=[rows[350].id])
+    assert await storage.row(ONE, rows[350].id) is None
+    await check(gone=rows[350].id)
+    assert await storage.count(ONE) == 700 + 5
+    copy, kept = await storage.session(ONE), await storage.rows(ONE)
+    assert copy is not None
+    await storage.delete(ONE)
+    assert not table.exists()
+    assert await storage.restore(copy, kept)
+    await check(gone=rows[350].id)
+
+
+async def test_a_table_grows_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are found in every state of it."""
+    monkeypatch.setattr(ids, "SMALL", 1000)
+    storage = await opened(tmp_path)
+    made = entries(3000)
+    for start in range(0, 3000, 20):
+        await storage.append(ONE, made[start : start + 20])
+        assert await storage.row(ONE, made[start // 2].id) is not None
+    assert await storage.count(ONE) == 3000
+    for each in made[::97]:
+        assert await storage.row(ONE, each.id) is not None
+        assert await storage.row(ONE, f"{each.id}x") is None
+
+
+async def test_a_table_that_was_left_half_written_is_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a crash: its slots are there, but it does not say so yet."""
+    monkeypatch.setattr(ids, "_LAG", 1000)
+    storage = await filled(tmp_path, 500, 1)
+    table = file_of(tmp_path, ".ids")
+    before = table.read_bytes()[:64]
+    await storage.append(ONE, entries(50, "y"))
+    await storage.append(ONE, [entry("z")])
+    await storage.close()
+    table.write_bytes(before + table.read_bytes()[64:])
+    storage = await opened(tmp_path)
+    await storage.append(ONE, [entry("on")])
+    assert await storage.count(ONE) == len(await storage.rows(ONE)) == 553
+
+
+@pytest.mark.parametrize("block", [16, 100, 8192])
+async def test_blocks_of_any_size_give_the_same_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    """Forwards, backwards, and from any number on; lines may be longer than a block."""
+    monkeypatch.setattr(log, "_BLOCK", block)
+    monkeypatch.setattr(log, "_LARGE", block * 4)
+    storage = await opened(tmp_path)
+    for number in range(1, 13):
+        await storage.append(ONE, [entry("y" * (number * 997 % 4000))])
+    for after in range(14):
+        rest = [row.seq for row in await storage.rows(ONE, after=after)]
+        assert rest == list(range(after + 1, 13))
+        end = await storage.rows(ONE, after=after, upto=11, limit=3, newest=True)
+        assert [row.seq for row in end] == list(range(1, 12))[after:][-3:]
+
+
+# --- durability and disks
+
+
+async def test_a_full_disk_is_an_error_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was half written is cut off again."""
+    storage = await filled(tmp_path, 1, 1)
+    before = file_of(tmp_path).read_bytes()
+
+    def full(fd: int, raw: bytes) -> None:
+        os.write(fd, raw[:100])
+        raise OSError(errno.ENOSPC, "no room for message text")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(directory, "_write_all", full)
+        with pytest.raises(StoreError, match="disk is full; nothing was written") as raised:
+            await storage.append(ONE, [entry("a")])
+        assert raised.value.__context__ is None
+    assert file_of(tmp_path).read_bytes() == before
+    await storage.append(ONE, [entry("on")])
+    assert await texts(storage) == ["x0", "x1", "on"]
+
+
+def _append_with_little_room(root: Path, room: int) -> None:
+    import asyncio
+    import resource
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    async def run() -> None:
+        storage = await opened(root)
+        for change in (
+            storage.append(ONE, entries(50)),
+            storage.rewrite(ONE, replaced=[Entry((await storage.rows(ONE))[0].id, b"1" * 9999, 1)]),
+        ):
+            try:
+                await change
+            except StoreError:
+                continue
+            sys.exit(1)
+
+    asyncio.run(run())
+
+
+async def test_a_file_that_may_not_grow_is_left_whole(tmp_path: Path) -> None:
+    """By a limit of the system's: the write stops in its middle."""
+    storage = await filled(tmp_path, 1, 1)
+    before = file_of(tmp_path).read_bytes()
+    process = spawn.Process(target=_append_with_little_room, args=(tmp_path, len(before) + 1000))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert file_of(tmp_path).read_bytes() == before
+    assert not file_of(tmp_path, ".tmp").exists()
+    await storage.append(ONE, [entry("on")])
+    assert await texts(storage) == ["x0", "x1", "on"]
+
+
+async def test_with_power_durability_the_disk_is_asked_before_anything_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file at every write, its directory where a name is new; not otherwise."""
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(stat.S_ISDIR(os.fstat(fd).st_mode)))
+    storage = await opened(tmp_path, durability="power")
+    await storage.append(ONE, [entry("a")])
+    assert synced == [True, False, True]
+    synced.clear()
+    await storage.append(ONE, [entry("b")])
+    assert synced == [False]
+    synced.clear()
+    await storage.append(ONE, entries(3))  # the last line only when the others are there
+    assert synced == [False, False]
+    synced.clear()
+    await storage.clear(ONE, at=1.0)
+    assert synced[-2:] == [False, True]
+    synced.clear()
+    await (await opened(tmp_path)).append(ONE, entries(3))
+    assert synced == []
+
+
+async def test_forget_removes_every_file_of_a_user(tmp_path: Path) -> None:
+    """What was set aside as well, also of a session that is there no more."""
+    storage = await filled(tmp_path, 400, 1)
+    other = SessionIdentity(chat="8", user="Ana")
+    await storage.append(other, entries(2))
+    await storage.append(SessionIdentity(chat="9", user="Bob"), entries(1))
+    for who in (ONE, other):
+        await storage.set_aside(who, [1], "test")
+        file_of(tmp_path, ".tmp", who).write_bytes(b"left by a crash")
+    await storage.delete(other)
+    erased = await storage.forget("Ana")
+    assert (erased.sessions, erased.messages) == (1, 400)
+    assert "backups" in erased.remains[0]
+    left = {path.name for path in files_in(tmp_path) if path.is_file()} - {"lock"}
+    assert left == {f"{SessionIdentity(chat='9', user='Bob').digest}.jsonl"}
+
+
+async def test_listing_passes_over_what_is_not_ours(tmp_path: Path) -> None:
+    """Other files and directories are left alone."""
+    storage = await filled(tmp_path, 1)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "aa").mkdir(exist_ok=True)
+    (tmp_path / "aa" / "notes.jsonl").write_bytes(b"{}")
+    assert [session.identity for session in await storage.sessions()] == [ONE]
+    assert await storage.sessions(Filter(user="Bob")) == []
+    assert await storage.verify() == []
+
+
+async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
+    """Also after it was closed."""
+    storage = FileStorage(tmp_path)
+    with pytest.raises(StoreError, match="not open"):
+        await storage.session(ONE)
+    await storage.open()
+    await storage.close()
+    await storage.close()
+    with pytest.raises(StoreError, match="not open"):
+        await storage.session(ONE)
+
+
+async def test_a_file_in_the_place_of_the_directory_is_an_error(tmp_path: Path) -> None:
+    """It is said what is in the way."""
+    (tmp_path / "here").write_bytes(b"mine")
+    with pytest.raises(StoreError, match="file:here"):
+        await opened(tmp_path / "here")
+
+
+# --- many processes
+
+
+def _write(root: Path, writer: int, count: int) -> None:
+    import asyncio
+
+    async def run() -> None:
+        storage = FileStorage(root, blocking=writer % 2 == 0)
+        await storage.open()
+        for number in range(count):
+            await storage.append(ONE, [entry(f"{writer}-{number}")])
+        await storage.close()
+
+    asyncio.run(run())
+
+
+async def test_processes_that_write_at_once_lose_and_mix_up_nothing(tmp_path: Path) -> None:
+    """Numbers are contiguous, and each writer's messages are in its order."""
+    writers = [spawn.Process(target=_write, args=(tmp_path, n, 100)) for n in range(4)]
+    for process in writers:
+        process.start()
+    for process in writers:
+        process.join()
+    storage = await opened(tmp_path)
+    rows = await storage.rows(ONE)
+    assert [row.seq for row in rows] == list(range(1, 401))
+    said = [message_of(row.body).text.split("-") for row in rows]
+    for writer in "0123":
+        assert [number for who, number in said if who == writer] == [str(n) for n in range(100)]
+    assert await version(storage) == 400
+    assert await storage.verify() == []
+
+
+def _write_until_killed(root: Path, acknowledged: Path) -> None:
+    import asyncio
+
+    async def run() -> None:
+        storage = await opened(root)
+        told = os.open(acknowledged, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        for number in range(1_000_000):
+            group = entries(number % 4 + 1, "z" * (number % 7 * 3000))
+            await storage.append(ONE, group)
+            os.write(told, "".join(f"{each.id}\n" for each in group).encode())
+            if number % 50 == 49:
+                await storage.keep_window(ONE, b"%d" % number)
+                await storage.rewrite(ONE, replaced=[group[0]])
+
+    asyncio.run(run())
+
+
+async def test_a_killed_writer_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """Again and again; nothing is there twice, and every write as a whole or not at all."""
+    acknowledged = tmp_path / "acknowledged"
+    storage = await opened(tmp_path / "in")
+    for _ in range(5):
+        already = acknowledged.stat().st_size if acknowledged.exists() else 0
+        process = spawn.Process(target=_write_until_killed, args=(tmp_path / "in", acknowledged))
+        process.start()
+        while process.is_alive() and (
+            not acknowledged.exists() or acknowledged.stat().st_size < already + 5000
+        ):
+            process.join(0.01)
+        os.kill(process.pid or 0, signal.SIGKILL)
+        process.join()
+        rows = await storage.rows(ONE)
+        stored = [row.id for row in rows]
+        assert set(acknowledged.read_text().split()) <= set(stored)
+        assert len(set(stored)) == len(stored)
+        assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
+        for row in rows:
+            message_of(row.body)
+        await storage.append(ONE, [entry("still here")])
+        assert [p for p in await storage.verify() if "torn" not in p] == []
+
+
+async def test_a_session_that_is_not_there_is_not_made_by_asking(tmp_path: Path) -> None:
+    """Neither by reading nor by a change that needs it."""
+    storage = await opened(tmp_path)
+    assert await storage.session(ONE) is None
+    assert await storage.rows(ONE) == []
+    with pytest.raises(NotFound):
+        await storage.keep_window(ONE, None)
+    assert {path.name for path in files_in(tmp_path) if path.is_file()} <= {"lock"}

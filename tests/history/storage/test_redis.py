@@ -1,0 +1,413 @@
+"""What is special to Redis: lost connections, pages, what it promises, what it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from secrets import token_hex
+from time import time
+from typing import Any
+
+import pytest
+
+from dragoman import Message
+from dragoman.errors import ConfigError, Conflict, InvalidInputError, StoreError
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.records import body_of, message_of, read_line
+from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter
+from dragoman.history.storage.redis import RedisStorage, reading, server
+from dragoman.history.storage.redis.connection import promise_of
+from tests.history.storage.backend_redis import URL, emptied, expect_server
+
+ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
+spawn = multiprocessing.get_context("spawn")
+
+
+@pytest.fixture
+def prefix() -> Iterator[str]:
+    """A prefix of one's own, cleaned up after."""
+    expect_server()
+    name = f"test-{token_hex(6)}"
+    yield name
+    emptied(name)
+
+
+def entry(text: str) -> Entry:
+    """A message of the user's."""
+    message = Message.user(text)
+    return Entry(message.id, body_of(message), time())
+
+
+@asynccontextmanager
+async def opened(prefix: str, url: Any = URL) -> AsyncGenerator[RedisStorage]:
+    """A storage, open."""
+    storage = RedisStorage(url, prefix=prefix)
+    await storage.open()
+    try:
+        yield storage
+    finally:
+        await storage.close()
+
+
+async def texts(storage: RedisStorage) -> list[str]:
+    """What the messages say."""
+    return [message_of(row.body).text for row in await storage.rows(ONE)]
+
+
+class Proxy:
+    """A way to the server that breaks when it is told to."""
+
+    def __init__(self) -> None:
+        self.before: Callable[[], Awaitable[object]] | None = None
+        self.after: Callable[[], Awaitable[object]] | None = None
+        self.is_closed = False
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass requests on, one at a time."""
+        if self.is_closed:
+            writer.close()
+            return
+        back, on = await asyncio.open_connection("127.0.0.1", 6379)
+        while request := await reader.read(1 << 20):
+            is_script = b"EVALSHA" in request
+            if is_script and self.before is not None:
+                hook, self.before = self.before, None
+                await hook()
+                break
+            on.write(request)
+            reply = await back.read(1 << 20)
+            if is_script and self.after is not None:
+                hook, self.after = self.after, None
+                await hook()
+                break
+            writer.write(reply)
+        on.close()
+        writer.close()
+
+
+@asynccontextmanager
+async def proxied(prefix: str) -> AsyncGenerator[tuple[Proxy, RedisStorage]]:
+    """A storage behind a proxy, with one message in it."""
+    proxy = Proxy()
+    listener = await asyncio.start_server(proxy.handle, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    async with opened(prefix, f"redis://127.0.0.1:{port}/0") as storage:
+        await storage.append(ONE, [entry("first")])
+        yield proxy, storage
+    listener.close()
+
+
+async def nothing() -> None:
+    """Happens."""
+
+
+async def test_an_append_whose_answer_was_lost_is_done_once(prefix: str) -> None:
+    """It is found by its ids, with the version that it made."""
+    async with proxied(prefix) as (proxy, storage):
+        proxy.after = nothing
+        appended = await storage.append(ONE, [entry("a"), entry("b")], expected=1)
+        assert (appended.version, appended.last_seq) == (2, 3)
+        assert await texts(storage) == ["first", "a", "b"]
+
+
+async def test_an_append_whose_answer_was_lost_keeps_its_version(prefix: str) -> None:
+    """Also where somebody else has written since: the caller has not seen that."""
+    async with proxied(prefix) as (proxy, storage), opened(prefix) as other:
+        proxy.after = lambda: other.append(ONE, [entry("other")])
+        appended = await storage.append(ONE, [entry("a"), entry("b")], expected=1)
+        assert (appended.version, appended.last_seq) == (2, 3)
+        assert await texts(storage) == ["first", "a", "b", "other"]
+
+
+async def test_an_append_that_never_arrived_is_sent_again(prefix: str) -> None:
+    """Unless somebody else was quicker, and a version was expected."""
+    async with proxied(prefix) as (proxy, storage), opened(prefix) as other:
+        proxy.before = nothing
+        assert (await storage.append(ONE, [entry("a")], expected=1)).version == 2
+        proxy.before = lambda: other.append(ONE, [entry("other")])
+        with pytest.raises(Conflict):
+            await storage.append(ONE, [entry("b")], expected=2)
+        assert await texts(storage) == ["first", "a", "other"]
+
+
+async def test_a_script_that_is_sent_twice_is_done_once(
+    prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a client that repeats commands by itself."""
+    async with opened(prefix) as storage:
+        await storage.append(ONE, [entry("first")])
+        sent = storage._opened.prepared
+
+        def twice(*arguments: Any) -> Callable[[], Awaitable[list[bytes]]]:
+            call = sent(*arguments)
+
+            async def both() -> list[bytes]:
+                await call()
+                return await call()
+
+            return both
+
+        monkeypatch.setattr(storage._opened, "prepared", twice)
+        appended = await storage.append(ONE, [entry("a")], expected=1)
+        assert (appended.version, appended.last_seq) == (2, 2)
+        assert await texts(storage) == ["first", "a"]
+
+
+async def test_a_read_is_asked_again_on_a_new_connection(prefix: str) -> None:
+    """Nothing is said of the connection that was lost."""
+    async with proxied(prefix) as (proxy, storage):
+        proxy.after = nothing
+        assert await texts(storage) == ["first"]
+
+
+async def test_a_server_that_stays_away_is_an_error(
+    prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that the outcome is not known, and nothing else."""
+    monkeypatch.setattr(server, "_TRIES", (0.0, 0.0))
+    async with proxied(prefix) as (proxy, storage):
+        proxy.is_closed = True
+        proxy.after = nothing
+        with pytest.raises(StoreError, match="not known") as raised:
+            await storage.append(ONE, [entry("secret")])
+        assert raised.value.__context__ is None
+        assert raised.value.__cause__ is None
+        proxy.is_closed = False
+        assert await texts(storage) == ["first", "secret"]
+
+
+async def test_no_password_is_told(prefix: str) -> None:
+    """Neither in the name nor in an error."""
+    storage = RedisStorage("redis://me:secret@127.0.0.1:1/3", prefix=prefix)
+    assert storage.name == "redis:127.0.0.1:1/3"
+    with pytest.raises(StoreError) as raised:
+        await storage.open()
+    assert "secret" not in f"{raised.value!r}{raised.value.__context__!r}"
+    with pytest.raises(InvalidInputError) as refused:
+        await RedisStorage("http://me:secret@host").open()
+    assert "secret" not in f"{refused.value!r}{refused.value.__context__!r}"
+
+
+async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the extra to install."""
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    with pytest.raises(ConfigError, match=r"dragoman\[redis\]"):
+        await RedisStorage(URL).open()
+
+
+async def test_a_cluster_is_refused(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is written."""
+    from redis.asyncio import Redis
+
+    async def info(*_: object) -> dict[str, str]:
+        return {"redis_mode": "cluster"}
+
+    monkeypatch.setattr(Redis, "info", info)
+    with pytest.raises(StoreError, match="cluster"):
+        await RedisStorage(URL, prefix=prefix).open()
+
+
+async def test_a_client_can_be_given(prefix: str) -> None:
+    """As Sentinel's; it stays open."""
+    from redis.asyncio import Redis
+
+    async with Redis.from_url(URL) as client:
+        async with opened(prefix, client) as storage:
+            await storage.append(ONE, [entry("a")])
+            assert await texts(storage) == ["a"]
+        assert await client.exists(f"{prefix}:{{{ONE.digest}}}:head") == 1
+
+
+@pytest.mark.parametrize("prefix", ["", "a{b}", "a*", "a b", "x" * 101])
+def test_a_prefix_that_does_not_fit_is_refused(prefix: str) -> None:
+    """Braces and stars would mean something."""
+    with pytest.raises(InvalidInputError):
+        RedisStorage(URL, prefix=prefix)
+
+
+async def test_records_are_lines(prefix: str) -> None:
+    """As in files and exports."""
+    from redis.asyncio import Redis
+
+    async with opened(prefix) as storage, Redis.from_url(URL) as client:
+        await storage.append(ONE, [entry("a"), entry('"version":1, "quoted"')])
+        await storage.fork(ONE, parent=0, at=1)
+        await storage.append(ONE, [entry("b")], branch=1)
+        lines: Any = await client.hvals(f"{prefix}:{{{ONE.digest}}}:rows")  # type: ignore[misc, unused-ignore]
+        rows = [*await storage.rows(ONE), *await storage.rows(ONE, branch=1)]
+        assert {read_line(line) for line in lines} == set(rows)
+
+
+async def test_ids_with_quotes_in_them_are_kept(prefix: str) -> None:
+    """Whatever they look like."""
+    async with opened(prefix) as storage:
+        odd = [Entry(id, b"{}", 1.0) for id in (',"version":1,', '"', "é🙂", "a b\n", "\\")]
+        await storage.append(ONE, odd)
+        assert [row.id for row in await storage.rows(ONE)] == [each.id for each in odd]
+        for each in odd:
+            assert await storage.row(ONE, each.id) is not None
+        assert await storage.verify() == []
+        await storage.rewrite(ONE, replaced=odd[:2], removed=[each.id for each in odd[2:]])
+        assert [row.id for row in await storage.rows(ONE)] == [each.id for each in odd[:2]]
+
+
+async def test_pages_belong_together(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is rewritten between two pages is read anew; what is appended does no harm."""
+    monkeypatch.setattr(reading, "PAGE", 3)
+    async with opened(prefix) as storage, opened(prefix) as other:
+        await storage.append(ONE, [entry(f"old{n}") for n in range(7)])
+        page = server.Server.page
+        changes: list[Callable[[], Awaitable[object]]] = [
+            lambda: other.append(ONE, [entry("new0")]),
+            lambda: other.clear(ONE, at=1.0),
+            lambda: other.append(ONE, [entry("new1"), entry("new2")]),
+        ]
+
+        async def changing(*arguments: Any) -> Any:
+            found = await page(*arguments)
+            if changes:
+                await changes.pop(0)()
+            return found
+
+        monkeypatch.setattr(server.Server, "page", changing)
+        assert await texts(storage) == ["new1", "new2"]
+
+
+async def test_pages_are_put_together(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any direction, with any limit."""
+    monkeypatch.setattr(reading, "PAGE", 3)
+    async with opened(prefix) as storage:
+        await storage.append(ONE, [entry(str(n)) for n in range(1, 11)])
+        for limit in range(12):
+            oldest = await storage.rows(ONE, after=2, upto=9, limit=limit)
+            assert [row.seq for row in oldest] == list(range(3, 10))[:limit]
+            newest = await storage.rows(ONE, after=2, upto=9, limit=limit, newest=True)
+            assert [row.seq for row in newest] == list(range(3, 10))[max(0, 7 - limit) :]
+
+
+async def test_what_does_not_fit_together_is_told(prefix: str) -> None:
+    """Ids that lead nowhere, counts that don't agree, sessions that are not listed."""
+    from redis.asyncio import Redis
+
+    key = f"{prefix}:{{{ONE.digest}}}"
+    async with opened(prefix) as storage, Redis.from_url(URL) as client:
+        other = SessionIdentity(chat="8")
+        for who in (ONE, other):
+            await storage.append(who, [entry("a"), entry("b"), entry("c")])
+        assert await storage.verify() == []
+        await client.hdel(f"{key}:rows", "2")  # type: ignore[misc, unused-ignore]
+        await client.hset(f"{key}:rows", "3", "rubbish")  # type: ignore[misc, unused-ignore]
+        await client.zrem(f"{prefix}:sessions", other.digest)
+        assert sorted(problem.split(": ", 1)[1] for problem in await storage.verify()) == [
+            "it has 2 records, 3 ids and 3 places on branches",
+            "it is not in the list of sessions",
+            "message 2: its id leads nowhere",
+            "message 3: the record can't be read",
+        ]
+        assert await texts(storage) == ["a"]
+        assert await storage.set_aside(ONE, [2, 3], "broken") == 2
+        aside: Any = await client.lrange(f"{key}:aside", 1, -1)  # type: ignore[misc, unused-ignore]
+        assert sorted(text.split(b" ", 1)[1] for text in aside) == [
+            b"2 broken\n",
+            b"3 broken\nrubbish",
+        ]
+
+
+async def test_forget_leaves_no_key(prefix: str) -> None:
+    """What was set aside goes too, also of a session that is there no more."""
+    from redis.asyncio import Redis
+
+    async with opened(prefix) as storage, Redis.from_url(URL) as client:
+        gone, bob = SessionIdentity(chat="8", user="Ana"), SessionIdentity(chat="9", user="Bob")
+        for who in (ONE, gone, bob):
+            await storage.append(who, [entry("a"), entry("b")])
+        await storage.set_aside(gone, [1], "broken")
+        await storage.delete(gone)
+        await storage.fork(ONE, parent=0, at=1)
+        await storage.append(ONE, [entry("c")], branch=1)
+        erased = await storage.forget("Ana")
+        assert (erased.sessions, erased.messages) == (1, 3)
+        assert any("backups" in text for text in erased.remains)
+        assert await storage.sessions(Filter(user="Ana")) == []
+        left = {key.decode() async for key in client.scan_iter(f"{prefix}:*")}
+        own = {f"{prefix}:{{{bob.digest}}}:{what}" for what in ("head", "rows", "ids", "branch:0")}
+        assert left == {f"{prefix}:sessions", *own}
+
+
+@pytest.mark.parametrize(
+    ("settings", "promise"),
+    [
+        ({}, "not known"),
+        ({"appendonly": "yes", "appendfsync": "always", "save": ""}, "survives a power cut"),
+        ({"appendonly": "yes", "appendfsync": "everysec", "save": ""}, "last second"),
+        ({"appendonly": "yes", "appendfsync": "no", "save": ""}, "half a minute"),
+        ({"appendonly": "no", "appendfsync": "always", "save": "3600 1"}, "snapshots only"),
+        ({"appendonly": "no", "appendfsync": "always", "save": ""}, "none"),
+    ],
+)
+def test_what_the_settings_promise_is_told(settings: dict[str, str], promise: str) -> None:
+    """In plain words."""
+    assert promise in promise_of(settings)
+
+
+async def test_the_servers_own_settings_are_asked_for(prefix: str) -> None:
+    """Once it is open."""
+    async with opened(prefix) as storage:
+        assert storage.durability
+
+
+async def test_keys_of_another_program_are_left_alone(prefix: str) -> None:
+    """A key of another type is in the way: it says so, and writes nothing."""
+    from redis.asyncio import Redis
+
+    async with opened(prefix) as storage, Redis.from_url(URL) as client:
+        await client.set(f"{prefix}:{{{ONE.digest}}}:head", "mine")
+        with pytest.raises(StoreError) as raised:
+            await storage.append(ONE, [entry("secret")])
+        assert "prefix" in str(raised.value)
+        assert "secret" not in f"{raised.value}{raised.value.__context__}"
+        assert await client.get(f"{prefix}:{{{ONE.digest}}}:head") == b"mine"
+
+
+async def test_a_cancelled_append_is_whole_or_absent(prefix: str) -> None:
+    """At whatever moment; the storage can be used on."""
+    async with opened(prefix) as storage:
+        for turns in range(12):
+            batch = [entry(f"{turns}-{n}") for n in range(3)]
+            task = asyncio.create_task(storage.append(ONE, batch))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            with suppress(DuplicateIds):  # it was done, then
+                await storage.append(ONE, batch)
+        assert await storage.count(ONE) == 36
+        assert await storage.verify() == []
+
+
+def _write(prefix: str, writer: int, count: int) -> None:
+    async def run() -> None:
+        async with opened(prefix) as storage:
+            for number in range(count):
+                await storage.append(ONE, [entry(f"{writer}-{number}")])
+
+    asyncio.run(run())
+
+
+async def test_processes_that_write_at_once_lose_and_mix_up_nothing(prefix: str) -> None:
+    """Numbers are contiguous, and each writer's messages are in its order."""
+    writers = [spawn.Process(target=_write, args=(prefix, n, 100)) for n in range(4)]
+    for process in writers:
+        process.start()
+    for process in writers:
+        process.join()
+    async with opened(prefix) as storage:
+        rows = await storage.rows(ONE)
+        assert [row.seq for row in rows] == list(range(1, 401))
+        said = [message_of(row.body).text.split("-") for row in rows]
+        for writer in "0123":
+            assert [n for who, n in said if who == writer] == [str(n) for n in range(100)]
+        assert await storage.verify() == []

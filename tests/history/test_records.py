@@ -1,0 +1,216 @@
+"""The stored form: what lines and bodies hold, and that what was written stays readable."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import Message, Role
+from dragoman.errors import Corrupt, InvalidInputError
+from dragoman.history.records import (
+    body_of,
+    is_sealed,
+    message_of,
+    read_line,
+    row_line,
+    session_line,
+)
+from dragoman.history.storage.memory import MemoryStorage
+from dragoman.history.storage.protocol import MAIN, Fork, Row, Session
+from dragoman.history.storage.sealed import SealedStorage
+from dragoman.history.windows import read as read_window
+from tests.history.golden import FOLDER, KEYS, MESSAGES, SESSION, WHO, WINDOW
+from tests.history.test_identity import identities
+from tests.model import strategies as some
+
+NOON = 1_763_294_400.0
+SECRET = "what nobody but the store may know"
+
+
+def lines(name: str) -> list[bytes]:
+    """The lines of a golden file."""
+    return (FOLDER / name).read_bytes().rstrip(b"\n").split(b"\n")
+
+
+def rows(name: str) -> list[Row]:
+    """The rows in a golden file."""
+    found = [read_line(line) for line in lines(name)]
+    return [each for each in found if isinstance(each, Row)]
+
+
+# --- the golden files
+
+
+def test_a_golden_export_is_read_whole() -> None:
+    """Its session, and every kind of message as what it was."""
+    found = rows("export.jsonl")
+    assert read_line(lines("export.jsonl")[0]) == SESSION
+    assert [row.seq for row in found] == list(range(1, 18))
+    assert [row.branch for row in found] == [MAIN] * 15 + [1, 2]
+    assert [row.at for row in found] == [NOON + number for number in range(1, 18)]
+    for row, message in zip(found, MESSAGES, strict=True):
+        assert row.id == message.id
+        assert message_of(row.body).identical(message)
+        assert row.usage == message.usage
+        assert row.model == (message.origin.model if message.origin else None)
+
+
+def test_what_is_written_today_is_what_was_written_then() -> None:
+    """Byte for byte; another form needs another version, and golden files of its own."""
+    read = rows("export.jsonl")
+    assert [session_line(SESSION), *map(row_line, read)] == lines("export.jsonl")
+    assert [body_of(message) for message in MESSAGES] == [row.body for row in read]
+
+
+def test_lines_of_a_log_are_rows_as_well() -> None:
+    """With the version and how many of the same write follow, which a log needs."""
+    assert rows("log.jsonl") == rows("export.jsonl")[:3]
+    written = [(1, 1), (1, 0), (2, 0)]
+    made = [
+        row_line(row, version=version, more=more)
+        for row, (version, more) in zip(rows("log.jsonl"), written, strict=True)
+    ]
+    assert made == lines("log.jsonl")
+
+
+def test_a_golden_window_is_read() -> None:
+    """The cut is still where it was."""
+    cut = read_window(SESSION, 1)
+    assert (cut.first, cut.left_out) == ("msg_03", 2)
+
+
+async def test_golden_sealed_records_are_opened() -> None:
+    """With their key; the window too."""
+    session = read_line(lines("sealed.jsonl")[0])
+    sealed = rows("sealed.jsonl")
+    assert isinstance(session, Session)
+    assert all(is_sealed(row.body) for row in sealed)
+    inner = MemoryStorage()
+    await inner.restore(session, sealed)
+    storage = SealedStorage(inner, keys=KEYS, current="2026")
+    assert await storage.rows(WHO) == rows("export.jsonl")[:3]
+    opened = await storage.session(WHO)
+    assert opened is not None
+    assert opened.window == WINDOW
+
+
+# --- lines
+
+
+forks = st.builds(Fork, some.small, some.small, some.small)
+sessions = st.builds(
+    Session,
+    identities,
+    some.counts,
+    some.counts,
+    some.finite,
+    some.finite,
+    some.small,
+    st.lists(forks, max_size=3).map(tuple),
+    st.none() | st.just(b'{"a":[1,"\xc3\xa9"]}'),
+)
+
+
+@given(sessions)
+def test_a_session_comes_back_from_its_line(session: Session) -> None:
+    """Whatever its names are; a line is one line."""
+    line = session_line(session)
+    assert b"\n" not in line
+    assert read_line(line) == session
+    assert read_line(line.decode()) == session
+
+
+@given(some.messages, some.small, some.small, some.finite, some.maybe(some.words))
+def test_a_row_comes_back_from_its_line(
+    message: Message, seq: int, branch: int, at: float, model: str | None
+) -> None:
+    """With its body byte for byte, which holds the message and all of it."""
+    message = message.with_id(message.id)
+    usage = None if message.usage is None else message.usage.counts
+    row = Row(message.id, body_of(message), at, model, usage, seq=seq, branch=branch)
+    line = row_line(row)
+    assert b"\n" not in line
+    read = read_line(line)
+    assert read == row
+    assert isinstance(read, Row)
+    assert message_of(read.body).identical(message)
+
+
+def test_half_a_character_in_a_message_or_a_window_is_no_damage() -> None:
+    """Models and file systems do produce them; they come back as they were."""
+    window = b'{"note":"\\ud800"}'
+    session = Session(WHO, 1, 1, NOON, NOON, window=window)
+    assert read_line(session_line(session)) == session
+    message = Message.user("\ud800 \u00e9", metadata={"\udfff": 1.5})
+    row = Row(message.id, body_of(message), NOON, seq=1)
+    assert read_line(row_line(row)) == row
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        f'"{SECRET}"'.encode(),
+        f'{{"{SECRET}":1}}'.encode(),
+        b'{"dragoman":1,"kind":"Record","value":{}}',
+        b'{"dragoman":1,"kind":"Session","value":{"identity":{}}}',
+        b'{"dragoman":1,"kind":"Record","value":{"seq":1,"id":"x","at":0,"message":{},"new":1}}',
+        f'{{"dragoman":1,"kind":"{SECRET}","value":1}}'.encode(),
+        b'{"dragoman":1,"kind":"Message","value":{"role":"user"}}',
+        b'{"dragoman":1,"kind":[],"value":{"message":"\\ud800"}}',
+        b'{"dragoman":1,"kind":"Session","value":{"message":"\\ud800"}}',
+        b'{"dragoman":1,"kind":"Message","value":{"window":"\\ud800"}}',
+        b'{"dragoman":1,"kind":"Record","value":{"seq":"one","id":"x","at":0,"message":{}}}',
+        lines("export.jsonl")[1][:-1],
+        lines("export.jsonl")[1][1:],
+        b"\xff\xfe\0",
+    ],
+)
+def test_a_line_that_is_none_is_corrupt(line: bytes) -> None:
+    """With a reason that quotes nothing."""
+    with pytest.raises(Corrupt) as raised:
+        read_line(line)
+    assert SECRET not in f"{raised.value} {raised.value.__context__!r}"
+
+
+def test_a_newer_version_says_so() -> None:
+    """Rather than guessing what is in it."""
+    line = lines("export.jsonl")[1].replace(b'{"dragoman":1,', b'{"dragoman":2,', 1)
+    with pytest.raises(Corrupt, match="format version 2"):
+        read_line(line)
+
+
+# --- bodies
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{}", b"\xff", SECRET.encode(), b'{"dragoman":1,"kind":"Message","value":{"role":"x"}}'],
+)
+def test_a_body_that_is_no_message_is_corrupt(body: bytes) -> None:
+    """With a reason that quotes nothing."""
+    with pytest.raises(Corrupt, match="can't be read") as raised:
+        message_of(body)
+    assert SECRET not in f"{raised.value} {raised.value.__context__!r}"
+
+
+def test_what_could_not_be_read_back_is_not_written() -> None:
+    """The error comes when it is stored, not when it is needed."""
+    odd = Message(Role.USER, (), usage="no usage")  # type: ignore[arg-type]  # the point
+    with pytest.raises(InvalidInputError):
+        body_of(odd)
+
+
+def test_a_sealed_body_is_told_by_its_beginning() -> None:
+    """And no message looks like one."""
+    (row, *_) = rows("sealed.jsonl")
+    assert is_sealed(row.body)
+    assert msgspec.json.decode(row.body)["kind"] == "SealedMessage"
+    assert not any(is_sealed(body_of(message)) for message in MESSAGES)
+    with pytest.raises(Corrupt, match="encrypted"):
+        message_of(row.body)
