@@ -62,6 +62,9 @@ class SessionIdentity(Value, frozen=True):
         """The identity whose `columns` these are."""
         return cls(*map(unescaped, columns))
 
+    def _said(self) -> tuple[str | None, ...]:
+        return (self.agent, self.chat, self.user, self.group, self.scope)  # asked at each write
+
     def _sizes(self) -> Iterator[str]:
         # Which names there are, not what they say: a user's may be an address.
         yield from (field for field in FIELDS if getattr(self, field) is not None)

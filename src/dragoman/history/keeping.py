@@ -193,7 +193,8 @@ class Keeper:
         if message.metadata:
             message, usage = self._without_metadata(message), usage or reported_usage(message)
         model = message.origin.model if message.origin is not None else None
-        return Entry(message.id, body_of(message), time(), model, usage)
+        counts = None if usage is None else usage.counts
+        return Entry(message.id, body_of(message), time(), model, counts)
 
     def _without_metadata(self, message: Message) -> Message:
         """The message as it is stored: usage is kept in any case, and so is that it is pinned."""

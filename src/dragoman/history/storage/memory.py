@@ -144,7 +144,8 @@ class MemoryStorage:
         """See `Storage.rewrite`."""
         with self._lock:
             kept = self._existing(identity, expected)
-            if any(id not in kept.by_id for id in [*removed, *(entry.id for entry in replaced)]):
+            ids = [*removed, *(entry.id for entry in replaced)]
+            if len(set(removed)) < len(removed) or any(id not in kept.by_id for id in ids):
                 raise NotFound(NO_MESSAGE)
             for entry in replaced:
                 old = kept.by_id[entry.id]

@@ -38,6 +38,9 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     model: str | None = None
     usage: Usage | None = None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.body)} bytes)"  # sizes, never content
+
 
 class Row(Entry, frozen=True, gc=False, kw_only=True):
     """A stored message and its place."""
@@ -67,6 +70,9 @@ class Session(msgspec.Struct, frozen=True, gc=False):
     forks: tuple[Fork, ...] = ()
     window: bytes | None = None
     """What was cut from what is sent; see `dragoman.history.truncation`."""
+
+    def __repr__(self) -> str:
+        return f"Session({self.identity!r}, version {self.version})"
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):

@@ -1,0 +1,7 @@
+"""Sessions in files of JSON lines, one per session."""
+
+from __future__ import annotations
+
+from dragoman.history.storage.files.storage import Durability, FileStorage
+
+__all__ = ["Durability", "FileStorage"]

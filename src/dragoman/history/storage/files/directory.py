@@ -1,0 +1,263 @@
+"""The directory: safe opening, locks, whole files written in one step.
+
+Everything is opened relative to an open directory and never through a symbolic link, and nothing
+is named after anything but a session's digest:
+
+    3f/3f…e1.jsonl   the session: its first line, then a line per message
+    3f/3f…e1.ids     where each message is, by its id; made anew where it is missing
+    3f/3f…e1.aside   what could not be read, with where it was
+    3f/3f…e1.tmp     a file that is being written
+    3f/lock          held by who writes to a file beside it
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Protocol
+
+from dragoman.errors import ConfigError, StoreError
+
+_WAIT = 30.0  # seconds for another's write: far longer than any takes
+_SHARD = re.compile(r"[0-9a-f]{2}")
+_DIGEST = re.compile(r"[0-9a-f]{40}")
+_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+SUFFIXES = (".ids", ".jsonl", ".aside", ".tmp")  # in the order in which they are removed
+
+
+class Closable(Protocol):
+    """What is let go of with the directory."""
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class Directory:
+    """An open directory of a store."""
+
+    def __init__(self, path: Path, *, is_synced: bool) -> None:
+        expect_locks()
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.is_synced = is_synced
+        self.tables: dict[str, Closable] = {}
+        """Tables of ids that are kept open, by digest."""
+        self._root = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def close(self) -> None:
+        """Let go of it."""
+        for table in self.tables.values():
+            table.close()
+        os.close(self._root)
+
+    # --- opening
+
+    def opened(self, name: str, flags: int = os.O_RDONLY) -> int | None:
+        """A file of ours; None where there is none."""
+        try:
+            self._expect_directory(name[:2])
+            fd = os.open(name, flags | _SAFE, 0o600, dir_fd=self._root)
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(errno.ELOOP, "")
+        return fd
+
+    @contextmanager
+    def reading(self, digest: str, suffix: str = ".jsonl") -> Generator[int | None]:
+        """A session's file, open for reading; None where there is none."""
+        fd = self.opened(place(digest, suffix))
+        try:
+            yield fd
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    # --- writing
+
+    @contextmanager
+    def locked(self, digest: str) -> Generator[None]:
+        """Nobody else, in this process or another, writes to the session meanwhile."""
+        self._make_directory(digest[:2])
+        flags = os.O_RDWR | os.O_CREAT | _SAFE
+        lock = os.open(f"{digest[:2]}/lock", flags, 0o600, dir_fd=self._root)
+        try:
+            _wait_for(lock)
+            yield
+        finally:
+            os.close(lock)  # and with it the lock
+
+    def replace(self, digest: str, suffix: str, chunks: Iterable[bytes]) -> None:
+        """Put a whole file in place, or leave what is there."""
+        temporary = place(digest, ".tmp")
+        self._unlink(temporary)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE
+        fd = os.open(temporary, flags, 0o600, dir_fd=self._root)
+        try:
+            with os.fdopen(fd, "wb", 1 << 16) as file:
+                file.writelines(chunks)
+                file.flush()
+                self.sync(fd)
+            target = place(digest, suffix)
+            os.rename(temporary, target, src_dir_fd=self._root, dst_dir_fd=self._root)
+        except BaseException:
+            self._unlink(temporary)
+            raise
+        self._sync_shard(digest)
+
+    def add(self, digest: str, suffix: str, raw: bytes) -> None:
+        """Add to the end of a file, made if need be."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _SAFE
+        fd = os.open(place(digest, suffix), flags, 0o600, dir_fd=self._root)
+        try:
+            size = os.fstat(fd).st_size
+            write_at_end(fd, size, [raw], self.sync)
+        finally:
+            os.close(fd)
+        self._sync_shard(digest)
+
+    def remove(self, digest: str, suffixes: Iterable[str] = SUFFIXES) -> bool:
+        """Remove a session's files; whether there was one."""
+        removed = [self._unlink(place(digest, suffix)) for suffix in suffixes]
+        self._sync_shard(digest)
+        return any(removed)
+
+    def sync(self, fd: int) -> None:
+        """Bring a file to the disk, where that is asked for."""
+        if self.is_synced:
+            os.fsync(fd)
+
+    def _make_directory(self, shard: str) -> None:
+        try:
+            self._expect_directory(shard)
+        except FileNotFoundError:
+            with suppress(FileExistsError):  # another was quicker
+                os.mkdir(shard, 0o700, dir_fd=self._root)
+            self.sync(self._root)
+
+    def _expect_directory(self, shard: str) -> None:
+        # Opening a file in it would follow a link in its place.
+        if not stat.S_ISDIR(os.stat(shard, dir_fd=self._root, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, "")
+
+    def _sync_shard(self, digest: str) -> None:
+        if not self.is_synced:
+            return
+        try:
+            fd = os.open(digest[:2], os.O_RDONLY | os.O_DIRECTORY | _SAFE, dir_fd=self._root)
+        except FileNotFoundError:
+            return
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def _unlink(self, name: str) -> bool:
+        try:
+            os.unlink(name, dir_fd=self._root)
+        except FileNotFoundError:
+            return False
+        return True
+
+    # --- listing
+
+    def digests(self, suffix: str = ".jsonl", after: str = "") -> Iterator[str]:
+        """The sessions that have such a file, in order, those above `after`."""
+        for shard in sorted(filter(_SHARD.fullmatch, os.listdir(self._root))):  # noqa: PTH208 - open
+            if shard >= after[:2]:
+                for digest in self._in_shard(shard, suffix):
+                    if digest > after:
+                        yield digest
+
+    def _in_shard(self, shard: str, suffix: str) -> list[str]:
+        flags = os.O_RDONLY | os.O_DIRECTORY | _SAFE
+        fd = os.open(shard, flags, dir_fd=self._root)
+        try:
+            listed = os.listdir(fd)  # noqa: PTH208 - open
+        finally:
+            os.close(fd)
+        names = [name.removesuffix(suffix) for name in listed if name.endswith(suffix)]
+        return sorted(name for name in names if _DIGEST.fullmatch(name) and name[:2] == shard)
+
+
+def place(digest: str, suffix: str) -> str:
+    """Where a file is, within the directory."""
+    return f"{digest[:2]}/{digest}{suffix}"
+
+
+def expect_locks() -> None:
+    """Raise where files can't be locked."""
+    if os.name != "posix":
+        msg = (
+            "the file store needs file locks and renames as POSIX has them; on this system, use"
+            " SQLite: sqlite:///path"
+        )
+        raise ConfigError(msg)
+
+
+def _wait_for(lock: int) -> None:
+    import fcntl
+
+    # Polled, as a lock that is waited for can't be given up: a stopped process may hold it.
+    deadline, pause = monotonic() + _WAIT, 0.0002
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held = monotonic() > deadline
+        else:
+            return
+        if held:
+            msg = (
+                f"another process held the session for over {_WAIT:.0f} seconds; nothing was"
+                " written, try again"
+            )
+            raise StoreError(msg)
+        sleep(pause)
+        pause = min(pause * 2, 0.005)
+
+
+def write_at_end(fd: int, size: int, chunks: Iterable[bytes], sync: Callable[[int], None]) -> None:
+    """Write at `size`, the end of a file; where that fails, cut off what was written."""
+    try:
+        for chunk in chunks:
+            _write_all(fd, chunk)
+            sync(fd)
+    except BaseException:
+        with suppress(OSError):  # what is left of it is seen as torn, and cut off later
+            os.ftruncate(fd, size)
+        raise
+
+
+def _write_all(fd: int, raw: bytes) -> None:
+    view = memoryview(raw)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def explanation(error: OSError, name: str) -> StoreError:
+    """What happened, and what to do about it."""
+    reason = _REASONS.get(error.errno or 0, f"{error.strerror}; nothing was written")
+    return StoreError(f"the store {name} failed: {reason}")
+
+
+_REASONS = {
+    errno.ENOSPC: "the disk is full; nothing was written, make room and try again",
+    errno.EDQUOT: "the disk quota is used up; nothing was written, make room and try again",
+    errno.EFBIG: "a file would become larger than is allowed; nothing was written",
+    errno.ELOOP: "a symbolic link, or something else that is no plain file, is in the place of"
+    " one of its files; nothing was written, remove it",
+    errno.ENOTDIR: "a file or a symbolic link is in the place of its directory; name another one",
+    errno.EACCES: "access is not allowed; nothing was written",
+    errno.EPERM: "access is not allowed; nothing was written",
+    errno.EROFS: "the file system is read-only; nothing was written",
+    errno.EIO: "the disk can't be read or written; nothing was acknowledged",
+}

@@ -1,0 +1,56 @@
+"""Erasing a user: every file of every session, and what was set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dragoman.history.storage.files.directory import Directory
+from dragoman.history.storage.files.lines import Aside, aside_of
+from dragoman.history.storage.files.reading import read
+from dragoman.history.storage.protocol import Erasure
+
+_OUTSIDE = "backups and snapshots of the directory, and blocks that the disk no longer uses"
+
+
+def forget(directory: Directory, user: str) -> Erasure:
+    """See `Storage.forget`."""
+    sessions = messages = unknown = 0
+    for digest in list(directory.digests()):
+        with directory.locked(digest):
+            owner, held = _owner(directory, digest)
+            if owner is None:
+                unknown += 1
+            elif owner == (user,):
+                directory.remove(digest)
+                sessions, messages = sessions + 1, messages + held
+    _forget_aside(directory, user)
+    remains = [_OUTSIDE]
+    if unknown:
+        remains.append(f"{unknown} files whose first line can't be read: see `verify`")
+    return Erasure(sessions, messages, tuple(remains))
+
+
+def _owner(directory: Directory, digest: str) -> tuple[tuple[str | None] | None, int]:
+    """Whose session it is (None: that can't be told), and how many messages it holds."""
+    with read(directory, digest) as log:
+        if log is None or log.head is None:
+            return None, 0
+        held = sum(line.row is not None for line in log.lines())
+        return (log.head.identity.user,), held
+
+
+def _forget_aside(directory: Directory, user: str) -> None:
+    """Also of sessions that are there no more."""
+    for digest in list(directory.digests(".aside")):
+        with directory.locked(digest):
+            if any(aside.identity.user == user for aside in set_aside(directory, digest)):
+                directory.remove(digest, [".aside"])
+
+
+def set_aside(directory: Directory, digest: str) -> Iterator[Aside]:
+    """What was set aside of a session."""
+    with directory.reading(digest, ".aside") as fd:
+        if fd is None:
+            return
+        with open(fd, "rb", closefd=False) as file:
+            yield from filter(None, map(aside_of, file))

@@ -1,0 +1,273 @@
+"""Where a message is, by its id: a table of hashes beside a file that has become large.
+
+It makes finding one message, and the check that no id is there twice, as quick at 100,000 messages
+as at ten, in a process that has read nothing yet. It is no more than an aid: the file counts. What
+the table does not cover is read from the file, what it says is checked there, and where it is
+missing, of another file, or from before the machine's last start (when parts of it may not have
+reached the disk) it is made anew.
+
+    magic, slots, used, covered, stamp, start of the machine     64 bytes
+    hash of an id, place of its line + 1 (0: free)               16 bytes a slot
+
+Places are counted from the first row, so that a new first line does not change them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import sys
+from array import array
+from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from uuid import UUID
+
+import msgspec
+
+from dragoman.history.storage.files.directory import Directory, place
+from dragoman.history.storage.files.log import Line, Log
+
+SMALL = 64 * 1024  # a file up to this size needs no table
+_LAG = 16 * 1024  # so much of it may be uncovered: that is searched in no time
+_KEPT = 16  # tables that are kept open
+_HEADER = struct.Struct("<8sQQQ16s16s")
+_SLOT = struct.Struct("<QQ")
+_FREE = bytes(_SLOT.size)
+_MAGIC = b"dragids1"
+_CLUSTER = 8
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+class _Header(msgspec.Struct):
+    slots: int
+    used: int
+    covered: int
+    stamp: bytes
+    boot: bytes
+
+    def packed(self) -> bytes:
+        return _HEADER.pack(_MAGIC, self.slots, self.used, self.covered, self.stamp, self.boot)
+
+
+class Ids:
+    """An open table."""
+
+    def __init__(self, fd: int, header: _Header) -> None:
+        self._fd = fd
+        self._header = header
+        self._file: tuple[int, bytes] | None = None
+        self._noted: dict[str, int] = {}
+        self._noted_upto = header.covered
+
+    @property
+    def used(self) -> int:
+        """How many ids it knows."""
+        return self._header.used
+
+    @property
+    def covered(self) -> int:
+        """How far into the rows it reaches."""
+        return self._header.covered
+
+    def find(self, log: Log, id: str) -> Line | None:
+        """The line of a message, as far as the table covers the file."""
+        wanted = _hash(id)
+        for _, hashed, at in self._probe(wanted):
+            if at and hashed == wanted:
+                line = log.line_at(log.begin + at - 1)
+                if line is not None and line.row is not None and line.row.id == id:
+                    return line
+        return None
+
+    def is_of(self, log: Log) -> bool:
+        """Whether it is the table of this very file."""
+        if self._file is None and self._header.stamp == _stamp(log):
+            self._file = log.inode, log.first_line
+        return self._file == (log.inode, log.first_line)
+
+    def has_room(self, more: int) -> bool:
+        """Whether so many may be added: a table that is over half full gets slow."""
+        return (self._header.used + more) * 2 <= self._header.slots
+
+    def add(self, pairs: Iterable[tuple[str, int]], covered: int) -> None:
+        """Add ids with their places; `covered` is told last, so that a crash leaves a true one."""
+        new = [(_hash(id), at + 1) for id, at in pairs]
+        for hashed, at in new:
+            self._put(hashed, at)
+        self._header.used += len(new)  # also those that were put there before a crash
+        self._header.covered = covered
+        os.pwrite(self._fd, self._header.packed(), 0)
+
+    def note(self, pairs: Iterable[tuple[str, int]], start: int, end: int) -> None:
+        """Remember what was appended, so that it need not be read again to be added."""
+        if self._noted_upto == start:
+            self._noted.update(pairs)
+            self._noted_upto = end
+
+    def noted(self, log: Log) -> Container[str] | None:
+        """The ids behind what it covers, where all of them were remembered."""
+        return self._noted if self._noted_upto == log.end - log.begin else None
+
+    def add_noted(self, log: Log) -> bool:
+        """Add what was remembered; whether that is all there is to add."""
+        is_all = self._noted_upto == log.end - log.begin and self.has_room(len(self._noted))
+        if not is_all or os.pread(self._fd, _HEADER.size, 0) != self._header.packed():
+            return False  # others were at it as well
+        self.add(self._noted.items(), self._noted_upto)
+        self._noted.clear()
+        return True
+
+    def stamp(self, log: Log) -> None:
+        """Say of which file it is; only its first line is new."""
+        self._header.stamp = _stamp(log)
+        os.pwrite(self._fd, self._header.packed(), 0)
+
+    def entries(self) -> Iterator[tuple[int, int]]:
+        """The slots that are in use."""
+        table = os.pread(self._fd, self._header.slots * _SLOT.size, _HEADER.size)
+        whole = len(table) - len(table) % _SLOT.size
+        return ((h, at) for h, at in _SLOT.iter_unpack(table[:whole]) if at)
+
+    def close(self) -> None:
+        """Let go of it."""
+        os.close(self._fd)
+
+    def _put(self, hashed: int, at: int) -> None:
+        first = _HEADER.size + hashed % self._header.slots * _SLOT.size
+        if os.pread(self._fd, _SLOT.size, first) == _FREE:  # as mostly
+            os.pwrite(self._fd, _SLOT.pack(hashed, at), first)
+            return
+        for slot, there, place_there in self._probe(hashed):
+            if (there, place_there) == (hashed, at):
+                return
+            if not place_there:
+                os.pwrite(self._fd, _SLOT.pack(hashed, at), _HEADER.size + slot * _SLOT.size)
+                return
+
+    def _probe(self, hashed: int) -> Iterator[tuple[int, int, int]]:
+        """The slots where a hash may be, up to the first free one."""
+        slots = self._header.slots
+        slot = hashed % slots
+        for _ in range(0, slots, _CLUSTER):
+            count = min(_CLUSTER, slots - slot)
+            raw = os.pread(self._fd, count * _SLOT.size, _HEADER.size + slot * _SLOT.size)
+            if len(raw) < count * _SLOT.size:
+                raise OSError(errno.EIO, "")  # somebody cut it off
+            for n, (there, at) in enumerate(_SLOT.iter_unpack(raw)):
+                yield slot + n, there, at
+                if not at:
+                    return
+            slot = (slot + count) % slots
+
+
+def opened(directory: Directory, log: Log, flags: int = os.O_RDONLY) -> Ids | None:
+    """The table of this very file; None where there is none that can be relied on."""
+    fd = directory.opened(place(log.digest, ".ids"), flags)
+    if fd is None:
+        return None
+    raw = os.pread(fd, _HEADER.size, 0)
+    if len(raw) == _HEADER.size:
+        magic, *fields = _HEADER.unpack(raw)
+        header = _Header(*fields)
+        if (
+            (magic, header.stamp, header.boot) == (_MAGIC, _stamp(log), _boot())
+            and header.covered <= log.end - log.begin
+            and os.fstat(fd).st_size == _HEADER.size + header.slots * _SLOT.size > _HEADER.size
+        ):
+            return Ids(fd, header)
+    os.close(fd)
+    return None
+
+
+def nearly_up_to_date(directory: Directory, log: Log) -> Ids:
+    """The table of this file, covering all but its end; for who holds the lock.
+
+    It is kept open, as one append follows another. Others may know of more than it does.
+    """
+    kept = directory.tables.get(log.digest)
+    if isinstance(kept, Ids):
+        if kept.is_of(log) and (_uncovered(kept, log) <= _LAG or kept.add_noted(log)):
+            return kept
+        directory.tables.pop(log.digest).close()
+    ids = _brought_up_to_date(directory, log)
+    if len(directory.tables) >= _KEPT:
+        directory.tables.pop(next(iter(directory.tables))).close()
+    directory.tables[log.digest] = ids
+    return ids
+
+
+def _brought_up_to_date(directory: Directory, log: Log) -> Ids:
+    ids = opened(directory, log, os.O_RDWR)
+    if ids is not None and _uncovered(ids, log) <= _LAG:
+        return ids
+    new = list(_pairs(log, 0 if ids is None else ids.covered))
+    if ids is None or not ids.has_room(len(new)):
+        return _made(directory, log, ids, new)
+    ids.add(new, log.end - log.begin)
+    return ids
+
+
+def _uncovered(ids: Ids, log: Log) -> int:
+    return log.end - log.begin - ids.covered
+
+
+def dropped(directory: Directory, digest: str) -> None:
+    """Remove the table of a file that changes in more than its end, or one that is broken."""
+    if digest in directory.tables:
+        directory.tables.pop(digest).close()
+    with suppress(OSError):  # it would not be taken for the new file's
+        directory.remove(digest, [".ids"])
+
+
+def _pairs(log: Log, covered: int) -> Iterator[tuple[str, int]]:
+    for line in log.lines(log.begin + covered):
+        if line.row is not None:
+            yield line.row.id, line.start - log.begin
+
+
+def _made(directory: Directory, log: Log, old: Ids | None, new: list[tuple[str, int]]) -> Ids:
+    entries = [(_hash(id), at + 1) for id, at in new]
+    if old is not None:
+        entries += old.entries()
+        old.close()
+    slots = max(1024, 1 << (3 * len(entries)).bit_length())
+    header = _Header(slots, len(entries), log.end - log.begin, _stamp(log), _boot())
+    directory.replace(log.digest, ".ids", [header.packed(), _table(entries, slots)])
+    made = opened(directory, log, os.O_RDWR)
+    if made is None:
+        raise OSError(errno.EIO, "")
+    return made
+
+
+def _table(entries: Iterable[tuple[int, int]], slots: int) -> bytes:
+    table = array("Q", bytes(slots * _SLOT.size))
+    for hashed, at in entries:
+        slot = hashed % slots
+        while table[2 * slot + 1]:
+            slot = (slot + 1) % slots
+        table[2 * slot], table[2 * slot + 1] = hashed, at
+    if sys.byteorder == "big":
+        table.byteswap()
+    return table.tobytes()
+
+
+def _hash(id: str) -> int:
+    raw = id.encode(errors="surrogatepass")
+    return int.from_bytes(blake2b(raw, digest_size=8).digest(), "little")
+
+
+def _stamp(log: Log) -> bytes:
+    return blake2b(b"%d %b" % (log.inode, log.first_line), digest_size=16).digest()
+
+
+@lru_cache
+def _boot() -> bytes:
+    """When the machine was started; elsewhere than on Linux, the table is relied on always."""
+    try:
+        return UUID(_BOOT.read_text().strip()).bytes
+    except (OSError, ValueError):
+        return bytes(16)

@@ -1,0 +1,79 @@
+"""Rows in lines, for backends that keep them so: read as far as they can be.
+
+What stands in front of a message is read without the message, which may be large, or broken: then
+its row is still there, and can be set aside.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from dragoman.errors import StoreError
+from dragoman.history.records import StoredRow
+from dragoman.history.storage.protocol import Row
+from dragoman.model import document
+from dragoman.model.frozen import frozen_hook
+
+_MESSAGE = b',"message":'
+_VERSION = re.compile(rb'\{"dragoman":(\d+),"kind":')
+
+
+class _RowDocument(msgspec.Struct, forbid_unknown_fields=True):
+    dragoman: Literal[1]
+    kind: Literal["Record"]
+    value: StoredRow
+
+
+_decoder = msgspec.json.Decoder(_RowDocument, dec_hook=frozen_hook)
+
+
+def parsed(line: bytes) -> StoredRow | None:
+    """The row in a line; its message may be broken. None where not even its place can be read."""
+    found = _head(line) or _decoded(line)
+    if found is None:
+        refuse_newer(line)
+    return found
+
+
+def _head(line: bytes) -> StoredRow | None:
+    # Messages can be large, and most are passed over: they are cut out, not read. A usage's own
+    # fields come before it and may be called "message" too, but the cut is inside of them then.
+    cut = line.find(_MESSAGE)
+    while cut >= 0:
+        start = cut + len(_MESSAGE)
+        found = _decoded(line[:start] + b"0}}")
+        if found is not None and line.endswith(b"}}"):
+            found.message = msgspec.Raw(line[start:-2])
+            return found
+        cut = line.find(_MESSAGE, start) if b'"usage":' in line[:cut] else -1
+    return None
+
+
+def _decoded(line: bytes) -> StoredRow | None:
+    try:
+        return _decoder.decode(line).value
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        return None
+
+
+def refuse_newer(line: bytes) -> None:
+    """An unknown format is not damage: what a newer dragoman wrote must not be set aside."""
+    version = _VERSION.match(line)
+    if version is not None and int(version[1]) > document.VERSION:
+        msg = (
+            f"the store has records of format version {int(version[1])}, this dragoman"
+            f" reads version {document.VERSION}: a newer dragoman wrote it, and is needed to read"
+            " it; nothing was changed"
+        )
+        raise StoreError(msg)
+
+
+def row_of(stored: StoredRow) -> Row:
+    """The row, as the protocol has it."""
+    return Row(
+        stored.id, bytes(stored.message), stored.at, stored.model, stored.usage,
+        seq=stored.seq, branch=stored.branch,
+    )  # fmt: skip

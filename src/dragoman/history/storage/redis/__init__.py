@@ -1,0 +1,7 @@
+"""Sessions in Redis."""
+
+from __future__ import annotations
+
+from dragoman.history.storage.redis.storage import RedisStorage
+
+__all__ = ["RedisStorage"]
