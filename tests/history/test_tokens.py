@@ -25,7 +25,7 @@ from dragoman import (
     Video,
 )
 from dragoman.history.media_tokens import dimensions, image_tokens, media_tokens
-from dragoman.history.tokens import Count, count, estimate, estimate_tools
+from dragoman.history.tokens import Around, Count, count, estimate, estimate_tools
 from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult
 from dragoman.model.tools import ServerTool
 from tests.corpus import Corpus
@@ -189,7 +189,18 @@ def test_a_note_that_is_no_count(total: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "usage", [Usage(), Usage(-100, 5), Usage(10**30, 5), Usage(3, 1), Usage(reported_total=-1)]
+    "usage",
+    [
+        Usage(),
+        Usage(-100, 5),
+        Usage(10**30, 5),
+        Usage(10**400, 5),
+        Usage(500, 10**400),
+        Usage(500, 5, thinking=10**400),
+        Usage(3, 1),
+        Usage(reported_total=-1),
+        Usage(reported_total=10**400),
+    ],
 )
 def test_a_report_that_cannot_be(usage: Usage) -> None:
     """Nothing, less than nothing, a sliver and more than any window are no reports."""
@@ -220,7 +231,7 @@ def test_the_ratio_follows_the_provider() -> None:
         for times in (0.5, 1.0, 1.3, 40.0)
     ]
     assert ratios == sorted(ratios)
-    assert ratios[0] == 0.9
+    assert ratios[0] == 1
     assert ratios[1] == pytest.approx(1, abs=0.02)
     assert ratios[-1] == 1.5
 
@@ -246,12 +257,72 @@ def test_hidden_thinking_does_not_come_back() -> None:
 
 @pytest.mark.parametrize(
     "part",
-    [Thinking("Hm."), Thinking(data="c2VhbGVk", form="redacted"), Text("So.", signature="sig")],
-    ids=["text", "sealed", "signature"],
+    [Thinking("Hm."), Thinking(data="c2VhbGVk", form="redacted"), Thinking(item_id="rs_1")],
+    ids=["text", "sealed", "id"],
 )
 def test_thinking_comes_back_while_the_turn_goes_on(part: Any) -> None:
     """Thinking that the list holds in some form is replayed with the tool results."""
-    assert _turn(part, _CALL, usage=_THOUGHT, then=_RESULT) >= 520
+    assert _turn(part, _CALL, usage=_THOUGHT, then=_RESULT) == 520
+
+
+def _field(number: int, size: int) -> bytes:
+    """A field of a protocol buffer."""
+    length = bytes([size]) if size < 128 else bytes([size % 128 + 128, size // 128])
+    return bytes([number * 8 + 2]) + length + bytes(size)
+
+
+@pytest.mark.parametrize(
+    ("signature", "anchored"),
+    [
+        (b64encode(_field(1, 300)).decode(), 220),
+        (b64encode(_field(1, 40)).decode().rstrip("="), 220),
+        (b64encode(_field(1, 40) + _field(1, 260)).decode(), 520),
+        (b64encode(_field(2, 300)).decode(), 520),
+        ("signature", 400),
+        ("", 220),
+        ("é" * 40, 400),
+    ],
+    ids=["one field", "short", "two fields", "another field", "no signature", "empty", "no base64"],
+)
+def test_a_signature_stands_for_thinking(signature: str, anchored: int) -> None:
+    """Or for nothing, in one form of it; where it can't be read, for a part."""
+    call = _CALL.replace(signature=signature)
+    assert _turn(call, usage=_THOUGHT, then=_RESULT) == anchored
+
+
+def test_thinking_in_fields_of_the_wire() -> None:
+    """What the wire's message held besides comes back too, if that is what the thinking is in."""
+    message = Message.empty("assistant").with_parts(_CALL).replace(usage=_THOUGHT)
+    noted = message.replace(extras={"openai-chat": {"reasoning_details": ["I think. " * 500]}})
+    assert count([Message.user("Hello"), noted, _RESULT]).anchored == 520
+    assert count([Message.user("Hello"), noted.replace(extras={}), _RESULT]).anchored == 220
+
+
+def _tool_loop(*prompts: int, signature: str | None = None) -> list[Message]:
+    history = [Message.user("Hello " * 100)]
+    for prompt in prompts:
+        call = _CALL.replace(signature=signature)
+        usage = Usage(prompt, 20, thinking=300)
+        history += [Message.empty("assistant").with_parts(call).replace(usage=usage), _RESULT]
+    return history
+
+
+def test_thinking_does_as_it_did() -> None:
+    """An earlier answer of the list tells whether this provider keeps thinking."""
+    kept, dropped = _tool_loop(200, 530), _tool_loop(200, 232)
+    assert count(kept).anchored == 530 + 20 + 300
+    assert count(dropped).anchored == 232 + 20
+    signed = b64encode(_field(2, 300)).decode()
+    assert count(_tool_loop(200, 232, signature=signed)).anchored == 232 + 20
+
+
+def test_another_turn_is_no_precedent() -> None:
+    """What happened when the user spoke says nothing about a turn that goes on."""
+    usage = Usage(200, 20, thinking=300)
+    first = _answer("Fine, thank you, and how are you today, my friend?", usage=usage)
+    call = Message.empty("assistant").with_parts(_CALL)
+    history = [Message.user("Hello"), first, _NEXT, call.replace(usage=Usage(530, 20, thinking=90))]
+    assert count([*history, _RESULT]).anchored == 550
 
 
 def test_thinking_is_dropped_when_the_user_speaks() -> None:
@@ -264,6 +335,84 @@ def test_thinking_is_dropped_when_the_user_speaks() -> None:
 def test_thinking_counted_as_output_is_found_out() -> None:
     """An answer of thousands of tokens and few words was thought over; the words come back."""
     assert _turn(Text("Yes."), usage=Usage(200, 4_000), then=_NEXT) < 300
+
+
+def test_dear_calls_are_believed() -> None:
+    """Where all is dear to a provider, so are calls: what was reported for one is no thinking."""
+    said = Message.empty("assistant").with_parts(_CALL)
+    long = Message.user("Hello " * 100)
+    cheap = count([long, said.replace(usage=Usage(100, 65)), _RESULT])
+    dear = count([long, said.replace(usage=Usage(500, 65)), _RESULT])
+    assert cheap.anchored < 100 + 35
+    assert dear.anchored == 565
+
+
+def test_frames_are_as_cheap_as_calls() -> None:
+    """A provider that reports next to nothing for a call counts little around its result."""
+    said = Message.empty("assistant").with_parts(_CALL)
+    usual = count([Message.user("Hello"), said.replace(usage=Usage(50, 20)), _RESULT])
+    meagre = count([Message.user("Hello"), said.replace(usage=Usage(50, 1)), _RESULT])
+    assert 0 < meagre.estimated < usual.estimated
+
+
+# --- tools that the provider ran
+
+_SEARCH = ServerToolCall("search", input={"query": "Basel"})
+_FOUND = ServerToolResult("search", content="Basel is a city on the Rhine. " * 50)
+
+
+def _hosted(*parts: Any, usage: Usage) -> int:
+    message = Message.empty("assistant").with_parts(*parts).replace(usage=usage)
+    return count([Message.user("Hello " * 20), message, _NEXT]).anchored
+
+
+def test_rounds_are_taken_apart() -> None:
+    """A report over two rounds is the sum of two prompts; the next has the results once."""
+    found = estimate(Message.empty("assistant").with_parts(_FOUND))
+    made = _hosted(_SEARCH, _FOUND, Text("It is a city."), usage=Usage(2 * 500 + found, 20))
+    assert made == pytest.approx(500 + found + 20, abs=40)
+
+
+def test_rounds_out_of_sight() -> None:
+    """Where the results are not in the list, the last prompt is between its share and all."""
+    made = _hosted(_SEARCH, Text("It is a city."), usage=Usage(2_000, 20))
+    assert 1_000 + 20 < made < 2_000
+
+
+def test_a_tool_of_the_client_makes_no_round() -> None:
+    """A call that ends the answer is the client's to run, or not done yet: one prompt."""
+    assert _hosted(Text("Let me see."), _SEARCH, usage=Usage(500, 30)) == 530
+
+
+def test_a_tool_that_ran_first_makes_no_round() -> None:
+    """What ran before the model thought was called by an answer before; its results were sent."""
+    said = Text("It is a city on the Rhine, as far as I can tell.")
+    thought = Thinking(data="c2VhbGVk", form="redacted")
+    assert _hosted(_SEARCH, _FOUND, thought, said, usage=Usage(900, 30)) == 930
+
+
+def test_what_tools_brought_in_is_apart() -> None:
+    """Gemini tells what its tools brought in; that is in no later prompt."""
+    extras = {"gemini": {"toolUsePromptTokenCount": 400}}
+    usage = Usage(500, 10, extras=extras)
+    assert _hosted(Text("It is a city on the Rhine."), usage=usage) == 110
+    for nonsense in (True, -1, 10**30, "400", None):
+        odd = Usage(500, 10, extras={"gemini": {"toolUsePromptTokenCount": nonsense}})
+        assert _hosted(Text("It is a city on the Rhine."), usage=odd) == 510
+
+
+# --- tools and instructions that change
+
+
+def test_other_tools_than_before() -> None:
+    """New tools are added to the report, old ones taken off; what is the same changes nothing."""
+    history = [Message.user("Hello " * 50), _answer("Fine, thank you.", usage=Usage(700, 8))]
+    with_tool, without = Around([_TOOL]), Around()
+    same = count(history, tools=[_TOOL], before=with_tool).total
+    assert same == count(history).total == 708
+    assert count(history, before=with_tool).total < 708
+    assert count(history, tools=[_TOOL], before=without).total > 708
+    assert count(history, before=Around(system=[Text("Be brief. " * 99)])).total >= 60
 
 
 def test_compaction_is_believed() -> None:
@@ -353,33 +502,35 @@ def _errors(found: list[Prediction]) -> Errors:
     return Errors.of([made.error for made in found])
 
 
-def test_median_error(found: list[Prediction]) -> None:
-    """Half of the next calls are foretold within 10 %, in the core tier and in all."""
-    assert _errors([made for made in found if made.tier == "core"]).median <= 0.10
-    assert _errors(found).median <= 0.05
-
-
-def test_too_low(found: list[Prediction]) -> None:
-    """Fewer than 5 % are more than 10 % too low, where all that was counted was sent."""
-    assert _errors([made for made in found if made.kind == "plain"]).too_low < 0.05
-
-
-@pytest.mark.xfail(
-    strict=True,
-    reason="thinking comes back or not as hosts please, and rounds of hosted tools are summed up",
-)
 def test_all_bars(found: list[Prediction]) -> None:
-    """The core tier whole: median 10 %, 90th percentile 30 %, too low by 10 % in under 5 %."""
-    core = _errors([made for made in found if made.tier == "core"])
-    assert core.median <= 0.10
-    assert core.ninetieth <= 0.30
-    assert core.too_low < 0.05
+    """Median 10 %, 90th percentile 30 %, too low by 10 % in under 5 %: in the core tier, in all."""
+    for made in ([each for each in found if each.tier == "core"], found):
+        errors = _errors(made)
+        assert errors.median <= 0.10
+        assert errors.ninetieth <= 0.30
+        assert errors.too_low < 0.05
+
+
+@pytest.mark.parametrize("half", ["develop", "check"])
+def test_both_halves(found: list[Prediction], half: str) -> None:
+    """What was found on one half of the sources holds for the other."""
+    errors = _errors([made for made in found if made.half == half])
+    assert errors.median <= 0.05
+    assert errors.ninetieth <= 0.30
+    assert errors.too_low < 0.05
 
 
 def test_no_worse_than_it_was(found: list[Prediction]) -> None:
-    """What is out of the bars' reach does not slip further."""
-    plain = _errors([made for made in found if made.kind == "plain"])
+    """What was reached does not slip."""
     everything = _errors(found)
-    assert plain.ninetieth <= 0.45
-    assert everything.ninetieth <= 0.65
-    assert everything.too_low <= 0.06
+    assert everything.median <= 0.03
+    assert everything.ninetieth <= 0.25
+    assert everything.too_low <= 0.035
+
+
+def test_counts_alone(corpus: Corpus) -> None:
+    """Without the provider's details, as decoders leave them out of messages, all is as good."""
+    errors = _errors(list(predictions(corpus, with_details=False)))
+    assert errors.median <= 0.05
+    assert errors.ninetieth <= 0.30
+    assert errors.too_low < 0.05

@@ -165,6 +165,12 @@ class RedisStorage:
             if done is not None:
                 return done
             reply = await server.again(call)
+            if reply[0] in {b"duplicate", b"conflict"}:
+                # One of these attempts may have come through, its answer lost as well, and the
+                # token overwritten by somebody else's append since.
+                done = await self._done(identity, parts)
+                if done is not None:
+                    return done
         version, last = checked(reply, values)
         return Appended(int(version), int(last))
 

@@ -1,0 +1,157 @@
+"""What images, sound, film and documents cost, by the size that their own headers tell.
+
+Providers count them each in their own way, and none by the bytes. The figures are those of the
+dearer ones: a picture is counted by its pixels, sound and film by their length, a document by its
+pages. What is not here (an address, an uploaded file) counts as one of ordinary size.
+
+Nothing is trusted: a header that lies or is cut off makes an ordinary file, and no header makes
+more of a picture than providers do, who scale large ones down.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from math import ceil
+
+from dragoman.model.media import Audio, Image, Media, Video
+
+_IMAGE = 500  # one that is not here: recorded ones were counted as 170 to 1,100
+_AUDIO = 200
+_VIDEO = 300
+_PAGE = 1_500  # a page as text and as a picture
+_DOCUMENT = 1_000
+
+_LOW_DETAIL = 85  # OpenAI's; others count no less than they do otherwise, or know no detail
+_LEAST_IMAGE = 258  # Gemini's
+_MOST_IMAGE = 1_600  # Claude's
+_EDGE = 1_568  # what Claude scales down to
+_PIXELS_PER_TOKEN = 750  # Claude's
+_TILE = 512  # OpenAI's, of a picture scaled to 2048 by 2048 and 768 on its shorter side
+_TILE_TOKENS = 170
+_WIDE, _SHORT = 2_048, 768
+
+_AUDIO_RATE = 32  # tokens a second: Gemini's, three times OpenAI's
+_VIDEO_RATE = 300  # Gemini's
+_RAW_SOUND = 32_000  # bytes a second: 16 kHz, 16 bits, one channel
+_PACKED_SOUND = 8_000  # 64 kbit/s
+_PACKED_FILM = 125_000  # 1 Mbit/s
+_PACKED_TEXT = 6  # bytes of an office document for a token: it is a zip, of XML
+_PLAIN_TEXT = 3
+_PAGE_BYTES = 100_000  # where a PDF hides its pages in compressed objects
+
+_HEAD_CHARS = 350_000  # of base64: an EXIF preview and colour profiles come before a JPEG's size
+_SOUND_CHARS = 60
+_PAGES = re.compile(rb"/Type\s{0,8}/Page(?![A-Za-z])")
+_RAW_SOUNDS = frozenset({"audio/wav", "audio/x-wav", "audio/wave", "audio/pcm", "audio/flac"})
+_TEXTS = ("text/", "application/json", "application/xml", "application/yaml")
+_URL_SAFE = str.maketrans("-_", "+/")
+
+
+def media_tokens(media: Media) -> int:
+    """About what this costs as part of a prompt."""
+    if isinstance(media, Image):
+        return _image(media)
+    size = None if media.data is None else len(media.data) * 3 // 4
+    if isinstance(media, Audio):
+        return _AUDIO if size is None else ceil(_AUDIO_RATE * size / _sound_rate(media))
+    if isinstance(media, Video):
+        return _VIDEO if size is None else max(_VIDEO_RATE, _VIDEO_RATE * size // _PACKED_FILM)
+    return _DOCUMENT if size is None else _document(media, size)
+
+
+def _image(image: Media) -> int:
+    if image.detail == "low":
+        return _LOW_DETAIL
+    size = None if image.data is None else dimensions(_decoded(image.data, _HEAD_CHARS))
+    return _IMAGE if size is None else image_tokens(*size)
+
+
+def image_tokens(width: int, height: int) -> int:
+    """What the dearest of the usual counts makes of a picture of this size."""
+    shrink = min(1.0, _EDGE / max(width, height))
+    by_area = min(_MOST_IMAGE, ceil(width * shrink * height * shrink / _PIXELS_PER_TOKEN))
+    return max(_LEAST_IMAGE, by_area, _LOW_DETAIL + _TILE_TOKENS * _tiles(width, height))
+
+
+def _tiles(width: int, height: int) -> int:
+    shrink = min(1.0, _WIDE / max(width, height))
+    shrink *= min(1.0, _SHORT / max(1.0, min(width, height) * shrink))
+    return ceil(width * shrink / _TILE) * ceil(height * shrink / _TILE)
+
+
+def _sound_rate(audio: Media) -> int:
+    """Bytes a second: what a WAV file says, if that is any sense, or the usual."""
+    head = _decoded(audio.data or "", _SOUND_CHARS)
+    if head.startswith(b"RIFF") and head[8:16] == b"WAVEfmt ":
+        stated = int.from_bytes(head[28:32], "little")
+        return min(max(stated, _PACKED_SOUND), 2_000_000)
+    return _RAW_SOUND if audio.mime in _RAW_SOUNDS else _PACKED_SOUND
+
+
+def _document(document: Media, size: int) -> int:
+    mime = document.mime or ""
+    if mime.startswith(_TEXTS):
+        return size // _PLAIN_TEXT
+    if mime == "application/pdf" or (document.data or "").startswith("JVBERi"):  # %PDF
+        return _PAGE * _pages(_decoded(document.data or ""))
+    return max(_DOCUMENT, size // _PACKED_TEXT)
+
+
+def _pages(pdf: bytes) -> int:
+    return len(_PAGES.findall(pdf)) or ceil(len(pdf) / _PAGE_BYTES) or 1
+
+
+def _decoded(data: str, chars: int | None = None) -> bytes:
+    """The bytes, or the first of them; none where it is not base64."""
+    head = data[:chars].translate(_URL_SAFE)
+    try:
+        return b64decode(head[: len(head) // 4 * 4] if chars else head)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def dimensions(head: bytes) -> tuple[int, int] | None:
+    """Width and height of a PNG, JPEG, GIF or WebP file; None where the bytes don't tell."""
+    size = None
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        size = _big(head, 16, 4), _big(head, 20, 4)
+    elif head.startswith(b"GIF8"):
+        size = _little(head, 6, 2), _little(head, 8, 2)
+    elif head.startswith(b"\xff\xd8\xff"):
+        size = _jpeg(head)
+    elif head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        size = _webp(head)
+    return size if size and all(size) else None
+
+
+def _jpeg(head: bytes) -> tuple[int, int] | None:
+    """The size that the first frame header gives; the segments before it are skipped by length."""
+    at = 2
+    while at + 9 <= len(head) and head[at] == 0xFF:  # noqa: PLR2004 - what every marker starts with
+        marker = head[at + 1]
+        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:  # noqa: PLR2004 - SOF0 to SOF15
+            return _big(head, at + 7, 2), _big(head, at + 5, 2)
+        at += 2 + max(2, _big(head, at + 2, 2))  # at least its own two bytes: always forward
+    return None
+
+
+def _webp(head: bytes) -> tuple[int, int] | None:
+    form = head[12:16]
+    if form == b"VP8 ":
+        return _little(head, 26, 2) & 0x3FFF, _little(head, 28, 2) & 0x3FFF
+    if form == b"VP8L":
+        bits = _little(head, 21, 4)
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if form == b"VP8X":
+        return _little(head, 24, 3) + 1, _little(head, 27, 3) + 1
+    return None
+
+
+def _big(data: bytes, at: int, size: int) -> int:
+    return int.from_bytes(data[at : at + size], "big")
+
+
+def _little(data: bytes, at: int, size: int) -> int:
+    return int.from_bytes(data[at : at + size], "little")
