@@ -66,11 +66,11 @@ class Usage(Value, frozen=True):
 
     @property
     def counts(self) -> Usage:
-        """The counts alone, without the provider's details: what a message keeps of it."""
+        """The counts alone, the provider's own among them: what a message keeps of it."""
         if not self.extras:
             return self
         kept = (self.input, self.output, self.cache_read, self.cache_write, self.thinking)
-        return Usage(*kept, self.reported_total)
+        return Usage(*kept, self.reported_total, _numbers(self.extras))
 
     @property
     def total_input(self) -> int:
@@ -118,3 +118,14 @@ class Usage(Value, frozen=True):
     def _sizes(self) -> Iterator[str]:
         yield f"{self.total_input} in"
         yield f"{self.total_output} out"
+
+
+def _numbers(extras: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What of a provider's details is a plain number."""
+    found: dict[str, Any] = {}
+    for dialect, fields in extras.items():
+        if isinstance(fields, Mapping):
+            numbers = {key: value for key, value in fields.items() if type(value) is int}
+            if numbers:
+                found[dialect] = numbers
+    return found or EMPTY
