@@ -31,7 +31,9 @@ test-all: $(VENV)/.dev ## run all tests: slow ones, the extended corpus, the pac
 	@echo "==> running all tests (corpus tier: extended)"
 	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=extended $(PYTEST) -m '' --cov --cov-report=term
 
-torture: $(VENV)/.dev ## run the property tests with very many random examples (hours)
+torture: $(VENV)/.dev ## kill, crowd and starve the histories (minutes), then property tests in full (hours)
+	@echo "==> torturing the histories"
+	@DRAGOMAN_PROFILE=torture $(PYTEST) tests/history/test_torture.py --durations=0
 	@echo "==> torturing (corpus tier: extended)"
 	@DRAGOMAN_PROFILE=torture DRAGOMAN_TIER=extended $(PYTEST) -m hypothesis
 

@@ -16,7 +16,8 @@ from benchmarks.report import Ratio
 
 PEERS = ("msgspec", "orjson", "pydantic-ai-slim", "langchain-core", "langchain-anthropic",
          "langchain-google-genai", "litellm", "llm-rosetta", "openai", "anthropic", "google-genai",
-         "ollama")  # fmt: skip
+         "ollama", "aiosqlite", "langchain-community", "SQLAlchemy", "psycopg",
+         "redis")  # fmt: skip
 
 
 def main(names: list[str]) -> None:
@@ -60,6 +61,12 @@ def _convert() -> list[Ratio]:
     return converting.converting(converting.size())
 
 
+def _histories() -> list[Ratio]:
+    from benchmarks import histories
+
+    return [*histories.growing(), *histories.beside_sql()]
+
+
 # Memory and imports first: in a process that has loaded nothing else yet.
 BENCHMARKS: dict[str, Callable[[], list[Ratio]]] = {
     "model": _model,
@@ -67,6 +74,7 @@ BENCHMARKS: dict[str, Callable[[], list[Ratio]]] = {
     "streams": _streams,
     "growth": _growth,
     "convert": _convert,
+    "histories": _histories,
 }
 
 
