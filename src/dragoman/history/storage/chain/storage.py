@@ -43,8 +43,9 @@ from dragoman.history.storage.protocol import (
 class ChainStorage:
     """Several storages as one; the first is the primary.
 
-    >>> ChainStorage(SQLiteStorage("chats.db"), RedisStorage("redis://cache")).name
-    'chain(sqlite:chats.db, redis://cache)'
+    >>> from dragoman.history import FileStorage, SQLiteStorage
+    >>> ChainStorage(SQLiteStorage("chats.db"), FileStorage("copies")).name
+    'chain(sqlite:chats.db, file:copies)'
 
     A member that could not be opened is tried again with a later call, `retry_after` seconds
     later at the earliest. `close` closes the members that are `owned`: all, if it is left out.

@@ -36,8 +36,9 @@ Each = TypeVar("Each", bound=Entry)
 class SealedStorage:
     """Keeps the content of messages under encryption, on any storage.
 
-    >>> SealedStorage(SQLiteStorage("chats.db"), keys={"2026": key}, current="2026").name
-    'sqlite:chats.db, encrypted'
+    >>> from dragoman.history import MemoryStorage
+    >>> SealedStorage(MemoryStorage(), keys={"2026": bytes(32)}, current="2026").name
+    'memory, encrypted'
 
     Sealed are the bodies of messages and the windows (what was cut, with its summaries). In plain
     stay the names of the session, ids, times, models' names and token counts: they are no content,
