@@ -379,6 +379,14 @@ def test_a_bad_beginning_makes_no_conversation() -> None:
         strict(USER)
 
 
+def test_a_result_at_the_beginning_is_told_what_it_lacks() -> None:
+    """It is the call that is missing, whether or not there is a system message."""
+    result = Message.tool("a", "It is warm.")
+    for history in ([result], [SYSTEM, result]):
+        with pytest.raises(OrderError, match="must follow an assistant message with tool_calls"):
+            ConversationHistory(history, policy=Policy.LENIENT).validate()
+
+
 # --- to JSON and back
 
 

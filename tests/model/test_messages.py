@@ -115,6 +115,23 @@ def test_what_is_no_message_is_refused(make: Callable[[], Any], problem: str) ->
         make()
 
 
+@pytest.mark.parametrize(("dialect", "block"), [
+    ("anthropic", {"type": "tool_use", "id": "a", "name": "f", "input": {}}),
+    ("anthropic", {"type": "tool_result", "tool_use_id": "a", "content": "private"}),
+    ("anthropic", {"type": "thinking", "thinking": "private", "signature": "c2ln"}),
+    ("anthropic", {"type": "redacted_thinking", "data": "cHJpdmF0ZQ=="}),
+    ("anthropic", {"type": "image", "source": {"type": "url", "url": "https://a.example"}}),
+    ("gemini", {"functionCall": {"name": "f", "args": {}}}),
+    ("openai-responses", {"type": "input_image", "image_url": "https://a.example"}),
+])  # fmt: skip
+def test_content_of_a_dialect_is_sent_to_its_reader(dialect: str, block: dict[str, Any]) -> None:
+    """Pasted blocks of a wire format are refused by naming what reads them, not by their text."""
+    with pytest.raises(InvalidInputError, match="decode_request") as refused:
+        Message.from_any({"role": "user", "content": [block]})
+    assert f"dialect({dialect!r})" in str(refused.value)
+    assert "private" not in str(refused.value)
+
+
 def test_decoders_may_make_what_people_may_not() -> None:
     """A provider's empty answer and foreign names are legal: the plain constructor takes them."""
     assert Message(Role.ASSISTANT).parts == ()

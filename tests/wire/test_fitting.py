@@ -354,6 +354,27 @@ def test_sampling_that_is_refused_is_left_out() -> None:
     assert fitted(thinking, target).request.sampling == Sampling(seed=7)
 
 
+@pytest.mark.parametrize(
+    ("given", "kept", "lost"),
+    [
+        ({"temperature": 0.2, "top_p": 0.9}, {"temperature": 0.2}, ["sampling.top_p"]),
+        ({"temperature": 0.2, "top_p": 1}, {"temperature": 0.2}, []),
+        ({"temperature": 1, "top_p": 0.9}, {"top_p": 0.9}, []),
+        ({"temperature": 0.2}, {"temperature": 0.2}, []),
+        ({"top_p": 0.9}, {"top_p": 0.9}, []),
+    ],
+)
+def test_one_of_temperature_and_top_p_is_enough(
+    given: dict[str, Any], kept: dict[str, Any], lost: list[str]
+) -> None:
+    """Where they exclude each other, the one that says nothing goes, or `top_p` as a loss (W59)."""
+    request = asked(Message.user("a")).replace(sampling=Sampling(**given))
+    assert fitted(request, ANY).request.sampling == request.sampling
+    done = fitted(request, ANY.replace(refuses_temperature_with_top_p=True))
+    assert done.request.sampling == Sampling(**kept)
+    assert [loss.path for loss in done.losses] == lost
+
+
 def test_settings_that_are_not_known_are_left_out() -> None:
     """The form of the answer, strict tools and parallel calls, each with its loss."""
     tool = ToolDefinition.create("now", "The time.")

@@ -45,6 +45,8 @@ def _events(pieces: list[bytes]) -> list[tuple[str | None, str]]:
         (b"data:  two\n\n", [(None, " two")]),
         ("data: \u2028\u00e9\x85\n\n".encode(), [(None, "\u2028\u00e9\x85")]),
         (b"data: \xff\n\n", [(None, "\ufffd")]),
+        (b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [(None, "a")]),  # only the first mark is one
+        (b"event:x\ndata\ndata:a\ndata: b\n\n\ndata: \xc3\xa9\n\n", [("x", "\na\nb"), (None, "é")]),
         (b"", []),
     ],
 )

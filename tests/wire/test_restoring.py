@@ -171,7 +171,7 @@ def test_a_call_that_says_the_same_is_not_touched(name: str) -> None:
 def test_a_call_that_is_cut_off(name: str, raw: str) -> None:
     """Arguments that are no object are nobody's: they stay as they are, streamed or not."""
     context = context_of(name, WEATHER)
-    given = ToolCall("c1", "weather", raw)
+    given = ToolCall("c1", "weather", raw, origin=Origin(dialect=name))
     assert answered(name, context, given).tool_calls[0].raw == raw
     decoder, events = read(name, context, streamed(name, said(given)))
     without, _ = read(name, NOTHING, streamed(name, said(given)))

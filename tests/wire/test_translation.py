@@ -70,6 +70,30 @@ def test_what_nothing_tells_is_asked_for(body: Any) -> None:
         detect(body)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"model": "m", "input": "Hi", "generation_config": {"temperature": 0}},
+        {"model": "m", "input": "Hi", "previous_interaction_id": "v1_1"},
+        {"model": "m", "input": [{"type": "user_input", "content": []}]},
+        {"model": "m", "input": [{"role": "user", "content": "Hi"}, {"role": "model"}]},
+        {"id": "v1_1", "object": "interaction", "status": "completed", "steps": []},
+    ],
+)
+def test_interactions_are_no_responses(body: Any) -> None:
+    """Gemini's other API has an `input`, too: what nobody here speaks is said to be so."""
+    with pytest.raises(InvalidInputError, match="Interactions"):
+        detect(body)
+
+
+def test_the_path_of_interactions_says_so() -> None:
+    """Where the body alone could be anybody's."""
+    body = {"model": "m", "input": "Hi"}
+    assert detect(body) == "openai-responses"
+    with pytest.raises(InvalidInputError, match="Interactions"):
+        detect(body, path="/v1beta/interactions?alt=sse")
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_recorded_bodies_are_told_apart(corpus: Corpus, dialect: str) -> None:

@@ -110,10 +110,23 @@ def _part_from_mapping(item: Mapping[str, Any]) -> AnyPart:
         return read(item)
     if kind in ("text", "input_text", "output_text"):  # a tuple: it may be unhashable
         return _text(item)
+    dialect = _dialect_of(item)
+    if dialect is not None:
+        msg = f"content as {dialect} has it: dragoman.dialect({dialect!r}).decode_request reads it"
+        raise InvalidInputError(msg)
     if isinstance(kind, str) and kind in _CANONICAL:
         return _canonical(item)
     msg = "unknown type of content part; text, image_url, input_audio and file are known"
     raise InvalidInputError(msg)
+
+
+def _dialect_of(item: Mapping[str, Any]) -> str | None:
+    """The dialect that a part is told apart by: wire formats are read by `wire`, not here."""
+    kind = item.get("type")
+    for dialect, types, fields in _ELSEWHERE:
+        if not item.keys().isdisjoint(fields) or (isinstance(kind, str) and kind in types):
+            return dialect
+    return None
 
 
 def _text(item: Mapping[str, Any]) -> AnyPart:
@@ -210,6 +223,15 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], AnyPart]] = {
     "file": _read_file,
     "refusal": _refusal,
 }
+
+_ELSEWHERE = (
+    ("anthropic", {"tool_use", "server_tool_use", "redacted_thinking", "document"},
+     {"tool_use_id", "thinking", "source"}),
+    ("gemini", (), {"functionCall", "functionResponse", "inlineData", "fileData"}),
+    ("openai-responses", {"function_call", "function_call_output", "reasoning", "input_image",
+                          "input_file"}, ()),
+)  # fmt: skip
+"""What people paste of other dialects: the types of such parts, and fields of theirs alone."""
 
 _CANONICAL = frozenset(
     {"thinking", "opaque", "image", "audio", "video", "tool_call", "tool_result",

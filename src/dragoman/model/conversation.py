@@ -59,6 +59,8 @@ class _Order:
             return "tool results belong in a tool message; see Messages.split_results"
         if role.is_system:
             return "there is a system message already" if self.started else None
+        if role is Role.TOOL and not self.pending:  # wherever it stands, the first one too
+            return "a tool message must follow an assistant message with tool_calls"
         if not self.started:
             return "the system message must come first"
         return self._tool_problem(message) if role is Role.TOOL else self._spoken_problem(message)
@@ -77,8 +79,6 @@ class _Order:
         return None
 
     def _tool_problem(self, message: Message) -> str | None:
-        if not self.pending:
-            return "a tool message must follow an assistant message with tool_calls"
         ids = [result.call_id for result in message.tool_results]
         if not ids or len(ids) != len(message.parts):
             return "a tool message holds tool results only"

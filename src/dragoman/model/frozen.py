@@ -20,6 +20,7 @@ MAX_INTEGER_BITS = 4096
 """How large an integer may be: far more than anybody means, far less than Python writes as text."""
 
 _PLAIN = frozenset({str, bool, type(None)})
+_USUAL = 2**63  # integers within need no second look
 
 
 def _refuse(self: object, *_args: object, **_kwargs: object) -> Never:
@@ -82,6 +83,7 @@ class FrozenList(list[Any]):
         return self
 
 
+_FROZEN = frozenset({FrozenDict, FrozenList})
 EMPTY = FrozenDict()
 """The one empty mapping: fields default to it, and a field that is it is not written down."""
 
@@ -111,7 +113,7 @@ def freeze(value: Any, what: str = "value", depth: int = 0) -> Any:
     `what` names the value in the error. The value itself is never quoted.
     """
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in _PLAIN or (kind is int and depth <= MAX_DEPTH and -_USUAL < value < _USUAL):
         return value
     if kind is FrozenDict or kind is FrozenList:
         # What is frozen already may end up deeper than it was.
@@ -120,10 +122,12 @@ def freeze(value: Any, what: str = "value", depth: int = 0) -> Any:
         return value
     if depth > MAX_DEPTH:
         raise InvalidInputError(_too_deep(what))
-    if kind is dict or isinstance(value, Mapping):  # the second is six times as slow
+    if kind is dict:
         return _freeze_mapping(value, what, depth)
     if isinstance(value, (list, tuple)):
         return FrozenList([freeze(item, what, depth + 1) for item in value])
+    if kind is not float and isinstance(value, Mapping):  # asking costs six times as much as `is`
+        return _freeze_mapping(value, what, depth)
     return _freeze_scalar(value, what)
 
 
@@ -131,15 +135,14 @@ def _too_deep(what: str) -> str:
     return f"{what} nests deeper than {MAX_DEPTH} levels"
 
 
-def _height_of(value: Any) -> int:
+def _height_of(value: FrozenDict | FrozenList) -> int:
     """How many levels of containers a frozen value has; looked at once, then remembered."""
-    if not isinstance(value, (FrozenDict, FrozenList)):
-        return 0
     try:
         return value.height
     except AttributeError:
         items = value.values() if isinstance(value, FrozenDict) else value
-        value.height = 1 + max(map(_height_of, items), default=0)
+        inner = [_height_of(item) for item in items if type(item) in _FROZEN]
+        value.height = 1 + max(inner, default=0)
         return value.height
 
 
@@ -161,7 +164,11 @@ def _freeze_mapping(value: Mapping[Any, Any], what: str, depth: int) -> FrozenDi
     for key, item in value.items():
         if type(key) is not str:
             key = _freeze_key(key, what)  # noqa: PLW2901 - a str subclass becomes a plain str
-        frozen[key] = item if type(item) in _PLAIN else freeze(item, what, depth + 1)
+        kind = type(item)
+        if kind in _PLAIN or (kind is int and depth < MAX_DEPTH and -_USUAL < item < _USUAL):
+            frozen[key] = item  # as `freeze` has it, without the call: most are these
+        else:
+            frozen[key] = freeze(item, what, depth + 1)
     return FrozenDict(frozen) if frozen else EMPTY
 
 

@@ -2,30 +2,80 @@
 
 One event loop per process runs on a thread of its own, started on first need; what waits there
 never blocks the caller's own loop's tasks from being made, only the caller.
+
+What users wrote and we call (hooks, strategies) may call us again. It runs aside: on a loop that
+nobody who waits for it is running on, one further for each call within a call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
-from threading import Lock, Thread
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextvars import ContextVar, copy_context
+from threading import Lock, Thread, current_thread
+from typing import Any, NamedTuple, TypeVar
+
+from dragoman.errors import InvalidInputError
 
 T = TypeVar("T")
 
+_DEEPEST = 100
+
+
+class _Portal(NamedTuple):
+    loop: asyncio.AbstractEventLoop
+    thread: Thread
+
+
+class _Exit(NamedTuple):
+    error: BaseException
+
+
 _lock = Lock()
-_loop: asyncio.AbstractEventLoop | None = None
+_portals: dict[int, _Portal] = {}
+# How many calls of users' code there are around this one. Contexts go along from thread to thread.
+_level: ContextVar[int] = ContextVar("dragoman_portal_level", default=0)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """The coroutine's result, from the background loop; an interrupt cancels it there."""
-    future = asyncio.run_coroutine_threadsafe(coroutine, _running_loop())
-    try:
-        return future.result()
-    except BaseException:  # ctrl-C lands here, and must not leave the work going on
-        future.cancel()
-        raise
+    portal = _portal(0)
+    if current_thread() is portal.thread:
+        coroutine.close()
+        msg = "a blocking call was made on the loop that would have to run it; use its async twin"
+        raise InvalidInputError(msg)
+    return _result(asyncio.run_coroutine_threadsafe(_survived(coroutine), portal.loop))
+
+
+def run_aside(coroutine: Coroutine[Any, Any, T]) -> T:
+    """As `run`, for what users wrote: it may make blocking calls itself."""
+    return _result(_aside(coroutine))
+
+
+async def await_aside(coroutine: Coroutine[Any, Any, T]) -> T:
+    """As `run_aside`, waited for by what runs on the background loop."""
+    return _opened(await asyncio.wrap_future(_aside(coroutine)))
+
+
+async def call_aside(function: Callable[..., T], *arguments: Any) -> T:
+    """What a function returns, called on a thread of its own: it may make blocking calls."""
+    level = _one_further()
+    future: Future[T] = Future()
+
+    def call() -> None:
+        _level.set(level)
+        try:
+            result = function(*arguments)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the caller is told
+            _settle(future, error=error)
+        else:
+            _settle(future, result)
+
+    # Not from a pool: calls within calls would use it up, and wait for each other for ever.
+    Thread(target=copy_context().run, args=(call,), name="dragoman-aside", daemon=True).start()
+    return await asyncio.wrap_future(future)
 
 
 def run_inline(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -37,21 +87,78 @@ def run_inline(coroutine: Coroutine[Any, Any, T]) -> T:
         return result
     coroutine.close()
     msg = "a blocking call met something that waits for an event loop"
-    raise RuntimeError(msg)
+    raise InvalidInputError(msg)
 
 
-def _running_loop() -> asyncio.AbstractEventLoop:
-    global _loop  # noqa: PLW0603 - one per process is the point
+def _result(future: Future[T | _Exit]) -> T:
+    try:
+        return _opened(future.result())
+    except BaseException:  # ctrl-C lands here, and must not leave the work going on
+        future.cancel()
+        raise
+
+
+def _settle(future: Future[Any], result: Any = None, error: BaseException | None = None) -> None:
+    if not future.set_running_or_notify_cancel():
+        return  # whoever waited was interrupted
+    if isinstance(error, StopIteration):  # no future takes it, no coroutine may raise it
+        error = RuntimeError("a hook raised StopIteration")
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+def _one_further() -> int:
+    level = _level.get() + 1
+    if level > _DEEPEST:
+        msg = f"hooks called blocking methods within each other {_DEEPEST} times"
+        raise RecursionError(msg)
+    return level
+
+
+def _aside(coroutine: Coroutine[Any, Any, T]) -> Future[T | _Exit]:
+    try:
+        level = _one_further()
+    except RecursionError:
+        coroutine.close()
+        raise
+    return asyncio.run_coroutine_threadsafe(_at(level, coroutine), _portal(level).loop)
+
+
+async def _at(level: int, coroutine: Coroutine[Any, Any, T]) -> T | _Exit:
+    _level.set(level)
+    return await _survived(coroutine)
+
+
+async def _survived(coroutine: Coroutine[Any, Any, T]) -> T | _Exit:
+    """What the coroutine returns. One that would end the loop is told to the caller instead."""
+    try:
+        return await coroutine
+    except (SystemExit, KeyboardInterrupt) as error:
+        return _Exit(error)
+
+
+def _opened(outcome: T | _Exit) -> T:
+    if isinstance(outcome, _Exit):
+        raise outcome.error
+    return outcome
+
+
+def _portal(level: int) -> _Portal:
     with _lock:
-        if _loop is None:
-            _loop = asyncio.new_event_loop()
-            Thread(target=_loop.run_forever, name="dragoman-loop", daemon=True).start()
-        return _loop
+        portal = _portals.get(level)
+        if portal is None:
+            loop = asyncio.new_event_loop()
+            thread = Thread(target=loop.run_forever, name="dragoman-loop", daemon=True)
+            thread.start()
+            portal = _portals[level] = _Portal(loop, thread)
+        return portal
 
 
 def _forget() -> None:
-    global _lock, _loop
-    _lock, _loop = Lock(), None  # the thread stayed behind in the parent
+    global _lock, _portals
+    _lock, _portals = Lock(), {}  # the threads stayed behind in the parent
 
 
 if hasattr(os, "register_at_fork"):

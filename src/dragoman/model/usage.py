@@ -125,7 +125,7 @@ def _numbers(extras: Mapping[str, Any]) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for dialect, fields in extras.items():
         if isinstance(fields, Mapping):
-            numbers = {key: value for key, value in fields.items() if type(value) is int}
+            numbers = {key: value for key, value in fields.items() if type(value) is int and value}
             if numbers:
                 found[dialect] = numbers
     return found or EMPTY

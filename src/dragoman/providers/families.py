@@ -99,6 +99,12 @@ CLAUDE = (
         _ANTHROPIC,
     ),
     Family(r"claude-opus-4-5", {"thinking_form": "budget", "efforts": _LOW_TO_HIGH}, _ANTHROPIC),
+    # "`temperature` and `top_p` cannot both be specified for this model": W59.
+    Family(
+        r"claude-(opus-4-[156]|(sonnet|haiku)-4-[56])\b",
+        {"refuses_temperature_with_top_p": True},
+        _ANTHROPIC,
+    ),
     # W48: no words may be put into their mouths. The efforts are in a recorded error text.
     Family(
         r"claude-(opus|sonnet)-4-6",

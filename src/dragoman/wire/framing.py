@@ -111,29 +111,33 @@ class SseParser:
         if b"\r" in data or (not self._started and data[:1] == _BOM[:1]):
             return self._slowly(data)
         events: list[SseEvent] = []
-        if self._is_within:  # to the end of the event under way
+        if self._data or self._event or self._lines.is_open:  # to the end of the event under way
             end = data.find(_END) + len(_END)
             if end < len(_END):
                 return self._slowly(data)
             events, data = self._slowly(data[:end]), data[end:]
         # What is left begins with an event: whole ones are cut out in one go.
-        *whole, rest = data.split(_END)
-        for block in whole:
-            event = _plain(block) if len(block) <= self._limit else None
-            if event is None:
-                events += self._slowly(block + _END)
-            else:
-                events.append(event)
-        return events + self._slowly(rest) if rest else events
+        end = data.rfind(_END) + len(_END)
+        if end < len(_END):
+            return events + self._slowly(data)
+        events += self._whole(data[:end])
+        return events + self._slowly(data[end:]) if end < len(data) else events
 
     def close(self) -> list[SseEvent]:
         """The last event, if the stream ended without the blank line after it."""
         found = [self._line(line) for line in (self._lines.take(), b"")]
         return [event for event in found if event]
 
-    @property
-    def _is_within(self) -> bool:
-        return bool(self._data or self._event or self._lines.is_open)
+    def _whole(self, data: bytes) -> list[SseEvent]:
+        """The events in data that begins with one and ends in a blank line."""
+        if len(data) > self._limit:
+            return self._slowly(data)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            return self._slowly(data)
+        self._started = True
+        return _events(text)
 
     def _slowly(self, data: bytes) -> list[SseEvent]:
         return [event for line in self._lines.feed(data) if (event := self._line(line))]
@@ -162,15 +166,30 @@ class SseParser:
         return SseEvent(event, "\n".join(data)) if data else None
 
 
-def _plain(block: bytes) -> SseEvent | None:
-    """The event in a block that has one line of data, and its name at most; None for all others."""
-    name = None
-    if block[:7] == b"event: ":
-        head, _, block = block.partition(b"\n")
-        name = head[7:].decode("utf-8", "replace") or None
-    if block[:6] != b"data: " or b"\n" in block:
-        return None
-    return SseEvent(name, block[6:].decode("utf-8", "replace"))
+def _events(text: str) -> list[SseEvent]:
+    """As `SseParser` has them line by line, in a third of the time."""
+    events: list[SseEvent] = []
+    name = body = None
+    for line in text.split("\n"):
+        if line[:6] == "data: ":
+            value = line[6:]
+        elif not line:
+            if body is not None:
+                events.append(SseEvent(name, body))
+            name = body = None
+            continue
+        else:
+            field, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if field == "event":
+                name = value or None
+            if field != "data":
+                continue
+        if body is None:
+            body = value
+        else:
+            body += "\n" + value  # in place: there may be many
+    return events
 
 
 class NdjsonParser:

@@ -221,6 +221,10 @@ class SealingEncoder:
     def _stop_again(self, choice: OpenChoice, event: PartStop) -> bytes:
         """Another last word on a part that is sealed with what was known of it."""
         if not isinstance(event.part, (Text, Refusal)):
+            growing = choice.sealed[event.index]
+            if isinstance(event.part, Thinking) and not growing.has_told(event.part.text):
+                path = f"choices[{choice.number}].message.parts[{growing.number}]"
+                self._losses.add(path, CORRECTED)
             return b""
         shown = stateless(event.part)
         return self._encoder.feed(PartStop(event.index, shown, choice.number))
@@ -244,7 +248,7 @@ class SealingEncoder:
         final, whole = growing.final, growing.whole()
         home = choice.sealer.home_of(whole)
         if home is not None:
-            choice.sealed[growing.index] = growing.number
+            choice.sealed[growing.index] = growing
         if choice.thought is growing:
             choice.thought = None
         if growing.is_told and isinstance(whole, Thinking) and not whole.text:

@@ -75,6 +75,11 @@ class OpenPart:
         """Whether the client has had all of it, in what came before."""
         return self._paused is not None and not self.is_begun
 
+    def has_told(self, text: str) -> bool:
+        """Whether the end of a text is what was sealed last."""
+        whole = self.whole()
+        return isinstance(whole, Thinking) and text[self._before :] == whole.text
+
     def unsent(self, text: str) -> str | None:
         """What the client has not been sent of a text; None where it was sent something else."""
         return unsent([self._sent, *self.grown.pieces[self._first :]], text)
@@ -98,7 +103,7 @@ class OpenChoice:
         self.parts: dict[int, OpenPart] = {}
         self.ended: dict[int, OpenPart] = {}  # and may be said to have ended once more
         self.begun: set[int] = set()
-        self.sealed: dict[int, int] = {}  # their numbers in the message
+        self.sealed: dict[int, OpenPart] = {}
         self.ids: dict[int | None, str | None] = {}  # of calls that come in pieces
         self.count = 0  # the parts so far
         self.places: list[int] = []  # of what the client is shown, which part each is

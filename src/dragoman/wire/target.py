@@ -129,6 +129,8 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     W59, W111)."""
     refused_sampling_thinking: tuple[str, ...] = ()
     """Those that it refuses besides while it is asked to think (W12)."""
+    refuses_temperature_with_top_p: bool = False
+    """Whether temperature and `top_p` exclude each other (Claude from Opus 4.1 on: W59)."""
     takes_parallel_choice: bool = True
     """Whether it can be told to call tools one at a time, or several at once."""
     takes_strict_tools: bool = True

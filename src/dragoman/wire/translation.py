@@ -40,6 +40,9 @@ _OLLAMA_FIELDS = frozenset({"options", "keep_alive", "format", "think", "done", 
                             "eval_count"})  # fmt: skip
 _BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "document",
                      "server_tool_use", "search_result"})  # fmt: skip
+_INTERACTION_FIELDS = frozenset({"generation_config", "system_instruction", "agent",
+                                 "response_modalities"})  # fmt: skip
+_STEPS = ("user_input", "model_output", "thought", "function_result")
 _PATHS = ((":generateContent", _GEMINI), (":streamGenerateContent", _GEMINI),
           ("/chat/completions", _CHAT), ("/responses", _RESPONSES), ("/api/chat", _OLLAMA),
           ("/messages", _ANTHROPIC), ("awPredict", _ANTHROPIC))  # fmt: skip
@@ -58,11 +61,30 @@ def detect(body: Body, *, path: str | None = None, headers: Mapping[str, str] | 
     if headers and any(key.lower() == "anthropic-version" for key in headers):
         return _ANTHROPIC
     wire: Any = body if isinstance(body, Mapping) else loads(body)
+    if place.endswith("/interactions") or (isinstance(wire, Mapping) and _is_interaction(wire)):
+        msg = "Gemini's Interactions API is none of the dialects; generateContent is `gemini`"
+        raise InvalidInputError(msg)
     found = _by_fields(wire) if isinstance(wire, Mapping) else None
     if found is None:
         msg = "nothing in the body tells its dialect; name it"
         raise InvalidInputError(msg)
     return found
+
+
+def _is_interaction(wire: Mapping[str, Any]) -> bool:
+    """Whether a body is of Gemini's Interactions API, whose `input` is as in Responses.
+
+    A bare text as `input` is anybody's, and read as Responses.
+    """
+    if wire.get("object") == "interaction" or "previous_interaction_id" in wire:
+        return True
+    if "input" not in wire:
+        return False
+    given = wire["input"] if isinstance(wire["input"], list) else ()
+    steps = [step for step in given if isinstance(step, Mapping)]
+    return not _INTERACTION_FIELDS.isdisjoint(wire) or any(
+        step.get("role") == "model" or step.get("type") in _STEPS for step in steps
+    )
 
 
 def _by_fields(wire: Mapping[str, Any]) -> str | None:

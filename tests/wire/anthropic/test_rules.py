@@ -27,6 +27,7 @@ PICKY = TARGET.replace(
     prefill="refused",
     takes_cache_ttl=False,
     needs_tools_for_history=True,
+    refuses_temperature_with_top_p=True,
 )
 NEWEST = PICKY.replace(
     refused_sampling=("temperature", "top_k"), thinking_form="adaptive", efforts=("low", "high")
@@ -360,6 +361,10 @@ ROWS: dict[str, list[Row]] = {
         (_said(temperature=0.5), "temperature", _said(temperature=1)),
         (_said(top_k=5), "top_k", _said(top_p=0.5)),
     ],
+    "w59_temperature_and_top_p_exclude_each_other": [
+        (_said(temperature=0.5, top_p=0.9), "top_p", _said(temperature=0.5)),
+        (_said(temperature=1, top_p=1), "top_p", _said(temperature=None, top_p=0.9)),
+    ],
     "w59_thinking_is_asked_for_as_the_model_has_it": [
         (_said(thinking=ON), "thinking.type", _said(thinking={"type": "adaptive"})),
         (
@@ -436,7 +441,11 @@ FILES = [
     for file in sorted((FIXTURES / "anthropic").glob("*.json"))
     if file.stem != "system_in_between"  # it has messages without content, for the decoder's sake
 ]
-NEEDS_TARGET = {"w61_cache_ttl_is_known", "w63_history_needs_its_tools"}
+NEEDS_TARGET = {
+    "w59_temperature_and_top_p_exclude_each_other",
+    "w61_cache_ttl_is_known",
+    "w63_history_needs_its_tools",
+}
 OF_THE_NEWEST = {"w59_the_newest_take_no_sampling", "w59_thinking_is_asked_for_as_the_model_has_it"}
 BOOK = Book("anthropic", ROWS, PICKY, dict.fromkeys(OF_THE_NEWEST, NEWEST))
 

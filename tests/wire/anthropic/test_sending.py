@@ -10,10 +10,12 @@ import dragoman
 from dragoman import Image, Message, Request, Text, Thinking
 from dragoman.model.parts import Origin
 from dragoman.model.requests import Sampling, ThinkingConfig
+from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
 from dragoman.wire.encoded import Encoded
 
 USER = Message.user("Hi")
 THOUGHT = Thinking("hm", signature="sig", origin=Origin(dialect="anthropic"))
+TOOL = ToolDefinition.create("now", "The time.")
 ON = ThinkingConfig(enabled=True, budget=2048)
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB"
 
@@ -23,6 +25,16 @@ def _sent(*messages: Message, **fields: Any) -> Encoded:
     encoded: Encoded = speaker.encode_request(Request(model="m", messages=messages, **fields))
     assert [one for one in speaker.check(encoded.body) if one.severity == "error"] == []
     return encoded
+
+
+def test_losses_of_allowed_tools_point_at_the_request() -> None:
+    """Tools that are left out by the choice still count (W74)."""
+    search = ServerTool("search", "gemini", {})
+    custom = ToolDefinition("edit", "Edits.", kind="custom")
+    choice = ToolChoice("allowed", ("edit", "search"))
+    encoded = _sent(USER, tools=(TOOL, custom, TOOL, search), tool_choice=choice)
+    assert [tool["name"] for tool in encoded.body["tools"]] == ["edit"]
+    assert [loss.path for loss in encoded.losses] == ["tools[1]", "tools[3]"]
 
 
 def _answer(*parts: Any) -> Message:

@@ -722,6 +722,45 @@ def test_what_was_interrupted_goes_on(kind: type[Refusal | Thinking]) -> None:
     assert "two" in json.dumps(output[2])
 
 
+@pytest.mark.parametrize("final", [Text(""), Text("no"), Thinking(""), Thinking("no")])
+@pytest.mark.parametrize("is_interrupted", [True, False])
+def test_a_thought_that_is_taken_back_keeps_its_items(
+    final: Text | Thinking, is_interrupted: bool
+) -> None:
+    """The last event has as many items as the stream; what they can't take back is a loss."""
+    interruption = [PartStart(1, Text("x"))] if is_interrupted else []
+    encoder, stream = encoded(
+        [
+            ResponseStart(id="r1", model="m"),
+            PartStart(0, Thinking("one")),
+            *interruption,
+            PartDelta(0, "two"),
+            PartStop(0, final),
+            ChoiceFinish(FinishReason.STOP),
+            ResponseEnd(),
+        ]
+    )
+    grammar = check_stream(stream, may_contradict=True)
+    assert len(grammar.response["output"]) == (3 if is_interrupted else 1)
+    if is_interrupted or final != Thinking("no"):  # else the last event says it anew
+        assert [loss.path for loss in encoder.losses] == ["choices[0].message.parts[0]"]
+
+
+def test_losses_after_an_interruption_point_at_their_parts() -> None:
+    """What goes on in an item of its own is no part more of the answer."""
+    encoder, _ = encoded(
+        [
+            START,
+            PartStart(0, Text("one")),
+            PartStart(1, Text("x")),
+            PartDelta(0, "two"),
+            PartStart(2, Audio(data="AAAA", mime="audio/wav")),
+            ResponseEnd(),
+        ]
+    )
+    assert [loss.path for loss in encoder.losses] == ["choices[0].message.parts[2]"]
+
+
 def test_the_final_word_on_a_part_is_completed() -> None:
     """What a part's stop says beyond its deltas is still written (W26)."""
     output, grammar, _ = elsewhere(

@@ -12,6 +12,7 @@ from dragoman.model.parts import Citation, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.wire.anthropic.block_writers import BlockWriter, TextWriter, writer_of
 from dragoman.wire.anthropic.context import Encoding
+from dragoman.wire.streams import CORRECTED
 
 
 class _Queued:
@@ -196,11 +197,10 @@ class BlockQueue:
     def _late_rest(self, key: Hashable, queued: _Queued, final: AnyPart | None) -> bytes:
         """What a last word adds to the text of a block that is closed."""
         writer = queued.writer
-        if (
-            writer is None
-            or not isinstance(final, (Text, Thinking))
-            or type(final) is not type(queued.part)
-        ):
+        if final is not None and type(final) is not type(queued.part):
+            self._lose(queued, CORRECTED)
+            return b""
+        if writer is None or not isinstance(final, (Text, Thinking)):
             return b""
         more = final.text[queued.before + writer.length :]
         return self.grow(key, PartDelta(0, more)) if more else b""

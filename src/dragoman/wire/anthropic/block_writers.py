@@ -19,6 +19,8 @@ from dragoman.wire.anthropic.parts import encode_parts
 from dragoman.wire.overlay import overlay
 from dragoman.wire.streams import CORRECTED, unsent, unsent_arguments
 
+_LATE_DATA = "a block is readable or sealed: what was sealed of shown thinking is left out"
+
 
 class BlockWriter:
     """A part that has no place here; or, derived from it, one that has."""
@@ -124,6 +126,8 @@ class UnknownThinkingWriter(WholeWriter):
         if isinstance(final, Thinking):
             whole = final
         self._check_kind(final, Thinking)
+        if whole.data is not None:
+            return super().end(index, whole)
         if not self._blocks(whole):
             return b""
         writer = ThinkingWriter(whole, self._number, self._context)
@@ -223,6 +227,8 @@ class ThinkingWriter(BlockWriter):
     def grow(self, index: int, delta: PartDelta) -> bytes:
         """More thinking; the signature is kept for the end."""
         self._signature += delta.signature or ""
+        if delta.data:
+            self._lose(_LATE_DATA)
         if not delta.text:
             return b""
         self._pieces.append(delta.text)
@@ -234,6 +240,8 @@ class ThinkingWriter(BlockWriter):
         self._check_kind(final, Thinking)
         if isinstance(final, Thinking):
             self._signature = final.signature or self._signature
+            if final.data is not None:
+                self._lose(_LATE_DATA)
             if more := self._unsent(self._pieces, final.text):
                 written = frames.thinking_delta(index, more)
         if self._signature:

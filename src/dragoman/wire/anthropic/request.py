@@ -111,10 +111,11 @@ def _decode_tools(wire: Any) -> tuple[AnyTool, ...]:
 
 def _encode_tools(request: Request, body: Block, context: Encoding) -> list[Block]:
     tools = permitted(request.tools, request.tool_choice)
-    strict = [tool for tool in tools if isinstance(tool, ToolDefinition) and tool.strict is True]
+    definitions = [tool for tool in tools.values() if isinstance(tool, ToolDefinition)]
+    strict = [tool for tool in definitions if tool.strict is True]
     if any(not is_ours(tool.origin) for tool in strict):
         _share(body, [tool for tool in strict if is_ours(tool.origin)], context)
-    encoded = [encode_tool(tool, index, context) for index, tool in enumerate(tools)]
+    encoded = [encode_tool(tool, index, context) for index, tool in tools.items()]
     return [tool for tool in encoded if tool is not None]
 
 

@@ -47,6 +47,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(thinking.w59_thinking_takes_no_sampling),
     Rule(thinking.w59_thinking_takes_little_sampling),
     Rule(thinking.w59_the_newest_take_no_sampling),
+    Rule(thinking.w59_temperature_and_top_p_exclude_each_other),
     Rule(thinking.w59_thinking_is_asked_for_as_the_model_has_it),
     Rule(blocks.w60_four_cache_markers),
     Rule(blocks.w61_cache_ttl_is_known, "warning"),

@@ -36,7 +36,7 @@ class GrowingBlock:
     tools, and the fields of blocks that nobody knows.
     """
 
-    __slots__ = ("_citations", "_pieces", "_wire", "index", "is_open", "part")
+    __slots__ = ("_citations", "_field", "_form", "_pieces", "_wire", "index", "is_open", "part")
 
     def __init__(self, index: int, wire: Any, context: Decoding) -> None:
         self.index = index
@@ -44,6 +44,8 @@ class GrowingBlock:
         self.part: AnyPart = decode_part(self._wire, context)
         self._pieces: list[str] = []
         self._citations: list[Any] = []
+        self._form: Block = {}
+        self._field = ""
         self.is_open = True
 
     def grow(self, delta: Block) -> PartDelta | None:
@@ -74,13 +76,29 @@ class GrowingBlock:
             return None
         raise LookupError
 
-    def grown_plainly(self, delta: Block) -> PartDelta | None:
-        """As `grow`, for text and nothing else; None for all other deltas."""
+    def grown_plainly(self, wire: Block, delta: Block) -> PartDelta | None:
+        """As `grow`, for an event with text and nothing else; None for all others."""
         kind, field = delta.get("type"), _FIELDS.get(type(self.part))
         if field is None or kind != field[0] or not self.is_open:
             return None
         text = delta.get(field[1])
         if type(text) is not str or not text:
+            return None
+        self._form, self._field = wire, field[1]
+        self._pieces.append(text)
+        return PartDelta(self.index, text)
+
+    def grown_again(self, wire: Block) -> PartDelta | None:
+        """As `grown_plainly`, right after it: what differs from that event in its text alone."""
+        try:
+            text = wire["delta"][self._field]
+            self._form["delta"][self._field] = text
+            # 0 and false are the same in Python, and no index is false.
+            if wire != self._form or type(text) is not str or type(wire["index"]) is not int:
+                return None
+        except (LookupError, TypeError):
+            return None
+        if not text:
             return None
         self._pieces.append(text)
         return PartDelta(self.index, text)

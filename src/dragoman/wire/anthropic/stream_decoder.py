@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from dragoman.errors import WireError
+from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import (
     ChoiceFinish,
@@ -20,6 +20,7 @@ from dragoman.model.events import (
     UsageUpdate,
 )
 from dragoman.model.frozen import EMPTY
+from dragoman.model.jsontext import loads
 from dragoman.model.responses import Response
 from dragoman.wire.anthropic.context import NAME, Block, Decoding
 from dragoman.wire.anthropic.stream_blocks import GrowingBlock, unannounced
@@ -27,13 +28,15 @@ from dragoman.wire.anthropic.stream_errors import decode_stream_error
 from dragoman.wire.anthropic.stream_heads import head_of
 from dragoman.wire.anthropic.usage import decode_usage
 from dragoman.wire.framing import SseEvent, SseParser
-from dragoman.wire.streams import read_frames
 
 _LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
 """Fields of the message that are not settled at its start."""
+_DONE = "[DONE]"  # Chat's last word, which gateways send here too
 _PADDING = "obfuscation"  # W18
 _BARE_DELTA = 3  # fields: type, index, delta
 _BARE_PIECE = 2  # fields: type, and one of
+_STOP = frozenset({"type", "index"})
+_START, _DELTA = _STOP | {"content_block"}, _STOP | {"delta"}
 _PIECES = frozenset({"type", "text", "partial_json", "thinking", "signature", "citation"})
 
 
@@ -47,6 +50,7 @@ class StreamDecoder:
         self._message: Block | None = None
         self._blocks: dict[Any, GrowingBlock] = {}  # by the wire's index: the last one there
         self._last: GrowingBlock | None = None
+        self._growing: GrowingBlock | None = None  # of the event before this one
         self._started = 0
         self._refusal: str | None = None
         self._has_finished = False
@@ -75,13 +79,34 @@ class StreamDecoder:
             return []  # no garbage: the stream ended in the middle of a frame
 
     def _read(self, frames: list[SseEvent]) -> list[Event]:
-        return read_frames(frames, NAME, self._take)
+        events: list[Event] = []
+        try:
+            for frame in frames:
+                if frame.data == _DONE:
+                    continue
+                wire = loads(frame.data)
+                if type(wire) is not dict:
+                    problem = "an event is not a JSON object"
+                    break
+                growing = self._growing
+                grown = None if growing is None else growing.grown_again(wire)
+                if grown is None:
+                    events += self._take(wire, frame.event)
+                else:  # nearly all
+                    self._folded.grow(grown)
+                    events.append(grown)
+            else:
+                return events
+        except InvalidInputError as error:  # malformed, nested too deeply, a number out of range
+            problem = str(error)
+        raise WireError(problem, dialect=NAME, path="$")
 
     def _take(self, wire: Block, name: str | None) -> list[Event]:
         grown = self._plain_delta(wire)
         if grown is not None:
             self._folded.grow(grown)
             return [grown]
+        self._growing = None
         events = self._frame(wire, name)
         self._folded.extend(events)
         return events
@@ -94,7 +119,8 @@ class StreamDecoder:
         block = self._blocks.get(index) if type(index) is int else None
         if block is None or type(delta) is not dict or len(delta) != _BARE_PIECE:
             return None
-        return block.grown_plainly(delta)
+        self._growing = block
+        return block.grown_plainly(wire, delta)
 
     def _frame(self, wire: Block, name: str | None) -> list[Event]:
         kind = wire.get("type")
@@ -190,7 +216,7 @@ class StreamDecoder:
 
     def _block_start(self, wire: Block) -> list[Event]:
         events = self._begin(_index(wire), wire.get("content_block"))
-        return events + _leftover(wire, "content_block")
+        return events + _unknown(wire, _START)
 
     def _begin(self, index: Any, block: Any) -> list[Event]:
         events = self._end(self._blocks.get(index))  # one that was never stopped
@@ -219,7 +245,7 @@ class StreamDecoder:
         if grown is not None:
             events.append(grown)
         if len(wire) > _BARE_DELTA:
-            events += _leftover(wire, "delta")
+            events += _unknown(wire, _DELTA)
         if len(delta) > _BARE_PIECE and grown is not None:
             events += _unknown(delta, _PIECES)
         return events
@@ -227,7 +253,7 @@ class StreamDecoder:
     def _block_stop(self, wire: Block) -> list[Event]:
         index = _index(wire)
         block = self._last if index is None else self._blocks.get(index)
-        return self._end(block) + _leftover(wire, "")
+        return self._end(block) + _unknown(wire, _STOP)
 
     def _end(self, block: GrowingBlock | None) -> list[Event]:
         if block is None or not block.is_open:
@@ -256,11 +282,9 @@ def _index(wire: Block) -> int | None:
     return index if type(index) is int else None
 
 
-def _leftover(wire: Block, field: str) -> list[Event]:
-    return _unknown(wire, {"type", "index", field})
-
-
-def _unknown(wire: Block, known: Collection[str]) -> list[Event]:
+def _unknown(wire: Block, known: frozenset[str]) -> list[Event]:
     """The fields of an event that nobody knows, as an event of its own."""
+    if wire.keys() <= known:
+        return []
     strange = {key: value for key, value in wire.items() if key not in known and key != _PADDING}
     return [OpaqueEvent(NAME, strange)] if strange else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.frozen import FrozenDict
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.context import NAME, Block
@@ -15,6 +15,7 @@ from dragoman.wire.overlay import rest
 _NAMED = frozenset({"id", "type", "role", "model"})
 _USUAL = _NAMED | {"stop_reason", "stop_sequence", "stop_details", "usage"}
 _READ = _NAMED | {"stop_reason", "usage"}
+_READ_BEFORE = _READ - {"stop_reason"}  # while it is null
 
 
 class Head(NamedTuple):
@@ -47,14 +48,9 @@ def _plain(fields: Block) -> Head | None:
     usage = decode_usage(fields.get("usage"))
     if usage is None and "usage" in fields:
         return None
-    extras = EMPTY if fields.keys() <= _READ and reason is not None else _left(fields)
+    extras = rest(fields, _READ_BEFORE if reason is None else _READ, NAME)
     origin = Origin(dialect=NAME, model=model, response_id=response_id)
     return Head(response_id, model, origin, usage, decode_finish(reason), reason, extras, None)
-
-
-def _left(fields: Block) -> FrozenDict:
-    known = _READ if fields.get("stop_reason") is not None else _READ - {"stop_reason"}
-    return rest(fields, known, NAME)
 
 
 def _any(fields: Block) -> Head:

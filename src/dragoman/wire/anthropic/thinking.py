@@ -15,6 +15,7 @@ from dragoman.wire.overlay import laid_over, rest
 _UNSIGNED = frozenset({"type", "thinking"})
 _SIGNED = _UNSIGNED | {"signature"}
 _REDACTED = frozenset({"type", "data"})
+BESIDE_DATA = "a block is readable or sealed: what can be read of sealed thinking is left out"
 
 
 def decode_thinking(block: Block, context: Decoding) -> Thinking | Opaque:
@@ -52,6 +53,8 @@ def encode_thinking(part: Thinking, context: Encoding) -> Any:
         context.lose("thinking that this provider did not sign is left out")
         return UNSET
     if part.data is not None:
+        if part.text or part.signature is not None:
+            context.lose(BESIDE_DATA)
         return laid_over({"type": "redacted_thinking", "data": part.data}, part.extras, NAME)
     block: Block = {"type": "thinking", "thinking": part.text}
     if part.signature is not None:

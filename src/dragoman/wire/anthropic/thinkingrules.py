@@ -105,6 +105,14 @@ def w59_the_newest_take_no_sampling(view: View) -> Found:
     yield from refused_sampling(view.body, view.target, is_thinking=view.thinking == "enabled")
 
 
+def w59_temperature_and_top_p_exclude_each_other(view: View) -> Found:
+    """Some models take one of the two, whatever their values (the target says which)."""
+    if not view.target.refuses_temperature_with_top_p:
+        return
+    if view.body.get("temperature") is not None and view.body.get("top_p") is not None:
+        yield "top_p", "this model takes it or a temperature, not both"
+
+
 def w59_thinking_is_asked_for_as_the_model_has_it(view: View) -> Found:
     """A budget or adaptively, and by an effort that it knows (the target says which)."""
     form = view.target.thinking_form

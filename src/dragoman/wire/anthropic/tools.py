@@ -150,8 +150,9 @@ def _tool_choice(choice: ToolChoice) -> Block:
     return wire
 
 
-def permitted(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> tuple[AnyTool, ...]:
-    """The tools to send: all, or those that the choice allows."""
+def permitted(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> dict[int, AnyTool]:
+    """The tools to send, by their number in the request: all, or those that the choice allows."""
+    numbered = dict(enumerate(tools))
     if choice is None or choice.mode != "allowed":
-        return tools
-    return tuple([tool for tool in tools if tool.name in choice.names])
+        return numbered
+    return {index: tool for index, tool in numbered.items() if tool.name in choice.names}

@@ -19,6 +19,8 @@ from dragoman.wire.target import Target
 TEXT_ARGUMENT = "input"
 """The name under which a text that is no object stands in one."""
 NOT_AN_OBJECT = "arguments that are not a JSON object were wrapped in one"
+NO_ARGUMENTS = "{}"
+"""How a call without any is written where arguments are a text."""
 _SKIM = msgspec.json.Decoder(msgspec.Raw).decode  # sees whether it is JSON, and makes nothing of it
 Messages = tuple[Message, ...]
 
@@ -44,13 +46,18 @@ def _is_object(call: ToolCall) -> bool:
 def _is_json(call: ToolCall) -> bool:
     """Whether the arguments are JSON of any kind; nothing at all is a tool without parameters."""
     raw = call.raw
-    if raw is None or not raw or raw.isspace():
+    if raw is None or is_blank(raw):
         return True
     try:
         _SKIM(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return False
     return True
+
+
+def is_blank(raw: str) -> bool:
+    """Whether arguments are none: some models write nothing for a tool without parameters."""
+    return not raw or raw.isspace()
 
 
 def are_readable(calls: Iterable[ToolCall], target: Target) -> bool:

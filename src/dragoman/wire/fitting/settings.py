@@ -23,6 +23,8 @@ USUAL: dict[str, Any] = {
 def with_accepted_settings(request: Request, target: Target, losses: list[Loss]) -> Request:
     """The request without settings that the target would refuse."""
     request = _with_accepted_sampling(request, target, losses)
+    if target.refuses_temperature_with_top_p:
+        request = _with_one_of_two(request, losses)
     if request.output is not None and request.output.format not in target.outputs:
         request = request.replace(output=_output(request.output, target, losses))
     if not target.takes_strict_tools:
@@ -65,6 +67,18 @@ def _with_accepted_sampling(request: Request, target: Target, losses: list[Loss]
         changes[name] = () if name == "stop" else None
         losses.append(Loss(f"sampling.{name}", "this model does not take it"))
     return request.replace(sampling=sampling.replace(**changes)) if changes else request
+
+
+def _with_one_of_two(request: Request, losses: list[Loss]) -> Request:
+    """The request with a temperature or with `top_p`: what is as it would be anyway goes first."""
+    sampling = request.sampling
+    if sampling.temperature is None or sampling.top_p is None:
+        return request
+    if sampling.temperature == USUAL["temperature"]:
+        return request.replace(sampling=sampling.replace(temperature=None))
+    if sampling.top_p != USUAL["top_p"]:
+        losses.append(Loss("sampling.top_p", "this model takes it or a temperature, not both"))
+    return request.replace(sampling=sampling.replace(top_p=None))
 
 
 def _output(output: Output, target: Target, losses: list[Loss]) -> Output | None:

@@ -274,11 +274,11 @@ class _Writer:
 
     def put_thinking(self, part: Any, index: int) -> None:
         """Thinking goes back only where it came from; a response may show anybody's."""
-        is_ours = self._is_own(part)
-        if is_ours and belongs_into_content(part, self._out.target):
-            encode_thinking(part, self._content)
-        elif is_ours:
-            self._thinking.append(part)
+        if self._is_own(part):
+            if belongs_into_content(part, self._out.target):
+                encode_thinking(part, self._content)
+            else:
+                self._thinking.append(part)
             if not can_be_told(part, self._out.target):
                 self._out.lose(self._at(index), "sealed thinking has no place here")
         elif self._out.is_response and part.text:

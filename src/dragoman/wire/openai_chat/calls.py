@@ -11,6 +11,7 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Opaque, Origin
 from dragoman.model.tools import ToolCall
 from dragoman.wire.envelope import PREFIX
+from dragoman.wire.fitting.arguments import NO_ARGUMENTS, is_blank
 from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
 from dragoman.wire.openai_chat.spelling import (
     NAME,
@@ -50,9 +51,11 @@ def _decode_plain(wire: dict[str, Any], incoming: Incoming) -> ToolCall | None:
     if type(name) is not str or type(arguments) is not str:
         return None
     call_id = incoming.admit(wire_id)
-    if call_id == wire_id:
-        return ToolCall(call_id, name, arguments)
-    return ToolCall(call_id, name, arguments, wire_id=wire_id, origin=incoming.origin)
+    if call_id != wire_id:
+        return ToolCall(call_id, name, arguments, wire_id=wire_id, origin=incoming.origin)
+    if is_blank(arguments):
+        return ToolCall(call_id, name, arguments, origin=incoming.origin)
+    return ToolCall(call_id, name, arguments)
 
 
 def _decode_function(wire: dict[str, Any], incoming: Incoming) -> ToolCall | None:
@@ -71,6 +74,8 @@ def _decode_function(wire: dict[str, Any], incoming: Incoming) -> ToolCall | Non
     left = {key: value for key, value in function.items() if key not in known}
     fields = _call_fields(wire, "function", left, words, incoming)
     if isinstance(arguments, str):
+        if is_blank(arguments):
+            fields["origin"] = incoming.origin
         return ToolCall(name=name, raw=arguments, **fields)
     return ToolCall(name=name, input=arguments or EMPTY, **fields)
 
@@ -130,28 +135,42 @@ def decode_signature(wire: dict[str, Any]) -> str | None:
 def encode_call(call: ToolCall, origin: Origin | None, out: Outgoing) -> dict[str, Any]:
     """One of `tool_calls`."""
     if call.wire_id is UNSET and call.extras is EMPTY and call.signature is None:
-        function: dict[str, Any] = {"name": call.name, "arguments": call.raw_arguments}
+        function: dict[str, Any] = {"name": call.name}
         if call.kind == "function":
+            function["arguments"] = _arguments_text(call, origin, out)
             return {"id": call.id, "type": "function", "function": function}
     words = words_of(call.extras)
     body: dict[str, Any] = {} if "-type" in words else {"type": call.kind}
     wire_id = wire_id_of(call, origin, out)
     if wire_id is not None:
         body["id"] = wire_id
-    body[call.kind] = _encode_arguments(call, words)
+    body[call.kind] = _encode_arguments(call, words, origin, out)
     if call.signature is not None and out.sees_as_own(call, origin):
         body["extra_content"] = {_GOOGLE: {"thought_signature": call.signature}}
     return laid(body, call.extras)
 
 
-def _encode_arguments(call: ToolCall, words: Any) -> dict[str, Any]:
+def _encode_arguments(
+    call: ToolCall, words: Any, origin: Origin | None, out: Outgoing
+) -> dict[str, Any]:
     if call.kind == "custom":
         return {"name": call.name, "input": call.raw_arguments}
     if "-arguments" in words and not call.input:
         return {"name": call.name}
     if "object" in words and call.input is not None:
         return {"name": call.name, "arguments": call.input}
-    return {"name": call.name, "arguments": call.raw_arguments}
+    return {"name": call.name, "arguments": _arguments_text(call, origin, out)}
+
+
+def _arguments_text(call: ToolCall, origin: Origin | None, out: Outgoing) -> str:
+    """The arguments; others' calls without any have an empty object, which whoever reads parses.
+
+    One that was cut off before them stays without (I7).
+    """
+    raw = call.raw_arguments
+    if not is_blank(raw) or out.is_cut_off or out.sees_as_own(call, origin):
+        return raw
+    return NO_ARGUMENTS
 
 
 def wire_id_of(call: ToolCall, origin: Origin | None, out: Outgoing) -> str | None:

@@ -17,6 +17,7 @@ from dragoman.wire.openai_chat.citations import decode_annotations
 from dragoman.wire.openai_chat.finish import decode_finish
 from dragoman.wire.openai_chat.leftovers import Leftovers
 from dragoman.wire.openai_chat.parts import decode_parts
+from dragoman.wire.openai_chat.refrain import Refrain, is_empty
 from dragoman.wire.openai_chat.servertools import FIELD as EXECUTED
 from dragoman.wire.openai_chat.servertools import decode_executed
 from dragoman.wire.openai_chat.speech import decode_speech_delta
@@ -32,6 +33,7 @@ from dragoman.wire.openai_chat.spelling import (
 from dragoman.wire.openai_chat.thought_deltas import THINKING, ThoughtDecoder
 
 Emit = Callable[[Event], None]
+Grow = Callable[[PartDelta], None]
 Resolve = Callable[[ToolCallDelta], ToolCallDelta]
 
 # `message`, beside a delta, repeats all that came so far (Perplexity).
@@ -42,15 +44,17 @@ _PART = frozenset({"type", "thinking"})
 class ChoiceDecoder:
     """Knows which parts of one choice have started, and what is left over of it."""
 
-    def __init__(self, number: int, emit: Emit, resolve: Resolve) -> None:
+    def __init__(self, number: int, emit: Emit, emit_growth: Grow, resolve: Resolve) -> None:
         self._number = number
         self._emit = emit
+        self._emit_growth = emit_growth
         self._resolve = resolve
         self._next = 0
         self._open: list[int] = []
         self._content: tuple[int, AnyPart, bool] | None = None
         """The part of the content that came last, and whether more plain text goes there."""
         self._repeated: dict[str, Any] | None = None
+        self._refrain: Refrain | None = None
         self._text: int | None = None
         self._annotations: list[Any] = []
         self._refusal: int | None = None
@@ -63,6 +67,7 @@ class ChoiceDecoder:
         self._message = Leftovers()
         self._thoughts = ThoughtDecoder(self.start, self.grow, self._message)
         self._logprobs: dict[str, Any] | None = None
+        self._has_new_logprobs = False
         self._finish_raw: str | None = None
         self._finish: ChoiceFinish | None = None
 
@@ -74,16 +79,33 @@ class ChoiceDecoder:
     def take(self, wire: dict[str, Any]) -> None:
         """Take in what a chunk says of this choice."""
         delta = wire.pop("delta", None)
-        if is_object(delta) and len(delta) == 1 and wire == self._repeated:
-            text, content = delta.get("content"), self._content
-            if content is not None and text and isinstance(text, str) and content[2]:
-                self._emit(PartDelta(content[0], text, choice=self._number))  # nearly all are this
-                return
-        if not is_object(delta):
+        is_repeated, refrain = wire == self._repeated, self._refrain
+        if type(delta) is not dict:
+            self._refrain = None
             delta = wire.get("message")  # a server that answers whole, in one chunk
-        if is_object(delta):
+            if is_object(delta):
+                self._take_delta(delta)
+        elif is_repeated and refrain is not None and (text := refrain.text_in(delta)) is not None:
+            self._emit_growth(PartDelta(refrain.index, text, None, None, (), self._number))
+            return  # nearly all are this
+        elif is_repeated and len(delta) == 1 and (calls := delta.get("tool_calls")):
+            self._refrain = None
+            self.take_calls(calls)
+            self._message.fill("tool_calls")
+        else:
             self._take_delta(delta)
-        self._take_rest(wire)
+            self._refrain = self._refrain_of(delta)
+        if not is_repeated:
+            self._take_rest(wire)
+
+    def _refrain_of(self, delta: dict[str, Any]) -> Refrain | None:
+        fields = [key for key, value in delta.items() if _may_grow(key, value)]
+        if THINKING.issuperset(fields):
+            return self._thoughts.refrain(delta, fields)
+        if fields != ["content"] or type(delta["content"]) is not str:
+            return None
+        index, _, is_plain = self._content or (0, None, False)
+        return Refrain(delta, "content", index) if is_plain else None
 
     def _take_rest(self, wire: dict[str, Any]) -> None:
         for key, value in wire.items():
@@ -137,18 +159,19 @@ class ChoiceDecoder:
         self._open.clear()
 
     def _say_finish(self) -> None:
-        finish = decode_finish(self._finish_raw)
-        if finish is None:
-            return
-        event = ChoiceFinish(
-            finish,
-            self._finish_raw,
-            self._number,
-            self._logprobs,
-            self._left.extras(),
-            self._message.extras(),
-        )
-        if event != self._finish:
+        raw, known = self._finish_raw, self._finish
+        finish, left, message = decode_finish(raw), self._left.extras(), self._message.extras()
+        if finish is None or (
+            known is not None
+            and known.finish_raw == raw
+            and known.extras is left
+            and known.message_extras is message
+            and not self._has_new_logprobs
+        ):
+            return  # nothing new, as nearly always at the end
+        self._has_new_logprobs = False
+        event = ChoiceFinish(finish, raw, self._number, self._logprobs, left, message)
+        if event != known:
             self._finish = event
             self._emit(event)
 
@@ -159,6 +182,7 @@ class ChoiceDecoder:
             self._left.keep("logprobs", logprobs)
         else:
             self._left.fill("logprobs")
+            self._has_new_logprobs = True
             if self._logprobs is None:
                 self._logprobs = {}
             for key, value in logprobs.items():
@@ -178,7 +202,7 @@ class ChoiceDecoder:
             if take is None:
                 if key not in THINKING:
                     self._message.keep(key, value)
-            elif value is None or value in ("", []):
+            elif is_empty(value):
                 self._take_empty(key, value)
             elif take(self, value):
                 self._message.fill(key)
@@ -342,6 +366,13 @@ class ChoiceDecoder:
                 for word in words:
                     piece = piece.replace(extras=with_word(piece.extras, word))
         self._emit(piece)
+
+
+def _may_grow(key: str, value: Any) -> bool:
+    """Whether a field, said again, would say more."""
+    if type(value) is str and key not in THINKING and (key == "role" or key not in _FIELDS):
+        return False
+    return not is_empty(value)
 
 
 def _wrong(number: int, field: str) -> WireError:

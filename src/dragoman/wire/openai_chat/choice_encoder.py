@@ -27,6 +27,7 @@ from dragoman.model.parts import (
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason
+from dragoman.wire.fitting.arguments import NO_ARGUMENTS
 from dragoman.wire.losses import Losses
 from dragoman.wire.openai_chat.assistant import encode_assistant
 from dragoman.wire.openai_chat.call_deltas import (
@@ -154,13 +155,15 @@ class ChoiceEncoder:
             return self._stop_call(growing, index, final)
         if final is None:
             return []
-        if self._executed is growing:
+        if self._executed is growing and isinstance(final, ServerToolCall):
             growing.part = final
         return self._rest(growing, final)
 
     def _rest(self, growing: _Growing, final: AnyPart) -> list[Delta]:
         """What a last word adds to what was said (W26); it can't take anything back."""
         if not isinstance(growing.part, (Text, Thinking, Refusal)):
+            if type(final) is not type(growing.part):
+                self._unsent(growing, None)
             return []
         if not isinstance(final, (Text, Thinking, Refusal)) or type(final) is not type(
             growing.part
@@ -190,10 +193,21 @@ class ChoiceEncoder:
         waiting: list[Delta] = []
         if finish is None or not finish.is_cut_off:
             waiting = [delta for index in list(self._parts) for delta in self.stop(index)]
+            waiting += self._stop_pieces()
         executed, self._executed = self._executed, None
         if executed is not None and not _has_place(executed.part):
             waiting += self._piece(executed, executed.part)
         return waiting
+
+    def _stop_pieces(self) -> list[Delta]:
+        """An empty object for others' calls that came in pieces, none of them of arguments."""
+        if is_own(self.origin) or self._finished is not None:
+            return []
+        pieced = [call for (source, _), call in self._calls.items() if source == "call"]
+        bare = [call for call in pieced if call.kind == "function" and not call.has_arguments]
+        for call in bare:
+            call.has_arguments = True
+        return [_arguments(call, NO_ARGUMENTS) for call in bare]
 
     def _start_executed(self, growing: _Growing) -> list[Delta]:
         """One object is call and result here; with an index it may come twice, as at Groq."""
@@ -309,7 +323,7 @@ class ChoiceEncoder:
         if isinstance(part, ToolCall) and part.raw is not None and self._is_ours(part):
             return []  # as it came
         call.has_arguments = True
-        return [_arguments(call, "{}")]
+        return [_arguments(call, NO_ARGUMENTS)]
 
     def _is_ours(self, part: AnyPart) -> bool:
         return is_own(part.origin or self.origin)

@@ -60,11 +60,14 @@ class Incoming:
 class Outgoing:
     """Gathers what could not be said, the wire's ids of calls, and media on their way out."""
 
-    __slots__ = ("hoisted", "is_response", "legacy", "losses", "schemas", "target", "wire_ids")
+    __slots__ = ("hoisted", "is_cut_off", "is_response", "legacy", "losses", "schemas", "target",
+                 "wire_ids")  # fmt: skip
 
     def __init__(self, target: Target = TARGET, *, is_response: bool = False) -> None:
         self.target = target
         self.is_response = is_response
+        self.is_cut_off = False
+        """Whether the answer ended before the model was done (I7)."""
         self.losses: list[Loss] = []
         self.schemas = SentSchemas(self.losses)
         self.wire_ids: dict[str, str | None] = {}

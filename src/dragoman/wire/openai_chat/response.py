@@ -119,6 +119,7 @@ def _decode_choice(wire: Any, position: int, origin: Origin, usage: Usage | None
 
 def _encode_choice(choice: Choice, out: Outgoing, path: str) -> dict[str, Any]:
     message, is_ours = choice.message, is_own(choice.message.origin)
+    out.is_cut_off = choice.finish is not None and choice.finish.is_cut_off
     body: dict[str, Any] = {
         "index": choice.index,
         "message": _encode_message(message, out, f"{path}.message", is_ours=is_ours),

@@ -12,6 +12,7 @@ from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import (
     Event,
     OpaqueEvent,
+    PartDelta,
     ResponseEnd,
     ResponseStart,
     StreamError,
@@ -30,7 +31,6 @@ from dragoman.wire.openai_chat.spelling import (
     absent,
     extras_of,
     is_integer,
-    is_list,
     is_object,
 )
 from dragoman.wire.openai_chat.usage import decode_usage
@@ -101,6 +101,10 @@ class StreamDecoder:
         self._folded.add(event)
         self._events.append(event)
 
+    def _emit_growth(self, event: PartDelta) -> None:
+        self._folded.grow(event)
+        self._events.append(event)
+
     # --- frames
 
     def _parsed(self, data: bytes) -> list[SseEvent]:
@@ -119,7 +123,7 @@ class StreamDecoder:
             return
         try:
             chunk = loads(data)
-            if is_object(chunk):
+            if type(chunk) is dict:
                 self._take_chunk(chunk, frame.event)
                 return
             problem = "a frame of the stream is no JSON object"
@@ -146,7 +150,7 @@ class StreamDecoder:
         is_repeated = chunk == self._repeated  # what most chunks say besides a piece of text
         if not is_repeated:
             self._read_rest(chunk)
-        if is_list(choices):
+        if type(choices) is list:
             for position, choice in enumerate(choices):
                 self._take_choice(choice, position)
         if not is_repeated:
@@ -204,17 +208,22 @@ class StreamDecoder:
         )
 
     def _take_choice(self, wire: Any, position: int) -> None:
-        if not is_object(wire):
+        if type(wire) is not dict:
             msg = f"choices[{position}] is no object"
             raise WireError(msg, dialect=NAME, path=f"choices[{position}]")
         index = wire.get("index")
-        number = index if is_integer(index) else position
+        choice = self._choices.get(index) if type(index) is int else None
+        if choice is None:
+            choice = self._choice(index if is_integer(index) else position)
+        choice.take(wire)
+
+    def _choice(self, number: int) -> ChoiceDecoder:
         choice = self._choices.get(number)
         if choice is None:
             choice = self._choices[number] = ChoiceDecoder(
-                number, self._emit, self._folded.resolved
+                number, self._emit, self._emit_growth, self._folded.resolved
             )
-        choice.take(wire)
+        return choice
 
     def _take_error(self, error: Any) -> None:
         """An error in mid-stream (W112): what it says is for people, what it is, for the extras."""

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from dragoman.model.parts import Origin, Thinking
@@ -92,7 +93,7 @@ def encode_reasoning(parts: list[Thinking], body: dict[str, Any], target: Target
                 texts.setdefault(other, []).append(part.text)
     body.update({field: "\n".join(pieces) for field, pieces in texts.items()})
     if details:
-        body[DETAILS] = [_encode_detail(part) for part in details]
+        body[DETAILS] = [_encode_detail(piece) for part in details for piece in _pieces(part)]
         if shown := [part.text for part in details if part.text and SHOWN in words_of(part.extras)]:
             body[TEXT_FIELDS[0]] = "\n".join(shown)
         for field in TEXT_FIELDS:
@@ -119,7 +120,8 @@ def belongs_into_content(part: Thinking, target: Target) -> bool:
 def can_be_told(part: Thinking, target: Target) -> bool:
     """Whether the target has a place for all of it: seals are in the details."""
     is_sealed = part.data is not None or part.signature is not None
-    return not is_sealed or _takes(target, DETAILS)
+    has_details = _takes(target, DETAILS) and not belongs_into_content(part, target)
+    return not is_sealed or has_details
 
 
 def mirrored(part: Thinking, field: str) -> Thinking:
@@ -155,6 +157,16 @@ def decode_detail(wire: Any, origin: Origin | None) -> Thinking | None:
         origin=origin,
         extras=left_over(wire, known, (DETAILS,)),
     )
+
+
+def _pieces(part: Thinking) -> Iterator[Thinking]:
+    """What is a detail each: a detail is readable or sealed, never both."""
+    if part.data is None or not part.text:
+        yield part
+    else:
+        form = "full" if part.form == "redacted" else part.form
+        yield part.replace(data=None, form=form)
+        yield Thinking("", part.data, "redacted", item_id=part.item_id)
 
 
 def _encode_detail(part: Thinking) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from dragoman.model.content import AnyPart
 from dragoman.model.parts import Thinking
 from dragoman.wire.openai_chat.leftovers import Leftovers
+from dragoman.wire.openai_chat.refrain import Refrain
 from dragoman.wire.openai_chat.spelling import extras_of, is_integer, is_list, is_object
 from dragoman.wire.openai_chat.thinking import (
     DETAIL_TYPES,
@@ -61,6 +62,29 @@ class ThoughtDecoder:
         for field, text in texts.items():
             self._take_text(field, text, mirror)
 
+    def refrain(self, delta: dict[str, Any], fields: list[str]) -> Refrain | None:
+        """The refrain that a delta begins whose thinking, in these fields, was one text."""
+        texts = [key for key in TEXT_FIELDS if key in fields]
+        said = delta[texts[0]] if texts else None
+        if type(said) is not str or any(delta[key] != said for key in texts):
+            return None
+        field, *mirrors = texts
+        if DETAILS not in fields:
+            places = tuple([(delta, mirror) for mirror in mirrors])
+            return Refrain(delta, field, self._texts[field], places)
+        return None if mirrors else self._refrain_of_detail(delta, field)
+
+    def _refrain_of_detail(self, delta: dict[str, Any], field: str) -> Refrain | None:
+        """That of a detail whose text stands in a field as well."""
+        pieces = _checked(delta[DETAILS])
+        known = self._details.get(_place(pieces[0])) if len(pieces) == 1 else None
+        if known is None or _is_sealed(pieces[0]) or _content(pieces[0]) != delta[field]:
+            return None
+        if _is_text(pieces[0].get("signature")):
+            return None
+        place = (pieces[0], DETAIL_TYPES[pieces[0]["type"]][1])
+        return Refrain(delta, field, known[0], (place,))
+
     def _take_text(self, field: str, text: str, mirror: str | None) -> None:
         self._left.fill(field)
         if field in self._texts:
@@ -81,8 +105,7 @@ class ThoughtDecoder:
             self._take_detail(piece, mirror)
 
     def _take_detail(self, piece: dict[str, Any], mirror: str | None) -> None:
-        kind, index = piece["type"], piece.get("index")
-        place = (kind, index if is_integer(index) else None)
+        kind, place = piece["type"], _place(piece)
         known = None if _is_sealed(piece) else self._details.get(place)
         if known is None:
             part = decode_detail({**piece, DETAIL_TYPES[kind][1]: _content(piece)}, None)
@@ -112,6 +135,11 @@ def _is_text(value: Any) -> bool:
 
 def _is_sealed(piece: dict[str, Any]) -> bool:
     return bool(piece["type"] == "reasoning.encrypted")
+
+
+def _place(piece: dict[str, Any]) -> tuple[str, int | None]:
+    index = piece.get("index")
+    return piece["type"], index if is_integer(index) else None
 
 
 def _content(piece: dict[str, Any]) -> str:

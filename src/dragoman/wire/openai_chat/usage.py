@@ -20,31 +20,38 @@ from dragoman.wire.openai_chat.spelling import (
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
 # Where other servers count what they read from a cache: DeepSeek, Mistral, Kimi.
 _CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")
+_FIELDS = ("prompt_tokens", "completion_tokens", "total_tokens", _PROMPT, _COMPLETION)
 
 
 def decode_usage(wire: dict[str, Any]) -> Usage:
     """The counts in `usage`."""
     prompt, completion = _count(wire, "prompt_tokens"), _count(wire, "completion_tokens")
-    read = _count(wire.get(_PROMPT), "cached_tokens") or max(_count(wire, key) for key in _CACHED)
-    write = _count(wire.get(_PROMPT), "cache_write_tokens")
-    thinking = _count(wire.get(_COMPLETION), "reasoning_tokens") or _count(wire, "reasoning_tokens")
+    asked, answered = _details(wire, _PROMPT), _details(wire, _COMPLETION)
+    read = _count(asked, "cached_tokens") or max([_count(wire, key) for key in _CACHED])
+    write = _count(asked, "cache_write_tokens")
+    thinking = _count(answered, "reasoning_tokens") or _count(wire, "reasoning_tokens")
     total = wire.get("total_tokens")
     # xAI counts thinking beside the answer, not in it; its total tells.
     is_apart = thinking > completion or total == prompt + completion + thinking
-    counts = Usage(
-        input=max(prompt - read - write, 0),
-        output=completion if is_apart else completion - thinking,
-        cache_read=read,
-        cache_write=write,
-        thinking=thinking,
-        reported_total=total if is_integer(total) else None,
-    )
-    return counts.replace(extras=_extras(wire, counts))
+    output = completion if is_apart else completion - thinking
+    fresh = max(prompt - read - write, 0)
+    reported = total if is_integer(total) else None
+    all_input, all_output = fresh + read + write, output + thinking
+    whole = all_input + all_output if reported is None else reported
+    extras = _extras(wire, _written(all_input, all_output, whole, read, write, thinking))
+    return Usage(fresh, output, read, write, thinking, reported, extras)
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
     """The `usage` of a response."""
-    body = _counts(usage)
+    body = _written(
+        usage.total_input,
+        usage.total_output,
+        usage.total,
+        usage.cache_read,
+        usage.cache_write,
+        usage.thinking,
+    )
     words = words_of(usage.extras)
     if "-cached_tokens" in words:
         del body[_PROMPT]["cached_tokens"]
@@ -55,30 +62,41 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
     return {key: value for key, value in body.items() if not key.startswith(":")}
 
 
-def _counts(usage: Usage) -> dict[str, Any]:
-    prompt = {"cached_tokens": usage.cache_read}
-    if usage.cache_write:
-        prompt["cache_write_tokens"] = usage.cache_write
+def _written(
+    prompt: int, completion: int, total: int, read: int, write: int, thinking: int
+) -> dict[str, Any]:
+    """What the counts alone say: all of the prompt, all of the answer, and what of them is what."""
+    details = {"cached_tokens": read}
+    if write:
+        details["cache_write_tokens"] = write
     return {
-        "prompt_tokens": usage.total_input,
-        "completion_tokens": usage.total_output,
-        "total_tokens": usage.total,
-        _PROMPT: prompt,
-        _COMPLETION: {"reasoning_tokens": usage.thinking},
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": total,
+        _PROMPT: details,
+        _COMPLETION: {"reasoning_tokens": thinking},
     }
 
 
-def _extras(wire: dict[str, Any], counts: Usage) -> Any:
+def _extras(wire: dict[str, Any], rebuilt: dict[str, Any]) -> Any:
     """What the counts alone would not write as it was."""
-    words = absent(wire, "prompt_tokens", "completion_tokens", "total_tokens", _PROMPT, _COMPLETION)
+    words = absent(wire, *_FIELDS)
     for key, name in ((_PROMPT, "cached_tokens"), (_COMPLETION, "reasoning_tokens")):
         details = wire.get(key)
         if is_object(details) and name not in details:
             words.append(f"-{name}")
-    left = overlay.difference(wire, _counts(counts), NAME)
-    return {**left, **extras_of(left.get(NAME, EMPTY), words)}
+    left = overlay.difference(wire, rebuilt, NAME)
+    if not words:
+        return left
+    noted = extras_of(left.get(NAME, EMPTY), words)
+    return {**left, **noted} if left.keys() - {NAME} else noted
 
 
-def _count(wire: Any, key: str) -> int:
-    value = wire.get(key) if is_object(wire) else None
+def _details(wire: dict[str, Any], key: str) -> dict[str, Any]:
+    details = wire.get(key)
+    return details if is_object(details) else {}
+
+
+def _count(wire: dict[str, Any], key: str) -> int:
+    value = wire.get(key)
     return value if is_integer(value) and value > 0 else 0

@@ -9,8 +9,9 @@ from msgspec import UNSET, UnsetType
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
-from dragoman.model.parts import Opaque, Text
+from dragoman.model.parts import Opaque, Origin, Text
 from dragoman.model.tools import ResultPart, ToolCall, ToolResult
+from dragoman.wire.fitting.arguments import is_blank
 from dragoman.wire.openai_responses.content import decode_input, encode_input, is_plain
 from dragoman.wire.openai_responses.forms import (
     NAME,
@@ -94,8 +95,11 @@ class WrittenCalls:
         return "custom" if result.call_id in self._custom else result.kind
 
 
-def decode_call(wire: dict[str, Any], calls: ReadCalls) -> ToolCall | None:
-    """A `function_call` or `custom_tool_call` item; None where it is malformed."""
+def decode_call(wire: dict[str, Any], calls: ReadCalls, origin: Origin | None) -> ToolCall | None:
+    """A `function_call` or `custom_tool_call` item; None where it is malformed.
+
+    `origin` goes to one without any arguments, which is to come back as it was.
+    """
     kind, key = _TEXT_KEYS[wire["type"]]
     name, raw, wire_id = wire.get("name"), wire.get(key), wire.get("call_id")
     if type(name) is not str or type(raw) is not str:
@@ -103,8 +107,10 @@ def decode_call(wire: dict[str, Any], calls: ReadCalls) -> ToolCall | None:
     wire_id = wire_id if type(wire_id) is str else None
     call_id = calls.add(wire_id)
     renamed = call_id != wire_id
+    if kind == "custom" or not is_blank(raw):
+        origin = None
     if len(wire) == 4 and not renamed:  # noqa: PLR2004 - type, name, text and call id: nothing else
-        return ToolCall(call_id, name, raw, kind=kind)
+        return ToolCall(call_id, name, raw, kind=kind, origin=origin)
     optional = {field: wire[field] for field in wire if field not in {"type", "name", key}}
     item_id = decode_id(wire, optional)
     if wire_id is not None:
@@ -116,7 +122,7 @@ def decode_call(wire: dict[str, Any], calls: ReadCalls) -> ToolCall | None:
         kind=kind,
         wire_id=wire_id if renamed else UNSET,
         item_id=item_id,
-        origin=ORIGIN if renamed else None,  # the wire's own id is for this dialect only
+        origin=ORIGIN if renamed else origin,  # the wire's own id is for this dialect only
         extras=decode_form(optional, EMPTY if item_id is None else _COMPLETED),
     )
 

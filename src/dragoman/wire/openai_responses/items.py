@@ -133,7 +133,7 @@ class _Reader:
                 self._has_envelopes = True
             return thoughts
         if kind in _CALLS:
-            call = decode_call(item, self._calls)
+            call = decode_call(item, self._calls, self._origin)
             return None if call is None else (call,)
         if kind in _OUTPUTS:
             result = decode_output(item, self._calls)

@@ -83,12 +83,17 @@ def encode_reasoning(parts: Sequence[Thinking], item_id: str | None) -> dict[str
         body["id"] = item_id
     for kind in ("summary", "full"):
         key, entry_type = _KEYS[kind]
-        texts = [_encode_entry(part, entry_type) for part in parts if part.form == kind]
+        texts = [_encode_entry(part, entry_type) for part in parts if shown_form(part) == kind]
         if texts:
             body[key] = texts
     if first.data is not None:
         body["encrypted_content"] = first.data
     return body
+
+
+def shown_form(part: Thinking) -> str:
+    """The form of its text; one beside redacted thinking, by hand, can be but a summary of it."""
+    return "summary" if part.form == "redacted" and part.text else part.form
 
 
 def _encode_entry(part: Thinking, kind: str) -> dict[str, Any]:
@@ -98,5 +103,6 @@ def _encode_entry(part: Thinking, kind: str) -> dict[str, Any]:
 
 
 def begins_item(part: Thinking, previous: Thinking) -> bool:
-    """Whether a part belongs to another item than the one before it."""
-    return part.item_id != previous.item_id or item_form(part) is not None
+    """Whether a part belongs to another item than the one before it; each has one seal."""
+    is_other = part.item_id != previous.item_id or item_form(part) is not None
+    return is_other or part.data is not None

@@ -75,7 +75,8 @@ def decode(wire: Mapping[str, Any]) -> Response:
 
 def encode(response: Response) -> Encoded:
     """The body that says a response, and what it could not say."""
-    writer = Writer(is_answer=True)
+    finish = response.choices[0].finish if response.choices else None
+    writer = Writer(is_answer=True, is_cut_off=finish is not None and finish.is_cut_off)
     body = _encode_head(response)
     if response.choices:
         writer.write(response.choices[0].message, "choices[0].message")

@@ -58,7 +58,7 @@ class Answer:
         self._writer = self._begun()
 
     def _begun(self) -> Writer:
-        writer = Writer(is_answer=True)
+        writer = Writer(is_answer=True, is_cut_off=True)  # so far
         writer.begin(self._message, _PATH)
         return writer
 

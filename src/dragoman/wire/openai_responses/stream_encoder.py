@@ -30,6 +30,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.framing import is_event_name
+from dragoman.wire.fronts import pointed_back
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.forms import NAME
 from dragoman.wire.openai_responses.response import PROBABILITIES, encode
@@ -38,8 +39,9 @@ from dragoman.wire.openai_responses.stream_calls import Heads
 from dragoman.wire.openai_responses.stream_decoder import UNDERSTOOD
 from dragoman.wire.openai_responses.stream_errors import INTERRUPTED, UNEXPLAINED, encode_failure
 from dragoman.wire.openai_responses.stream_kinds import text_of
-from dragoman.wire.openai_responses.stream_writers import ItemWriter, PartWriter
+from dragoman.wire.openai_responses.stream_writers import TOO_LATE, ItemWriter, PartWriter
 from dragoman.wire.overlay import overlay
+from dragoman.wire.streams import CORRECTED
 
 _FAILED = ChoiceFinish(FinishReason.ERROR, "failed")
 _UNFINISHED = frozenset({None, "queued", "in_progress"})
@@ -58,7 +60,8 @@ class StreamEncoder:
         self._finish: ChoiceFinish | None = None
         self._error: StreamError | None = None
         self._parts: dict[Hashable, PartWriter] = {}
-        self._count = 0
+        self._places: list[int] = []  # of each part that is written, which of the answer's it is
+        self._count = 0  # the answer's parts so far
         self._items: list[ItemWriter] = []
         self._latest: ItemWriter | None = None
         self._heads = Heads()
@@ -67,7 +70,7 @@ class StreamEncoder:
     @property
     def losses(self) -> list[Loss]:
         """What could not be said so far."""
-        return self._answer.losses.all
+        return pointed_back(self._answer.losses.all, {0: self._places})
 
     def feed(self, event: Event) -> bytes:
         """What to send for an event; nothing, where more has to come first."""
@@ -181,15 +184,20 @@ class StreamEncoder:
         return self._begun() + self._pending() + self._started(event.index, event)
 
     def _started(self, key: Hashable, event: PartStart) -> bytes:
+        """A part of the answer begins."""
+        self._count += 1
+        return self._placed(key, event, self._count - 1)
+
+    def _placed(self, key: Hashable, event: PartStart, place: int) -> bytes:
         """A part begins, in the item of the one before it or in its own."""
         latest, written = self._latest, b""
         if latest is None or latest.is_done or not self._goes_on(latest, event.part):
             if latest is not None and (latest.is_stopped or latest.may_end):
                 written = latest.end()
-            latest = self._latest = ItemWriter(self._answer, self._count)
+            latest = self._latest = ItemWriter(self._answer, len(self._places))
             self._items.append(latest)
-        part, shown = latest.start(self._count, event)
-        self._count += 1
+        part, shown = latest.start(len(self._places), event)
+        self._places.append(place)
         self._parts[key] = part
         return written + shown
 
@@ -207,7 +215,7 @@ class StreamEncoder:
             part.folded.add(event)
             return written
         elif not part.item.may_end:
-            self._answer.lose(part.number, "what was added to a part after its end is left out")
+            self._answer.lose(part.number, TOO_LATE)
             return written
         else:
             written += self._continued(event.index, part)
@@ -222,9 +230,10 @@ class StreamEncoder:
             more = Refusal("", origin=state.origin)
         elif isinstance(state, Thinking):
             more = Thinking("", form=state.form, origin=state.origin)
-        written = self._started(index, PartStart(index, more))
+        place = self._places[part.number]
+        written = self._placed(index, PartStart(index, more), place)
         rest = self._parts[index]
-        rest.is_rest, rest.before = True, part.before + len(text_of(state) or "")
+        rest.before = (part.before or "") + text_of(state)
         return written
 
     def _part_stop(self, event: PartStop) -> bytes:
@@ -237,14 +246,21 @@ class StreamEncoder:
                 event.index, PartStart(event.index, event.part)
             )
             part = self._parts[event.index]
-        final = event.part
-        if part.is_rest and isinstance(final, (Text, Refusal, Thinking)):  # it is on the whole part
-            rest = part.state.replace(text=final.text[part.before :])
-            event = event.replace(part=rest)
         item = part.item
-        written += item.stop(part, event)
+        written += item.stop(part, self._stop_of_rest(part, event))
         is_last = item is not self._latest or not item.may_go_on
         return written + item.end() if item.is_stopped and is_last else written
+
+    def _stop_of_rest(self, part: PartWriter, event: PartStop) -> PartStop:
+        """The last word on a part, which is on the whole of it, for what came after its item."""
+        final, before = event.part, part.before
+        if before is None or final is None or type(final) is not type(part.state):
+            return event
+        whole = text_of(final)
+        if not whole.startswith(before):
+            self._answer.lose(part.number, CORRECTED)
+            return event.replace(part=None)
+        return event.replace(part=part.state.replace(text=whole[len(before) :]))
 
     def _rested(self) -> bytes:
         """The end of an item that nothing more was said of."""

@@ -11,6 +11,7 @@ from dragoman.model.parts import Opaque, Refusal, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall
 from dragoman.wire.openai_responses.content import encode_unknown_part
 from dragoman.wire.openai_responses.messages import is_content
+from dragoman.wire.openai_responses.reasoning import shown_form
 
 
 class Kind(NamedTuple):
@@ -78,7 +79,7 @@ def kind_of(part: AnyPart) -> Kind:
     if isinstance(part, ToolCall):
         return FUNCTION if part.kind == "function" else _CUSTOM
     if isinstance(part, Thinking):
-        return _THOUGHTS.get(part.form, _WHOLE)
+        return _THOUGHTS.get(shown_form(part), _WHOLE)
     if isinstance(part, ServerToolCall):
         return _SERVERS.get(part.name, _WHOLE)
     return _SPEECH.get(type(part), _WHOLE)

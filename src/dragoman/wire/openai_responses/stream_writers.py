@@ -15,6 +15,7 @@ from dragoman.model.events import PartDelta, PartStart, PartStop
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall
+from dragoman.wire.fitting.arguments import NO_ARGUMENTS
 from dragoman.wire.openai_responses.citations import encode_citation
 from dragoman.wire.openai_responses.forms import NAME
 from dragoman.wire.openai_responses.stream_answer import Answer, Body
@@ -23,25 +24,25 @@ from dragoman.wire.streams import CORRECTED
 
 _EMPTIED: dict[str, Any] = {"content": [], "summary": [], "arguments": "", "input": ""}
 _STREAMED = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
+TOO_LATE = "what was added to a part after its end is left out"
 
 
 class PartWriter:
     """A part on its way: what it is so far, and what was said of it."""
 
-    __slots__ = ("before", "cited", "folded", "index", "is_rest", "is_stopped", "item", "key",
-                 "kind", "number", "said")  # fmt: skip
+    __slots__ = ("before", "cited", "folded", "index", "is_stopped", "item", "key", "kind",
+                 "number", "said")  # fmt: skip
 
     def __init__(self, item: ItemWriter, number: int, event: PartStart) -> None:
         self.item = item
-        self.number = number  # in the message
+        self.number = number  # among those that are written
         self.key = event.index  # what its events call it
         self.kind = kind_of(event.part)
         self.index: int | None = None  # in its item, once it is there for all to see
         self.said: list[str] = []
         self.cited = 0
         self.is_stopped = False
-        self.is_rest = False  # of a part whose item had to end before
-        self.before = 0  # characters of it that are in that item
+        self.before: str | None = None  # what an item has that had to end, if this is the rest
         self.folded = MessageAccumulator()
         self.folded.add(event)
 
@@ -118,11 +119,13 @@ class ItemWriter:
 
     def stop(self, part: PartWriter, event: PartStop) -> bytes:
         """A part is done; where it is done already, this is another last word on it."""
-        if event.part is not None and part.is_text and type(event.part) is not type(part.state):
+        if event.part is not None and self._takes_back(part, event.part):
             self._answer.lose(part.number, CORRECTED)
             event = PartStop(event.index)
         part.folded.add(event)
         if part.is_stopped or self.is_done:
+            if self.index is None and text_of(part.state):  # it had nothing to show, and ended so
+                self._answer.lose(part.number, TOO_LATE)
             return b""
         part.is_stopped = True
         self._open -= 1
@@ -132,6 +135,19 @@ class ItemWriter:
         shown = self._shown(part, state) if part.index is None else b""
         return shown + self._ended(part, state)
 
+    def _takes_back(self, part: PartWriter, final: AnyPart) -> bool:
+        """Whether a last word leaves nothing of what was begun, or makes it another thing.
+
+        An item that has its place must be there in the end: others' thoughts are none if empty.
+        """
+        is_shown = part.index is not None
+        if type(final) is not type(part.state):
+            return is_shown or part.is_text
+        return is_shown and isinstance(final, Thinking) and self._is_nothing(final)
+
+    def _is_nothing(self, thought: Thinking) -> bool:
+        return not thought.text and not self._answer.is_ours(thought)
+
     def _filled(self, part: PartWriter, event: PartStop, call: ToolCall) -> ToolCall:
         """Others' calls without arguments have an empty object: clients parse what they get.
 
@@ -139,13 +155,13 @@ class ItemWriter:
         """
         if self._answer.is_ours(call) or self._answer.is_cut_off:
             return call
-        call = call.replace(raw="{}")
+        call = call.replace(raw=NO_ARGUMENTS)
         part.folded.add(event.replace(part=call))
         return call
 
     def _shown(self, part: PartWriter, state: AnyPart) -> bytes:
         """The beginning of a part, once there is something to see; and of its item before it."""
-        if isinstance(state, Thinking) and not state.text and not self._answer.is_ours(state):
+        if isinstance(state, Thinking) and self._is_nothing(state):
             return b""
         begun = self._begun()
         if self.index is None:

@@ -15,6 +15,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, Part, ServerToolCall, ServerToolResult, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.fitting.arguments import NO_ARGUMENTS, is_blank
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.argumentnames import has_long_names, with_short_names
 from dragoman.wire.openai_responses.builtin import (
@@ -60,14 +61,22 @@ class Writer:
     """Writes messages as items, and notes what they could not say.
 
     `is_answer`: the items are a response's, where each has an id; one is made where it is missing.
+    `is_cut_off`: a call may still be without its arguments.
     `target`: where a request goes to; what others made in the same dialect is foreign there, too.
     """
 
     __slots__ = (
-        "_calls", "_is_answer", "_message", "_path", "_target", "items", "losses", "places",
+        "_calls", "_is_answer", "_is_cut_off", "_message", "_path", "_target", "items", "losses",
+        "places",
     )  # fmt: skip
 
-    def __init__(self, target: Target | None = None, *, is_answer: bool = False) -> None:
+    def __init__(
+        self,
+        target: Target | None = None,
+        *,
+        is_answer: bool = False,
+        is_cut_off: bool = False,
+    ) -> None:
         self.items: list[Any] = []
         self.places: list[Place] = []
         """Of each item that is made of parts: where those stand; of others, an empty place."""
@@ -75,6 +84,7 @@ class Writer:
         self._target = target
         self._calls = WrittenCalls()
         self._is_answer = is_answer
+        self._is_cut_off = is_cut_off
         self._message = Message(_ASSISTANT)
         self._path: int | str = 0
 
@@ -147,10 +157,21 @@ class Writer:
         item_id = self._item_id(call, "fc_" if call.kind == "function" else "ctc_", index)
         wire_id = wire_id_of(call, self._target) if self._is_ours(call) else call.id
         item = encode_call(call, item_id, wire_id, self._calls)
-        if call.kind == "function" and has_long_names(item["arguments"]):
+        if call.kind == "function":
+            self._fit_arguments(item, call, index)
+        self._put(item, index)
+
+    def _fit_arguments(self, item: dict[str, Any], call: ToolCall, index: int) -> None:
+        """Put right what would be refused, or could not be parsed.
+
+        Others' calls without arguments have an empty object; one that was cut off has none (I7).
+        """
+        if is_blank(item["arguments"]):
+            if not self._is_cut_off and not self._is_ours(call):
+                item["arguments"] = NO_ARGUMENTS
+        elif has_long_names(item["arguments"]):
             item["arguments"] = with_short_names(item["arguments"])
             self._lose(f"parts[{index}].arguments", _LONG)
-        self._put(item, index)
 
     def _write_said(self, parts: Sequence[Part], start: int) -> None:
         content: list[Any] = []
@@ -194,6 +215,9 @@ class Writer:
         item_id = self._item_id(first, "rs_", start)
         if self._is_ours(first):
             self._put(encode_reasoning(parts, item_id), start, len(parts))
+            for index, part in enumerate(parts, start):
+                if part.signature is not None:
+                    self._lose(f"parts[{index}].signature", _NO_PLACE)
             return
         readable = [part.replace(data=None) for part in parts if part.text]
         if self._is_answer and readable:
