@@ -93,6 +93,9 @@ def _single_type(draft: Draft) -> None:
         draft.node["type"] = _NULL
         return
     node = without_null(node)
+    if not is_nullable and draft.run.fits(node, None):
+        # Two of the alternatives took null, so that it fitted neither alone.
+        draft.lose("that only one alternative may fit is told in words", "Only one may fit.")
     types = declared(node)
     if len(types) > 1:
         node = _split(node, types)
