@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 import sqlite3
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from dragoman import ChatHistory, Message, Origin, SessionIdentity, Usage
 from dragoman.cli.commands import dragoman as command
+from dragoman.cli.endings import Ending
+from dragoman.cli.history import changing
+from dragoman.history import SealedStorage, storage_at
+from dragoman.model import portal
 
 ANA = SessionIdentity(agent="guide", chat="7", user="Ana")
 BEN = SessionIdentity(agent="guide", chat="8", user="Ben")
@@ -75,6 +82,26 @@ def test_a_conversation_is_shown_by_the_beginning_of_its_key(shop: Shop) -> None
     assert len(document["value"]) == 1
 
 
+def test_a_conversation_is_shown_by_its_names(shop: Shop) -> None:
+    """If only one has them, and no digest was given beside."""
+    assert len(shop.json("show", "--user", "Ana")["value"]) == 2
+    assert "more than one" in shop.run("show", "--agent", "guide").stderr
+    assert "no session" in shop.run("show", "--user", "Eve").stderr
+    for arguments in ((), (ANA.digest, "--user", "Ana")):
+        assert shop.run("show", *arguments).exit_code == 2
+
+
+def test_the_ids_of_messages_are_told(shop: Shop) -> None:
+    """Which `fork` asks for."""
+    lines = shop.run("show", ANA.digest, "--ids", "--table").stdout.splitlines()
+    assert lines[1].split()[:2] == [shop.first.id, "user"]
+
+
+def test_a_digest_may_be_in_capitals(shop: Shop) -> None:
+    """As some tools print it."""
+    assert len(shop.json("show", ANA.digest.upper())["value"]) == 2
+
+
 @pytest.mark.parametrize("key", ["abc", "zzzz", "../../etc", "ffffffff"])
 def test_a_session_that_is_not_there_is_said_to_be_missing(shop: Shop, key: str) -> None:
     """Or the key to be none."""
@@ -120,8 +147,38 @@ def test_an_export_comes_back_in_another_store(shop: Shop, tmp_path: Path) -> No
     assert "2 sessions, 3 messages" in replaced.stderr
 
 
+def test_an_import_that_meets_a_session_says_how_to_go_on(shop: Shop, tmp_path: Path) -> None:
+    """And that the sessions before it are in."""
+    (tmp_path / "all.jsonl").write_text(shop.run("export").stdout)
+    result = shop.run("import", str(tmp_path / "all.jsonl"))
+    assert "--on-conflict skip" in result.stderr
+    assert "those before it came in" in result.stderr
+
+
+def test_an_export_never_overwrites_its_store(shop: Shop) -> None:
+    """Nor leaves half a file where something goes wrong."""
+    before = shop.file.read_bytes()
+    result = shop.run("export", "-o", str(shop.file))
+    assert (result.exit_code, shop.file.read_bytes()) == (2, before)
+    out = shop.file.with_name("copy.jsonl")
+    out.write_text("older")
+    assert shop.run("export", "ffffffff", "-o", str(out)).exit_code == 2
+    assert out.read_text() == "older"
+
+
+def test_a_file_of_something_else_is_told_briefly(shop: Shop, tmp_path: Path) -> None:
+    """Not with a line for each of its lines."""
+    (tmp_path / "page.md").write_text("# Not JSON\n" * 1000)
+    result = shop.run("import", str(tmp_path / "page.md"))
+    assert result.exit_code == 3
+    assert "and 980 problems more" in result.stderr
+    assert "history export" in result.stderr
+    assert len(result.stderr.splitlines()) < 30
+
+
 def test_one_session_can_be_exported(shop: Shop) -> None:
-    """Its own lines only."""
+    """Its own lines only; a digest and names together would be two answers."""
+    assert shop.run("export", BEN.digest[:8], "--user", "Ana").exit_code == 2
     lines = shop.run("export", BEN.digest[:8]).stdout.splitlines()
     assert [json.loads(line)["kind"] for line in lines] == ["Session", "Record"]
 
@@ -144,7 +201,19 @@ def test_a_fork_makes_a_branch(shop: Shop) -> None:
     assert (made["branch"], made["forked_at"]) == (1, shop.first.id)
     assert len(shop.json("show", ANA.digest)["value"]) == 1
     assert len(shop.json("show", ANA.digest, "--branch", "0")["value"]) == 2
-    assert shop.run("fork", ANA.digest, "msg_unknown").exit_code == 3
+    assert shop.run("fork", ANA.digest, "msg_unknown").exit_code == 2
+
+
+def test_branches_are_listed_and_switched(shop: Shop) -> None:
+    """Whoever forks by mistake finds the way back without a program."""
+    shop.run("fork", ANA.digest, shop.first.id)
+    main, forked = shop.json("branches", ANA.digest)
+    assert (main["branch"], main["active"], main["forked_at"]) == (0, False, None)
+    assert (forked["branch"], forked["active"], forked["forked_at"]) == (1, True, shop.first.id)
+    assert shop.first.id in shop.run("branches", ANA.digest, "--table").stdout
+    assert shop.run("switch", ANA.digest, "0").exit_code == 0
+    assert len(shop.json("show", ANA.digest)["value"]) == 2
+    assert shop.run("switch", ANA.digest, "7").exit_code == 2
 
 
 def test_sessions_are_deleted_by_name_or_by_choice(shop: Shop) -> None:
@@ -155,6 +224,31 @@ def test_sessions_are_deleted_by_name_or_by_choice(shop: Shop) -> None:
     assert shop.run("delete", ANA.digest[:8], "--yes").exit_code == 0
     assert shop.run("delete", "--user", "Ben", "--yes").exit_code == 0
     assert shop.json("list") == []
+
+
+def test_a_session_that_is_named_twice_is_deleted_once(shop: Shop) -> None:
+    """And counted once."""
+    result = shop.run("delete", ANA.digest[:8], ANA.digest, "--yes")
+    assert "1 session deleted" in result.stderr
+
+
+def test_a_question_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once: the event loop, which takes Ctrl-C for itself, would wait for the answer."""
+
+    def ask(_question: str, **_options: object) -> bool:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise click.Abort from None
+        return True
+
+    async def work() -> None:
+        changing._answer("Really?")
+
+    monkeypatch.setattr(click, "confirm", ask)
+    with pytest.raises(Ending, match="nothing was changed") as ended:
+        asyncio.run(work())
+    assert ended.value.code == 130
 
 
 def test_a_user_is_forgotten(shop: Shop) -> None:
@@ -183,6 +277,57 @@ def test_damage_is_found_and_set_aside(shop: Shop) -> None:
     with sqlite3.connect(shop.file) as connection:
         assert connection.execute("SELECT seq, body FROM aside").fetchall() == [(1, b"\x00\xff")]
     connection.close()
+
+
+def test_encrypted_records_are_not_taken_for_damage(tmp_path: Path) -> None:
+    """A repair without keys leaves everything where it is."""
+    url = f"sqlite:///{tmp_path}/sealed.db"
+    sealed = SealedStorage(storage_at(url, blocking=True)[0], keys={"a": bytes(32)}, current="a")
+    with ChatHistory.open_sync(ANA, sealed) as history:
+        history.extend([f"secret {number}" for number in range(30)])
+        for name in ("verify", "repair"):
+            result = CliRunner().invoke(command, ["history", name, "--store", url])
+            assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+            assert "30 records can't be looked into: encrypted" in result.stderr
+        assert len(history) == 30
+        shown = CliRunner().invoke(command, ["history", "show", ANA.digest, "--store", url])
+        assert shown.exit_code == 3
+        assert "and 10 more were left out" in shown.stderr
+    portal.run_inline(sealed.close())
+
+
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    """A name that was mistyped neither looks like an empty store nor becomes one."""
+    for url in (f"sqlite:///{tmp_path}/typo.db", f"file://{tmp_path}/typo"):
+        for arguments in (["list"], ["stats"], ["verify"], ["forget", "ana", "--yes"], ["export"]):
+            result = CliRunner().invoke(command, ["history", *arguments, "--store", url])
+            assert result.exit_code == 4
+            assert "there is no store" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_found_is_said(shop: Shop) -> None:
+    """In place of a table without lines."""
+    result = shop.run("search", "unheard", "--table")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "nothing found\n")
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("sqlite:///x.db?durability=yes", 2),
+        ("sqlite:///x.db?durabilty=power", 2),
+        ("redis://127.0.0.1:1/0", 4),
+        ("postgresql://127.0.0.1:1/test", 4),
+        ("postgresql://127.0.0.1:1/test?prepared=maybe", 2),
+    ],
+)
+def test_the_exit_code_tells_a_mistake_from_a_store_that_is_away(url: str, code: int) -> None:
+    """The one is to be corrected, the other may be tried again."""
+    for package in ("redis", "psycopg"):
+        pytest.importorskip(package)
+    result = CliRunner().invoke(command, ["history", "list", "--store", url])
+    assert (result.exit_code, result.stderr.count("\n")) == (code, 1)
 
 
 def test_a_store_that_can_not_be_opened_is_said_to_be(tmp_path: Path) -> None:

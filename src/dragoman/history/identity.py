@@ -9,7 +9,7 @@ from hashlib import blake2b
 from urllib.parse import unquote_to_bytes
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.value import Value, expect_fields
+from dragoman.model.value import Value, expect, expect_fields
 
 FIELDS = ("agent", "chat", "user", "group", "scope")
 _MOST = 64 * 1024
@@ -72,6 +72,7 @@ class SessionIdentity(Value, frozen=True):
 
 def escaped(name: str) -> str:
     """A name in lowercase ASCII letters, digits, `_`, `-` and `%xx`; different for each name."""
+    expect(name, str, "a name of a session identity")
     try:
         raw = name.encode()
     except UnicodeEncodeError:

@@ -31,7 +31,8 @@ class ResponseStart(_Event, frozen=True, tag="response_start", kw_only=True):
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
-        own_mapping(self, "extras")
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
 
     def filled(self, later: ResponseStart) -> ResponseStart:
         """With what a later one adds: gaps are filled, nothing is reset, its origin counts."""
@@ -118,9 +119,12 @@ class ChoiceFinish(_Event, frozen=True, tag="finish"):
     """What the wire said of the message beyond its parts."""
 
     def __post_init__(self) -> None:
-        own(self, "logprobs")
-        own_mapping(self, "extras")
-        own_mapping(self, "message_extras")
+        if self.logprobs is not None:
+            own(self, "logprobs")
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
+        if self.message_extras is not EMPTY:
+            own_mapping(self, "message_extras")
 
 
 class StreamError(_Event, frozen=True, tag="error"):

@@ -33,11 +33,16 @@ class Choice(Value, frozen=True):
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
-        expect(self.index, int, "Choice.index")
-        expect(self.message, Message, "Choice.message")
-        expect_fields(self, finish=FinishReason, finish_raw=str)
-        own(self, "logprobs")
-        own_mapping(self, "extras")
+        # Runs for every answer: what most hold is passed by quickly.
+        if type(self.index) is not int or type(self.message) is not Message:
+            expect(self.index, int, "Choice.index")
+            expect(self.message, Message, "Choice.message")
+        if type(self.finish) is not FinishReason or type(self.finish_raw) is not str:
+            expect_fields(self, finish=FinishReason, finish_raw=str)
+        if self.logprobs is not None:
+            own(self, "logprobs")
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
 
     def settle(self) -> None:
         """Assign the message's id."""
@@ -64,9 +69,12 @@ class Response(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         own_tuple(self, "choices", Choice)
-        expect_fields(self, usage=Usage, model=str, id=str)
-        expect_number(self.created_at, "Response.created_at")
-        own_mapping(self, "extras")
+        if not (type(self.usage) is Usage and type(self.model) is str and type(self.id) is str):
+            expect_fields(self, usage=Usage, model=str, id=str)
+        if self.created_at is not None:
+            expect_number(self.created_at, "Response.created_at")
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
 
     @property
     def message(self) -> Message:

@@ -37,6 +37,9 @@ class FinishReason(StrEnum):
         return self in {FinishReason.LENGTH, FinishReason.CONTEXT_FULL, FinishReason.MALFORMED_CALL}
 
 
+_WHOLE = {int}
+
+
 class Usage(Value, frozen=True):
     """Token counts in buckets that do not overlap, so that they can be added up.
 
@@ -56,11 +59,14 @@ class Usage(Value, frozen=True):
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
-        for name in ("input", "output", "cache_read", "cache_write", "thinking"):
-            if type(getattr(self, name)) is not int:
-                msg = f"Usage.{name} must be an integer"
-                raise InvalidInputError(msg)
-        expect_fields(self, reported_total=int)
+        counts = (self.input, self.output, self.cache_read, self.cache_write, self.thinking)
+        if set(map(type, counts)) != _WHOLE:
+            names = ("input", "output", "cache_read", "cache_write", "thinking")
+            wrong = next(name for name in names if type(getattr(self, name)) is not int)
+            msg = f"Usage.{wrong} must be an integer"
+            raise InvalidInputError(msg)
+        if self.reported_total is not None:
+            expect_fields(self, reported_total=int)
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
 

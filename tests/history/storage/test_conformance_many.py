@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from dragoman import Usage
+from dragoman import InvalidInputError, Usage
 from dragoman.history.identity import FIELDS, SessionIdentity
 from dragoman.history.storage.protocol import (
     MAIN,
@@ -206,3 +206,27 @@ async def test_nothing_is_wrong_with_a_store_in_use(backend: Backend) -> None:
         await storage.keep_window(ONE, b"{}")
         await storage.restore(*copy_of(5, 1, who=TWO))
         assert await storage.verify() == []
+
+
+async def test_questions_that_make_no_sense_are_refused(backend: Backend) -> None:
+    """By our own errors, before anything is asked."""
+    async with backend.opened() as storage:
+        for ask in (
+            lambda: storage.search(None),  # type: ignore[arg-type]  # the point
+            lambda: storage.search("x", {"user": "ana"}),  # type: ignore[arg-type]  # the point
+            lambda: storage.search("x", limit=-1),
+            lambda: storage.totals("week"),  # type: ignore[arg-type]  # the point
+            lambda: storage.totals("day", None),  # type: ignore[arg-type]  # the point
+            lambda: storage.sessions({}),  # type: ignore[arg-type]  # the point
+            lambda: storage.sessions(limit=-1),
+            lambda: storage.forget(None),  # type: ignore[arg-type]  # the point
+        ):
+            with pytest.raises(InvalidInputError):
+                await ask()
+
+
+def test_a_filter_of_wrong_types_is_refused() -> None:
+    """Where it is made."""
+    for names in ({"user": 7}, {"since": "today"}, {"until": float("nan")}):
+        with pytest.raises(InvalidInputError):
+            Filter(**names)

@@ -1,25 +1,30 @@
-"""`history fork`, `delete`, `forget`."""
+"""`history fork`, `branches`, `switch`, `delete`, `forget`."""
 
 from __future__ import annotations
 
+import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.endings import USAGE, Ending
+from dragoman.cli.endings import INTERRUPTED, USAGE, Ending
 from dragoman.cli.history.stores import (
     counted,
     filter_of,
     filter_options,
+    json_option,
+    print_found,
     print_json,
     session_named,
     sessions_of,
     store_option,
+    wants_json,
     with_store,
 )
 
 if TYPE_CHECKING:
+    from dragoman.history.branches import Branch
     from dragoman.history.storage.protocol import Storage
 
 yes_option = click.option("--yes", is_flag=True, help="Don't ask.")
@@ -30,7 +35,11 @@ yes_option = click.option("--yes", is_flag=True, help="Don't ask.")
 @click.argument("message")
 @store_option
 def fork(session: str, message: str, store: str | None) -> None:
-    """Go on from an earlier MESSAGE, given by its id, on a branch of its own."""
+    """Make a branch that goes on from an earlier message.
+
+    MESSAGE is its id, as `show --ids` tells it. Whoever opens the session from now on is on the
+    new branch; `switch` goes back.
+    """
 
     async def work(storage: Storage) -> None:
         from dragoman.history.chat import ChatHistory
@@ -43,6 +52,55 @@ def fork(session: str, message: str, store: str | None) -> None:
             "branch": branch.number,
             "forked_at": branch.forked_at,
         })  # fmt: skip
+
+    with_store(store, work)
+
+
+@click.command()
+@click.argument("session")
+@store_option
+@json_option
+def branches(session: str, store: str | None, *, as_json: bool | None) -> None:
+    """List the branches of a session."""
+
+    async def work(storage: Storage) -> None:
+        from dragoman.history.branches import branches_of
+
+        found = await session_named(storage, session)
+        made = await branches_of(storage, found.identity, found)
+        if wants_json(as_json):
+            print_json([_described(branch) for branch in made])
+            return
+        rows = [
+            (str(each.number), "yes" if each.is_active else "", each.forked_at or "",
+             each.leaf or "")
+            for each in made
+        ]  # fmt: skip
+        print_found(("branch", "active", "forked at", "last message"), rows)
+
+    with_store(store, work)
+
+
+def _described(branch: Branch) -> dict[str, Any]:
+    return {
+        "branch": branch.number,
+        "active": branch.is_active,
+        "forked_at": branch.forked_at,
+        "last_message": branch.leaf,
+    }
+
+
+@click.command()
+@click.argument("session")
+@click.argument("branch", type=click.IntRange(0))
+@store_option
+def switch(session: str, branch: int, store: str | None) -> None:
+    """Make another branch the active one."""
+
+    async def work(storage: Storage) -> None:
+        found = await session_named(storage, session)
+        await storage.activate(found.identity, branch)
+        click.echo(f"the session opens on branch {branch}", err=True)
 
     with_store(store, work)
 
@@ -61,10 +119,11 @@ def delete(sessions: tuple[str, ...], store: str | None, *, yes: bool, **names: 
         which = filter_of(names)
         if bool(sessions) is (which != EVERYTHING):
             raise Ending(USAGE, "name the sessions, or choose them by an option")
-        found = [await session_named(storage, key) for key in sessions]
-        found = found or await sessions_of(storage, which)
+        named = [await session_named(storage, digest) for digest in sessions]
+        found = list(dict.fromkeys(each.identity for each in named))
+        found = found or [each.identity for each in await sessions_of(storage, which)]
         _confirm(f"Delete {counted(len(found), 'session')}?", yes=yes)
-        deleted = [await storage.delete(session.identity) for session in found]
+        deleted = [await storage.delete(identity) for identity in found]
         click.echo(f"{counted(sum(deleted), 'session')} deleted", err=True)
 
     with_store(store, work)
@@ -75,10 +134,11 @@ def delete(sessions: tuple[str, ...], store: str | None, *, yes: bool, **names: 
 @store_option
 @yes_option
 def forget(user: str, store: str | None, *, yes: bool) -> None:
-    """Erase everything of a USER, and say what can't be reached."""
+    """Erase everything of a user, and say what can't be reached."""
 
     async def work(storage: Storage) -> None:
-        _confirm("Erase all sessions of this user for good?", yes=yes)
+        found = await sessions_of(storage, filter_of({"user": user}))
+        _confirm(f"Erase {counted(len(found), 'session')} of this user for good?", yes=yes)
         erased = await storage.forget(user)
         print_json({
             "sessions": erased.sessions,
@@ -94,5 +154,17 @@ def _confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Ending(USAGE, "there is nobody to ask: say --yes")
-    if not click.confirm(question, err=True):
+    if not _answer(question):
         raise Ending(USAGE, "nothing was changed")
+
+
+def _answer(question: str) -> bool:
+    # The event loop takes Ctrl-C for itself, and would only look at it after the answer.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+    raise Ending(INTERRUPTED, "interrupted; nothing was changed")

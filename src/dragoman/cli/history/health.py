@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from dragoman.cli.endings import FOUND, Ending
+from dragoman.cli.endings import FOUND, Ending, complain
 from dragoman.cli.history.stores import (
     counted,
     json_option,
@@ -30,15 +30,25 @@ class Problem(NamedTuple):
     problem: str
 
 
+class Encrypted:
+    """How many records can't be judged without their keys: they are no problem, and no repair."""
+
+    count = 0
+
+
 @click.command()
 @store_option
 @json_option
 def verify(store: str | None, *, as_json: bool | None) -> None:
-    """Read every record, and say which can't be read."""
+    """Read every record, and say which can't be read.
+
+    Encrypted records are counted, not read: the commands have no keys.
+    """
 
     async def work(storage: Storage) -> None:
-        found = [problem async for problem in _problems(storage)]
-        _report(found, as_json=as_json)
+        encrypted = Encrypted()
+        found = [problem async for problem in _problems(storage, encrypted)]
+        _report(found, encrypted, as_json=as_json)
         if found:
             raise Ending(FOUND)
 
@@ -49,15 +59,18 @@ def verify(store: str | None, *, as_json: bool | None) -> None:
 @store_option
 @json_option
 def repair(store: str | None, *, as_json: bool | None) -> None:
-    """Set aside the records that can't be read, so that nobody stumbles over them again.
+    """Set aside the records that can't be read.
 
-    They are kept (SQLite and PostgreSQL: table `aside`; files: FILE.aside), not deleted.
+    They are kept, not deleted: in the table `aside` (SQLite, PostgreSQL), in FILE.aside (files),
+    under a key that ends in `aside` (Redis). Encrypted records stay where they are: there is no
+    telling here whether they are sound.
     """
 
     async def work(storage: Storage) -> None:
         by_session: dict[str, list[Problem]] = {}
         left: list[Problem] = []
-        async for problem in _problems(storage):
+        encrypted = Encrypted()
+        async for problem in _problems(storage, encrypted):
             if problem.seq is None:
                 left.append(problem)
             else:
@@ -66,7 +79,7 @@ def repair(store: str | None, *, as_json: bool | None) -> None:
         for problems in by_session.values():
             moved += await _set_aside(storage, problems)
         click.echo(f"{counted(moved, 'record')} set aside", err=True)
-        _report(left, as_json=as_json)
+        _report(left, encrypted, as_json=as_json)
         if left:
             raise Ending(FOUND)
 
@@ -79,10 +92,10 @@ async def _set_aside(storage: Storage, problems: list[Problem]) -> int:
     return await storage.set_aside(session.identity, seqs, "unreadable when repaired")
 
 
-async def _problems(storage: Storage) -> AsyncIterator[Problem]:
+async def _problems(storage: Storage, encrypted: Encrypted) -> AsyncIterator[Problem]:
     from dragoman.errors import Corrupt, NotFound
     from dragoman.history.paths import stretches
-    from dragoman.history.records import message_of
+    from dragoman.history.records import is_sealed, message_of
     from dragoman.history.transfer import every_row, every_session
 
     for text in await storage.verify():
@@ -95,13 +108,19 @@ async def _problems(storage: Storage) -> AsyncIterator[Problem]:
             except NotFound:
                 yield Problem(digest, None, f"branch {fork.number} leads nowhere")
         async for row in every_row(storage, session):
+            if is_sealed(row.body):
+                encrypted.count += 1
+                continue
             try:
                 message_of(row.body)
             except Corrupt as error:
                 yield Problem(digest, row.seq, str(error))
 
 
-def _report(problems: list[Problem], *, as_json: bool | None) -> None:
+def _report(problems: list[Problem], encrypted: Encrypted, *, as_json: bool | None) -> None:
+    if encrypted.count:
+        what = counted(encrypted.count, "record")
+        complain(f"{what} can't be looked into: encrypted, and the commands have no keys")
     if wants_json(as_json):
         print_json([problem._asdict() for problem in problems])
         return

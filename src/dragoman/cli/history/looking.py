@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli.endings import BROKEN, Ending, complain
 from dragoman.cli.history.stores import (
     filter_of,
     filter_options,
     json_option,
     moment,
     names_of,
+    print_found,
     print_json,
-    session_named,
+    session_meant,
     sessions_of,
     shown,
     store_option,
@@ -22,8 +24,11 @@ from dragoman.cli.history.stores import (
 )
 
 if TYPE_CHECKING:
+    from dragoman.history.keeping import Damaged
     from dragoman.history.storage.protocol import Hit, Session, Storage, Total
     from dragoman.model.messages import Message
+
+_MOST = 20  # messages that are told of one by one
 
 
 @click.command("list")
@@ -42,13 +47,11 @@ def list_sessions(
         if wants_json(as_json):
             print_json([_described(s, n) for s, n in zip(found, counts, strict=True)])
             return
-        from dragoman.cli.screen import print_table
-
         rows = [
             (s.identity.digest[:12], str(n), moment(s.updated_at), shown(s.identity))
             for s, n in zip(found, counts, strict=True)
         ]
-        print_table(("session", "messages", "last written (UTC)", "names"), rows)
+        print_found(("session", "messages", "last written (UTC)", "names"), rows)
 
     with_store(store, work)
 
@@ -66,26 +69,31 @@ def _described(session: Session, messages: int) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", required=False)
 @store_option
-@click.option("--last", type=click.IntRange(1), help="Only the last messages.")
+@filter_options
+@click.option("--last", type=click.IntRange(1), help="Only the last so many messages.")
 @click.option("--branch", type=int, help="Another branch than the active one.")
 @click.option("--short", is_flag=True, help="Cut long texts.")
+@click.option("--ids", is_flag=True, help="A line for each message, with its id.")
 @json_option
 def show(
-    session: str, store: str | None, last: int | None, branch: int | None, *, short: bool,
-    as_json: bool | None,
+    session: str | None, store: str | None, last: int | None, branch: int | None, *, short: bool,
+    ids: bool, as_json: bool | None, **names: str | None,
 ) -> None:  # fmt: skip
-    """Show a conversation; as JSON, a document that `dragoman convert` reads."""
+    """Show a conversation.
+
+    Named by the first digits of its digest, or by names that only it has. As JSON it is a
+    document that `dragoman convert` reads.
+    """
 
     async def work(storage: Storage) -> None:
-        from dragoman.cli.endings import complain
         from dragoman.cli.kinds import Document
         from dragoman.cli.typesetting import Screen
         from dragoman.history.keeping import Keeper
         from dragoman.model.collection import Messages
 
-        found = await session_named(storage, session)
+        found = await session_meant(storage, session, names)
         keeper = Keeper(found.identity, storage, store_meta=True)
         keeper.branch = found.active if branch is None else branch
         messages = (
@@ -95,19 +103,35 @@ def show(
         )
         if wants_json(as_json):
             click.echo(messages.to_json())
+        elif ids:
+            print_found(("message", "role", "text"), [_line(message) for message in messages])
         else:
             Screen(short=short).show(Document("canonical", messages), 1)
-        for damage in keeper.damaged.values():
-            complain(f"message {damage.seq} was left out: {damage.reason}")
+        _tell(list(keeper.damaged.values()))
 
     with_store(store, work)
+
+
+def _tell(damaged: list[Damaged]) -> None:
+    """What could not be shown; there may be a lot of it, where a store is encrypted."""
+    for each in damaged[:_MOST]:
+        complain(f"message {each.seq} was left out: {each.reason}")
+    if len(damaged) > _MOST:
+        complain(f"and {len(damaged) - _MOST:,} more were left out")
+    if damaged:
+        raise Ending(BROKEN)
+
+
+def _line(message: Message) -> tuple[str, str, str]:
+    return message.id, message.role.value, message.preview(80)
 
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
 @store_option
 @filter_options
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True,
+              help="No more than this many.")  # fmt: skip
 @json_option
 def search(
     words: tuple[str, ...], store: str | None, limit: int, *, as_json: bool | None,
@@ -120,8 +144,6 @@ def search(
         if wants_json(as_json):
             print_json([_hit(hit) for hit in hits])
             return
-        from dragoman.cli.screen import print_table
-
         rows = [
             (
                 hit.identity.digest[:12],
@@ -131,7 +153,7 @@ def search(
             )
             for hit in hits
         ]
-        print_table(("session", "stored (UTC)", "role", "text"), rows)
+        print_found(("session", "stored (UTC)", "role", "text"), rows)
 
     with_store(store, work)
 
@@ -167,19 +189,22 @@ def stats(store: str | None, by: str, *, as_json: bool | None, **names: str | No
         if wants_json(as_json):
             print_json([_total(by, total) for total in totals])
             return
-        from dragoman.cli.screen import print_table
-
         rows = [
             (
-                total.key or "unknown", f"{total.messages:,}", f"{total.usage.total_input:,}",
+                _key(by, total), f"{total.messages:,}", f"{total.usage.total_input:,}",
                 f"{total.usage.cache_read:,}", f"{total.usage.total_output:,}",
                 f"{total.usage.total:,}",
             )
             for total in totals
         ]  # fmt: skip
-        print_table((by, "answers", "in", "of it cached", "out", "tokens"), rows)
+        print_found((by, "answers", "in", "of it cached", "out", "tokens"), rows)
 
     with_store(store, work)
+
+
+def _key(by: str, total: Total) -> str:
+    key = total.key or "unknown"
+    return key[:12] if by == "session" else key
 
 
 def _total(by: str, total: Total) -> dict[str, Any]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,16 +13,20 @@ from dragoman.cli.endings import BROKEN, INPUT, Ending, complain
 from dragoman.cli.history.stores import (
     FIELDS,
     counted,
+    file_of,
     filter_of,
     filter_options,
-    session_named,
+    session_meant,
     store_option,
     with_store,
 )
+from dragoman.cli.outputs import Output, refuse_same
 
 if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Filter, Storage
-    from dragoman.history.transfer import OnConflict
+    from dragoman.history.transfer import Imported, OnConflict
+
+_MOST = 20  # problems that are told one by one
 
 
 @click.command()
@@ -33,71 +36,92 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True, allow_dash=True),
               default="-", help="A file in place of standard output.")  # fmt: skip
 def export(session: str | None, store: str | None, output: str, **names: str | None) -> None:
-    """Write sessions as JSONL, each session before its messages: one SESSION, or all."""
+    """Write sessions as JSONL: one, some or all.
+
+    Each session comes before its messages. A file appears when it is complete.
+    """
 
     async def work(storage: Storage) -> None:
-        from dragoman.history.storage.protocol import Filter
-
-        which = filter_of(names)
-        if session is not None:
-            identity = (await session_named(storage, session)).identity
-            which = Filter(**{field: getattr(identity, field) for field in FIELDS})
-        with _opened(output) as out:
+        which = await _chosen(storage, session, names)
+        file, place = None if output == "-" else output, file_of(store)
+        refuse_same([] if place is None else [str(place)], [file])
+        with Output(file) as out:
             written = await _write(storage, which, out)
+            out.keep()
         click.echo(f"{counted(written, 'line')} written", err=True)
 
     with_store(store, work)
 
 
-async def _write(storage: Storage, which: Filter, out: BinaryIO) -> int:
+async def _chosen(storage: Storage, session: str | None, names: dict[str, str | None]) -> Filter:
+    from dragoman.history.storage.protocol import Filter
+
+    if session is None:
+        return filter_of(names)
+    identity = (await session_meant(storage, session, names)).identity
+    return Filter(**{field: getattr(identity, field) for field in FIELDS})
+
+
+async def _write(storage: Storage, which: Filter, out: Output) -> int:
     from dragoman.history.transfer import export as lines
 
     written = 0
     async for line in lines(storage, which):
         out.write(line + b"\n")
         written += 1
-    out.flush()
     return written
-
-
-@contextmanager
-def _opened(output: str) -> Iterator[BinaryIO]:
-    if output == "-":
-        yield sys.stdout.buffer
-        return
-    with Path(output).open("wb") as file:
-        yield file
 
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
 @store_option
 @click.option("--on-conflict", type=click.Choice(["fail", "skip", "replace"]), default="fail",
-              show_default=True, help="Sessions that are there already.")  # fmt: skip
+              show_default=True, help="For sessions that are there already.")  # fmt: skip
 def import_sessions(files: tuple[str, ...], store: str | None, on_conflict: OnConflict) -> None:
-    """Read sessions from JSONL that `export` wrote; - is standard input."""
+    """Read sessions that `export` wrote; - is standard input.
+
+    Lines that can't be read are named, and the rest comes in.
+    """
 
     async def work(storage: Storage) -> None:
-        from dragoman.cli.screen import progress
-        from dragoman.history.transfer import import_lines
-
-        broken = 0
-        for name in files:
-            with progress(_size(name)) as advance:
-                report = await import_lines(storage, _lines(name, advance), on_conflict=on_conflict)
-            for problem in report.problems:
-                complain(f"{name}: {problem}")
-            broken += len(report.problems)
-            skipped = f", {report.skipped} were there already" if report.skipped else ""
-            click.echo(
-                f"{name}: {counted(report.sessions, 'session')},"
-                f" {counted(report.messages, 'message')}{skipped}",
-                err=True,
-            )
-        if broken:
+        reports = [await _imported(storage, name, on_conflict) for name in files]
+        if any(report.problems for report in reports):
             raise Ending(BROKEN)
 
-    with_store(store, work)
+    with_store(store, work, makes=True)
+
+
+async def _imported(storage: Storage, name: str, on_conflict: OnConflict) -> Imported:
+    from dragoman.cli.screen import progress
+    from dragoman.errors import Conflict
+    from dragoman.history.transfer import import_lines
+
+    with progress(_size(name)) as advance:
+        try:
+            report = await import_lines(storage, _lines(name, advance), on_conflict=on_conflict)
+        except Conflict:
+            msg = (
+                f"{name}: a session is in the store already; those before it came in, it did not:"
+                " go on with --on-conflict skip, or replace"
+            )
+            raise Ending(BROKEN, msg) from None
+    _report(name, report)
+    return report
+
+
+def _report(name: str, report: Imported) -> None:
+    for problem in report.problems[:_MOST]:
+        complain(f"{name}: {problem}")
+    if len(report.problems) > _MOST:
+        complain(f"{name}: and {len(report.problems) - _MOST:,} problems more")
+    if report.problems and not (report.sessions or report.skipped):
+        complain(f"{name}: is it what `dragoman history export` wrote? Nothing of it came in")
+    skipped = f", {report.skipped:,} were there already" if report.skipped else ""
+    click.echo(
+        f"{name}: {counted(report.sessions, 'session')},"
+        f" {counted(report.messages, 'message')}{skipped}",
+        err=True,
+    )
 
 
 def _size(name: str) -> int | None:

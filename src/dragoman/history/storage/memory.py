@@ -29,9 +29,11 @@ from dragoman.history.storage.protocol import (
     Session,
     Total,
     conflict,
+    expect_query,
     placed,
 )
 from dragoman.history.storage.scanning import found, summed
+from dragoman.model.value import expect
 
 
 class _Kept:
@@ -234,20 +236,24 @@ class MemoryStorage:
         self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
     ) -> list[Session]:
         """See `Storage.sessions`."""
+        expect_query(which, limit=limit)
         with self._lock:
             heads = [self._sessions[d].head for d in sorted(self._sessions) if d > after]
             return [head for head in heads if which.takes(head)][:limit]
 
     async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
         """See `Storage.search`."""
+        expect_query(which, text=text, limit=limit)
         return found(text, self._rows_of(which), limit)
 
     async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
         """See `Storage.totals`."""
+        expect_query(which, by=by)
         return summed(by, self._rows_of(which))
 
     async def forget(self, user: str) -> Erasure:
         """See `Storage.forget`."""
+        expect(user, str, "the user to forget")
         with self._lock:
             gone = [d for d, kept in self._sessions.items() if kept.head.identity.user == user]
             messages = sum(len(self._sessions.pop(digest).by_id) for digest in gone)

@@ -13,14 +13,15 @@ up to `at`, then its own messages. A linear conversation is branch 0 and has no 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from dragoman.errors import Conflict
+from dragoman.errors import Conflict, InvalidInputError
 from dragoman.history.identity import FIELDS, SessionIdentity, escaped
 from dragoman.model.usage import Usage
+from dragoman.model.value import expect, expect_number
 
 MAIN = 0
 Group = Literal["session", "user", "model", "day"]
@@ -92,6 +93,13 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     scope: str | UnsetType | None = UNSET
     since: float | None = None
     until: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.names().values():
+            if name is not None:
+                escaped(name)
+        expect_number(self.since, "Filter.since")
+        expect_number(self.until, "Filter.until")
 
     def names(self) -> dict[str, str | None]:
         """The names that are asked for."""
@@ -286,6 +294,20 @@ class DuplicateIds(Conflict):
     def __init__(self, ids: Sequence[str]) -> None:
         super().__init__("the session already holds a message with the same id")
         self.ids = tuple(ids)
+
+
+def expect_query(
+    which: Filter, *, by: str | None = None, text: str = "", limit: int | None = None
+) -> None:
+    """Raise unless these can be asked of a store; every backend begins so."""
+    expect(which, Filter, "the sessions that are meant")
+    expect(text, str, "the text of a search")
+    if by is not None and by not in get_args(Group):
+        msg = f"usage is summed up by one of {', '.join(get_args(Group))}"
+        raise InvalidInputError(msg)
+    if limit is not None and (type(limit) is not int or limit < 0):
+        msg = "a limit is a number of results, 0 at least"
+        raise InvalidInputError(msg)
 
 
 NO_SESSION = "there is no such session"

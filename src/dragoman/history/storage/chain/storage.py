@@ -37,7 +37,9 @@ from dragoman.history.storage.protocol import (
     Session,
     Storage,
     Total,
+    expect_query,
 )
+from dragoman.model.value import expect
 
 
 class ChainStorage:
@@ -253,20 +255,24 @@ class ChainStorage:
         self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
     ) -> list[Session]:
         """See `Storage.sessions`: those of the first member that answers."""
+        expect_query(which, limit=limit)
         return await self._replicas.answer(
             lambda storage: storage.sessions(which, limit=limit, after=after)
         )
 
     async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
         """See `Storage.search`: what the first member that answers finds."""
+        expect_query(which, text=text, limit=limit)
         return await self._replicas.answer(lambda storage: storage.search(text, which, limit=limit))
 
     async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
         """See `Storage.totals`: those of the first member that answers."""
+        expect_query(which, by=by)
         return await self._replicas.answer(lambda storage: storage.totals(by, which))
 
     async def forget(self, user: str) -> Erasure:
         """See `Storage.forget`: on every member; raises, after trying all, where one failed."""
+        expect(user, str, "the user to forget")
         replicas = self._replicas
         erased, failed = await replicas.all("forget", lambda storage: storage.forget(user))
         replicas.lost()

@@ -35,7 +35,9 @@ from dragoman.history.storage.protocol import (
     Row,
     Session,
     Total,
+    expect_query,
 )
+from dragoman.model.value import expect
 
 Durability = Literal["process", "power"]
 P = ParamSpec("P")
@@ -222,18 +224,22 @@ class FileStorage:
         self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
     ) -> list[Session]:
         """See `Storage.sessions`."""
+        expect_query(which, limit=limit)
         return await self._do(listing.sessions, which, limit, after)
 
     async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
         """See `Storage.search`; every message is read."""
+        expect_query(which, text=text, limit=limit)
         return await self._do(listing.search, text, which, limit)
 
     async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
         """See `Storage.totals`; every message is read."""
+        expect_query(which, by=by)
         return await self._do(listing.totals, by, which)
 
     async def forget(self, user: str) -> Erasure:
         """See `Storage.forget`: files are removed, not overwritten."""
+        expect(user, str, "the user to forget")
         return await self._do(erasing.forget, user)
 
     async def verify(self) -> list[str]:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from time import monotonic
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
 import psycopg
 from psycopg.adapt import AdaptersMap
@@ -282,8 +283,15 @@ async def _connected(settings: Settings, options: dict[str, Any]) -> Connection:
         return await psycopg.AsyncConnection.connect(**options)
     except psycopg.Error as error:
         reason = str(error).strip().partition("\n")[0]
+    raise Unreachable(settings.name, _without_secrets(reason, settings.url, options))
+
+
+def _without_secrets(reason: str, url: str, options: dict[str, Any]) -> str:
+    """What the library says, unless it may quote a password that was not escaped (`p@ss`)."""
+    if urlsplit(url).netloc.count("@") > 1:
+        return "the URL has more than one @; write one in a user or password as %40"
     password = options.get("password")
-    raise Unreachable(settings.name, reason.replace(password, "***") if password else reason)
+    return reason.replace(password, "***") if password else reason
 
 
 def _options(settings: Settings) -> dict[str, Any]:

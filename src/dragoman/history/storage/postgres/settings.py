@@ -64,11 +64,10 @@ def settings(url: str, **given: object) -> Settings:
     chosen = {key: value for key, value in given.items() if value is not None}
     try:
         return msgspec.convert({"url": rest, **ours, **chosen}, Settings)
-    except msgspec.ValidationError:
-        pass  # it may quote values
-    except InvalidInputError as error:
-        _refuse(str(error))
-    return _refuse(f"a setting ({', '.join(_OURS)}) has a value of the wrong type")
+    except msgspec.ValidationError as error:  # it may quote values, unless it wraps one of ours
+        cause = error.__cause__
+    wrong = f"a setting ({', '.join(_OURS)}) has a value of the wrong type"
+    return _refuse(str(cause) if isinstance(cause, InvalidInputError) else wrong)
 
 
 _OURS: dict[str, Callable[[str], object]] = {

@@ -31,7 +31,9 @@ from dragoman.history.storage.protocol import (
     Row,
     Session,
     Total,
+    expect_query,
 )
+from dragoman.model.value import expect
 
 if TYPE_CHECKING:
     from dragoman.history.storage.postgres.connections import Connections
@@ -183,10 +185,12 @@ class PostgresStorage:
         self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
     ) -> list[Session]:
         """See `Storage.sessions`."""
+        expect_query(which, limit=limit)
         return await self._connections.read_slowly(listing.sessions, which, limit, after)
 
     async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
         """See `Storage.search`."""
+        expect_query(which, text=text, limit=limit)
         words = search.wanted(text)
         await self._catch_up(which)
         return await self._connections.read_slowly(search.search, words, which, limit)
@@ -201,10 +205,12 @@ class PostgresStorage:
 
     async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
         """See `Storage.totals`."""
+        expect_query(which, by=by)
         return await self._connections.read_slowly(listing.totals, by, which)
 
     async def forget(self, user: str) -> Erasure:
         """See `Storage.forget`: the rows are removed for good, their space is freed."""
+        expect(user, str, "the user to forget")
         erased = await self._connections.write_slowly(erasing.erase, user)
         remains = await self._connections.read_slowly(erasing.scrub)
         return msgspec.structs.replace(erased, remains=remains)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 _MOST = 32  # connections of one storage: each call in progress has one
+_NUMBERED = re.compile(r"^/?[0-9]*/?$")
 _WAIT = 30.0  # seconds for the server to answer, or for a connection to be free
 
 
@@ -32,10 +34,14 @@ def client_of(url: str) -> Redis:
             retry=Retry(NoBackoff(), 0),
             decode_responses=False,
         )
-    except ValueError:  # it may quote the password
+        pool.connection_class(**pool.connection_kwargs)  # else it is found out at the first use
+    except (ValueError, TypeError):  # it may quote the password
         pool = None
-    if pool is None:
-        msg = "the address of the Redis store is none: use redis://host:port/number, or rediss://"
+    if pool is None or not _NUMBERED.search(urlsplit(url).path):
+        msg = (
+            "the address of a Redis store is redis://host:port/number, or rediss://, with no"
+            " options but prefix and redis-py's"
+        )
         raise InvalidInputError(msg)
     return Redis.from_pool(pool)
 
@@ -90,6 +96,7 @@ _REASONS = {
     "OSError": "the connection was lost, or could not be made",
 }
 _WORDS = {
+    "DB": "the server has no database of this number; nothing was written",
     "OOM": _REASONS["OutOfMemoryError"],
     "CROSSSLOT": "it is a cluster, which is not supported: use one server, or Sentinel",
     "MOVED": "it is a cluster, which is not supported: use one server, or Sentinel",

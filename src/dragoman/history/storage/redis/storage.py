@@ -22,6 +22,7 @@ from dragoman.history.storage.protocol import (
     Row,
     Session,
     Total,
+    expect_query,
 )
 from dragoman.history.storage.redis import checking, erasing, listing, reading, scripts
 from dragoman.history.storage.redis.connection import (
@@ -38,6 +39,7 @@ from dragoman.history.storage.redis.fields import (
 )
 from dragoman.history.storage.redis.keys import Keys
 from dragoman.history.storage.redis.server import Expected, Lost, Server, checked
+from dragoman.model.value import expect
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -101,10 +103,19 @@ class RedisStorage:
         try:
             await self._refuse_cluster(server)
             self._settings = await server.once(lambda: settings_of(client))
+        except Lost:
+            await self._disconnected(client)
         except BaseException:
             await self._disconnected(client)
             raise
-        self._server = server
+        else:
+            self._server = server
+            return
+        msg = (
+            f"the store {self.name} can't be reached: is the server running, and the address"
+            " right? Nothing was written"
+        )
+        raise StoreError(msg)
 
     async def close(self) -> None:
         """Let go of the connections; those of a client that was given are its owner's."""
@@ -280,18 +291,22 @@ class RedisStorage:
         self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
     ) -> list[Session]:
         """See `Storage.sessions`."""
+        expect_query(which, limit=limit)
         return await listing.sessions(self._opened, which, limit, after)
 
     async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
         """See `Storage.search`; every message is read."""
+        expect_query(which, text=text, limit=limit)
         return await listing.search(self._opened, text, which, limit)
 
     async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
         """See `Storage.totals`; every message is read."""
+        expect_query(which, by=by)
         return await listing.totals(self._opened, by, which)
 
     async def forget(self, user: str) -> Erasure:
         """See `Storage.forget`: an append-only file is written anew as well."""
+        expect(user, str, "the user to forget")
         return await erasing.forget(self._opened, user, self._settings)
 
     async def verify(self) -> list[str]:

@@ -24,9 +24,11 @@ from dragoman.history.storage.protocol import (
     Session,
     Storage,
     Total,
+    expect_query,
 )
 from dragoman.history.storage.sealed.keyring import Keyring, is_sealed_as
 from dragoman.history.storage.sealed.rotation import Rotating, Rotation, bound_to
+from dragoman.model.value import expect
 
 _LOG = logging.getLogger("dragoman.history")
 _REFUSED = SEALED + b'"value":null}'
@@ -197,17 +199,19 @@ class SealedStorage:
         self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
     ) -> list[Session]:
         """See `Storage.sessions`."""
+        expect_query(which, limit=limit)
         found = await self._storage.sessions(which, limit=limit, after=after)
         return [self._opened_session(session) for session in found]
 
     async def search(
         self,
-        text: str,  # noqa: ARG002 - as in the protocol
-        which: Filter = EVERYTHING,  # noqa: ARG002
+        text: str,
+        which: Filter = EVERYTHING,
         *,
-        limit: int = 50,  # noqa: ARG002
+        limit: int = 50,
     ) -> list[Hit]:
         """Refused: a search would need an index in plain text."""
+        expect_query(which, text=text, limit=limit)
         msg = (
             f"the store {self._storage.name} is encrypted, and can't be searched:"
             " nothing of it is indexed in plain text"
@@ -216,10 +220,12 @@ class SealedStorage:
 
     async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
         """See `Storage.totals`: token counts are no content, and are not sealed."""
+        expect_query(which, by=by)
         return await self._storage.totals(by, which)
 
     async def forget(self, user: str) -> Erasure:
         """See `Storage.forget`."""
+        expect(user, str, "the user to forget")
         return await self._storage.forget(user)
 
     async def verify(self) -> list[str]:

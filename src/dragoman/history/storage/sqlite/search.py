@@ -28,21 +28,32 @@ def search(connection: sqlite3.Connection, text: str, which: Filter, limit: int)
     return [Hit(SessionIdentity.from_columns(each[:5]), row_of(each[5:])) for each in found]
 
 
-def catch_up(connection: sqlite3.Connection, which: Filter) -> bool:
-    """Index messages that are not yet, a batch of them; whether there may be more."""
-    from dragoman.history.storage.sqlite.tables import ROW, row_of, where
+def catch_up(connection: sqlite3.Connection, which: Filter, after: int) -> int | None:
+    """Index a batch of messages, of sessions above `after`; returns where to go on, if at all."""
+    from dragoman.history.storage.sqlite.tables import where
 
     _make_index(connection)
     clause, values = where(which)
     behind = connection.execute(
         f"SELECT s.id, s.indexed, s.last_seq FROM sessions s WHERE s.indexed < s.last_seq {clause}"
-        " LIMIT 1",
-        values,
-    ).fetchone()
-    if behind is None:
-        return False
-    session, indexed, last = behind
-    upto = min(indexed + _BATCH, last)
+        " AND s.id > ? ORDER BY s.id LIMIT ?",
+        (*values, after, _BATCH),
+    ).fetchall()
+    room = _BATCH
+    for session, indexed, last in behind:
+        upto = min(indexed + room, last)
+        _index(connection, session, indexed, upto)
+        room -= upto - indexed
+        if upto < last:
+            return int(session) - 1
+        if not room:
+            return int(session)
+    return None if len(behind) < _BATCH else int(behind[-1][0])
+
+
+def _index(connection: sqlite3.Connection, session: int, indexed: int, upto: int) -> None:
+    from dragoman.history.storage.sqlite.tables import ROW, row_of
+
     # By branch, as the rows' index is: else each batch would go through the whole session.
     found = connection.execute(
         "WITH branches (number) AS (SELECT 0 UNION SELECT number FROM forks WHERE session = ?)"
@@ -55,7 +66,6 @@ def catch_up(connection: sqlite3.Connection, which: Filter) -> bool:
         [(rowid, searchable(row_of(columns))) for rowid, *columns in found],
     )
     connection.execute("UPDATE sessions SET indexed = ? WHERE id = ?", (upto, session))
-    return True
 
 
 def _make_index(connection: sqlite3.Connection) -> None:

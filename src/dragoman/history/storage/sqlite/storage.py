@@ -32,9 +32,11 @@ from dragoman.history.storage.protocol import (
     Row,
     Session,
     Total,
+    expect_query,
 )
 from dragoman.history.storage.sqlite import erasing, search, tables
 from dragoman.history.storage.sqlite.connection import FAILURES, connect, explanation
+from dragoman.model.value import expect
 
 Durability = Literal["process", "power"]
 P = ParamSpec("P")
@@ -245,20 +247,25 @@ class SQLiteStorage:
         self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
     ) -> list[Session]:
         """See `Storage.sessions`."""
+        expect_query(which, limit=limit)
         return await self._read(tables.sessions, which, limit, after)
 
     async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
         """See `Storage.search`."""
-        while await self._write(search.catch_up, which):
-            pass  # in batches, so that writers get their turn
+        expect_query(which, text=text, limit=limit)
+        after: int | None = 0
+        while after is not None:  # in batches, so that writers get their turn
+            after = await self._write(search.catch_up, which, after)
         return await self._read(search.search, text, which, limit)
 
     async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
         """See `Storage.totals`."""
+        expect_query(which, by=by)
         return await self._read(tables.totals, by, which)
 
     async def forget(self, user: str) -> Erasure:
         """See `Storage.forget`: the log and free pages are overwritten as well."""
+        expect(user, str, "the user to forget")
         erased = await self._write(erasing.erase, user)
         remains = await self._read(erasing.scrub)
         return msgspec.structs.replace(erased, remains=(*remains, *erased.remains))
