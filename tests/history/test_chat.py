@@ -424,7 +424,9 @@ def test_a_config_says_what_is_wrong_with_it() -> None:
     for settings in (
         {"contextwindow": 1},
         {"context_window": "many"},
-        {"context_window": 10, "reserved_for_completion": 10},
+        {"context_window": 10, "reserved_for_completion": 11},
+        {"autosave": "no"},
+        {"strategy": "fit"},
         {"on_before_add": "log"},
     ):
         with pytest.raises(InvalidInputError):
@@ -437,3 +439,174 @@ def test_the_defaults_are_seed_001s() -> None:
     assert (config.context_window, config.reserved_for_completion) == (60_000, 1_000)
     assert config.exceeds_context_window(59_001)
     assert not config.exceeds_context_window(59_000)
+
+
+async def test_what_is_in_doubt_takes_nothing_else_with_it() -> None:
+    """Added again together with another message, the other is stored all the same."""
+
+    class Once(Failing):
+        calls = 0
+
+        async def append(self, *arguments: Any, **options: Any) -> Appended:
+            self.calls += 1
+            if self.calls == 1:
+                return await super().append(*arguments, **options)
+            return await MemoryStorage.append(self, *arguments, **options)
+
+    history = await ChatHistory.open(ONE, Once())
+    message = Message.user("in doubt")
+    with pytest.raises(StoreError):
+        await history.add(message)
+    await history.extend([message, "sure"])
+    assert texts(await history.messages()) == ["in doubt", "sure"]
+
+
+async def test_a_conflict_leaves_nothing_in_doubt(backend: Backend) -> None:
+    """What was refused, then stored, and then said once more is there twice."""
+    async with backend.opened() as storage:
+        history = await ChatHistory.open(ONE, storage)
+        message = Message.user("a")
+        with pytest.raises(Conflict):
+            await history.add(message, expected_version=7)
+        await history.add(message)
+        await history.add(message)
+        assert texts(await history.messages()) == ["a", "a"]
+
+
+async def test_many_messages_said_again_are_all_said_again(backend: Backend) -> None:
+    """Under ids of their own, in their order."""
+    async with backend.opened() as storage:
+        history = await ChatHistory.open(ONE, storage)
+        given = [Message.user(f"{n}") for n in range(20)]
+        await history.extend(given[::2])
+        await history.extend(given)
+        assert texts(await history.messages())[10:] == [f"{n}" for n in range(20)]
+
+
+async def test_a_session_made_anew_is_not_taken_for_the_old_one(backend: Backend) -> None:
+    """Although it has come to the same version."""
+    async with backend.opened() as storage:
+        history = await ChatHistory.open(ONE, storage)
+        await history.extend(["a", "b"])
+        assert texts(await history.messages()) == ["a", "b"]
+        await storage.delete(ONE)
+        await (await ChatHistory.open(ONE, storage)).extend(["x", "y"])
+        assert texts(await history.messages()) == ["x", "y"]
+
+
+async def test_what_is_said_on_one_branch_does_not_show_on_another(backend: Backend) -> None:
+    """Going back and forth between them."""
+    async with backend.opened() as storage:
+        history = await ChatHistory.open(ONE, storage)
+        first = await history.add("a")
+        await history.fork(first.id)
+        await history.switch(0)
+        await history.messages()
+        await history.switch(1)
+        await history.add("side")
+        await history.switch(0)
+        assert texts(await history.messages()) == ["a"]
+        await history.switch(1)
+        assert texts(await history.messages()) == ["a", "side"]
+
+
+@pytest.mark.parametrize("autosave", [True, False])
+async def test_a_branch_that_somebody_cleared_away_gives_way_to_the_first(
+    backend: Backend, autosave: bool
+) -> None:
+    """What is not saved yet can still be."""
+    async with backend.opened() as storage:
+        history = await ChatHistory.open(ONE, storage, ChatHistoryConfig(autosave=autosave))
+        first = await history.add("a")
+        await history.fork(first.id)
+        other = await ChatHistory.open(ONE, storage)
+        if not autosave:
+            await history.add("b")
+        await other.clear()
+        if autosave:
+            await history.add("b")
+        await history.save()
+        assert history.branch == 0
+        assert texts(await other.messages()) == ["b"]
+        await history.switch(0)
+
+
+async def test_what_somebody_else_removed_does_not_stop_a_save(backend: Backend) -> None:
+    """Removing it is done; replacing it can't be, which is told; the rest is saved."""
+    config = ChatHistoryConfig(autosave=False)
+    async with backend.opened() as storage:
+        history = await ChatHistory.open(ONE, storage, config)
+        one, two, three = await history.extend(["a", "b", "c"])
+        await history.save()
+        other = await ChatHistory.open(ONE, storage)
+        await history.remove(one.id)
+        await history.add("d")
+        await other.remove(one.id)
+        await history.save()
+        await history.replace(two.id, "B")
+        await history.replace(three.id, "C")
+        await history.add("e")
+        await other.remove(two.id)
+        with pytest.raises(NotFound, match="everything else was saved"):
+            await history.save()
+        assert not history.is_dirty
+        assert texts(await other.messages()) == ["C", "d", "e"]
+
+
+async def test_without_autosave_the_same_may_be_said_twice(backend: Backend) -> None:
+    """In one call, in two, and after saving; the ids are those that are stored."""
+    config = ChatHistoryConfig(autosave=False)
+    async with backend.opened() as storage:
+        history = await ChatHistory.open(ONE, storage, config)
+        message = Message.user("a")
+        added = [*await history.extend([message, message]), await history.add(message)]
+        await history.save()
+        added.append(await history.add(message))
+        await history.save()
+        stored = await (await ChatHistory.open(ONE, storage)).messages()
+        assert [m.id for m in stored] == [m.id for m in added]
+        assert len({m.id for m in stored}) == 4
+
+
+async def test_without_autosave_what_is_not_there_can_not_be_changed(backend: Backend) -> None:
+    """Which is told at once, not when it is saved."""
+    config = ChatHistoryConfig(autosave=False)
+    async with backend.opened() as storage:
+        history = await ChatHistory.open(ONE, storage, config)
+        with pytest.raises(NotFound):
+            await history.remove("msg_unknown")
+        with pytest.raises(NotFound):
+            await history.replace("msg_unknown", "x")
+        assert not history.is_dirty
+
+
+async def test_without_autosave_a_path_goes_to_what_is_not_saved() -> None:
+    """And through what was changed."""
+    history = await ChatHistory.open(ONE, MemoryStorage(), ChatHistoryConfig(autosave=False))
+    one, two = await history.extend(["a", "b"])
+    await history.save()
+    three = await history.add("c")
+    await history.add("d")
+    await history.replace(one.id, "A")
+    assert texts(await history.path(three.id)) == ["A", "b", "c"]
+    await history.remove(one.id)
+    assert texts(await history.path(two.id)) == ["b"]
+    with pytest.raises(NotFound):
+        await history.path(one.id)
+
+
+async def test_a_deletion_that_fails_forgets_nothing() -> None:
+    """What was not saved still can be."""
+
+    class Stubborn(MemoryStorage):
+        async def delete(self, identity: SessionIdentity) -> bool:  # noqa: ARG002 - as it must be
+            msg = "not now"
+            raise StoreError(msg)
+
+    storage = Stubborn()
+    history = await ChatHistory.open(ONE, storage, ChatHistoryConfig(autosave=False))
+    await history.add("a")
+    with pytest.raises(StoreError):
+        await history.delete()
+    await history.save()
+    assert await storage.count(ONE) == 1

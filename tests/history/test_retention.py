@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from time import time
 
+import msgspec
 import pytest
 
 from dragoman import Message, SessionIdentity
 from dragoman.errors import InvalidInputError
 from dragoman.history import ChatHistory, MemoryStorage, Retention, Storage, sweep
+from dragoman.history.storage.protocol import Session
 from tests.history.conftest import Backend
 
 
@@ -63,3 +65,17 @@ def test_a_retention_of_nothing_is_refused() -> None:
             Retention(max_messages=number)
         with pytest.raises(InvalidInputError):
             Retention(max_age=number)
+
+
+async def test_who_comes_back_in_time_is_kept() -> None:
+    """A session that is written to after it was listed is not deleted."""
+
+    class Late(MemoryStorage):
+        async def session(self, identity: SessionIdentity) -> Session | None:
+            found = await super().session(identity)
+            return None if found is None else msgspec.structs.replace(found, updated_at=time() + 99)
+
+    storage = Late()
+    await filled(storage, "1", None, 1)
+    swept = await sweep(storage, {None: Retention(max_age=60)}, now=time() + 61)
+    assert (swept.sessions, swept.messages) == (0, 0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from dragoman import Message, SessionIdentity
-from dragoman.errors import Conflict
+from dragoman.errors import Conflict, InvalidInputError, StoreError
 from dragoman.history import ChatHistory, MemoryStorage, export, import_lines
 from dragoman.history.records import row_line, session_line
 from dragoman.history.storage.protocol import Fork, Row, Session
@@ -83,3 +85,77 @@ async def test_what_has_no_place_is_left_out_and_reported() -> None:
     assert len(report.problems) == 8
     history = await ChatHistory.open(ONE, storage)
     assert [message.id for message in await history.path("m5")] != []
+
+
+async def test_messages_after_a_session_that_can_not_be_read_are_nobody_elses() -> None:
+    """They are reported; those of other sessions come in, broken ones among them apart."""
+    one, two = SessionIdentity(chat="1"), SessionIdentity(chat="2")
+    lines = [
+        session_line(Session(one, 9, 9, 1.0, 1.0)),
+        line(1, id="m1"),
+        line(2, id="m2")[:-5],
+        line(3, id="m3"),
+        session_line(Session(two, 9, 9, 1.0, 1.0))[:-5],
+        line(4, id="secret of two"),
+        session_line(Session(ONE, 9, 9, 1.0, 1.0)),
+        line(1, id="m1"),
+    ]
+    storage = MemoryStorage()
+    report = await import_lines(storage, lines)
+    assert (report.sessions, report.messages) == (2, 3)
+    assert len(report.problems) == 3
+    assert [row.id for row in await storage.rows(one)] == ["m1", "m3"]
+
+
+async def test_a_damaged_window_does_not_cost_its_session() -> None:
+    """It is left out of the export; windows can be made anew."""
+    storage, other = MemoryStorage(), MemoryStorage()
+    await branched(storage)
+    await storage.keep_window(ONE, b"{broken")
+    report = await import_lines(other, [line async for line in export(storage)])
+    assert (report.sessions, report.problems) == (1, [])
+
+
+async def test_replacing_a_session_is_one_step(backend: Backend) -> None:
+    """If it fails, what was there is there; afterwards others can see that it changed."""
+    async with backend.opened() as storage:
+        history = await branched(storage)
+        lines = [line async for line in export(storage)]
+        await history.add("later")
+        version = history.version
+        await history.messages()
+        await import_lines(storage, lines, on_conflict="replace")
+        assert [m.text for m in await history.messages()] == ["a", "B"]
+        assert history.version > version
+
+    class Full(MemoryStorage):
+        async def restore(self, session: Session, rows: Sequence[Row]) -> bool:  # noqa: ARG002 - as it must be
+            msg = "the disk is full"
+            raise StoreError(msg)
+
+    full = Full()
+    await branched(full)
+    with pytest.raises(StoreError):
+        await import_lines(full, lines, on_conflict="replace")
+    assert await full.count(ONE) == 4
+
+
+async def test_a_way_that_is_none_replaces_nothing() -> None:
+    """A slip of the pen must not overwrite a session."""
+    storage = MemoryStorage()
+    await branched(storage)
+    lines = [line async for line in export(storage)]
+    with pytest.raises(InvalidInputError):
+        await import_lines(storage, lines, on_conflict="Skip")  # type: ignore[arg-type]  # the point
+
+
+async def test_branches_that_can_not_be_are_left_out() -> None:
+    """Twice the same number, the first branch as a fork, out of range, of one that is left out."""
+    forks = (Fork(0, 0, 1), Fork(1, 0, 1), Fork(1, 0, 2), Fork(2, 0, 99), Fork(3, 2, 1))
+    head = Session(ONE, -5, 9, 1.0, 1.0, forks=forks, active=3)
+    storage = MemoryStorage()
+    report = await import_lines(storage, [session_line(head), line(1, id="m1")])
+    session = await storage.session(ONE)
+    assert session is not None
+    assert (session.forks, session.active, session.version) == ((Fork(1, 0, 1),), 0, 1)
+    assert (report.messages, len(report.problems)) == (1, 4)

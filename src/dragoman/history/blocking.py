@@ -40,7 +40,7 @@ class BlockingChatHistory:
         self._history = history
         # The calls of a blocking store never wait: a loop would only cost time.
         self._run_inline = history.storage.is_blocking
-        history._shown_as = self  # hooks are given what the caller holds
+        history._show_as(self)  # pyright: ignore[reportPrivateUsage] # its other half
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._run_inline:
@@ -56,10 +56,9 @@ class BlockingChatHistory:
     ) -> Self:
         """See `ChatHistory.open`."""
         place, owned = storage_at(storage, blocking=True)
-        run = portal.run_inline if place.is_blocking else portal.run
-        history = run(ChatHistory.open(identity, place, config))
-        history._owns_storage = owned
-        return cls(history)
+        twin = cls(ChatHistory(identity, place, config, owns_storage=owned))
+        twin._run(twin._history._begin())  # pyright: ignore[reportPrivateUsage] # as above
+        return twin
 
     def close(self) -> None:
         """See `ChatHistory.close`."""

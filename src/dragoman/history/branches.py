@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import msgspec
 
 from dragoman.history.identity import SessionIdentity
@@ -20,6 +23,12 @@ class Branch(msgspec.Struct, frozen=True):
     is_active: bool
     """Whether a history opens on it."""
 
+    def __repr__(self) -> str:
+        return f"Branch({self.number}{', active' if self.is_active else ''})"  # no ids
+
+    def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich takes any iterable
+        return iter((self.number,))
+
 
 async def branches_of(
     storage: Storage, identity: SessionIdentity, session: Session
@@ -29,16 +38,21 @@ async def branches_of(
     forks = {fork.number: fork for fork in session.forks}
     for number in (MAIN, *forks):
         fork = forks.get(number)
-        leaf = await _last_id(storage, identity, session, number, None)
+        leaf = await last_id(storage, identity, session, number)
         at = None
         if fork is not None:
-            at = await _last_id(storage, identity, session, fork.parent, fork.at)
+            at = await last_id(storage, identity, session, fork.parent, fork.at)
         found.append(Branch(number, leaf, at, number == session.active))
     return found
 
 
-async def _last_id(
-    storage: Storage, identity: SessionIdentity, session: Session, branch: int, upto: int | None
+async def last_id(
+    storage: Storage,
+    identity: SessionIdentity,
+    session: Session,
+    branch: int,
+    upto: int | None = None,
 ) -> str | None:
+    """The id of the last message of a branch, or of the last up to a number."""
     rows = await read_tail(storage, identity, stretches(session, branch, upto), 1)
     return rows[0].id if rows else None

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Iterable
-from inspect import isawaitable
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dragoman.errors import ContextTooSmall, NotFound
-from dragoman.history import outside, windows
+from dragoman.errors import InvalidInputError, NotFound, StoreError
+from dragoman.history import arguments, outside
 from dragoman.history.branches import Branch, branches_of
-from dragoman.history.config import ChatHistoryConfig, Hook
+from dragoman.history.calling import Calls
+from dragoman.history.config import ChatHistoryConfig
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.keeping import PINNED, Damaged, Keeper, reported_usage
+from dragoman.history.keeping import PINNED, Damaged, Keeper
 from dragoman.history.paths import read_path, stretches
 from dragoman.history.pending import Pending
 from dragoman.history.places import StoragePlace, storage_at
-from dragoman.history.storage.protocol import NO_MESSAGE, Filter, Storage
-from dragoman.history.truncation import (
-    NOTHING_CUT,
-    Callback,
-    Cut,
-    FitWindow,
-    Strategy,
-    truncate,
-)
-from dragoman.history.truncation.enduring import enduring
+from dragoman.history.records import message_of
+from dragoman.history.saving import Turns
+from dragoman.history.storage.protocol import NO_MESSAGE, Filter, Storage, conflict
+from dragoman.history.trimming import Trimmer
+from dragoman.history.truncation import NOTHING_CUT
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
+from dragoman.model.ids import new_id
 from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool, Request, Sampling
 from dragoman.model.usage import Usage
@@ -35,6 +32,10 @@ from dragoman.model.value import expect
 
 if TYPE_CHECKING:
     from dragoman.history.blocking import BlockingChatHistory
+
+_NOT_REPLACED = (
+    "a message that was to be replaced has been removed by somebody else; everything else was saved"
+)
 
 
 class ChatHistory:
@@ -63,12 +64,14 @@ class ChatHistory:
         expect(identity, SessionIdentity, "the identity of a session")
         expect(config, (ChatHistoryConfig, type(None)), "the config of a chat history")
         self._config = config or ChatHistoryConfig()
-        self._keeper = Keeper(identity, storage, store_meta=self._config.store_meta)
+        self._storage = storage
         self._owns_storage = owns_storage
+        self._keeper = Keeper(identity, storage, store_meta=self._config.store_meta)
+        self._calls = Calls(self)
+        self._turns = Turns()
         self._pending = Pending()
-        self._cut: Cut | None = None
+        self._trimmer = Trimmer(self._keeper, self._config, self._calls)
         self._grown = False
-        self._shown_as: ChatHistory | BlockingChatHistory = self
 
     @classmethod
     async def open(
@@ -85,15 +88,27 @@ class ChatHistory:
         """
         place, owned = storage_at(storage)
         history = cls(identity, place, config, owns_storage=owned)
-        await place.open()
+        await history._begin()
+        return history
+
+    def _show_as(self, twin: BlockingChatHistory) -> None:
+        """Be the inside of a blocking history, which is what hooks are given."""
+        is_inline = self.storage.is_blocking
+        self._calls.shown, self._calls.way = twin, "inline" if is_inline else "on the loop"
+        self._turns.inline = is_inline
+
+    async def _begin(self) -> None:
         try:
-            session = await history._keeper.session()
+            await self._storage.open()
+            session = await self._keeper.session()
+        except GeneratorExit:
+            raise
         except BaseException:
-            await history.close()
+            with suppress(StoreError):  # what went wrong first is what people need to know
+                await self.close()
             raise
         if session is not None:
-            history._keeper.branch = session.active
-        return history
+            self._keeper.branch = session.active
 
     @classmethod
     def open_sync(
@@ -109,8 +124,9 @@ class ChatHistory:
 
     async def close(self) -> None:
         """Let go of the store. What was not saved (`autosave=False`) is gone."""
-        if self._owns_storage:
-            await self._keeper.storage.close()
+        self._keeper.is_closed = True
+        if self._owns_storage and self._keeper.is_at_home:
+            await self._storage.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -120,7 +136,7 @@ class ChatHistory:
         _trace: TracebackType | None,
     ) -> None:  # fmt: skip
         try:
-            if kind is None:
+            if kind is None and not self._keeper.is_closed:
                 await self.save()
         finally:
             await self.close()
@@ -140,7 +156,7 @@ class ChatHistory:
     @property
     def storage(self) -> Storage:
         """Where it is kept."""
-        return self._keeper.storage
+        return self._storage
 
     @property
     def branch(self) -> int:
@@ -181,17 +197,19 @@ class ChatHistory:
         session = await self._keeper.session()
         if session is None or self._keeper.is_current(session):
             return self._pending.over(await self._keeper.stored(session))
-        await self._call(self._config.on_before_load)
+        await self._calls.hook(self._config.on_before_load)
         stored = await self._keeper.stored(session)
-        await self._call(self._config.on_after_load)
+        await self._calls.hook(self._config.on_after_load)
         return self._pending.over(stored)
 
     async def tail(self, count: int) -> Messages:
         """The last messages; costs the same whatever the length of the history."""
-        if self._pending:
-            messages = await self.messages()
-            return messages[max(len(messages) - count, 0) :]
-        return Messages.wrapping(await self._keeper.tail(count)) if count > 0 else Messages()
+        number = arguments.number_of(count, "the number of messages")
+        if not number:
+            return Messages()
+        stored = await self._keeper.tail(number + len(self._pending.removed))
+        found = self._pending.over(stored)
+        return found[max(len(found) - number, 0) :]
 
     async def last(self) -> Message | None:
         """The last message; None where there is none."""
@@ -199,18 +217,21 @@ class ChatHistory:
 
     async def message(self, id: str) -> Message:
         """One message by its id, on any branch; raises `NotFound`."""
+        arguments.id_of(id)
         for found in (self._pending.added.get(id), self._pending.replaced.get(id)):
             if found is not None:
                 return found
-        if self._pending.cleared or id in self._pending.removed:
+        if self._pending.knows(id):
             raise NotFound(NO_MESSAGE)
-        from dragoman.history.records import message_of
-
         return message_of((await self._keeper.row(id)).body)
 
     def __getitem__(self, id: str) -> Awaitable[Message]:
         """`await history[id]`: as `message`."""
         return self.message(id)
+
+    # Or else `history[id]` makes Python take it for a sequence, and `list(history)` never ends.
+    __iter__ = None
+    __contains__ = None
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         for message in await self.messages():
@@ -220,12 +241,12 @@ class ChatHistory:
         """How many messages the branch holds."""
         if self._pending or self.branch:
             return len(await self.messages())
-        return await self.storage.count(self.identity, self.branch)
+        return await self._keeper.storage.count(self.identity, self.branch)
 
     async def usage(self) -> Usage:
         """The usage of all messages of the session, summed up."""
         names = {field: getattr(self.identity, field) for field in self.identity.__struct_fields__}
-        totals = await self.storage.totals("session", Filter(**names))
+        totals = await self._keeper.storage.totals("session", Filter(**names))
         return totals[0].usage if totals else Usage()
 
     # --- writing
@@ -237,40 +258,93 @@ class ChatHistory:
         new id where the session holds one with its id already. Raises `Conflict` where somebody
         else wrote since the expected version.
         """
-        return (await self.extend([message], expected_version=expected_version))[0]
+        given = [Message.from_any(message)]
+        return (await self._extended(given, arguments.version_of(expected_version)))[0]
 
     async def extend(self, messages: Any, *, expected_version: int | None = None) -> Messages:
-        """Add several messages; all or none."""
-        given = [Message.from_any(message) for message in messages]
-        if not given:
-            return Messages()
-        config = self._config
-        if config.on_before_add is not None:
-            for message in given:
-                await self._call(config.on_before_add, message)
-        added = await self._added(given, expected_version)
-        self._grown = True
-        if config.on_after_add is not None:
-            try:
-                for message in added:
-                    await self._call(config.on_after_add, message)
-            except BaseException:
-                self._keeper.doubt(added)  # who is told of a failure will add them again
-                raise
-        return Messages.wrapping(added)
+        """Add several messages; all or none.
 
-    async def _added(self, messages: list[Message], expected: int | None) -> list[Message]:
-        if not self._config.autosave:
-            self._pending.added.update((message.id, message) for message in messages)
-            return messages
-        await self._call(self._config.on_before_save)
-        added = await self._keeper.append(messages, expected)
-        await self._after_write(added)
+        Takes whatever `Messages.from_any` takes: one text or dict is one message.
+        """
+        given = list(Messages.from_any(messages))
+        expected = arguments.version_of(expected_version)
+        return Messages.wrapping(await self._extended(given, expected) if given else ())
+
+    async def _extended(self, given: list[Message], expected: int | None) -> list[Message]:
+        await self._before_add(given)
+        added = await self._added(given, expected)
+        await self._after_add(added)
         return added
+
+    async def _before_add(self, messages: Sequence[Message]) -> None:
+        if self._config.on_before_add is not None:
+            for message in messages:
+                await self._calls.hook(self._config.on_before_add, message)
+
+    async def _added(self, messages: Sequence[Message], expected: int | None) -> list[Message]:
+        await self._before_adding()
+        added = await self._kept(messages, expected)
+        await self._after_adding(added)
+        return added
+
+    async def _kept(self, messages: Sequence[Message], expected: int | None) -> list[Message]:
+        if self._config.autosave:
+            added = await self._keeper.append(messages, expected)
+        else:
+            await self._expect(expected)
+            added = await self._put_by(messages)
+        self._grown = True
+        return added
+
+    async def _before_adding(self) -> None:
+        if self._config.autosave:
+            await self._calls.hook(self._config.on_before_save)
+
+    async def _after_adding(self, added: Sequence[Message]) -> None:
+        if self._config.autosave:
+            await self._after_write(added)
+
+    async def _expect(self, version: int | None) -> None:
+        """Raise where it can't be used, or the session is not at this version."""
+        self._keeper.expect_usable()
+        if version is not None:
+            await self._keeper.session()
+            if self.version != version:
+                raise conflict(version, self.version)
+
+    async def _put_by(self, messages: Sequence[Message]) -> list[Message]:
+        """Remember messages until `save`, under the ids that they will have there."""
+        given = [self._keeper.as_stored(message) for message in messages]
+        taken = {message.id for message in given if await self._is_stored(message.id)}
+        added: dict[str, Message] = {}
+        for message in given:
+            is_again = self._keeper.doubts(message.id)  # of what is said to have failed
+            is_pending = message.id in self._pending.added and not is_again
+            if is_pending or message.id in added or message.id in taken:
+                message = message.with_id(new_id())  # noqa: PLW2901 - the same, said twice
+            added[message.id] = message
+        self._pending.added.update(added)
+        return list(added.values())
+
+    async def _is_stored(self, id: str) -> bool:
+        pending = self._pending
+        if pending.cleared or id in pending.removed or self._keeper.doubts(id):
+            return False
+        return await self._keeper.storage.row(self.identity, id) is not None
 
     async def _after_write(self, added: Iterable[Message] = ()) -> None:
         try:
-            await self._call(self._config.on_after_save)
+            await self._calls.hook(self._config.on_after_save)
+        except BaseException:
+            self._keeper.doubt(added)  # who is told of a failure will add them again
+            raise
+
+    async def _after_add(self, added: Sequence[Message]) -> None:
+        if self._config.on_after_add is None:
+            return
+        try:
+            for message in added:
+                await self._calls.hook(self._config.on_after_add, message)
         except BaseException:
             self._keeper.doubt(added)
             raise
@@ -279,66 +353,110 @@ class ChatHistory:
         self, id: str, message: Any, *, expected_version: int | None = None
     ) -> Message:
         """Put another message in the place of one; to keep the old one as well, `edit`."""
-        new = Message.from_any(message).with_id(id)
-        self._pending.replace(new)
-        await self._autosave(expected_version)
+        arguments.id_of(id)
+        new = self._keeper.as_stored(Message.from_any(message).with_id(id))
+        expected = arguments.version_of(expected_version)
+        changes = await self._to_change(id, expected)
+        changes.replace(new)
+        await self._autosaved(changes, expected)
         return new
 
     async def remove(self, id: str, *, expected_version: int | None = None) -> None:
         """Remove one message."""
-        self._pending.remove(id)
-        await self._autosave(expected_version)
+        arguments.id_of(id)
+        expected = arguments.version_of(expected_version)
+        changes = await self._to_change(id, expected)
+        changes.remove(id)
+        await self._autosaved(changes, expected)
+
+    async def _to_change(self, id: str, expected: int | None) -> Pending:
+        """Where to note a change of a stored message: for now, or until `save`."""
+        if self._config.autosave:
+            return Pending()
+        await self._expect(expected)
+        if not self._pending.knows(id):
+            await self._keeper.row(id)  # raises where there is none
+        return self._pending
 
     async def clear(self, *, expected_version: int | None = None) -> None:
         """Remove all messages and branches. A cleared session is empty, not absent."""
-        self._pending.clear()
-        self._cut = NOTHING_CUT
-        await self._autosave(expected_version)
+        expected = arguments.version_of(expected_version)
+        if not self._config.autosave:
+            await self._expect(expected)
+        changes = Pending() if self._config.autosave else self._pending
+        changes.clear()
+        self._trimmer.forget(NOTHING_CUT)
+        await self._autosaved(changes, expected)
 
     async def delete(self) -> bool:
         """Remove the session itself; whether there was one."""
-        self._pending, self._cut, self._keeper.branch = Pending(), None, 0
-        return await self.storage.delete(self.identity)
+        was_there = await self._keeper.delete()
+        self._pending = Pending()
+        self._trimmer.forget()
+        return was_there
 
     async def pin(self, id: str) -> Message:
         """Keep a message, and the turn it belongs to, in every window."""
-        return await self.replace(id, (await self.message(id)).with_metadata(PINNED, value=True))
+        found = await self.message(id)
+        pinned = await self.replace(id, found.with_metadata(PINNED, value=True))
+        await self._trimmer.pinned(self._pending)
+        return pinned
 
     async def unpin(self, id: str) -> Message:
         """Let a message go with its time again."""
         return await self.replace(id, (await self.message(id)).without_metadata(PINNED))
 
     async def save(self, *, expected_version: int | None = None) -> None:
-        """Write what has not been written, and cut what no longer fits; clean, it does nothing."""
-        if self._pending:
-            await self._write(expected_version)
-        if self._grown:
-            await self._truncate_at_save()
-            self._grown = False
+        """Write what has not been written, and cut what no longer fits; clean, it does nothing.
 
-    async def _autosave(self, expected: int | None) -> None:
-        if not self._config.autosave:
-            return
+        Raises `NotFound`, with everything else saved, where somebody else removed a message that
+        was to be replaced.
+        """
+        expected = arguments.version_of(expected_version)
+        self._keeper.expect_usable()
+        async with self._turns.one():
+            if self._pending:
+                await self._write(self._pending, expected)
+                await self._trimmer.saved()
+            if self._grown:
+                await self._trim()
+
+    async def _trim(self) -> None:
+        self._grown = False
         try:
-            await self._write(expected)
-        finally:
-            self._pending = Pending()  # a change that failed was told to have failed
+            await self._trimmer.at_save(self._pending)
+        except BaseException:
+            self._grown = True
+            raise
 
-    async def _write(self, expected: int | None) -> None:
-        pending = self._pending
-        await self._call(self._config.on_before_save)
+    async def _autosaved(self, changes: Pending, expected: int | None) -> None:
+        if self._config.autosave:
+            await self._write(changes, expected, strict=True)
+
+    async def _write(self, pending: Pending, expected: int | None, *, strict: bool = False) -> None:
+        """Write changes, taking each off the list; `strict`: what is to change must be there."""
+        await self._calls.hook(self._config.on_before_save)
         if pending.cleared:
+            cleared = pending.cleared
             await self._keeper.clear(expected)
+            pending.did_clear(cleared)
             expected = None if expected is None else self.version
-            pending.cleared = False
+        lost = False
         if pending.replaced or pending.removed:
-            await self._keeper.rewrite(pending.replaced.values(), pending.removed, expected)
+            replaced, removed = dict(pending.replaced), set(pending.removed)
+            gone = await self._keeper.rewrite(replaced, removed, expected)
+            pending.did_rewrite(replaced, removed)
             expected = None if expected is None else self.version
-            pending.replaced, pending.removed = {}, set()
+            if strict and gone:
+                raise NotFound(NO_MESSAGE)
+            lost = not gone.isdisjoint(replaced)
         if pending.added:
-            await self._keeper.append(list(pending.added.values()), expected)
-        self._pending = Pending()
+            added = dict(pending.added)
+            await self._keeper.append(added.values(), expected)
+            pending.did_append(added)
         await self._after_write()
+        if lost:
+            raise NotFound(_NOT_REPLACED)
 
     # --- branches
 
@@ -347,46 +465,87 @@ class ChatHistory:
 
         This history moves to the new branch, and so do those opened from now on.
         """
+        arguments.id_of(at_message)
         await self.save()
         row = await self._keeper.row(at_message)
-        return await self._forked(row.branch, row.seq)
+        before = self.branch
+        try:
+            number = await self._forked(row.branch, row.seq)
+        except GeneratorExit:
+            raise
+        except BaseException:  # cancelled as well: the branch may have been made
+            await self._back_to(before)
+            raise
+        return Branch(number, at_message, at_message, is_active=True)
 
     async def edit(self, id: str, message: Any) -> Message:
         """Say something else in the place of a message, on a new branch that goes on from there."""
+        arguments.id_of(id)
+        new = Message.from_any(message)
+        new = new if new.id != id else new.with_id("")
         await self.save()
         row = await self._keeper.row(id)
-        new = Message.from_any(message)
-        await self._forked(row.branch, row.seq - 1)
-        return await self.add(new if new.id != id else new.with_id(""))
+        await self._before_add([new])  # a veto leaves no branch behind
+        await self._before_adding()
+        before = self.branch
+        try:
+            await self._forked(row.branch, row.seq - 1)
+            added = await self._kept([new], None)
+        except GeneratorExit:
+            raise
+        except BaseException:
+            await self._back_to(before)
+            raise
+        await self._after_adding(added)
+        await self._after_add(added)
+        return added[0]
 
-    async def _forked(self, parent: int, at: int) -> Branch:
-        number = await self.storage.fork(self.identity, parent=parent, at=at)
+    async def _forked(self, parent: int, at: int) -> int:
+        number = await self._keeper.storage.fork(self.identity, parent=parent, at=at)
         self._move(number)
-        return next(branch for branch in await self.branches() if branch.number == number)
+        await self._keeper.session()  # it is a version later
+        return number
+
+    async def _back_to(self, branch: int) -> None:
+        """Leave a branch that was made in vain; it stays, empty."""
+        self._move(branch)
+        with suppress(StoreError):
+            await self._keeper.storage.activate(self.identity, branch)
 
     async def branches(self) -> list[Branch]:
         """All branches, the first first."""
         session = await self._keeper.session()
-        return [] if session is None else await branches_of(self.storage, self.identity, session)
+        return (
+            []
+            if session is None
+            else await branches_of(self._keeper.storage, self.identity, session)
+        )
 
     async def path(self, leaf: str) -> Messages:
         """The messages from the first to this one, whichever branch it is on."""
+        arguments.id_of(leaf)
+        pending = self._pending
+        if leaf in pending.added:
+            messages = await self.messages()
+            place = next(i for i, message in enumerate(messages) if message.id == leaf)
+            return messages[: place + 1]
+        if leaf in pending.removed or pending.cleared:
+            raise NotFound(NO_MESSAGE)
         row = await self._keeper.row(leaf)
         path = stretches(await self._keeper.session(), row.branch, row.seq)
-        return Messages.wrapping(
-            self._keeper.decoded(await read_path(self.storage, self.identity, path))
-        )
+        rows = await read_path(self._keeper.storage, self.identity, path)
+        return Messages.wrapping(pending.of_stored(self._keeper.decoded(rows)))
 
     async def switch(self, branch: int | Branch) -> None:
         """Go to another branch; histories opened from now on open there."""
+        number = arguments.branch_of(branch)
         await self.save()
-        number = branch.number if isinstance(branch, Branch) else branch
-        await self.storage.activate(self.identity, number)
+        await self._keeper.storage.activate(self.identity, number)
         self._move(number)
 
     def _move(self, branch: int) -> None:
-        self._keeper.branch = branch
-        self._cut = NOTHING_CUT
+        self._keeper.move(branch)
+        self._trimmer.forget()
 
     # --- what to send
 
@@ -405,23 +564,9 @@ class ChatHistory:
         turn fits.
         """
         size = outside.window_of(model) or self._config.context_window
-        limit = max(size - self._config.reserved_for_completion, 0)
-        messages, cut = await self._uncut()
-        new = await truncate(
-            messages,
-            limit=limit,
-            strategy=self._strategy,
-            cut=cut,
-            tools=tuple(tools),
-            system=tuple(system),
-            counter=self._config.token_counter,
-            config=self._config,
+        return await self._trimmer.window(
+            self._pending, size, arguments.tools_of(tools), arguments.parts_of(system)
         )
-        if new != cut:
-            await self._call(self._config.before_truncate, cut.apply(messages))
-            await self._keep(new)
-            await self._call(self._config.after_truncate, new.apply(messages))
-        return new.apply(messages)
 
     async def to_wire(
         self,
@@ -437,102 +582,19 @@ class ChatHistory:
         `settings` are further fields of `Request`, or of its `Sampling`: `max_tokens=500`.
         """
         encoder = outside.dialect_of(dialect)
-        request = _request(settings).replace(model=model, tools=tuple(tools), system=tuple(system))
+        expect(model, (str, type(None)), "the model's name")
+        request = _request(settings).replace(
+            model=model, tools=arguments.tools_of(tools), system=arguments.parts_of(system)
+        )
         messages = await self.window(model, tools=request.tools, system=request.system)
         return encoder.encode_request(request.replace(messages=tuple(messages)))
 
-    @property
-    def _strategy(self) -> Strategy:
-        if self._config.truncation_callback is not None:
-            return Callback(self._config.truncation_callback)
-        return self._config.strategy or FitWindow()
-
-    async def _uncut(self) -> tuple[Messages, Cut]:
-        session = await self._keeper.session()
-        cut = self._cut
-        if cut is None or not self._pending:
-            cut = windows.read(session, self.branch)
-        return await windows.uncut(self._keeper, session, self._pending, cut), cut
-
-    async def _keep(self, cut: Cut) -> None:
-        self._cut = cut
-        if not self._pending and self._keeper.version:
-            window = windows.written(self.branch, cut)
-            await self.storage.keep_window(self.identity, window)
-
-    async def _truncate_at_save(self) -> None:
-        """Cut the window; with `delete_truncated`, remove what was left out of the store."""
-        if await self._fits_surely():
-            return
-        messages, cut = await self._uncut()
-        if not messages:
-            return
-        try:
-            new = await truncate(
-                messages,
-                limit=self._config.limit,
-                strategy=self._strategy,
-                cut=cut,
-                counter=self._config.token_counter,
-                config=self._config,
-            )
-        except ContextTooSmall:
-            # Between turns nothing has to be sent yet. Seed 001 makes room all the same.
-            if self._config.delete_truncated:
-                await self._remove_all_but(enduring(messages), messages)
-            return
-        if new == cut:
-            return
-        await self._call(self._config.before_truncate, cut.apply(messages))
-        if self._config.delete_truncated:
-            await self._remove_all_but(new.rest_of(messages).messages, messages)
-        await self._keep(new)
-        await self._call(self._config.after_truncate, new.apply(messages))
-
-    async def _fits_surely(self) -> bool:
-        """Whether the latest usage says so: a long history need not be loaded to be sure."""
-        if self._config.token_counter is not None:
-            return False
-        latest = await self.last()
-        used = None if latest is None else latest.usage or reported_usage(latest)
-        return used is not None and 0 < used.total <= self._config.limit
-
-    async def _remove_all_but(self, kept: Iterable[Message], messages: Messages) -> None:
-        ids = {message.id for message in kept}
-        removed = await self._unshared(message.id for message in messages if message.id not in ids)
-        if removed:
-            await self._call(self._config.on_before_save)
-            await self._keeper.rewrite((), removed, None)
-            await self._after_write()
-
-    async def _unshared(self, ids: Iterable[str]) -> list[str]:
-        """Those of the messages that no other branch goes through."""
-        session = await self._keeper.session()
-        if session is None or not session.forks:
-            return list(ids)
-        rows = [await self._keeper.row(id) for id in ids]
-        forked = [fork.at for fork in session.forks if fork.parent == self.branch]
-        return [r.id for r in rows if r.branch == self.branch and r.seq > max(forked, default=0)]
-
-    async def _call(self, hook: Hook | None, *arguments: Any) -> None:
-        if hook is None:
-            return
-        result = hook(*arguments, self._shown_as)
-        if isawaitable(result):
-            if self._shown_as is not self and self.storage.is_blocking:
-                from dragoman.model import portal
-
-                portal.run(_awaited(result))
-            else:
-                await result
-
 
 def _request(settings: dict[str, Any]) -> Request:
+    if "messages" in settings:
+        msg = "the messages of a request are the history's"
+        raise InvalidInputError(msg)
     drawn = {key: settings[key] for key in settings if key in Sampling.__struct_fields__}
     others = {key: settings[key] for key in settings if key not in drawn}
     request = Request().replace(**others)
     return request.replace(sampling=request.sampling.replace(**drawn)) if drawn else request
-
-
-async def _awaited(result: Awaitable[Any]) -> Any:
-    return await result

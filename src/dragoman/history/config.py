@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from dragoman.errors import InvalidInputError
 from dragoman.history.truncation import Counter, Strategy
+from dragoman.model.value import expect
 
 Hook = Callable[..., Any]
 """Called with the values it is about and the history; sync or async; may veto with an exception."""
@@ -23,10 +24,11 @@ _HOOKS = (
     "after_truncate",
     "truncation_callback",
     "token_counter",
+    "strategy",
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ChatHistoryConfig:
     """The settings of a `ChatHistory`.
 
@@ -71,8 +73,11 @@ class ChatHistoryConfig:
             if type(number) is not int or number < 0:
                 msg = f"ChatHistoryConfig.{name} must be a number of tokens"
                 raise InvalidInputError(msg)
-        if self.reserved_for_completion >= self.context_window:
-            msg = "ChatHistoryConfig.reserved_for_completion must be less than the context_window"
+        for name in ("store_meta", "autosave", "delete_truncated"):
+            expect(getattr(self, name), bool, f"ChatHistoryConfig.{name}")
+        # All of it may be reserved, as in seed 001's own tests: then nothing fits.
+        if self.reserved_for_completion > self.context_window:
+            msg = "ChatHistoryConfig.reserved_for_completion must not exceed the context_window"
             raise InvalidInputError(msg)
         for name in _HOOKS:
             hook = getattr(self, name)
@@ -86,6 +91,7 @@ class ChatHistoryConfig:
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Self:
         """The config that these settings describe, the rest by default."""
+        expect(settings, Mapping, "the settings of a chat history")
         known = {field.name for field in fields(cls)}
         unknown = sum(1 for key in settings if key not in known)
         if unknown:
@@ -100,4 +106,10 @@ class ChatHistoryConfig:
 
     def exceeds_context_window(self, tokens: int) -> bool:
         """Whether that many tokens leave too little room for the answer."""
+        expect(tokens, (int, float), "a number of tokens")
         return tokens > self.limit
+
+    def __repr__(self) -> str:
+        # Without the hooks and the strategy: a partial, for one, shows its arguments.
+        given = [name for name in _HOOKS if getattr(self, name) is not None]
+        return f"ChatHistoryConfig({', '.join([f'{self.limit} tokens', *given])})"

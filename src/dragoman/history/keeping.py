@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from os import getpid
 from time import time
+from typing import Any
 
 import msgspec
 
-from dragoman.errors import Corrupt, NotFound
+from dragoman.errors import Conflict, Corrupt, NotFound, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.paths import Stretch, read_path, read_tail, stretches
 from dragoman.history.records import body_of, message_of
@@ -39,12 +41,19 @@ class Damaged(msgspec.Struct, frozen=True):
     """The store and the session, by its digest."""
     reason: str
 
+    def __repr__(self) -> str:
+        return f"Damaged(message {self.seq}: {self.reason})"  # without its id
+
+    def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich takes any iterable
+        return iter((self.seq, self.reason))
+
 
 class _Loaded(msgspec.Struct):
     """A path as it was read, at a version of its session."""
 
     version: int
     branch: int
+    created_at: float  # a session that was deleted and made anew counts its versions anew
     messages: Messages
 
 
@@ -53,21 +62,48 @@ class Keeper:
 
     def __init__(self, identity: SessionIdentity, storage: Storage, *, store_meta: bool) -> None:
         self.identity = identity
-        self.storage = storage
         self.branch = MAIN
         self.version = 0
         self.damaged: dict[int, Damaged] = {}
+        self.is_closed = False
+        self._storage = storage
+        self._process = getpid()
         self._store_meta = store_meta
         self._loaded: _Loaded | None = None
         # Ids of writes that failed in a way that leaves open whether they happened.
         self._uncertain: set[str] = set()
 
+    @property
+    def storage(self) -> Storage:
+        """The backend; raises where it can't be used any more."""
+        self.expect_usable()
+        return self._storage
+
+    def expect_usable(self) -> None:
+        """Raise where it is closed, or somebody else's."""
+        if self.is_closed:
+            msg = "the history is closed; open it again to use it"
+            raise StoreError(msg)
+        if not self.is_at_home:
+            msg = (
+                "the history was opened in another process, before a fork, and its connections"
+                " are that one's; open it again here"
+            )
+            raise StoreError(msg)
+
+    @property
+    def is_at_home(self) -> bool:
+        """Whether this is the process that it was made in."""
+        return self._process == getpid()
+
     # --- reading
 
     async def session(self) -> Session | None:
-        """The session now."""
+        """The session now. A branch that went with a clearing gives way to the first one."""
         session = await self.storage.session(self.identity)
         self.version = 0 if session is None else session.version
+        if self.branch != MAIN and not _has_branch(session, self.branch):
+            self.branch = MAIN
         return session
 
     def is_current(self, session: Session | None) -> bool:
@@ -76,7 +112,9 @@ class Keeper:
         return (
             held is not None
             and session is not None
-            and (held.version, held.branch) == (session.version, self.branch)
+            and held.version == session.version
+            and held.branch == self.branch
+            and held.created_at == session.created_at
         )
 
     async def stored(self, session: Session | None) -> Messages:
@@ -85,20 +123,18 @@ class Keeper:
             return Messages()
         held = self._loaded
         if held is None or not self.is_current(session):
-            rows = await read_path(self.storage, self.identity, stretches(session, self.branch))
+            branch = self.branch
+            rows = await read_path(self.storage, self.identity, stretches(session, branch))
             # Messages that came in while reading belong to a later version: not remembered.
             rows = [row for row in rows if row.seq <= session.last_seq]
             messages = Messages.wrapping(self.decoded(rows))
-            held = self._loaded = _Loaded(session.version, self.branch, messages)
+            held = _Loaded(session.version, branch, session.created_at, messages)
+            self._loaded = held
         return held.messages
 
     async def tail(self, count: int) -> list[Message]:
         """The last messages of the branch."""
         return self.decoded(await read_tail(self.storage, self.identity, await self.path(), count))
-
-    async def after(self, seq: int) -> list[Row]:
-        """The rows of the branch numbered above `seq`."""
-        return await read_path(self.storage, self.identity, await self.path(), after=seq)
 
     async def path(self) -> list[Stretch]:
         """The way to the branch's end. The first branch is its own: nobody need be asked."""
@@ -132,77 +168,144 @@ class Keeper:
 
     # --- writing
 
-    async def append(self, messages: Sequence[Message], expected: int | None) -> list[Message]:
+    async def append(self, messages: Iterable[Message], expected: int | None) -> list[Message]:
         """Store messages at the end of the branch; returns them as stored.
 
         One whose id the session holds already is stored under a new id: saying the same again is
         saying it twice. But not where an earlier attempt to store it ended in doubt: then it is
         there, and that is all that was wanted.
         """
-        messages = _with_ids_of_their_own(messages)
-        while True:
-            try:
-                await self._append(messages, expected)
-            except DuplicateIds as duplicates:
-                known = set(duplicates.ids)
-            else:
-                return messages
-            if known <= self._uncertain:
-                self._uncertain -= known
-                return messages
-            messages = [m.with_id(new_id()) if m.id in known else m for m in messages]
+        wanted = _with_ids_of_their_own(map(self.as_stored, messages))
+        there: set[str] = set()
+        while missing := [m for m in wanted if m.id not in there] if there else wanted:
+            known = await self._tried(missing, expected)
+            if known is None:
+                break
+            there |= known & self._uncertain
+            renamed = known - there
+            wanted = [m.with_id(new_id()) if m.id in renamed else m for m in wanted]
+        if self._uncertain:
+            self._uncertain.difference_update(message.id for message in wanted)
+        return wanted
+
+    async def _tried(self, messages: list[Message], expected: int | None) -> set[str] | None:
+        """None where they were stored; otherwise those of their ids that are there already."""
+        try:
+            await self._append(messages, expected)
+        except DuplicateIds as duplicates:
+            known, error = set(duplicates.ids), Conflict(str(duplicates))
+        except Conflict as conflict:
+            # What was written since may be just these messages, by an attempt that seemed to fail.
+            known, error = set(), conflict
+            if not all(message.id in self._uncertain for message in messages):
+                raise
+        except NotFound:
+            if self.branch == MAIN:
+                raise
+            self.branch = MAIN  # somebody cleared the session: it goes on there
+            return set()
+        else:
+            return None
+        for message in messages:  # backends need not name more than one
+            if await self.storage.row(self.identity, message.id) is not None:
+                known.add(message.id)
+        if not known:
+            raise error
+        return known
 
     async def _append(self, messages: Sequence[Message], expected: int | None) -> None:
         entries = [self._entry(message) for message in messages]
+        branch = self.branch
         try:
             appended = await self.storage.append(
-                self.identity, entries, branch=self.branch, expected=expected
+                self.identity, entries, branch=branch, expected=expected
             )
-        except DuplicateIds:
-            raise
+        except (Conflict, NotFound):
+            raise  # nothing was written
         except BaseException:  # cancelled as well: the write may have happened
-            self._uncertain.update(entry.id for entry in entries)
+            self.doubt(messages)
             raise
         held = self._loaded
-        if held is not None and held.version == appended.version - 1 == self.version:
+        if (
+            held is not None
+            and held.version == appended.version - 1 == self.version
+            and held.branch == branch
+        ):
             held.version, held.messages = appended.version, held.messages.extend(messages)
-        self.version = appended.version
+        # Several tasks may be at it: what is heard last is not always the latest.
+        self.version = max(self.version, appended.version)
 
     def doubt(self, messages: Iterable[Message]) -> None:
         """Adding these again must not store them twice: the caller was told of a failure."""
         self._uncertain.update(message.id for message in messages)
 
+    def doubts(self, id: str) -> bool:
+        """Whether adding a message of this id again would mean the same message."""
+        return id in self._uncertain
+
     async def rewrite(
-        self, replaced: Iterable[Message], removed: Iterable[str], expected: int | None
-    ) -> None:
-        """Replace and remove stored messages by id."""
-        self.version = await self.storage.rewrite(
-            self.identity,
-            replaced=[self._entry(message) for message in replaced],
-            removed=tuple(removed),
-            expected=expected,
-        )
+        self, replaced: Mapping[str, Message], removed: Collection[str], expected: int | None
+    ) -> set[str]:
+        """Replace and remove stored messages by id; returns the ids of those that are gone."""
+        gone: set[str] = set()
+        while wanted := {*replaced, *removed} - gone:
+            try:
+                self.version = await self.storage.rewrite(
+                    self.identity,
+                    replaced=[self._entry(replaced[id]) for id in replaced if id in wanted],
+                    removed=[id for id in removed if id in wanted],
+                    expected=expected,
+                )
+            except NotFound:
+                known = gone.copy()
+            else:
+                break
+            gone |= {id for id in wanted if await self.storage.row(self.identity, id) is None}
+            if gone == known:
+                raise NotFound(NO_MESSAGE)
+        return gone
 
     async def clear(self, expected: int | None) -> None:
         """Remove all messages, of all branches."""
         self.version = await self.storage.clear(self.identity, at=time(), expected=expected)
-        self.branch = MAIN
+        self._reset()
+
+    async def delete(self) -> bool:
+        """Remove the session; whether there was one."""
+        was_there = await self.storage.delete(self.identity)
+        self.version = 0
+        self._reset()
+        return was_there
+
+    def _reset(self) -> None:
+        self.branch, self._loaded = MAIN, None
+        self.damaged.clear()
+        self._uncertain.clear()
+
+    def move(self, branch: int) -> None:
+        """Go to another branch. What was in doubt was so on the old one."""
+        self.branch = branch
+        self._uncertain.clear()
 
     def _entry(self, message: Message) -> Entry:
         usage = message.usage
-        if message.metadata:
-            message, usage = self._without_metadata(message), usage or reported_usage(message)
+        if usage is None and message.metadata:
+            usage = reported_usage(message)
         model = message.origin.model if message.origin is not None else None
         counts = None if usage is None else usage.counts
         return Entry(message.id, body_of(message), time(), model, counts)
 
-    def _without_metadata(self, message: Message) -> Message:
+    def as_stored(self, message: Message) -> Message:
         """The message as it is stored: usage is kept in any case, and so is that it is pinned."""
-        usage = message.usage or reported_usage(message)
-        if self._store_meta:
+        if self._store_meta or not message.metadata:
             return message
+        usage = message.usage or reported_usage(message)
         kept = {PINNED: True} if message.metadata.get(PINNED) else {}
         return message.replace(metadata=kept, usage=usage)
+
+
+def _has_branch(session: Session | None, branch: int) -> bool:
+    return session is not None and any(fork.number == branch for fork in session.forks)
 
 
 def reported_usage(message: Message) -> Usage | None:
@@ -212,11 +315,14 @@ def reported_usage(message: Message) -> Usage | None:
     return Usage(reported_total=total) if type(total) is int and total >= 0 else None
 
 
-def _with_ids_of_their_own(messages: Sequence[Message]) -> list[Message]:
+def _with_ids_of_their_own(messages: Iterable[Message]) -> list[Message]:
     """The messages, each under an id that no other of them has."""
+    given = list(messages)
+    if len(given) == 1:
+        return given
     seen: set[str] = set()
     own: list[Message] = []
-    for message in messages:
+    for message in given:
         own.append(message.with_id(new_id()) if message.id in seen else message)
         seen.add(own[-1].id)
     return own

@@ -50,9 +50,10 @@ def window_of(model: str | int | HasContextWindow | None) -> int | None:
     if isinstance(model, str):
         known: int | None = import_module("dragoman").context_window(model)
         return known
-    if type(model) is int:
-        return model
-    if isinstance(model, HasContextWindow):
-        return model.context_window
-    msg = "a model is named, or is a number of tokens, or has a context_window"
+    window = model.context_window if isinstance(model, HasContextWindow) else model
+    if window is None:
+        return None
+    if type(window) is int and window > 0:
+        return window
+    msg = "a model is named, or is a number of tokens, or has a context_window that is one"
     raise InvalidInputError(msg)

@@ -29,6 +29,11 @@ def stretches(session: Session | None, branch: int, upto: int | None = None) -> 
     return path[::-1]
 
 
+def is_on(path: list[Stretch], row: Row) -> bool:
+    """Whether a path goes through a message."""
+    return any(row.branch == branch and (upto is None or row.seq <= upto) for branch, upto in path)
+
+
 async def read_path(
     storage: Storage, identity: SessionIdentity, path: list[Stretch], *, after: int = 0
 ) -> list[Row]:

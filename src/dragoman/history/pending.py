@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dragoman.errors import NotFound
 from dragoman.history.storage.protocol import NO_MESSAGE
@@ -11,10 +11,13 @@ from dragoman.model.messages import Message
 
 
 class Pending:
-    """Changes on top of what is stored."""
+    """Changes on top of what is stored.
+
+    While some are being written, others may be made: what was written is taken off one by one.
+    """
 
     def __init__(self) -> None:
-        self.cleared = False
+        self.cleared: object | None = None  # a new object each time: was it cleared once more?
         self.added: dict[str, Message] = {}
         self.replaced: dict[str, Message] = {}
         self.removed: set[str] = set()
@@ -22,10 +25,14 @@ class Pending:
     def __bool__(self) -> bool:
         return bool(self.cleared or self.added or self.replaced or self.removed)
 
+    def knows(self, id: str) -> bool:
+        """Whether the message need not be looked for in the store."""
+        return bool(self.cleared) or id in self.added or id in self.replaced or id in self.removed
+
     def clear(self) -> None:
         """Everything is to go, also what was never saved."""
-        self.__init__()  # type: ignore[misc]  # its own, not a subclass's
-        self.cleared = True
+        self.added, self.replaced, self.removed = {}, {}, set()
+        self.cleared = object()
 
     def replace(self, message: Message) -> None:
         """Another message is to stand in the place of the one with its id."""
@@ -50,6 +57,36 @@ class Pending:
         """What is stored, with the changes made."""
         if not self:
             return stored if isinstance(stored, Messages) else Messages.wrapping(stored)
+        changed = self.of_stored(stored)
+        # A write that failed may have happened all the same: what is there is not to be added.
+        there = {message.id for message in changed} if self.added else set()
+        added = (message for id, message in self.added.items() if id not in there)
+        return Messages.wrapping((*changed, *added))
+
+    def of_stored(self, stored: Sequence[Message]) -> list[Message]:
+        """As `over`, without what was added."""
         kept = () if self.cleared else (m for m in stored if m.id not in self.removed)
-        changed = (self.replaced.get(message.id, message) for message in kept)
-        return Messages.wrapping((*changed, *self.added.values()))
+        return [self.replaced.get(message.id, message) for message in kept]
+
+    # --- what has been written
+
+    def did_clear(self, cleared: object) -> None:
+        """The store was cleared."""
+        if self.cleared is cleared:
+            self.cleared = None
+
+    def did_rewrite(self, replaced: Mapping[str, Message], removed: set[str]) -> None:
+        """These were replaced and removed."""
+        for id, message in replaced.items():
+            if self.replaced.get(id) is message:
+                del self.replaced[id]
+        self.removed -= removed
+
+    def did_append(self, added: Mapping[str, Message]) -> None:
+        """These are stored now; what was done to them meanwhile is still to be done."""
+        for id, message in added.items():
+            present = self.added.pop(id, None)
+            if present is None and not self.cleared:
+                self.removed.add(id)
+            elif present is not None and present is not message:
+                self.replaced[id] = present

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, parse_qsl, unquote, urlencode, urlsplit
 
 from dragoman.errors import ConfigError, InvalidInputError
 from dragoman.history.storage.memory import MemoryStorage
@@ -103,10 +103,13 @@ def _postgres(url: str, _parts: SplitResult, _blocking: bool) -> Storage:  # noq
     return PostgresStorage(url)
 
 
-def _redis(url: str, _parts: SplitResult, _blocking: bool) -> Storage:  # noqa: FBT001 - as above
+def _redis(_url: str, parts: SplitResult, _blocking: bool) -> Storage:  # noqa: FBT001 - as above
     from dragoman.history.storage.redis import RedisStorage
 
-    return RedisStorage(url)
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    theirs = urlencode([pair for pair in given if pair[0] != "prefix"])
+    prefix = dict(given).get("prefix", "dragoman")
+    return RedisStorage(parts._replace(query=theirs).geturl(), prefix=prefix)
 
 
 def _options(parts: SplitResult, *known: str) -> dict[str, str]:

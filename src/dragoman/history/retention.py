@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from time import time
 from typing import Any
 
@@ -15,6 +16,7 @@ from dragoman.history.storage.protocol import Filter, Session, Storage
 from dragoman.history.transfer import every_session
 from dragoman.history.truncation.groups import Group, grouped, is_instruction
 from dragoman.model.messages import Message
+from dragoman.model.value import expect, expect_number
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,10 +28,11 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     """Messages per session; the oldest turns go. Instructions and pinned turns stay."""
 
     def __post_init__(self) -> None:
-        for number in (self.max_age, self.max_messages):
-            if number is not None and not number > 0:
-                msg = "a retention is a number of seconds or messages above 0"
-                raise InvalidInputError(msg)
+        age, most = self.max_age, self.max_messages
+        is_age = age is None or (type(age) in {int, float} and isfinite(age) and age > 0)
+        if not is_age or not (most is None or (type(most) is int and most > 0)):
+            msg = "a retention is a number of seconds or messages above 0"
+            raise InvalidInputError(msg)
 
 
 class Swept(msgspec.Struct):
@@ -47,17 +50,35 @@ async def sweep(
     `None` stands for sessions without a scope. Branched sessions are kept whole: only their age
     counts.
     """
+    _check(rules, now)
     swept = Swept()
     for scope, rule in rules.items():
         if rule.max_age is not None:
             until = (time() if now is None else now) - rule.max_age
             async for session in every_session(storage, Filter(scope=scope, until=until)):
-                swept.messages += await storage.count(session.identity)
-                swept.sessions += await storage.delete(session.identity)
+                await _delete(storage, session.identity, until, swept)
         if rule.max_messages is not None:
             async for session in every_session(storage, Filter(scope=scope)):
                 swept.messages += await _shortened(storage, session, rule.max_messages)
     return swept
+
+
+def _check(rules: Any, now: Any) -> None:
+    expect(rules, Mapping, "the rules of a sweep")
+    expect_number(now, "the time of a sweep")
+    for scope, rule in rules.items():
+        expect(scope, (str, type(None)), "a scope")
+        expect(rule, Retention, "the rule of a scope")
+
+
+async def _delete(storage: Storage, identity: SessionIdentity, until: float, swept: Swept) -> None:
+    session = await storage.session(identity)
+    if session is None or session.updated_at >= until:
+        return  # somebody came back to it since it was listed
+    messages = await storage.count(identity)
+    if await storage.delete(identity):
+        swept.sessions += 1
+        swept.messages += messages
 
 
 async def _shortened(storage: Storage, session: Session, most: int) -> int:
@@ -70,10 +91,10 @@ async def _shortened(storage: Storage, session: Session, most: int) -> int:
     if not removed:
         return 0
     try:
-        await keeper.rewrite((), [message.id for message in removed], session.version)
+        gone = await keeper.rewrite({}, [message.id for message in removed], session.version)
     except Conflict:
         return 0  # somebody is writing; the next sweep comes
-    return len(removed)
+    return len(removed) - len(gone)
 
 
 def _surplus(messages: list[Message], most: int) -> list[Message]:

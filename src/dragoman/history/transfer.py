@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from dragoman.errors import Conflict, Corrupt, NotFound
-from dragoman.history.paths import stretches
+from dragoman.errors import Conflict, Corrupt, InvalidInputError
 from dragoman.history.records import read_line, row_line, session_line
 from dragoman.history.storage.protocol import EVERYTHING, MAIN, Filter, Fork, Row, Session, Storage
-from dragoman.model.jsontext import JsonText
+from dragoman.model.jsontext import JsonText, loads
+from dragoman.model.value import expect
 
 _PAGE = 500
 OnConflict = Literal["fail", "skip", "replace"]
+_WAYS = ("fail", "skip", "replace")
+_TRIES = 16
+_HEAD = 64  # bytes of a line in which its kind stands
 
 
 class Imported(msgspec.Struct):
@@ -56,10 +59,21 @@ async def export(storage: Storage, which: Filter = EVERYTHING) -> AsyncIterator[
     was opened with its keys.
     """
     async for session in every_session(storage, which):
-        yield session_line(session)
+        yield session_line(_with_sound_window(session))
         async for row in every_row(storage, session):
             if row.seq <= session.last_seq:  # later ones belong to a later version
                 yield row_line(row)
+
+
+def _with_sound_window(session: Session) -> Session:
+    """The session; a damaged window would make its whole line unreadable, and can be made anew."""
+    if session.window is None:
+        return session
+    try:
+        loads(session.window)
+    except InvalidInputError:
+        return msgspec.structs.replace(session, window=None)
+    return session
 
 
 async def import_lines(
@@ -70,24 +84,43 @@ async def import_lines(
     A session that is there already stays as it is and ends the import (`fail`), is passed over
     (`skip`), or gives way (`replace`). Lines that can't be read are reported; the rest comes in.
     """
+    if on_conflict not in _WAYS:
+        msg = f"on_conflict is one of {', '.join(_WAYS)}"
+        raise InvalidInputError(msg)
+    if isinstance(lines, (str, bytes, bytearray, memoryview)) or not isinstance(lines, Iterable):
+        msg = f"an import takes lines, as a file gives them, not {type(lines).__name__}"
+        raise InvalidInputError(msg)
     report = Imported()
     session: Session | None = None
     rows: list[Row] = []
     for number, line in enumerate(lines, 1):
-        if not line.strip():  # type: ignore[union-attr]  # a memoryview has none; files give bytes
+        text = _text(line)
+        if not text.strip():
             continue
+        value: Row | Session | None
         try:
-            value = read_line(line)
+            value = read_line(text)
         except Corrupt as error:
             report.problems.append(f"line {number}: {error}")
-            continue
+            value = None
         if isinstance(value, Row):
             rows.append(value)
-            continue
-        await _put(storage, session, rows, on_conflict, report)
-        session, rows = value, []
+        elif value is not None or not _is_of_row(text):
+            # Messages after a session that can't be read must not become another's.
+            await _put(storage, session, rows, on_conflict, report)
+            session, rows = value, []
     await _put(storage, session, rows, on_conflict, report)
     return report
+
+
+def _text(line: Any) -> bytes:
+    expect(line, (str, bytes, bytearray, memoryview), "a line of an import")
+    return line.encode("utf-8", "surrogatepass") if isinstance(line, str) else bytes(line)
+
+
+def _is_of_row(line: bytes) -> bool:
+    """Whether a line that can't be read was a message's."""
+    return b'"Record"' in line[:_HEAD]
 
 
 async def _put(
@@ -99,35 +132,49 @@ async def _put(
 ) -> None:
     if session is None:
         if rows:
-            report.problems.append(f"{len(rows)} messages come before any session")
+            report.problems.append(f"{len(rows)} messages come without a session")
         return
     session = _with_sound_branches(session, report)
     sound = _sound(session, rows, report)
-    if await storage.session(session.identity) is not None:
-        if on_conflict == "fail":
-            msg = "a session of the import is in the store already; skip it or replace it"
-            raise Conflict(msg)
-        if on_conflict == "skip":
-            report.skipped += 1
-            return
-        await storage.delete(session.identity)
-    await storage.restore(session, sound)
+    if not await _restored(storage, session, sound, on_conflict):
+        report.skipped += 1
+        return
     report.sessions += 1
     report.messages += len(sound)
 
 
+async def _restored(
+    storage: Storage, session: Session, rows: list[Row], on_conflict: OnConflict
+) -> bool:
+    """Whether the session took its place; False where one that is there stays."""
+    for _ in range(_TRIES):
+        there = await storage.session(session.identity)
+        if there is not None and on_conflict == "fail":
+            msg = "a session of the import is in the store already; skip it or replace it"
+            raise Conflict(msg)
+        if there is not None and on_conflict == "skip":
+            return False
+        # In one step: what is there gives way only to what is whole. It has to be newer for that.
+        newer = max(session.version, 1 if there is None else there.version + 1)
+        if await storage.restore(msgspec.structs.replace(session, version=newer), rows):
+            return True  # otherwise somebody was quicker: look again
+    msg = "somebody keeps writing to a session that is to be replaced; try again"
+    raise Conflict(msg)
+
+
 def _with_sound_branches(session: Session, report: Imported) -> Session:
     """The session without branches that come from nowhere, or from themselves."""
-    sound: list[Fork] = []
-    for fork in session.forks:
-        try:
-            stretches(session, fork.number)
-        except NotFound:
-            report.problems.append(f"branch {fork.number} of a session leads nowhere")
+    session = msgspec.structs.replace(session, last_seq=max(session.last_seq, 0))
+    sound: dict[int, Fork] = {}
+    for fork in sorted(session.forks, key=lambda fork: fork.number):
+        is_new = fork.number > MAIN and fork.number not in sound
+        is_rooted = fork.parent == MAIN or fork.parent in sound  # lower ones come first
+        if is_new and is_rooted and 0 <= fork.at <= session.last_seq:
+            sound[fork.number] = fork
         else:
-            sound.append(fork)
-    active = session.active if session.active in {f.number for f in sound} else MAIN
-    return msgspec.structs.replace(session, forks=tuple(sound), active=active)
+            report.problems.append(f"branch {fork.number} of a session leads nowhere")
+    active = session.active if session.active in sound else MAIN
+    return msgspec.structs.replace(session, forks=tuple(sound.values()), active=active)
 
 
 def _sound(session: Session, rows: list[Row], report: Imported) -> list[Row]:

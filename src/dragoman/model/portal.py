@@ -10,18 +10,22 @@ nobody who waits for it is running on, one further for each call within a call.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
-from threading import Lock, Thread, current_thread
-from typing import Any, NamedTuple, TypeVar
+from threading import Event, Lock, Thread, current_thread
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from dragoman.errors import InvalidInputError
 
 T = TypeVar("T")
 
 _DEEPEST = 100
+_PATIENCE = 2.0  # seconds
+_ROUNDS = 40
 
 
 class _Portal(NamedTuple):
@@ -46,7 +50,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         coroutine.close()
         msg = "a blocking call was made on the loop that would have to run it; use its async twin"
         raise InvalidInputError(msg)
-    return _result(asyncio.run_coroutine_threadsafe(_survived(coroutine), portal.loop))
+    return _result(_started(coroutine, portal.loop, _level.get()))
 
 
 def run_aside(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -56,7 +60,7 @@ def run_aside(coroutine: Coroutine[Any, Any, T]) -> T:
 
 async def await_aside(coroutine: Coroutine[Any, Any, T]) -> T:
     """As `run_aside`, waited for by what runs on the background loop."""
-    return _opened(await asyncio.wrap_future(_aside(coroutine)))
+    return _opened(await asyncio.wrap_future(_aside(coroutine).future))
 
 
 async def call_aside(function: Callable[..., T], *arguments: Any) -> T:
@@ -90,11 +94,12 @@ def run_inline(coroutine: Coroutine[Any, Any, T]) -> T:
     raise InvalidInputError(msg)
 
 
-def _result(future: Future[T | _Exit]) -> T:
+def _result(running: _Running[T]) -> T:
     try:
-        return _opened(future.result())
+        return _opened(running.future.result())
     except BaseException:  # ctrl-C lands here, and must not leave the work going on
-        future.cancel()
+        if running.future.cancel():
+            running.wait()
         raise
 
 
@@ -117,26 +122,48 @@ def _one_further() -> int:
     return level
 
 
-def _aside(coroutine: Coroutine[Any, Any, T]) -> Future[T | _Exit]:
+def _aside(coroutine: Coroutine[Any, Any, T]) -> _Running[T]:
     try:
         level = _one_further()
     except RecursionError:
         coroutine.close()
         raise
-    return asyncio.run_coroutine_threadsafe(_at(level, coroutine), _portal(level).loop)
+    return _started(coroutine, _portal(level).loop, level)
 
 
-async def _at(level: int, coroutine: Coroutine[Any, Any, T]) -> T | _Exit:
-    _level.set(level)
-    return await _survived(coroutine)
+class _Running(Generic[T]):
+    """A coroutine on a loop of ours."""
+
+    future: Future[T | _Exit]
+
+    def __init__(self) -> None:
+        self._has_begun = False
+        self._has_ended = Event()
+
+    async def run(self, coroutine: Coroutine[Any, Any, T], level: int) -> T | _Exit:
+        """What the coroutine returns. What would end the loop is told to the caller instead."""
+        self._has_begun = True
+        _level.set(level)
+        try:
+            return await coroutine
+        except (SystemExit, KeyboardInterrupt) as error:
+            return _Exit(error)
+        finally:
+            self._has_ended.set()
+
+    def wait(self) -> None:
+        """Until what was cancelled has cleaned up after itself; not for ever."""
+        for _ in range(_ROUNDS):
+            if self._has_ended.wait(_PATIENCE / _ROUNDS) or not self._has_begun:
+                break
 
 
-async def _survived(coroutine: Coroutine[Any, Any, T]) -> T | _Exit:
-    """What the coroutine returns. One that would end the loop is told to the caller instead."""
-    try:
-        return await coroutine
-    except (SystemExit, KeyboardInterrupt) as error:
-        return _Exit(error)
+def _started(
+    coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, level: int
+) -> _Running[T]:
+    running = _Running[T]()
+    running.future = asyncio.run_coroutine_threadsafe(running.run(coroutine, level), loop)
+    return running
 
 
 def _opened(outcome: T | _Exit) -> T:
@@ -154,6 +181,29 @@ def _portal(level: int) -> _Portal:
             thread.start()
             portal = _portals[level] = _Portal(loop, thread)
         return portal
+
+
+def _shut_down() -> None:
+    """End what still waits on the loops: a program may end without closing what it opened.
+
+    Otherwise asyncio complains about tasks that nobody waited for, such as a pool's.
+    """
+    for portal in list(_portals.values()):
+        ending = asyncio.run_coroutine_threadsafe(_ended_tasks(), portal.loop)
+        with suppress(Exception):  # what is stuck ends with the process
+            ending.result(_PATIENCE)
+        portal.loop.call_soon_threadsafe(portal.loop.stop)
+        portal.thread.join(_PATIENCE)
+
+
+async def _ended_tasks() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+atexit.register(_shut_down)
 
 
 def _forget() -> None:

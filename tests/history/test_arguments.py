@@ -1,0 +1,211 @@
+"""Whatever is passed to a history, it answers or raises an error of ours, and quotes nothing."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from math import inf, nan
+from typing import Any, cast
+
+import pytest
+from rich.pretty import pretty_repr
+
+from dragoman import ChatHistory, ChatHistoryConfig, Message, SessionIdentity
+from dragoman.errors import DragomanError, InvalidInputError, StoreError
+from dragoman.history import MemoryStorage, Retention, import_lines, sweep
+from dragoman.history.branches import Branch
+from dragoman.history.keeping import Damaged
+from dragoman.history.storage.protocol import Entry
+from dragoman.model import portal
+
+SECRET = "zqzq-the-secret"
+ONE = SessionIdentity(agent=SECRET, chat="7", user=SECRET)
+
+
+class Stranger:
+    """An object with an opinion of how it should be shown."""
+
+    context_window = SECRET
+
+    def __repr__(self) -> str:
+        return SECRET
+
+
+JUNK: list[Any] = [
+    None, True, -1, 0, 1, 2**31, 10**12, 10**30, 1.5, nan, inf, "", SECRET, "\ud800", "\0", "é" * 9,
+    b"", SECRET.encode(), [], [SECRET], [None], {}, {SECRET: SECRET}, {"role": SECRET}, object(),
+    Stranger(), SECRET.encode, iter([SECRET]), {"role": "user", "content": SECRET}, ("a", 1),
+    SessionIdentity(chat=SECRET), Message.user(SECRET), Branch(99, SECRET, SECRET, is_active=True),
+]  # fmt: skip
+
+
+def unseen(*shown: object) -> None:
+    """The secret is in none of these."""
+    for each in shown:
+        assert SECRET not in str(each)
+        assert SECRET not in repr(each)
+
+
+def told(call: Callable[[], Any], where: str) -> None:
+    """A call returns, or raises what is ours and quotes nothing."""
+    try:
+        result = call()
+        if inspect.iscoroutine(result):
+            portal.run_inline(result)
+    except DragomanError as error:
+        chain: BaseException | None = error
+        while chain is not None:
+            unseen(chain, chain.args)
+            chain = chain.__cause__ or chain.__context__
+    except Exception as error:  # noqa: BLE001 - that is the question
+        pytest.fail(f"{type(error).__name__} after {where}")
+
+
+METHODS: Mapping[str, int] = {
+    "add": 1, "extend": 1, "replace": 2, "remove": 1, "message": 1, "tail": 1, "pin": 1, "unpin": 1,
+    "fork": 1, "edit": 2, "path": 1, "switch": 1, "window": 1, "to_wire": 1, "__getitem__": 1,
+    "exceeds_context_window": 1,
+}  # fmt: skip
+OPTIONS = [
+    *((name, "expected_version") for name in ("add", "extend", "clear", "save")),
+    *((name, option) for name in ("window", "to_wire") for option in ("tools", "system")),
+    ("to_wire", "model"), ("to_wire", "messages"), ("to_wire", "max_tokens"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("autosave", [True, False])
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_takes_or_refuses_whatever_it_is_given(
+    name: str, autosave: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Positional arguments of every kind."""
+    caplog.set_level(logging.DEBUG)
+    for junk in JUNK:
+        history = portal.run_inline(
+            ChatHistory.open(ONE, MemoryStorage(), ChatHistoryConfig(autosave=autosave))
+        )
+        known = portal.run_inline(history.add(Message.user(SECRET).with_id(f"id-{SECRET}")))
+        method = getattr(history, name)
+        given = [(junk,)] if METHODS[name] == 1 else [(junk, "x"), (known.id, junk)]
+        for arguments in given:
+            told(partial(method, *arguments), f"{name}({type(junk).__name__})")
+        unseen(history, history.damaged, history.config, *portal.run_inline(history.branches()))
+    unseen(caplog.text)
+
+
+@pytest.mark.parametrize(("name", "option"), OPTIONS)
+def test_every_option_takes_or_refuses_whatever_it_is_given(name: str, option: str) -> None:
+    """Keyword arguments of every kind."""
+    first = {"add": ("x",), "extend": (["x"],), "to_wire": ("anthropic",)}.get(name, ())
+    for junk in JUNK:
+        history = portal.run_inline(ChatHistory.open(ONE, MemoryStorage()))
+        portal.run_inline(history.add(SECRET))
+        told(partial(getattr(history, name), *first, **{option: junk}), f"{name}({option}=…)")
+
+
+def test_opening_takes_or_refuses_whatever_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Identities, places and configs; settings too."""
+    monkeypatch.setenv("DRAGOMAN_HISTORY", "memory:")
+    for junk in JUNK:
+        told(partial(ChatHistory.open, junk), "identity")
+        told(partial(ChatHistory.open_sync, junk), "identity")
+        told(partial(ChatHistory.open_sync, ONE, junk), "storage")
+        told(partial(ChatHistory.open_sync, ONE, "memory:", junk), "config")
+        told(partial(ChatHistoryConfig.from_dict, junk), "settings")
+        for name in inspect.signature(ChatHistoryConfig).parameters:
+            told(partial(ChatHistoryConfig.from_dict, {name: junk}), name)
+
+
+def test_moving_and_sweeping_take_or_refuse_whatever_they_are_given() -> None:
+    """Imports and retention."""
+    storage = MemoryStorage()
+
+    for junk in JUNK:
+        told(partial(import_lines, storage, junk), "lines")
+        told(partial(import_lines, storage, [junk]), "a line")
+        told(partial(import_lines, storage, [], on_conflict=junk), "on_conflict")
+        told(partial(sweep, storage, junk), "rules")
+        for rules in ({"a": junk}, {nan: junk}, {nan: Retention()}):
+            told(partial(sweep, storage, cast("Any", rules)), "rule")
+        told(partial(sweep, storage, {}, now=junk), "now")
+        told(partial(Retention, max_age=junk), "max_age")
+        told(partial(Retention, max_messages=junk), "max_messages")
+
+
+@pytest.mark.parametrize("count", [-1, True, 1.5, "1", None])
+async def test_a_number_of_messages_is_a_number(count: Any) -> None:
+    """Not negative, and not something that merely counts as one."""
+    history = await ChatHistory.open(ONE, MemoryStorage())
+    with pytest.raises(InvalidInputError):
+        await history.tail(count)
+    assert not await history.tail(10**12)
+
+
+@pytest.mark.parametrize("size", [0, -1, True, 1.5, "", nan])
+async def test_a_window_is_a_number_of_tokens(size: Any) -> None:
+    """None stands for the config's; 0 does not."""
+    history = await ChatHistory.open(ONE, MemoryStorage())
+    await history.add("x")
+    if size == "":
+        assert await history.window(size)  # a name that nobody knows
+        return
+    with pytest.raises(InvalidInputError):
+        await history.window(size)
+
+
+@pytest.mark.parametrize("number", [nan, inf, 0, -1, True, "1"])
+def test_a_retention_is_a_number_above_zero(number: Any) -> None:
+    """Seconds or messages."""
+    with pytest.raises(InvalidInputError):
+        Retention(max_age=number)
+    with pytest.raises(InvalidInputError):
+        Retention(max_messages=number)
+
+
+async def test_one_text_or_message_is_not_taken_for_many() -> None:
+    """A text is not its characters, a dict not its keys."""
+    history = await ChatHistory.open(ONE, MemoryStorage())
+    await history.extend("hello")
+    await history.extend({"role": "assistant", "content": "hi"})
+    assert [m.text for m in await history.messages()] == ["hello", "hi"]
+
+
+async def test_an_expected_version_counts_without_autosave_too() -> None:
+    """A conflict is told at once, and changes nothing."""
+    storage = MemoryStorage()
+    history = await ChatHistory.open(ONE, storage, ChatHistoryConfig(autosave=False))
+    other = await ChatHistory.open(ONE, storage)
+    message = await other.add("a")
+    calls: list[Callable[..., Coroutine[Any, Any, Any]]] = [
+        partial(history.add, "b"),
+        partial(history.replace, message.id, "b"),
+        partial(history.remove, message.id),
+        history.clear,
+    ]
+    for call in calls:
+        with pytest.raises(StoreError):
+            await call(expected_version=0)
+        assert not history.is_dirty
+    await history.add("b", expected_version=1)
+    assert await history.count() == 2
+
+
+async def test_ids_are_in_no_repr() -> None:
+    """Of branches, damaged messages and configs; rich's included."""
+    storage = MemoryStorage()
+
+    def hook(_secret: str, *_: Any) -> None:
+        """Does nothing."""
+
+    config = ChatHistoryConfig(on_after_add=partial(hook, SECRET))
+    history = await ChatHistory.open(ONE, storage, config)
+    first = await history.add(Message.user("x").with_id(SECRET))
+    await storage.append(ONE, [Entry(f"{SECRET}-2", SECRET.encode(), 1.0)])
+    await history.fork(first.id)
+    await history.switch(0)
+    await history.messages()
+    shown: list[Any] = [*await history.branches(), *history.damaged, config, history]
+    assert any(isinstance(each, Damaged) for each in shown)
+    unseen(*shown, *map(pretty_repr, shown))

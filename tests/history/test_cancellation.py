@@ -1,0 +1,257 @@
+"""A call may be cancelled wherever it waits: nothing is lost, doubled, or left running."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from dragoman import ChatHistory, ChatHistoryConfig, Message, SessionIdentity
+from dragoman.errors import DragomanError, StoreError
+from dragoman.history.storage.files import FileStorage
+from dragoman.history.storage.protocol import Storage
+from dragoman.history.storage.sqlite import SQLiteStorage
+from tests.history.conftest import Backend
+
+ONE = SessionIdentity(agent="guide", chat="7")
+LAZY = ChatHistoryConfig(autosave=False)
+SMALL = ChatHistoryConfig(context_window=300, reserved_for_completion=100)
+
+
+class CancelledAt:
+    """Awaits a coroutine, and cancels the task the n-th time that it waits for something."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], nth: int) -> None:
+        self.coroutine = coroutine
+        self.nth = nth
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        inner = self.coroutine.__await__()
+        waited = 0
+        try:
+            awaited = next(inner)
+            while True:
+                waited += 1
+                if waited == self.nth:
+                    task = asyncio.current_task()
+                    assert task is not None
+                    task.cancel()
+                try:
+                    value = yield awaited
+                except BaseException as error:  # noqa: BLE001 - handed on
+                    awaited = inner.throw(error)
+                else:
+                    awaited = inner.send(value)
+        except StopIteration as done:
+            return done.value
+
+
+class Attempt(NamedTuple):
+    """How a call went."""
+
+    was_cut: bool
+    """Whether it was cancelled; False: it did not wait for so many things."""
+    is_done: bool
+    """Whether it returned all the same. redis-py swallows cancellations at one place."""
+
+
+async def cancelled(coroutine: Coroutine[Any, Any, Any], nth: int) -> Attempt:
+    """A call, cancelled the n-th time that it waits for something."""
+
+    async def call() -> None:
+        await CancelledAt(coroutine, nth)
+
+    task = asyncio.ensure_future(call())
+    try:
+        await task
+    except (asyncio.CancelledError, StoreError):
+        return Attempt(was_cut=True, is_done=False)
+    return Attempt(was_cut=task.cancelling() > 0, is_done=True)
+
+
+Call = Callable[[ChatHistory, list[Message]], Coroutine[Any, Any, Any]]
+
+
+CALLS: dict[str, tuple[ChatHistoryConfig, Call]] = {
+    "replace": (SMALL, lambda h, m: h.replace(m[0].id, "A")),
+    "remove": (SMALL, lambda h, m: h.remove(m[0].id)),
+    "fork": (SMALL, lambda h, m: h.fork(m[1].id)),
+    "edit": (SMALL, lambda h, m: h.edit(m[1].id, "B")),
+    "window": (SMALL, lambda h, _: h.window()),
+    "pin": (SMALL, lambda h, m: h.pin(m[0].id)),
+    "messages": (SMALL, lambda h, _: h.messages()),
+    "clear": (SMALL, lambda h, _: h.clear()),
+    "delete": (SMALL, lambda h, _: h.delete()),
+}
+
+
+async def each_moment(attempt: Callable[[int], Awaitable[bool]]) -> int:
+    """Cancel at the first moment, at the second, and so on, until there is none left."""
+    nth = 1
+    while await attempt(nth):
+        nth += 1
+        assert nth < 200
+    return nth - 1
+
+
+async def test_adding_again_after_a_cancellation_leaves_exactly_one(backend: Backend) -> None:
+    """Whether the cancelled call had stored it or not; also with an expected version."""
+    async with backend.opened() as storage:
+
+        async def attempt(nth: int) -> bool:
+            history = await ChatHistory.open(ONE.replace(user=str(nth)), storage)
+            await history.add("before")
+            given = [Message.user("once"), Message.user("too")]
+            was_cut, is_done = await cancelled(history.extend(given, expected_version=1), nth)
+            if not is_done:
+                await history.extend(given, expected_version=1)
+            found = await history.messages()
+            assert [m.text for m in found] == ["before", "once", "too"]
+            return was_cut
+
+        await each_moment(attempt)
+
+
+async def test_saving_again_after_a_cancellation_writes_everything_once(backend: Backend) -> None:
+    """Removals and replacements too."""
+    async with backend.opened() as storage:
+
+        async def attempt(nth: int) -> bool:
+            history = await ChatHistory.open(ONE.replace(user=str(nth)), storage, LAZY)
+            one, two, _ = await history.extend(["a", "b", "c"])
+            await history.save()
+            await history.remove(one.id)
+            await history.replace(two.id, "B")
+            await history.extend(["d", "e"])
+            was_cut, _ = await cancelled(history.save(), nth)
+            assert [m.text for m in await history.messages()] == ["B", "c", "d", "e"]
+            await history.save()
+            assert not history.is_dirty
+            other = await ChatHistory.open(history.identity, storage)
+            assert [m.text for m in await other.messages()] == ["B", "c", "d", "e"]
+            return was_cut
+
+        await each_moment(attempt)
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_any_call_can_be_cancelled_and_made_again(backend: Backend, name: str) -> None:
+    """What is stored can be read, and the history goes on."""
+    config, call = CALLS[name]
+    async with backend.opened() as storage:
+
+        async def attempt(nth: int) -> bool:
+            history = await ChatHistory.open(ONE.replace(user=str(nth)), storage, config)
+            given = list(await history.extend([f"{n} " + "word " * 90 for n in "abcd"]))
+            was_cut, is_done = await cancelled(call(history, given), nth)
+            if not is_done and name in {"fork", "edit"}:
+                session = await storage.session(history.identity)
+                assert session is not None
+                assert session.active == history.branch == 0
+                assert len(await history.messages()) == 4
+            try:
+                await call(history, given)
+            except DragomanError:
+                assert name == "remove"  # what is gone can't be removed once more
+            last = await history.add("after")
+            assert (await history.messages())[-1].text == "after"
+            assert (await history.window())[-1].text == "after"
+            other = await ChatHistory.open(history.identity, storage, config)
+            assert (await other.messages())[-1].id == last.id
+            return was_cut
+
+        await each_moment(attempt)
+
+
+def ours() -> list[str]:
+    """The threads that are ours, by name."""
+    return [t.name for t in threading.enumerate() if t.name.startswith("dragoman-")]
+
+
+async def settled() -> set[asyncio.Task[Any]]:
+    """The tasks that go on besides the present one, when they have had the time to end."""
+    others: set[asyncio.Task[Any]] = set()
+    for _ in range(200):
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if not others and not [name for name in ours() if "loop" not in name]:
+            break
+        await asyncio.sleep(0.01)
+    return others
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "files", "postgres", "redis"])
+async def test_nothing_is_left_of_an_opening_that_was_cancelled(kind: str, tmp_path: Path) -> None:
+    """No task, no thread; nor of one that was closed."""
+    from tests.history.storage import backend_postgres, backend_redis
+
+    if kind == "redis":
+        backend_redis.expect_server()
+    urls = {
+        "sqlite": f"sqlite:///{tmp_path}/x.db",
+        "files": f"file://{tmp_path}/x",
+        "redis": backend_redis.URL,
+    }
+    if kind == "postgres":
+        with backend_postgres.schema() as name:
+            await opened_and_cancelled(f"{backend_postgres.URL}?schema={name}", tmp_path)
+    else:
+        await opened_and_cancelled(urls[kind], tmp_path)
+
+
+async def opened_and_cancelled(url: str, tmp_path: Path) -> None:
+    """Cancelled at each moment, an opening leaves nothing behind."""
+    identity = ONE.replace(user=f"{tmp_path}")
+
+    async def attempt(nth: int) -> bool:
+        made: list[ChatHistory] = []
+
+        async def opened() -> None:
+            made.append(await ChatHistory.open(identity, url))
+
+        was_cut, _ = await cancelled(opened(), nth)
+        for history in made:
+            await history.close()
+        assert not await settled()
+        assert not [name for name in ours() if "loop" not in name]
+        return was_cut
+
+    await each_moment(attempt)
+
+
+@pytest.mark.parametrize("make", [SQLiteStorage, FileStorage])
+async def test_nothing_is_left_of_an_opening_that_failed(
+    make: Callable[[Path], Storage], tmp_path: Path
+) -> None:
+    """The error is ours."""
+    (tmp_path / "x").write_text("no directory")
+    kind = "sqlite" if make is SQLiteStorage else "file"
+    with pytest.raises(StoreError):
+        await ChatHistory.open(ONE, f"{kind}:///{tmp_path}/x/y/z")
+    with pytest.raises(StoreError):
+        ChatHistory.open_sync(ONE, f"{kind}:///{tmp_path}/x/y/z")
+    assert not await settled()
+    assert not [name for name in ours() if "loop" not in name]
+
+
+@pytest.mark.parametrize("make", [SQLiteStorage, FileStorage])
+async def test_a_store_can_be_closed_while_calls_are_under_way(
+    make: Callable[[Path], Storage], tmp_path: Path
+) -> None:
+    """Each is done, or says that the store is not open; what was acknowledged is there."""
+    storage = make(tmp_path / "x")
+    await storage.open()
+    history = await ChatHistory.open(ONE, storage)
+    adding = [asyncio.ensure_future(history.add(f"m{n}")) for n in range(20)]
+    await asyncio.sleep(0)
+    await storage.close()
+    done = await asyncio.gather(*adding, return_exceptions=True)
+    assert all(isinstance(each, (Message, StoreError)) for each in done)
+    await storage.open()
+    stored = {message.text for message in await history.messages()}
+    assert {each.text for each in done if isinstance(each, Message)} <= stored
+    await storage.close()
+    assert not await settled()
