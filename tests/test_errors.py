@@ -53,7 +53,7 @@ def test_the_tree_is_as_drawn() -> None:
         if kind is not DragomanError
     }
     assert drawn() == parents
-    assert len(parents) == 29
+    assert len(parents) == 31
 
 
 @pytest.mark.parametrize("kind", CLASSES)

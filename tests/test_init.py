@@ -13,17 +13,18 @@ import dragoman
 
 # Adding a name here is a promise to keep it; removing one breaks somebody's program.
 PUBLIC = """
-    Audio AuthenticationError BlockingChatHistory CacheHint ChatHistory ChatHistoryConfig Choice
-    Citation ConfigError Conflict ConnectError ContextTooLong ContextTooSmall ConversationHistory
-    Corrupt Dialect DragomanError Embedding Encoded Event File FinishReason Image InvalidInputError
-    InvalidRequest LimitExceeded Loss LossError Message MessageAccumulator MessageStore Messages
-    ModelNotFound NotFound Opaque OrderError Origin Output Overloaded PermissionDenied Policy
-    Provider ProviderError ProvidesMessage ProvidesMessages QuotaExceeded RateLimited Refusal
-    Refused Request Response Role Sampling Section Sections ServerError ServerTool ServerToolCall
-    ServerToolResult SessionIdentity State StoreError StreamInterrupted Target Text Thinking
-    ThinkingConfig TimeoutError Tool ToolCall ToolCallDelta ToolChoice ToolDefinition ToolError
-    ToolResult ToolRetry ToolTimeout TransportError Usage Video Violation WireError __version__
-    context_window detect dialect dialects provider provider_names schema_of tool translate
+    AllFailed Audio AuthenticationError BlockingChatHistory CacheHint ChatHistory ChatHistoryConfig
+    Choice Citation ConfigError Conflict ConnectError ContextTooLong ContextTooSmall
+    ConversationHistory Corrupt Dialect DragomanError Embedding Encoded Event File FinishReason
+    Image InvalidInputError InvalidRequest LimitExceeded Loss LossError Message MessageAccumulator
+    MessageStore Messages ModelNotFound NotFound NotRecorded Opaque OrderError Origin Output
+    Overloaded PermissionDenied Policy Provider ProviderError ProvidesMessage ProvidesMessages
+    QuotaExceeded RateLimited Refusal Refused Request Response Role Sampling Section Sections
+    ServerError ServerTool ServerToolCall ServerToolResult SessionIdentity State StoreError
+    StreamInterrupted Target Text Thinking ThinkingConfig TimeoutError Tool ToolCall ToolCallDelta
+    ToolChoice ToolDefinition ToolError ToolResult ToolRetry ToolTimeout TransportError Usage Video
+    Violation WireError __version__ context_window detect dialect dialects provider provider_names
+    schema_of tool translate
 """.split()  # noqa: SIM905 - 75 lines of one word each would be harder to read
 
 THIRD_PARTY = """

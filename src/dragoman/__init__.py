@@ -12,6 +12,7 @@ from dragoman._version import __version__
 
 if TYPE_CHECKING:
     from dragoman.errors import (
+        AllFailed,
         AuthenticationError,
         ConfigError,
         Conflict,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         LossError,
         ModelNotFound,
         NotFound,
+        NotRecorded,
         OrderError,
         Overloaded,
         PermissionDenied,
@@ -92,9 +94,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "errors": (
-        "AuthenticationError", "ConfigError", "Conflict", "ConnectError", "ContextTooLong",
+        "AllFailed", "AuthenticationError", "ConfigError", "Conflict", "ConnectError", "ContextTooLong",
         "ContextTooSmall", "Corrupt", "DragomanError", "InvalidInputError", "InvalidRequest",
-        "LimitExceeded", "LossError", "ModelNotFound", "NotFound", "OrderError", "Overloaded",
+        "LimitExceeded", "LossError", "ModelNotFound", "NotFound", "NotRecorded", "OrderError", "Overloaded",
         "PermissionDenied", "ProviderError", "QuotaExceeded", "RateLimited", "Refused",
         "ServerError", "StoreError", "StreamInterrupted", "TimeoutError", "ToolError", "ToolRetry",
         "ToolTimeout", "TransportError", "WireError",
@@ -137,6 +139,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AllFailed",
     "Audio",
     "AuthenticationError",
     "BlockingChatHistory",
@@ -171,6 +174,7 @@ __all__ = [
     "Messages",
     "ModelNotFound",
     "NotFound",
+    "NotRecorded",
     "Opaque",
     "OrderError",
     "Origin",

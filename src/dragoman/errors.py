@@ -7,7 +7,8 @@ DragomanError
 ├ WireError                             a peer's bytes broke its dialect (.dialect, .path)
 ├ LossError                             strict translation would lose something (.losses)
 ├ ConfigError                           missing key, unknown provider or model string
-├ TransportError                        the network failed
+│   └ NotRecorded                       a replayed session has no such request (.paths)
+├ TransportError                        the network failed (.sent)
 │   ├ ConnectError
 │   ├ TimeoutError (also builtins.TimeoutError)
 │   └ StreamInterrupted                 .partial holds what had arrived
@@ -23,6 +24,7 @@ DragomanError
 │   ├ InvalidRequest
 │   ├ ModelNotFound
 │   └ ServerError
+├ AllFailed                             none of several models answered (.causes)
 ├ ToolError                             a tool could not do its work
 │   ├ ToolRetry                         the model should try again, with this advice
 │   ├ ToolTimeout
@@ -41,10 +43,11 @@ does is being handled: `__cause__` and `__context__` are as safe to log as the t
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 __all__ = [
+    "AllFailed",
     "AuthenticationError",
     "ConfigError",
     "Conflict",
@@ -59,6 +62,7 @@ __all__ = [
     "LossError",
     "ModelNotFound",
     "NotFound",
+    "NotRecorded",
     "OrderError",
     "Overloaded",
     "PermissionDenied",
@@ -124,8 +128,23 @@ class ConfigError(DragomanError):
     """A key, provider or model string is missing or unknown."""
 
 
+class NotRecorded(ConfigError):
+    """A request that no recording answers; `paths` are where it differs from the nearest one."""
+
+    def __init__(self, message: str, *, paths: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.paths = tuple(paths)
+
+
 class TransportError(DragomanError):
-    """The network failed before the provider could answer."""
+    """The network failed before the provider could answer.
+
+    `sent` tells whether the request may have arrived, and be acted upon; None: not known.
+    """
+
+    def __init__(self, message: str, *, sent: bool | None = None) -> None:
+        super().__init__(message)
+        self.sent = sent
 
 
 class ConnectError(TransportError):
@@ -139,8 +158,8 @@ class TimeoutError(TransportError, builtins.TimeoutError):  # noqa: A001 - the n
 class StreamInterrupted(TransportError):
     """A stream ended before it was complete; `partial` holds the response so far."""
 
-    def __init__(self, message: str, *, partial: Any = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, partial: Any = None, sent: bool | None = True) -> None:
+        super().__init__(message, sent=sent)
         self.partial = partial
 
 
@@ -216,6 +235,20 @@ class ServerError(ProviderError):
     """The provider failed on its side."""
 
     retryable_by_default = True
+
+
+class AllFailed(DragomanError):
+    """None of several models answered; `causes` are their failures, in the order of the models."""
+
+    def __init__(self, message: str, *, causes: Sequence[DragomanError] = ()) -> None:
+        super().__init__(message)
+        self.causes = tuple(causes)
+
+    @property
+    def retry_after(self) -> float | None:
+        """When the first of them may answer again, as far as providers said."""
+        said = [getattr(cause, "retry_after", None) for cause in self.causes]
+        return min((seconds for seconds in said if seconds is not None), default=None)
 
 
 class ToolError(DragomanError):

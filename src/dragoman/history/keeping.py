@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import Conflict, Corrupt, NotFound, StoreError
+from dragoman.errors import ConfigError, Conflict, Corrupt, NotFound, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.paths import Stretch, read_path, read_tail, stretches
-from dragoman.history.records import body_of, message_of
+from dragoman.history.records import body_of, is_sealed, message_of
 from dragoman.history.storage.protocol import (
     MAIN,
     NO_MESSAGE,
@@ -30,6 +30,7 @@ from dragoman.model.usage import Usage
 
 _log = logging.getLogger("dragoman.history")
 PINNED = "pinned"
+_SEALED = "the conversation is encrypted: open its store through a SealedStorage, with its keys"
 
 
 class Damaged(msgspec.Struct, frozen=True):
@@ -149,14 +150,20 @@ class Keeper:
             raise NotFound(NO_MESSAGE)
         return row
 
-    def decoded(self, rows: Iterable[Row]) -> list[Message]:
-        """The messages in rows; those that can't be read are reported and left out."""
+    def decoded(self, given: Iterable[Row]) -> list[Message]:
+        """The messages in rows; those that can't be read are reported and left out.
+
+        But where all of them are encrypted, the keys are missing: that is no empty conversation.
+        """
+        rows = list(given)
         messages: list[Message] = []
         for row in rows:
             try:
                 messages.append(message_of(row.body))
             except Corrupt as error:
                 self._report(row, str(error))
+        if not messages and self.damaged and all(is_sealed(row.body) for row in rows):
+            raise ConfigError(_SEALED)
         return messages
 
     def _report(self, row: Row, reason: str) -> None:

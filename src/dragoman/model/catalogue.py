@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Self, overload
 
-from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.responses import Embedding
 from dragoman.model.usage import Usage
@@ -99,11 +98,3 @@ class Embeddings(Value, frozen=True):
 
     def _sizes(self) -> Iterator[str]:
         yield f"{len(self.items)} texts"
-
-
-def one_of(embeddings: Embeddings) -> Embedding:
-    """The only embedding there is, with what it cost."""
-    if len(embeddings) != 1:
-        msg = f"there are {len(embeddings)} embeddings, not one"
-        raise InvalidInputError(msg)
-    return embeddings.items[0].replace(usage=embeddings.usage)

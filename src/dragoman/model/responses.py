@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import Any
 
 from dragoman.errors import InvalidInputError
@@ -122,8 +123,13 @@ class Embedding(Value, frozen=True):
 
     def __post_init__(self) -> None:
         own_tuple(self, "vector", (int, float))
-        for number in self.vector:
-            expect_number(number, "a number of Embedding.vector")
+        try:
+            is_finite = all(map(isfinite, self.vector))  # thousands of them: one check each
+        except OverflowError:
+            is_finite = False
+        if not is_finite:
+            msg = "the numbers of Embedding.vector must be finite"
+            raise InvalidInputError(msg)
         own_mapping(self, "extras")
 
     def _said(self) -> tuple[Any, ...]:

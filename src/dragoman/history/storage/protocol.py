@@ -12,8 +12,8 @@ up to `at`, then its own messages. A linear conversation is branch 0 and has no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, Protocol, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -27,7 +27,17 @@ MAIN = 0
 Group = Literal["session", "user", "model", "day"]
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class _Discreet(msgspec.Struct, frozen=True, gc=False):
+    """Shows sizes and kinds when printed, never what people say or are called."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(…)"
+
+    def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich takes any iterable
+        return iter(())
+
+
+class Entry(_Discreet, frozen=True, gc=False):
     """A message as it is stored: what a backend needs to know of it, and its body."""
 
     id: str
@@ -58,7 +68,7 @@ class Fork(msgspec.Struct, frozen=True, gc=False):
     at: int
 
 
-class Session(msgspec.Struct, frozen=True, gc=False):
+class Session(_Discreet, frozen=True, gc=False):
     """A session without its messages."""
 
     identity: SessionIdentity
@@ -83,7 +93,7 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     last_seq: int
 
 
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
+class Filter(_Discreet, frozen=True, kw_only=True):
     """Which sessions: by names (`None` asks for those without one), and by their last write."""
 
     agent: str | UnsetType | None = UNSET
@@ -118,14 +128,14 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 EVERYTHING = Filter()
 
 
-class Hit(msgspec.Struct, frozen=True):
+class Hit(_Discreet, frozen=True):
     """A message that a search found."""
 
     identity: SessionIdentity
     row: Row
 
 
-class Total(msgspec.Struct, frozen=True):
+class Total(_Discreet, frozen=True):
     """What the messages of one session, user, model or day used; `key` is None for "unknown"."""
 
     key: str | None

@@ -82,10 +82,13 @@ class FileStorage:
 
     async def close(self) -> None:
         """Let go of the directory."""
-        await self._run(self._close)
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.shutdown(wait=False)
+        worker = self._worker
+        try:
+            await self._run(self._close)
+        finally:  # cancelled or not: what was queued is done, then the thread ends
+            self._worker = None
+            if worker is not None:
+                worker.shutdown(wait=False)
 
     def _open(self) -> None:
         with self._lock:

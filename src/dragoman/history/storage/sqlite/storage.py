@@ -81,10 +81,13 @@ class SQLiteStorage:
 
     async def close(self) -> None:
         """Close the file; the last one out folds the log into it."""
-        await self._run(self._close)
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.shutdown(wait=False)
+        worker = self._worker
+        try:
+            await self._run(self._close)
+        finally:  # cancelled or not: what was queued is done, then the thread ends
+            self._worker = None
+            if worker is not None:
+                worker.shutdown(wait=False)
 
     def _open(self) -> None:
         if self._connection is not None:
@@ -146,7 +149,8 @@ class SQLiteStorage:
             except FAILURES as error:
                 raised = explanation(error, self.name)
             except BaseException:
-                connection.execute("ROLLBACK")
+                with suppress(sqlite3.Error):  # an interrupt may have come after the commit
+                    connection.execute("ROLLBACK")
                 raise
             else:
                 return changed

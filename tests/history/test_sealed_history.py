@@ -1,0 +1,61 @@
+"""An encrypted conversation is not an empty one."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from dragoman import ChatHistory, ConfigError, Message, SessionIdentity
+from dragoman.history import ChatHistoryConfig, Filter, MemoryStorage, SealedStorage
+from dragoman.history.storage.protocol import Entry
+
+ONE = SessionIdentity(chat="7", user="Ana Secret")
+
+
+async def test_without_its_keys_it_says_so() -> None:
+    """It neither reads as empty nor as damaged."""
+    inner = MemoryStorage()
+    sealed = SealedStorage(inner, keys={"k": bytes(32)}, current="k")
+    await (await ChatHistory.open(ONE, sealed)).add("Between us.")
+    bare = await ChatHistory.open(ONE, inner)
+    for ask in (bare.messages, bare.last, bare.window):
+        with pytest.raises(ConfigError, match="encrypted"):
+            await ask()
+
+
+async def test_a_summary_is_sealed_as_well() -> None:
+    """What stands for old turns says what was in them."""
+    from dragoman.history.truncation import Summarise
+
+    inner = MemoryStorage()
+    sealed = SealedStorage(inner, keys={"k": bytes(32)}, current="k")
+    config = ChatHistoryConfig(
+        context_window=1_000,
+        reserved_for_completion=200,
+        strategy=Summarise(lambda _messages, _earlier: "a summary of secrets", max_tokens=100),
+    )
+    history = await ChatHistory.open(ONE, sealed, config)
+    for number in range(40):
+        await history.extend([Message.user(f"{number} " + "word " * 50), Message.assistant("ok")])
+    window = await history.window()
+    assert any("summary of secrets" in message.text for message in window)
+    again = await (await ChatHistory.open(ONE, sealed, config)).window()
+    assert [message.text for message in again] == [message.text for message in window]
+    session = await inner.session(ONE)
+    assert session is not None
+    assert session.window is not None
+    assert b"summary of secrets" not in session.window
+
+
+async def test_what_stores_hand_out_shows_nothing_when_printed() -> None:
+    """Neither by `repr` nor by rich, which has a way of its own."""
+    storage = MemoryStorage()
+    await (await ChatHistory.open(ONE, storage)).add("a secret")
+    rows, session = await storage.rows(ONE), await storage.session(ONE)
+    hits = await storage.search("secret")
+    shown = StringIO()
+    given = [*rows, session, *hits, Filter(user="Ana Secret"), Entry("id", b"secret", 1.0)]
+    Console(file=shown, width=500).print(*given)
+    assert "ecret" not in shown.getvalue() + repr(given)
