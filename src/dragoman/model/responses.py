@@ -128,7 +128,7 @@ class Embedding(Value, frozen=True):
         except OverflowError:
             is_finite = False
         if not is_finite:
-            msg = "the numbers of Embedding.vector must be finite"
+            msg = "each number of Embedding.vector must be a finite number"
             raise InvalidInputError(msg)
         own_mapping(self, "extras")
 
