@@ -14,10 +14,10 @@ from time import perf_counter
 
 from benchmarks.report import Ratio
 
-PEERS = ("msgspec", "orjson", "pydantic-ai-slim", "langchain-core", "langchain-anthropic",
-         "langchain-google-genai", "litellm", "llm-rosetta", "openai", "anthropic", "google-genai",
-         "ollama", "aiosqlite", "langchain-community", "SQLAlchemy", "psycopg",
-         "redis")  # fmt: skip
+PEERS = ("msgspec", "aiohttp", "orjson", "pydantic-ai-slim", "langchain-core",
+         "langchain-anthropic", "langchain-google-genai", "litellm", "llm-rosetta", "openai",
+         "anthropic", "google-genai", "ollama", "aiosqlite", "langchain-community", "SQLAlchemy",
+         "psycopg", "redis")  # fmt: skip
 
 
 def main(names: list[str]) -> None:
@@ -67,6 +67,12 @@ def _histories() -> list[Ratio]:
     return [*histories.growing(), *histories.beside_sql()]
 
 
+def _transport() -> list[Ratio]:
+    from benchmarks import transport
+
+    return transport.transport()
+
+
 # Memory and imports first: in a process that has loaded nothing else yet.
 BENCHMARKS: dict[str, Callable[[], list[Ratio]]] = {
     "model": _model,
@@ -75,6 +81,7 @@ BENCHMARKS: dict[str, Callable[[], list[Ratio]]] = {
     "growth": _growth,
     "convert": _convert,
     "histories": _histories,
+    "transport": _transport,
 }
 
 

@@ -13,6 +13,7 @@ class Ratio:
     ratio: float
     at_most: float | None = None
     at_least: float | None = None
+    unit: str = "x"
 
     @property
     def is_met(self) -> bool:
@@ -28,7 +29,7 @@ class Ratio:
         elif self.at_least is not None:
             bar = f"  (at least {self.at_least:g})"
         mark = "" if self.is_met else "  MISSED"
-        return f"  {self.what:58} {self.ratio:8.2f} x{bar}{mark}"
+        return f"  {self.what:58} {self.ratio:8.2f} {self.unit}{bar}{mark}"
 
 
 def duration(seconds: float) -> str:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from dragoman.history.config import ChatHistoryConfig
     from dragoman.history.identity import SessionIdentity
     from dragoman.model.accumulate import MessageAccumulator
+    from dragoman.model.catalogue import Embeddings, ModelInfo, TokenCount
     from dragoman.model.collection import Messages, ProvidesMessages
     from dragoman.model.conversation import ConversationHistory, Policy
     from dragoman.model.events import Event
@@ -85,6 +86,16 @@ if TYPE_CHECKING:
     from dragoman.providers.registry import provider, provider_names
     from dragoman.providers.translation import translate
     from dragoman.providers.windows import context_window
+    from dragoman.transport.client import Client
+    from dragoman.transport.echo import EchoModel
+    from dragoman.transport.fallback import FallbackModel
+    from dragoman.transport.gates import Limits
+    from dragoman.transport.local.model import LocalModel
+    from dragoman.transport.model import Model, open_model
+    from dragoman.transport.protocol import Timeouts
+    from dragoman.transport.replay import ReplayTransport
+    from dragoman.transport.retries import Retries
+    from dragoman.transport.scripted import ScriptedModel
     from dragoman.wire.dialect import Dialect, dialect, dialects
     from dragoman.wire.encoded import Encoded
     from dragoman.wire.losses import Loss
@@ -94,9 +105,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "errors": (
-        "AllFailed", "AuthenticationError", "ConfigError", "Conflict", "ConnectError", "ContextTooLong",
+        "AllFailed", "AuthenticationError", "ConfigError", "Conflict", "ConnectError",
+        "ContextTooLong",
         "ContextTooSmall", "Corrupt", "DragomanError", "InvalidInputError", "InvalidRequest",
-        "LimitExceeded", "LossError", "ModelNotFound", "NotFound", "NotRecorded", "OrderError", "Overloaded",
+        "LimitExceeded", "LossError", "ModelNotFound", "NotFound", "NotRecorded", "OrderError",
+        "Overloaded",
         "PermissionDenied", "ProviderError", "QuotaExceeded", "RateLimited", "Refused",
         "ServerError", "StoreError", "StreamInterrupted", "TimeoutError", "ToolError", "ToolRetry",
         "ToolTimeout", "TransportError", "WireError",
@@ -106,6 +119,7 @@ _HOMES = {
     "history.config": ("ChatHistoryConfig",),
     "history.identity": ("SessionIdentity",),
     "model.accumulate": ("MessageAccumulator",),
+    "model.catalogue": ("Embeddings", "ModelInfo", "TokenCount"),
     "model.collection": ("Messages", "ProvidesMessages"),
     "model.conversation": ("ConversationHistory", "Policy"),
     "model.events": ("Event",),
@@ -129,6 +143,16 @@ _HOMES = {
     "providers.registry": ("provider", "provider_names"),
     "providers.translation": ("translate",),
     "providers.windows": ("context_window",),
+    "transport.client": ("Client",),
+    "transport.echo": ("EchoModel",),
+    "transport.fallback": ("FallbackModel",),
+    "transport.gates": ("Limits",),
+    "transport.local.model": ("LocalModel",),
+    "transport.model": ("Model", "open_model"),
+    "transport.protocol": ("Timeouts",),
+    "transport.replay": ("ReplayTransport",),
+    "transport.retries": ("Retries",),
+    "transport.scripted": ("ScriptedModel",),
     "wire.dialect": ("Dialect", "dialect", "dialects"),
     "wire.encoded": ("Encoded",),
     "wire.losses": ("Loss",),
@@ -148,6 +172,7 @@ __all__ = [
     "ChatHistoryConfig",
     "Choice",
     "Citation",
+    "Client",
     "ConfigError",
     "Conflict",
     "ConnectError",
@@ -157,21 +182,28 @@ __all__ = [
     "Corrupt",
     "Dialect",
     "DragomanError",
+    "EchoModel",
     "Embedding",
+    "Embeddings",
     "Encoded",
     "Event",
+    "FallbackModel",
     "File",
     "FinishReason",
     "Image",
     "InvalidInputError",
     "InvalidRequest",
     "LimitExceeded",
+    "Limits",
+    "LocalModel",
     "Loss",
     "LossError",
     "Message",
     "MessageAccumulator",
     "MessageStore",
     "Messages",
+    "Model",
+    "ModelInfo",
     "ModelNotFound",
     "NotFound",
     "NotRecorded",
@@ -190,10 +222,13 @@ __all__ = [
     "RateLimited",
     "Refusal",
     "Refused",
+    "ReplayTransport",
     "Request",
     "Response",
+    "Retries",
     "Role",
     "Sampling",
+    "ScriptedModel",
     "Section",
     "Sections",
     "ServerError",
@@ -209,6 +244,8 @@ __all__ = [
     "Thinking",
     "ThinkingConfig",
     "TimeoutError",
+    "Timeouts",
+    "TokenCount",
     "Tool",
     "ToolCall",
     "ToolCallDelta",
@@ -228,6 +265,7 @@ __all__ = [
     "detect",
     "dialect",
     "dialects",
+    "open_model",
     "provider",
     "provider_names",
     "schema_of",

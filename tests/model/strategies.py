@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from dragoman.model.catalogue import Embeddings, ModelInfo, TokenCount
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.events import (
@@ -252,6 +253,11 @@ embeddings = st.builds(
     Embedding, st.lists(finite, max_size=5).map(tuple), index=small, model=maybe(words),
     usage=maybe(usages), extras=extras,
 )  # fmt: skip
+catalogue = st.one_of(
+    st.builds(Embeddings, st.lists(embeddings, max_size=2).map(tuple), maybe(words), maybe(usages)),
+    st.builds(ModelInfo, words, maybe(texts), maybe(counts), maybe(finite), extras),
+    st.builds(TokenCount, counts, st.booleans()),
+)
 
 tool_call_deltas = st.builds(
     ToolCallDelta, index=maybe(small), id=maybe(words), name=maybe(words),
@@ -280,7 +286,7 @@ events: st.SearchStrategy[Event] = st.one_of(
 )  # fmt: skip
 
 values: st.SearchStrategy[Value] = brief(st.one_of(
-    parts, messages, usages, requests, responses, choices, embeddings, events, origins,
+    parts, messages, usages, requests, responses, choices, embeddings, catalogue, events, origins,
     citations, cache_hints, tool_definitions, server_tools, tool_choices, samplings, outputs,
     thinking_configs, states,
 ))  # fmt: skip

@@ -255,8 +255,15 @@ def _counting(secret: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _listing(secret: str) -> dict[str, Any]:
+    return {
+        **_counting(secret), "items": (), "tokens": 1, "is_estimate": True, "context_window": 1,
+        "created": 1.0,
+    }  # fmt: skip
+
+
 # What fits a field depends on the type; one of these does.
-_OVERRIDES: list[Callable[[str], dict[str, Any]]] = [_holding, _holding_less, _counting]
+_OVERRIDES: list[Callable[[str], dict[str, Any]]] = [_holding, _holding_less, _counting, _listing]
 
 
 _MODULES = (content, document, frozen, jsontext, schema, shapes)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import click
 
 from dragoman import __version__
+from dragoman.cli.ask import ask
 from dragoman.cli.check import check
 from dragoman.cli.convert import convert
 from dragoman.cli.dialects import dialects
 from dragoman.cli.endings import EXIT_CODES
 from dragoman.cli.history import history
+from dragoman.cli.models import models
+from dragoman.cli.providers import providers
 from dragoman.cli.schema import schema
 from dragoman.cli.show import show
 
@@ -28,5 +31,5 @@ def tour() -> None:
     take()
 
 
-for command in (check, convert, dialects, history, schema, show):
+for command in (ask, check, convert, dialects, history, models, providers, schema, show):
     dragoman.add_command(command)

@@ -12,15 +12,19 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Never
+from typing import TYPE_CHECKING, Never
 
 import click
+
+if TYPE_CHECKING:  # loaded when something goes wrong: `dragoman --help` needs none of it
+    from dragoman.errors import DragomanError
 
 OK = 0
 FOUND = 1
 USAGE = 2
 BROKEN = 3
 FILES = 4
+PROVIDER = 5
 FAULT = 70
 INTERRUPTED = 128 + 2
 TERMINATED = 128 + 15
@@ -30,9 +34,10 @@ EXIT_CODES = """\b
 Exit codes:
   0   done
   1   there are errors, or losses with --strict
-  2   the command line is wrong
+  2   the command line is wrong, or a key is missing
   3   a document is broken
   4   a file can't be read or written
+  5   a provider refused, failed, or could not be reached
   70  a fault of dragoman's own
   130, 141, 143  interrupted, the reader went away, terminated"""
 
@@ -88,13 +93,13 @@ def clean_ending() -> Generator[None, None, None]:
 
 def _ending_of(error: BaseException) -> tuple[int, str | None]:
     """The code for an error, and what to say of it."""
-    from dragoman.errors import ConfigError, DragomanError
+    from dragoman.errors import DragomanError
 
     match error:
         case Ending():
             return error.code, error.message
         case DragomanError():
-            return (USAGE if isinstance(error, ConfigError) else BROKEN), str(error)
+            return _code_of(error), str(error)
         case KeyboardInterrupt():
             return INTERRUPTED, "interrupted"
         case BrokenPipeError():
@@ -104,6 +109,18 @@ def _ending_of(error: BaseException) -> tuple[int, str | None]:
             return FILES, f"{name}{error.strerror or type(error).__name__}"
         case _:
             return FAULT, fault(error)
+
+
+def _code_of(error: DragomanError) -> int:
+    from dragoman.errors import AllFailed, ConfigError, ProviderError, TransportError
+
+    match error:
+        case ConfigError():
+            return USAGE
+        case ProviderError() | TransportError() | AllFailed():
+            return PROVIDER
+        case _:
+            return BROKEN
 
 
 @contextmanager

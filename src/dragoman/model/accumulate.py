@@ -110,20 +110,24 @@ class GrowingPart:
         for dialect, fields in delta.extras.items():
             self.extras.setdefault(dialect, {}).update(fields)
 
+    def _grown(self) -> dict[str, Any]:
+        """What the pieces make of the part's own text."""
+        part, grown = self.part, "".join(self.pieces)
+        if isinstance(part, ToolCall):
+            return {"raw": (part.raw or "") + grown, "input": None}
+        if isinstance(part, (Text, Thinking, Refusal)):
+            return {"text": part.text + grown}
+        if isinstance(part, Audio):
+            return {"transcript": (part.transcript or "") + grown}
+        return {}
+
     def built(self) -> AnyPart:
         """The part with everything that has been added to it."""
         part = self.part
-        changes: dict[str, Any] = {}
-        if self.pieces:
-            grown = "".join(self.pieces)
-            if isinstance(part, ToolCall):
-                changes = {"raw": (part.raw or "") + grown, "input": None}
-            elif type(part) is Text and not (self.signature or self.citations or self.extras):
-                return structs.replace(part, text=part.text + grown)  # two strings: no checks
-            elif isinstance(part, (Text, Thinking, Refusal)):
-                changes = {"text": part.text + grown}
-            elif isinstance(part, Audio):
-                changes = {"transcript": (part.transcript or "") + grown}
+        if type(part) is Text and not (self.signature or self.citations or self.extras):
+            # Strings joined to strings: nothing to check.
+            return structs.replace(part, text="".join([part.text, *self.pieces]))
+        changes = self._grown() if self.pieces else {}
         if self.signature:
             changes["signature"] = (part.signature or "") + "".join(self.signature)
         if self.data and isinstance(part, Thinking):

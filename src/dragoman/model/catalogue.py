@@ -35,7 +35,8 @@ class ModelInfo(Value, frozen=True):
         return (self.id, self.name, self.context_window, self.created)
 
     def _sizes(self) -> Iterator[str]:
-        yield self.id
+        if self.context_window is not None:
+            yield f"{self.context_window} tokens"
 
 
 class TokenCount(Value, frozen=True):

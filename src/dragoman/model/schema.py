@@ -14,6 +14,7 @@ from typing import Any, get_args
 import msgspec
 
 from dragoman.errors import InvalidInputError
+from dragoman.model.catalogue import Embeddings, ModelInfo, TokenCount
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.conversation import StoredConversation
@@ -30,7 +31,7 @@ from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
 from dragoman.model.usage import Usage
 
 _KINDS: tuple[type, ...] = (
-    *(Message, Request, Response, Embedding),
+    *(Message, Request, Response, Embedding, Embeddings, ModelInfo, TokenCount),
     *(Choice, Usage, Sampling, Output, ThinkingConfig, State),
     *(Origin, CacheHint, Citation, ToolDefinition, ServerTool, ToolChoice),
     *get_args(AnyPart),

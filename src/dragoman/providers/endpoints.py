@@ -14,27 +14,39 @@ class Endpoints(Value, frozen=True, kw_only=True):
     embed: str | None = None
     count: str | None = None
     """For counting tokens."""
+    wraps_counts: bool = False
+    """Whether what is counted is a whole request, in an envelope (Google's own API)."""
     models: str | None = None
     """For the list of models."""
+    upload: str | None = None
+    """For files that messages name."""
 
 
 USUAL = {
-    "openai-chat": Endpoints(generate="/chat/completions", embed="/embeddings", models="/models"),
+    "openai-chat": Endpoints(
+        generate="/chat/completions", embed="/embeddings", models="/models", upload="/files"
+    ),
     "openai-responses": Endpoints(
         generate="/responses",
         count="/responses/input_tokens",
         embed="/embeddings",
         models="/models",
+        upload="/files",
     ),
     "anthropic": Endpoints(
-        generate="/v1/messages", count="/v1/messages/count_tokens", models="/v1/models"
+        generate="/v1/messages",
+        count="/v1/messages/count_tokens",
+        models="/v1/models",
+        upload="/v1/files",
     ),
     "gemini": Endpoints(
         generate="/v1beta/models/{model}:generateContent",
         stream="/v1beta/models/{model}:streamGenerateContent?alt=sse",
         embed="/v1beta/models/{model}:batchEmbedContents",
         count="/v1beta/models/{model}:countTokens",
+        wraps_counts=True,
         models="/v1beta/models",
+        upload="/upload/v1beta/files",
     ),
     "ollama": Endpoints(generate="/api/chat", embed="/api/embed", models="/api/tags"),
 }

@@ -1,17 +1,31 @@
-"""The providers there are: the files of this folder that hold a `PROVIDER`."""
+"""The providers there are.
+
+First the files of this folder that hold a `PROVIDER`; then what the program has registered; then
+what installed packages bring along, as entry points of the group `dragoman.providers`:
+
+```toml
+[project.entry-points."dragoman.providers"]
+acme = "acme_dragoman:PROVIDER"
+```
+
+The name of the entry point is the provider's. A package is imported when its provider is used.
+"""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
 
 from dragoman.errors import ConfigError
+from dragoman.model.value import expect
+from dragoman.providers import entry_points
+from dragoman.providers.hearing import as_heard
 from dragoman.providers.provider import Provider
 
 _FOLDER = "dragoman.providers"
-_UNHEARD = re.compile(r"[^a-z0-9]+")
+_registered: dict[str, Provider] = {}
 
 
 def provider(name: str) -> Provider:
@@ -20,9 +34,10 @@ def provider(name: str) -> Provider:
     >>> provider("llama.cpp").name, provider("grok").name
     ('llama.cpp', 'xai')
     """
-    found = _named(_heard(name))
+    heard = as_heard(name)
+    found = _named(heard) or _aliased(heard, _all()) or _registered.get(heard)
     if found is None:
-        found = next((one for one in _all() if _heard(name) in map(_heard, one.aliases)), None)
+        found = entry_points.named(heard) or _aliased(heard, _others())
     if found is None:
         msg = f"unknown provider; there are {', '.join(provider_names())}"
         raise ConfigError(msg)
@@ -31,17 +46,44 @@ def provider(name: str) -> Provider:
 
 def provider_names() -> tuple[str, ...]:
     """The names of all providers."""
-    return tuple(sorted(one.name for one in _all()))
+    own = {as_heard(one.name): one.name for one in (*_all(), *_registered.values())}
+    others = {as_heard(name): name for name in entry_points.names()}
+    return tuple(sorted({**others, **own}.values()))
 
 
-def _heard(name: str) -> str:
-    """A name as it sounds: `LM Studio`, `lm-studio` and `lmstudio` are one."""
-    return _UNHEARD.sub("", name.lower())
+def register(found: Provider) -> Provider:
+    """Make a provider of one's own known by its name, in this process: returns it.
+
+    ```python
+    acme = Target(dialect="openai-chat", takes_developer=False)
+    register(Provider("acme", (acme,), "https://api.acme.example/v1", keys=("ACME_API_KEY",)))
+    client = Client("acme:large")
+    ```
+
+    Registering another of the same name replaces it; our own stay what they are.
+    """
+    expect(found, Provider, "what is registered")
+    heard = as_heard(found.name)
+    if _named(heard) is not None or _aliased(heard, _all()) is not None:
+        msg = "there is a provider of that name already; give yours another"
+        raise ConfigError(msg)
+    _registered[heard] = found
+    return found
 
 
 def _named(heard: str) -> Provider | None:
     module = _modules(tuple(import_module(_FOLDER).__path__)).get(heard)
     return None if module is None else _loaded(module)
+
+
+def _aliased(heard: str, providers: Iterable[Provider]) -> Provider | None:
+    """The provider that people call so."""
+    return next((one for one in providers if heard in map(as_heard, one.aliases)), None)
+
+
+def _others() -> list[Provider]:
+    """Those that are not ours."""
+    return [*_registered.values(), *entry_points.all_found()]
 
 
 def _all() -> list[Provider]:
@@ -58,4 +100,4 @@ def _loaded(module: str) -> Provider | None:
 @lru_cache(maxsize=8)
 def _modules(folders: tuple[str, ...]) -> dict[str, str]:
     """The modules of the folder, by how their names sound."""
-    return {_heard(found.name): found.name for found in iter_modules(folders) if not found.ispkg}
+    return {as_heard(found.name): found.name for found in iter_modules(folders) if not found.ispkg}

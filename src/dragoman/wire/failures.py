@@ -134,6 +134,7 @@ _BY_STATUS: dict[int, _Kind] = {
     503: Overloaded,
     529: Overloaded,  # Anthropic (W73)
 }
+_SEALED = frozenset({"invalid_encrypted_content"})
 _RETRYABLE = frozenset({408, 409, 425})  # the official SDKs try these again
 
 # The providers' own words (evidence E), all in lower case.
@@ -166,6 +167,14 @@ _BAD_KEY = re.compile(
     r"(?:incorrect|invalid|missing|wrong) (?:x-)?api[- ]?key"
     r"|api[- ]?key.{0,40}(?:invalid|not valid|missing|expired|incorrect)|invalid x-api-key"
     r"|authentication fails"
+)
+
+# Reasoning that is not the provider's own, or was altered (W27, W54, W55, W86). Only OpenAI has a
+# code for it.
+_UNVERIFIED = re.compile(
+    r"invalid .{0,2}signature.{0,4} in .{0,2}thinking|encrypted content.{0,200} not be verified"
+    r"|thought.signature is not valid|(?:corrupted|invalid) thought.signature"
+    r"|thinking.{0,40} blocks in the latest assistant message cannot be modified"
 )
 
 # In this order: what quotes least comes first.
@@ -203,7 +212,7 @@ def decode_failure(
         _said(kind, fault),
         provider=provider,
         status=fault.status,
-        code=fault.code,
+        code=_code(kind, fault),
         param=fault.param,
         request_id=fault.request_id,
         retryable=_retryable(fault, named),
@@ -243,6 +252,13 @@ def _by_status(fault: Fault) -> _Kind:
         kinds = [_GENERAL[word] for word in fault.words if word in _GENERAL]
         return kinds[0] if kinds else ServerError
     return InvalidRequest if fault.status < 500 else ServerError  # noqa: PLR2004 - HTTP's
+
+
+def _code(kind: _Kind, fault: Fault) -> str | None:
+    """The provider's code; our own where its own is too general to act upon."""
+    if kind is InvalidRequest and _UNVERIFIED.search(fault.text.lower()):
+        return "invalid_thinking_signature" if fault.code not in _SEALED else fault.code
+    return fault.code
 
 
 def _retryable(fault: Fault, headers: Mapping[str, str]) -> bool | None:

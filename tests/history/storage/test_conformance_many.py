@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
 import pytest
 
@@ -227,6 +228,7 @@ async def test_questions_that_make_no_sense_are_refused(backend: Backend) -> Non
 
 def test_a_filter_of_wrong_types_is_refused() -> None:
     """Where it is made."""
-    for names in ({"user": 7}, {"since": "today"}, {"until": float("nan")}):
+    wrong: list[dict[str, Any]] = [{"user": 7}, {"since": "today"}, {"until": float("nan")}]
+    for names in wrong:
         with pytest.raises(InvalidInputError):
             Filter(**names)

@@ -200,7 +200,10 @@ class StreamDecoder:
         if item is None or item.is_done or field not in item.fields:
             return None
         index = wire.get(key)
-        return item, field, index if type(index) is int else item.count(field)
+        if type(index) is not int:  # llama.cpp numbers nothing: the next one begins, the last ends
+            count = item.count(field)
+            index = count if kind.endswith(".added") else max(count - 1, 0)
+        return item, field, index
 
     # --- their growth
 

@@ -1,0 +1,220 @@
+"""An answer as it is printed: the text, and on standard error what there is to say about it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from dragoman.cli.asking import Options
+from dragoman.cli.endings import BROKEN, PROVIDER, Ending, complain
+from dragoman.cli.screen import harmless
+from dragoman.cli.waiting import waiting
+
+if TYPE_CHECKING:
+    from dragoman.model.events import Event
+    from dragoman.model.requests import Request
+    from dragoman.model.responses import Response
+    from dragoman.model.usage import Usage
+    from dragoman.transport.model import Model
+
+
+class Printer:
+    """Prints an answer, as the options ask for it."""
+
+    def __init__(self, options: Options, stdout: TextIO) -> None:
+        self._options = options
+        self._is_seen = stdout.isatty()
+        self._is_document = options.as_json
+        self._kinds: dict[int, str] = {}
+        self._open: dict[bool, bool] = {}  # by stream, whether a line has begun there
+
+    @property
+    def streams(self) -> bool:
+        """Whether the answer is asked for as a stream."""
+        if self._options.stream is not None:
+            return self._options.stream
+        return self._is_seen and not self._is_document and self._options.schema is None
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether somebody looks at what it cost."""
+        return self._options.usage or self._is_document
+
+    # --- as it comes
+
+    def hear(self, event: Event) -> None:
+        """Print what an event adds."""
+        from dragoman.model.events import PartDelta, PartStart
+
+        if not isinstance(event, (PartStart, PartDelta)) or event.choice:
+            return
+        if isinstance(event, PartDelta):
+            self._say(self._kinds.get(event.index, "text"), event.text)
+        else:
+            kind = type(event.part).__name__.lower()
+            self._kinds[event.index] = kind
+            self._say(kind, getattr(event.part, "text", None))
+
+    def _say(self, kind: str, text: str | None) -> None:
+        if not text:
+            return
+        if kind == "thinking":
+            self._think(text)
+        elif kind in {"text", "refusal"} and not self._is_document:
+            self._end_line(err=True)
+            self._write(text if not self._is_seen else harmless(text))
+
+    def _think(self, text: str) -> None:
+        if not sys.stderr.isatty():
+            return
+        shown = harmless(text)
+        plain = bool(os.environ.get("NO_COLOR"))
+        self._write(shown if plain else click.style(shown, dim=True), err=True)
+
+    def _write(self, text: str, *, err: bool = False) -> None:
+        click.echo(text, nl=False, err=err, color=True)  # else a pipe would lose what looks like it
+        self._open[err] = not text.removesuffix("\x1b[0m").endswith("\n")
+
+    def _end_line(self, *, err: bool = False) -> None:
+        if self._open.pop(err, False):
+            click.echo(err=err)
+
+    def stop(self) -> None:
+        """What comes now is about something else, and begins on a line of its own."""
+        self._end_line(err=True)
+        self._end_line()
+
+    # --- when it is there
+
+    def show(self, response: Response) -> None:
+        """Print a whole answer; of one that was streamed, what that did not show."""
+        if not self.streams and response.choices:
+            self._say("thinking", response.message.thinking)
+            if self._options.schema is None:
+                self._say("text", response.text)
+        self.stop()
+        if self._is_document:
+            click.echo(response.to_json())
+        elif self._options.schema is not None and not self.streams:
+            self._show_json(response)
+        if self._options.usage:
+            click.echo(_cost(response.usage), err=True)
+        self._remark(response)
+
+    def _show_json(self, response: Response) -> None:
+        from dragoman.model.jsontext import dumps
+
+        if (value := _parsed(response)) is not _NOTHING:
+            import json
+
+            text = json.dumps(value, ensure_ascii=False, indent=2) if self._is_seen else ""
+            click.echo(harmless(text) if text else dumps(value).decode())
+
+    def _remark(self, response: Response) -> None:
+        """Say what the text alone does not; ends the command where it is no answer."""
+        for remark in _remarks(response):
+            complain(remark)
+        if _is_refused(response):
+            raise Ending(PROVIDER, "the model refused, or was kept from answering")
+        if self._options.schema is not None and _parsed(response) is _NOTHING:
+            raise Ending(BROKEN, "the answer is not JSON, though the schema asked for it")
+
+
+async def answer(model: Model, request: Request, printer: Printer) -> None:
+    """Ask, and print the answer."""
+    async with model:
+        if printer.streams:
+            response = await _streamed(model, _with_usage(model, request, printer), printer)
+        else:
+            with waiting(f"Asking {model.name} …"):
+                response = await model.send(request)
+    printer.show(response)
+
+
+async def _streamed(model: Model, request: Request, printer: Printer) -> Response:
+    try:
+        with ExitStack() as sign:
+            sign.enter_context(waiting(f"Asking {model.name} …"))
+            async with model.stream(request) as stream:
+                async for event in stream:
+                    sign.close()
+                    printer.hear(event)
+    finally:
+        printer.stop()
+    return stream.response
+
+
+def _with_usage(model: Model, request: Request, printer: Printer) -> Request:
+    """The request that asks to be told what it cost, where a stream tells only if asked (W9)."""
+    from dragoman.transport.client import Client
+
+    if not (printer.wants_usage and isinstance(model, Client)):
+        return request
+    return request.replace(extras={"openai-chat": {"stream_options": {"include_usage": True}}})
+
+
+# --- what is said about an answer
+
+_NOTHING: Any = object()
+
+
+def _parsed(response: Response) -> Any:
+    """The JSON that an answer is; nothing if it is none."""
+    from dragoman.errors import InvalidInputError
+    from dragoman.model.jsontext import loads
+
+    try:
+        return loads(response.text)
+    except InvalidInputError:
+        return _NOTHING
+
+
+def _is_refused(response: Response) -> bool:
+    from dragoman.model.parts import Refusal
+    from dragoman.model.usage import FinishReason
+
+    if not response.choices:
+        return False
+    declined = any(isinstance(part, Refusal) for part in response.message.parts)
+    return declined or response.finish in {FinishReason.REFUSAL, FinishReason.CONTENT_FILTER}
+
+
+def _remarks(response: Response) -> list[str]:
+    """What the text of an answer does not tell."""
+    from dragoman.model.media import Media
+    from dragoman.model.usage import FinishReason
+
+    if not response.choices:
+        return ["the model gave no answer"]
+    found: list[str] = []
+    media = [part for part in response.message.parts if isinstance(part, Media)]
+    if response.tool_calls:
+        found.append("the model calls tools, and ask has none; --json shows the calls")
+    if media:
+        found.append(f"{len(media)} of its parts are no text; --json shows them")
+    if response.finish is FinishReason.CONTEXT_FULL:
+        found.append("the answer is cut off: the conversation is as long as the model can take")
+    elif response.finish is not None and response.finish.is_cut_off:
+        found.append("the answer is cut off; --max-tokens allows for more")
+    return found
+
+
+def _cost(usage: Usage | None) -> str:
+    """What an answer cost, on a line."""
+    if usage is None:
+        return "tokens: the provider did not say"
+    counts = {
+        "in": usage.input,
+        "read from cache": usage.cache_read,
+        "written to cache": usage.cache_write,
+        "thinking": usage.thinking,
+        "out": usage.output,
+    }
+    always = {"in", "out"}
+    told = [f"{count:,} {name}" for name, count in counts.items() if count or name in always]
+    estimated = usage.extras.get("dragoman", {}).get("estimated")
+    return f"tokens: {', '.join(told)}{' (estimated)' if estimated else ''}"

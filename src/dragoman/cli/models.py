@@ -1,0 +1,169 @@
+"""`dragoman models`: the models that there are to ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dragoman.cli.endings import EXIT_CODES, PROVIDER, USAGE, Ending, clean_ending, complain
+from dragoman.cli.history.stores import json_option, print_found, print_json, wants_json
+from dragoman.cli.listing import Row, echo_row, listed, local_rows, row_of
+from dragoman.cli.places import described, expect_ready, own_model
+
+if TYPE_CHECKING:
+    from dragoman.errors import DragomanError
+    from dragoman.model.catalogue import ModelInfo
+    from dragoman.transport.protocol import Transport
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("provider", required=False)
+@click.option(
+    "--base-url", metavar="URL", help="Where the provider is, if not where it usually is."
+)
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=30.0,
+              show_default=True, metavar="SECONDS", help="How long to wait.")  # fmt: skip
+@json_option
+def models(
+    provider: str | None, base_url: str | None, timeout: float, *, as_json: bool | None
+) -> None:
+    """List the models of a provider, or of all that are configured.
+
+    `local` are those on this machine, and those that can be fetched. The first column is what
+    `dragoman ask` takes. The context window is the provider's word where it gives one, else what
+    is known of models of that name.
+    """
+    with clean_ending():
+        if provider is None and base_url is not None:
+            raise Ending(USAGE, "--base-url needs a PROVIDER: openai-compatible suits any other")
+        rows, has_failed = _everywhere(timeout) if provider is None else (
+            _at(provider, base_url, timeout), False
+        )  # fmt: skip
+        if wants_json(as_json):
+            print_json(rows)
+        else:
+            print_found(("model", "name", "context window"), [_cells(row) for row in rows])
+        if has_failed:
+            raise Ending(PROVIDER)
+
+
+def _cells(row: Row) -> tuple[str, str, str]:
+    window = row["context_window"]
+    return (row["model"], _about(row), f"{window:,}" if window else "")
+
+
+def _about(row: Row) -> str:
+    from dragoman.cli.screen import size_of
+
+    if "fetched" not in row:
+        return row["name"] or ""
+    size = size_of(row["bytes"])
+    if row["fetched"]:
+        return f"on this machine, {size}"
+    return f"can be fetched, {size}, {row['licence']}"
+
+
+def _at(name: str, base_url: str | None, seconds: float) -> list[Row]:
+    """The models in one place."""
+    from dragoman.cli.refusals import run
+    from dragoman.cli.waiting import waiting
+    from dragoman.providers.registry import provider
+
+    own = own_model(name)
+    if own is not None:
+        if base_url is not None:
+            raise Ending(USAGE, f"{own.kind} runs here, and takes no --base-url")
+        return local_rows() if own.kind == "local" else [echo_row()] if own.kind == "echo" else []
+    place = provider(name)
+    expect_ready(place, base_url)
+    with waiting(f"Asking {place.name} …"):
+        found = run(_asked(place.name, base_url, seconds), place.name)
+    return [row_of(place.name, model) for model in found]
+
+
+async def _asked(name: str, base_url: str | None, seconds: float) -> tuple[ModelInfo, ...]:
+    from dragoman.transport.http import HttpTransport
+
+    transport = HttpTransport()
+    try:
+        return await listed(name, transport, seconds, base_url)
+    finally:
+        await transport.close()
+
+
+# --- all that are configured
+
+
+def _everywhere(seconds: float) -> tuple[list[Row], bool]:
+    """The models in all places, and whether one that has a key did not answer."""
+    import asyncio
+
+    from dragoman.cli.waiting import waiting
+
+    places = _configured()
+    with waiting("Asking the providers …"):
+        answers = asyncio.run(_asked_all([*places], seconds))
+    rows = [
+        row_of(name, model)
+        for name, answer in zip(places, answers, strict=True)
+        if isinstance(answer, tuple)
+        for model in answer
+    ]
+    failed = [
+        _told(name, answer)
+        for name, answer in zip(places, answers, strict=True)
+        # Servers of one's own, which need no key, mostly don't run: that is no news.
+        if not isinstance(answer, tuple) and places[name]
+    ]
+    return [*rows, *local_rows(), echo_row()], any(failed)
+
+
+def _configured() -> dict[str, bool]:
+    """The providers that can be asked, and whether they have a key."""
+    from dragoman.errors import ConfigError
+    from dragoman.providers.registry import provider, provider_names
+
+    found: dict[str, bool] = {}
+    for name in provider_names():
+        try:
+            row = described(provider(name))
+        except ConfigError:
+            continue  # a package that brings a broken one along: `providers` tells
+        if row["configured"]:
+            found[name] = row["key_set"] is not None
+    return found
+
+
+async def _asked_all(
+    names: list[str], seconds: float
+) -> list[tuple[ModelInfo, ...] | DragomanError]:
+    import asyncio
+
+    from dragoman.transport.http import HttpTransport
+
+    transport = HttpTransport()
+    try:
+        return await asyncio.gather(*(_answer(name, transport, seconds) for name in names))
+    finally:
+        await transport.close()
+
+
+async def _answer(
+    name: str, transport: Transport, seconds: float
+) -> tuple[ModelInfo, ...] | DragomanError:
+    from dragoman.errors import DragomanError
+
+    try:
+        return await listed(name, transport, seconds)
+    except DragomanError as error:
+        return error
+
+
+def _told(name: str, error: DragomanError) -> bool:
+    """Say what is wrong; whether that is a failure, and not only a list that there is not."""
+    from dragoman.cli.refusals import explained
+    from dragoman.errors import ConfigError
+
+    complain(f"{name}: {explained(error)}")
+    return not isinstance(error, ConfigError)

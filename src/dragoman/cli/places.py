@@ -1,0 +1,124 @@
+"""Where models are, as commands see it: what is configured, what is missing, what to say of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from dragoman.cli.endings import USAGE, Ending
+
+if TYPE_CHECKING:  # loaded when a command runs: `dragoman --help` needs none of it
+    from dragoman.providers.provider import Provider
+
+OWN = ("local", "echo", "scripted")
+"""What runs here, and is no provider."""
+
+_OWN = re.compile(rf"({'|'.join(OWN)})(?:[:/](.*))?", re.DOTALL)
+_LOCAL_EXTRA = "pip install 'dragoman[local]'"
+
+
+class OwnModel(NamedTuple):
+    """A model that runs here."""
+
+    kind: str
+    rest: str
+
+
+def own_model(name: str) -> OwnModel | None:
+    """What a model string names, if that runs here.
+
+    >>> own_model("local:smollm2")
+    OwnModel(kind='local', rest='smollm2')
+    """
+    found = _OWN.fullmatch(name)
+    return None if found is None else OwnModel(found[1], found[2] or "")
+
+
+def key_variable(place: Provider) -> str | None:
+    """The environment variable that holds the provider's key, if one does."""
+    # As a client looks: the first that is not empty, and blanks are no key.
+    name = next((name for name in place.keys if os.environ.get(name)), None)
+    return name if name is not None and os.environ[name].strip() else None
+
+
+def needs(place: Provider) -> list[str]:
+    """What is missing before the provider can be asked: environment variables, mostly."""
+    if place.base_url is None:
+        return ["--base-url"]  # and whoever is there may want no key
+    missing: list[str] = []
+    if place.auth is not None and place.keys and key_variable(place) is None:
+        missing.append(" or ".join(place.keys))
+    for name, variables in place.parameters.items():
+        if name not in place.defaults and not any(map(os.environ.get, variables)):
+            missing.append(" or ".join(variables))
+    return missing
+
+
+def expect_ready(place: Provider, base_url: str | None) -> None:
+    """End the command with what to set, where something is missing."""
+    if base_url is not None:
+        return  # whoever is there may want no key
+    missing = needs(place)
+    if not missing:
+        return
+    if missing == ["--base-url"]:
+        raise Ending(USAGE, f"{place.name} has no address of its own: give --base-url")
+    what = "an API key" if missing[0] == " or ".join(place.keys) else "to know where it is"
+    raise Ending(USAGE, f"{place.name} needs {what}: set {', and '.join(missing)}")
+
+
+def described(place: Provider) -> dict[str, Any]:
+    """A provider, as the commands list it; never its key."""
+    missing = needs(place)
+    return {
+        "name": place.name,
+        "dialects": list(place.dialects),
+        "base_url": shown_address(place.base_url),
+        "key_variables": list(place.keys),
+        "key_set": key_variable(place),
+        "needs": missing,
+        "configured": not missing,
+    }
+
+
+def described_own(kind: str) -> dict[str, Any]:
+    """What runs here, listed as a provider is."""
+    missing = [] if kind != "local" or has_llama() else [_LOCAL_EXTRA]
+    return {
+        "name": kind,
+        "dialects": ["openai-chat", "openai-responses", "anthropic"] if kind == "local" else [],
+        "base_url": None,
+        "key_variables": [],
+        "key_set": None,
+        "needs": missing,
+        "configured": not missing,
+    }
+
+
+def has_llama() -> bool:
+    """Whether what runs local models is installed."""
+    return find_spec("xllamacpp") is not None
+
+
+def expect_llama() -> None:
+    """End the command where local models can't be run."""
+    if not has_llama():
+        raise Ending(USAGE, f"local models need xllamacpp: {_LOCAL_EXTRA}")
+
+
+def shown_address(url: str | None) -> str | None:
+    """An address without a user, a password and a query, any of which may hold a key.
+
+    >>> shown_address("https://me:pw@api.example/v1?key=1")
+    'https://api.example/v1'
+    """
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

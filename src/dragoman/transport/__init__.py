@@ -1,0 +1,1 @@
+"""The only network I/O there is: clients of models, retries, fallbacks, and replayed traffic."""

@@ -1,0 +1,105 @@
+"""Whole bodies under 200: answers mostly, but also errors, web pages and streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dragoman.errors import DragomanError, InvalidInputError, WireError
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    UsageUpdate,
+)
+from dragoman.model.jsontext import loads
+from dragoman.model.responses import Response
+from dragoman.model.usage import FinishReason
+from dragoman.wire.context import Context
+from dragoman.wire.dialect import Dialect
+
+
+def read_answer(
+    dialect: Dialect, body: bytes, context: Context, headers: Mapping[str, str]
+) -> Response:
+    """The response in a body; raises what else it says, or that it says nothing."""
+    problem: DragomanError
+    try:
+        response = dialect.decode_response(body, context)
+    except WireError as error:
+        problem = error
+    else:
+        if response.choices or not _is_error(body):
+            return response
+        problem = dialect.decode_error(None, body, headers)  # Gemini's: all of its fields may lack
+    found = _otherwise(dialect, body, context, headers, problem)
+    if isinstance(found, DragomanError):
+        raise found
+    return found
+
+
+def _otherwise(
+    dialect: Dialect,
+    body: bytes,
+    context: Context,
+    headers: Mapping[str, str],
+    problem: DragomanError,
+) -> Response | DragomanError:
+    """What a body is that has no response in it."""
+    if _is_error(body):
+        return dialect.decode_error(None, body, headers)
+    if body.lstrip()[:1] == b"<":
+        msg = "the server answered with a web page; check the base_url"
+        return WireError(msg, dialect=dialect.name)
+    return _streamed(dialect, body, context) or problem
+
+
+def _is_error(body: bytes) -> bool:
+    """Whether a body is an error; some servers send those under 200."""
+    try:
+        found: Any = loads(body)
+    except InvalidInputError:
+        return False
+    return isinstance(found, Mapping) and bool(found.get("error"))
+
+
+def _streamed(dialect: Dialect, body: bytes, context: Context) -> Response | None:
+    """The response in a stream that nobody asked for."""
+    decoder = dialect.stream_decoder(context)
+    try:
+        decoder.feed(body)
+        decoder.close()
+    except WireError:
+        return None
+    return decoder.response if decoder.is_complete else None
+
+
+def events_of(response: Response) -> Iterator[Event]:
+    """The events of a response that came in one piece."""
+    origin = response.choices[0].message.origin if response.choices else None
+    yield ResponseStart(
+        id=response.id,
+        model=response.model,
+        created_at=response.created_at,
+        origin=origin,
+        extras=response.extras,
+    )
+    for choice in response.choices:
+        for index, part in enumerate(choice.message.parts):
+            yield PartStart(index, part, choice.index)
+            yield PartStop(index, choice=choice.index)
+    if response.usage is not None:
+        yield UsageUpdate(response.usage)
+    for choice in response.choices:
+        yield ChoiceFinish(
+            choice.finish or FinishReason.OTHER,
+            choice.finish_raw,
+            choice.index,
+            choice.logprobs,
+            choice.extras,
+            choice.message.extras,
+        )
+    yield ResponseEnd()

@@ -1,0 +1,278 @@
+"""A model on the other side of a network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from dragoman.errors import DragomanError, InvalidInputError, ProviderError, TransportError
+from dragoman.model import portal
+from dragoman.model.collection import Messages
+from dragoman.model.frozen import EMPTY
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.providers.provider import Provider
+from dragoman.transport.answers import read_answer
+from dragoman.transport.blocking import BlockingStream
+from dragoman.transport.deployments import Deployment
+from dragoman.transport.exchanges import Answer, Line
+from dragoman.transport.gates import NO_LIMITS, GatedReply, Limits, gate_for
+from dragoman.transport.incoming import Incoming
+from dragoman.transport.origins import made_at
+from dragoman.transport.other_endpoints import OtherEndpoints
+from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport, read_body, within
+from dragoman.transport.retries import Retries, repeated
+from dragoman.transport.streaming import ResponseStream, Source
+from dragoman.transport.unverified import verified
+from dragoman.transport.usage import asking_for_usage
+from dragoman.wire.encoded import Encoded
+
+_MOST = 256 * 1024 * 1024
+_MOST_OF_AN_ERROR = 1024 * 1024
+_REDIRECT, _FAILED = 300, 400
+
+
+class Client(OtherEndpoints):
+    """A model at a provider: `send` a request, or `stream` its answer.
+
+    ```python
+    async with Client("anthropic:claude-sonnet-4-5") as client:
+        response = await client.send("Where is the Old Bridge?")
+    ```
+
+    Keys come from the usual environment variables when they are needed. One client serves any
+    number of requests at once, on any number of event loops.
+    """
+
+    def __init__(  # noqa: PLR0913 - all but the model by keyword, and optional
+        self,
+        model: str | Provider,
+        *,
+        key: str | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] = EMPTY,
+        parameters: Mapping[str, str] = EMPTY,
+        dialect: str | None = None,
+        timeouts: Timeouts | None = None,
+        retries: Retries | None = None,
+        limits: Limits | None = None,
+        strict: bool = False,
+        transport: Transport | None = None,
+        max_bytes: int = _MOST,
+    ) -> None:
+        self._deployment = Deployment(
+            model,
+            key=key,
+            base_url=base_url,
+            headers=headers,
+            parameters=parameters,
+            dialect_name=dialect,
+        )
+        self._strict = strict
+        self._timeouts = timeouts or Timeouts()
+        self._retries = retries or Retries()
+        self._limits = limits or NO_LIMITS
+        self._owns_transport = transport is None
+        self._transport = transport or _network()
+        self._max_bytes = max_bytes
+        self._is_closed = False
+        self._sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    @property
+    def name(self) -> str:
+        """The model, as `provider:model`."""
+        return str(self._deployment.name)
+
+    @property
+    def provider(self) -> Provider:
+        """The place it is at."""
+        return self._deployment.provider
+
+    def __repr__(self) -> str:
+        return f"Client({self.name})"
+
+    async def close(self) -> None:
+        """Close the connections, unless the transport was handed in. Again, it does nothing."""
+        self._is_closed = True
+        if self._owns_transport:
+            await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        await self.close()
+
+    # --- asking
+
+    async def send(self, request: Request | Any) -> Response:
+        """The model's answer. Takes a `Request`, or whatever `Messages.from_any` takes."""
+        asked = self._asked(request, stream=False)
+        return await within(self._timeouts.total, self._answer(asked))
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            return await self._sent(request)
+        except ProviderError as error:
+            plain = verified(request, error)
+            if plain is request:
+                raise
+        return await self._sent(plain)
+
+    async def _sent(self, request: Request) -> Response:
+        encoded = self._encoded(request)
+        message = self._message("generate", request, encoded)
+        dialect = self._deployment.dialect
+
+        async def attempt() -> Response:
+            answer = await self._fetched(message)
+            try:
+                found = read_answer(dialect, answer.body, encoded.context, answer.headers)
+            except ProviderError as error:  # under 200
+                error.provider = self.provider.name
+                raise
+            return made_at(self.provider.name, found)
+
+        return await repeated(attempt, self._retries, self._sleep)
+
+    def stream(self, request: Request | Any) -> ResponseStream:
+        """The model's answer as it comes: an async iterator of events, to be gone through once.
+
+        ```python
+        async with client.stream("Tell me more.") as stream:
+            async for event in stream:
+                ...
+        response = stream.response
+        ```
+        """
+        source = Source(
+            self.provider.name, self._incoming, self._retries, self._timeouts.total, self._sleep
+        )
+        return ResponseStream(source, self._asked(request, stream=True))
+
+    async def _incoming(self, request: Request) -> Incoming:
+        encoded = self._encoded(request)
+        reply = await self._opened(self._message("stream", request, encoded))
+        return Incoming(
+            reply,
+            self._deployment.dialect,
+            encoded.context,
+            provider=self.provider.name,
+            most=self._max_bytes,
+        )
+
+    # --- the same without `await`: in scripts, in notebooks, in threads
+
+    def send_sync(self, request: Request | Any) -> Response:
+        """See `send`."""
+        return portal.run(self.send(request))
+
+    def stream_sync(self, request: Request | Any) -> BlockingStream:
+        """See `stream`; `for` and `with` go where `async for` and `async with` would."""
+        return BlockingStream(self.stream(request))
+
+    def close_sync(self) -> None:
+        """See `close`, for connections that the blocking methods made."""
+        portal.run(self.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.close_sync()
+
+    # --- for streams, and for the other endpoints
+
+    def _asked(self, request: Any, *, stream: bool) -> Request:
+        asked = (
+            request
+            if isinstance(request, Request)
+            else Request(messages=tuple(Messages.from_any(request)))
+        )
+        model = asked.model or self._deployment.name.chat
+        named = asked.replace(model=model, stream=stream)
+        return asking_for_usage(named, self._deployment.target(model)) if stream else named
+
+    def encode(self, request: Request | Any) -> Encoded:
+        """What `send` would send, with what of the request the provider can't be told (`losses`).
+
+        A client that is `strict` raises `LossError` in place of losing anything.
+        """
+        return self._encoded(self._asked(request, stream=False))
+
+    def _encoded(self, request: Request) -> Encoded:
+        target = self._deployment.target(request.model)
+        return self._deployment.dialect.encode_request(request, target, strict=self._strict)
+
+    def _message(self, endpoint: str, request: Request, encoded: Encoded) -> HttpRequest:
+        return self._deployment.request(
+            endpoint, encoded.to_bytes(), model=request.model, headers=encoded.headers
+        )
+
+    @property
+    def _line(self) -> Line:
+        return Line(self._deployment, self._exchanged)
+
+    async def _exchanged(self, message: HttpRequest) -> Answer:
+        """A whole answer, by as many attempts as it takes and are allowed."""
+        asking = repeated(lambda: self._fetched(message), self._retries, self._sleep)
+        return await within(self._timeouts.total, asking)
+
+    async def _fetched(self, message: HttpRequest) -> Answer:
+        """A whole answer, by one attempt; raises what the provider says instead."""
+        reply = await self._opened(message)
+        try:
+            return Answer(reply.headers, await read_body(reply, self._max_bytes))
+        finally:
+            await reply.close()
+
+    async def _opened(self, message: HttpRequest) -> Reply:
+        """A reply that says yes, past the limits; raises what the provider says otherwise."""
+        if self._is_closed:
+            msg = "the client is closed"
+            raise InvalidInputError(msg)
+        gate = gate_for(self.provider.name, self._limits)
+        if gate is None:
+            return await self._accepted(message)
+        await gate.enter()
+        try:
+            return GatedReply(await self._accepted(message), gate)
+        except BaseException:
+            gate.leave()
+            raise
+
+    async def _accepted(self, message: HttpRequest) -> Reply:
+        reply = await self._transport.open(message, self._timeouts)
+        if reply.status < _REDIRECT:
+            return reply
+        try:
+            refusal = await self._refusal(reply)
+        finally:
+            await reply.close()
+        raise refusal
+
+    async def _refusal(self, reply: Reply) -> DragomanError:
+        if reply.status < _FAILED:
+            msg = "the server sends elsewhere, and redirects are not followed: correct the base_url"
+            return TransportError(msg, sent=True)
+        try:
+            body = await read_body(reply, _MOST_OF_AN_ERROR)
+        except TransportError:
+            body = b""  # the status says enough
+        error = self._deployment.dialect.decode_error(reply.status, body, reply.headers)
+        error.provider = self.provider.name
+        return error
+
+
+def _network() -> Transport:
+    from dragoman.transport.http import HttpTransport  # aiohttp takes its time
+
+    return HttpTransport()

@@ -1,0 +1,110 @@
+"""How many tokens a prompt has: the provider's own count where it has one, else an estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import ceil
+
+from dragoman.errors import InvalidRequest, ModelNotFound, ProviderError
+from dragoman.model.catalogue import TokenCount
+from dragoman.model.jsontext import dumps
+from dragoman.model.media import Media
+from dragoman.model.parts import Part, Text, Thinking
+from dragoman.model.requests import Request
+from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
+from dragoman.providers.endpoints import USUAL, Endpoints
+from dragoman.transport.exchanges import Line
+from dragoman.wire.services import opened, services
+
+Estimator = Callable[[Request], int]
+
+_ABSENT = frozenset({404, 405, 501})
+_BYTES_PER_TOKEN = 3.5  # too many tokens cost a little room, too few break the next call
+_PER_MESSAGE = 4
+_PER_MEDIUM = 1_000
+
+
+async def count_tokens(
+    line: Line, request: Request, estimate: Estimator | None = None
+) -> TokenCount:
+    """The tokens of a request's prompt.
+
+    A provider that counts in another of its dialects only (OpenAI does, in Responses) is asked in
+    that one, if it has the model there. Where nobody counts, `estimate` does.
+    """
+    for name in _dialects(line):
+        try:
+            return TokenCount(await _counted(line.speaking(name), request))
+        except (InvalidRequest, ModelNotFound) as error:
+            if name == line.dialect and not _is_absent(error):
+                raise
+    return TokenCount((estimate or estimated)(request), is_estimate=True)
+
+
+def _dialects(line: Line) -> Iterator[str]:
+    """The dialects in which the provider counts, the one that is spoken first."""
+    provider = line.deployment.provider
+    names = [line.dialect, *(name for name in provider.dialects if name != line.dialect)]
+    for name in names:
+        if _endpoints(line, name).count is not None and services(name).counts is not None:
+            yield name
+
+
+def _endpoints(line: Line, name: str) -> Endpoints:
+    found = line.deployment.provider.endpoints.get(name) or USUAL.get(name)
+    return found or Endpoints(generate="")
+
+
+def _is_absent(error: ProviderError) -> bool:
+    """Whether the server turns out to have no counter; a model it lacks is another matter."""
+    return error.status in _ABSENT and not isinstance(error, ModelNotFound)
+
+
+async def _counted(line: Line, request: Request) -> int:
+    found = line.needs(services(line.dialect).counts, "counts")
+    deployment = line.deployment
+    encoded = deployment.dialect.encode_request(request, deployment.target(request.model))
+    named = request.model if _endpoints(line, line.dialect).wraps_counts else None
+    body = dumps(found.encode(encoded.body, named))
+    message = deployment.request("count", body, model=request.model, headers=encoded.headers)
+    answer = await line.exchange(message)
+    return found.decode(opened(answer.body, line.dialect))
+
+
+# --- a guess
+
+
+def estimated(request: Request) -> int:
+    """About the tokens of a prompt, crudely: by its bytes, and so much for each medium."""
+    parts = [*request.system, *(part for message in request.messages for part in message.parts)]
+    size = sum(map(_size, parts)) + sum(map(_tool_size, request.tools))
+    framing = _PER_MESSAGE * len(request.messages)
+    return ceil(size / _BYTES_PER_TOKEN) + framing + _PER_MEDIUM * sum(map(_media, parts))
+
+
+def _size(part: Part) -> int:
+    """The bytes of a part's text."""
+    if isinstance(part, (Text, Thinking)):
+        return _bytes(part.text or "")
+    if isinstance(part, ToolCall):
+        return _bytes(part.name) + _bytes(part.raw_arguments)
+    if isinstance(part, ToolResult):
+        content = part.content
+        return _bytes(content) if isinstance(content, str) else sum(map(_size, content))
+    return 0
+
+
+def _media(part: Part) -> int:
+    if isinstance(part, ToolResult) and not isinstance(part.content, str):
+        return sum(map(_media, part.content))
+    return int(isinstance(part, Media))
+
+
+def _tool_size(tool: object) -> int:
+    if not isinstance(tool, ToolDefinition):
+        return 0
+    return len(dumps(tool.parameters)) + _bytes(tool.name) + _bytes(tool.description or "")
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,133 @@
+"""A provider's model as it is reached: address, key and headers, looked up when they are used."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from copy import copy
+from typing import Any
+
+from dragoman._version import __version__
+from dragoman.errors import ConfigError, InvalidInputError
+from dragoman.model.frozen import EMPTY
+from dragoman.model.value import expect
+from dragoman.providers.provider import BEARER, Provider
+from dragoman.providers.registry import provider
+from dragoman.transport.names import ModelName, parse_model
+from dragoman.transport.protocol import HttpRequest
+from dragoman.wire.dialect import Dialect, dialect
+from dragoman.wire.target import Target
+
+_OURS = {"Content-Type": "application/json", "User-Agent": f"dragoman/{__version__}"}
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+class Deployment:
+    """Where a model is, and what to show at the door.
+
+    The key is looked up when a request is made, never before: providers that are not used need
+    none. Headers that the user gives win over ours.
+    """
+
+    def __init__(
+        self,
+        model: str | Provider,
+        *,
+        key: str | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] = EMPTY,
+        parameters: Mapping[str, str] = EMPTY,
+        dialect_name: str | None = None,
+    ) -> None:
+        self.name = ModelName(model.name) if isinstance(model, Provider) else parse_model(model)
+        self.provider = model if isinstance(model, Provider) else provider(self.name.provider)
+        self.dialect: Dialect = dialect(dialect_name or self.provider.dialect_of(self.name.chat))
+        self._key = key
+        self._base_url = base_url
+        self._headers = _checked(headers)
+        self._parameters = dict(parameters)
+        self._targets: dict[str | None, Target] = {}
+
+    def speaking(self, name: str) -> Deployment:
+        """The same place, spoken to in another of its dialects."""
+        other = copy(self)
+        other.dialect, other._targets = dialect(name), {}
+        return other
+
+    def target(self, model: str | None) -> Target:
+        """The facts about a model."""
+        found = self._targets.get(model)
+        if found is None:
+            found = self._targets[model] = self.provider.target(model, self.dialect.name)
+        return found
+
+    def request(
+        self,
+        endpoint: str,
+        body: bytes | None = None,
+        *,
+        model: str | None = None,
+        headers: Mapping[str, str] = EMPTY,
+        method: str = "POST",
+    ) -> HttpRequest:
+        """A request to one of the provider's endpoints."""
+        url = self.provider.url(
+            endpoint,
+            model=model,
+            dialect=self.dialect.name,
+            base_url=self._base_url,
+            parameters=self._filled(),
+        )
+        if not url.startswith(("https://", "http://")):
+            msg = f"the address of {self.provider.name} must begin with https:// or http://"
+            raise ConfigError(msg)
+        ours = {**_OURS, **self.provider.headers, **self._shown_key(), **headers}
+        return HttpRequest(url=url, method=method, headers=_merged(ours, self._headers), body=body)
+
+    def _filled(self) -> dict[str, str]:
+        """What has to stand in the address: given, or in the environment."""
+        found = dict(self._parameters)
+        for name, variables in self.provider.parameters.items():
+            if name not in found:
+                value = next((os.environ[v] for v in variables if os.environ.get(v)), None)
+                if value is not None:
+                    found[name] = value
+        return found
+
+    def _shown_key(self) -> dict[str, str]:
+        auth = self.provider.auth or BEARER  # servers of one's own may be told to want a key
+        if any(auth.header.lower() == name.lower() for name in self._headers):
+            return {}
+        key = (self._key or self._key_around() or "").strip()
+        if key:
+            return _checked(auth.headers(key))
+        if self.provider.auth is None or self._base_url is not None or not self.provider.keys:
+            return {}
+        names = " or ".join(self.provider.keys)
+        msg = f"{self.provider.name} needs an API key: set {names}, or give key="
+        raise ConfigError(msg)
+
+    def _key_around(self) -> str | None:
+        return next((os.environ[name] for name in self.provider.keys if os.environ.get(name)), None)
+
+    def __repr__(self) -> str:
+        return f"Deployment({self.name})"
+
+
+def _checked(headers: Mapping[str, str]) -> dict[str, str]:
+    expect(headers, Mapping, "headers")
+    for name, value in headers.items():
+        expect(name, str, "the name of a header")
+        expect(value, str, "the value of a header")
+        if not _NAME.fullmatch(name) or _CONTROL.search(value):
+            msg = "the name of a header is no word, or its value holds a line break or the like"
+            raise InvalidInputError(msg)
+    return dict(headers)
+
+
+def _merged(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, Any]:
+    """All headers; where both have one, whatever its case, the user's."""
+    taken = {name.lower() for name in theirs}
+    return {**{name: ours[name] for name in ours if name.lower() not in taken}, **theirs}

@@ -1,0 +1,119 @@
+"""A model that repeats what it is told: for trying things out, without a key or a network."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any, Self
+
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.events import Event, PartDelta
+from dragoman.model.ids import new_id
+from dragoman.model.messages import Message
+from dragoman.model.parts import Origin, Text
+from dragoman.model.requests import Request
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
+from dragoman.model.usage import FinishReason
+from dragoman.transport.played import PlayedStream, estimated_usage, request_of, spoken, words
+
+_CALL = re.compile(r"/tool[ \t]+(\S+)[ \t]*(.*)")
+
+
+class EchoModel:
+    """Repeats the last thing it was told: the user's text, or what the tools answered.
+
+    ```python
+    async with EchoModel() as model:
+        response = await model.send("Hello!")      # "Hello!"
+    ```
+
+    A line `/tool weather {"city": "Basel"}` is a call of that tool; broken arguments are kept as
+    they are, as models write such too. `Sampling.max_tokens` counts words: an answer that is
+    longer is cut off. Streams come word by word, `pause` seconds apart. Usage is an estimate, and
+    says so in its extras. It is no model: nothing is understood.
+    """
+
+    def __init__(self, variant: str = "", *, pause: float = 0.0) -> None:
+        self._variant = variant
+        self._pause = pause
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return f"echo:{self._variant}"
+
+    def __repr__(self) -> str:
+        return f"EchoModel({self.name})"
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        await self.close()
+
+    async def send(self, request: Request | Any) -> Response:
+        """The echo. Takes a `Request`, or whatever `Messages.from_any` takes."""
+        return self._answer(request_of(request, self._model, stream=False))
+
+    def stream(self, request: Request | Any) -> PlayedStream:
+        """The echo, word by word."""
+        asked = request_of(request, self._model, stream=True)
+
+        async def source(_heard: MessageAccumulator) -> AsyncIterator[Event]:
+            for event in spoken(self._answer(asked)):
+                if self._pause and isinstance(event, PartDelta):
+                    await asyncio.sleep(self._pause)
+                yield event
+
+        return PlayedStream(source)
+
+    @property
+    def _model(self) -> str:
+        return self._variant or "echo"
+
+    def _answer(self, request: Request) -> Response:
+        text, calls = _heard(request)
+        said, is_cut_off = _cut(text, request.sampling.max_tokens)
+        parts = [Text(said)] if said or not calls else []
+        finish = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
+        if is_cut_off:
+            calls, finish = [], FinishReason.LENGTH
+        origin = Origin(dialect="echo", provider="echo", model=request.model)
+        message = Message(Role.ASSISTANT, (*parts, *calls), origin=origin, finish=finish)
+        usage = estimated_usage(request, message)
+        message = message.replace(usage=usage.counts)
+        return Response(
+            choices=(Choice(0, message, finish, finish.value),),
+            usage=usage,
+            model=request.model,
+            id=new_id("echo_"),
+        )
+
+
+def _heard(request: Request) -> tuple[str, list[ToolCall]]:
+    """What to say, and which tools to call."""
+    if request.messages and (results := request.messages[-1].tool_results):
+        return "\n".join(result.text for result in results), []
+    users = [message for message in request.messages if message.role is Role.USER]
+    lines = (users[-1].text if users else "").split("\n")
+    calls = [found for line in lines if (found := _CALL.fullmatch(line))]
+    said = "\n".join(line for line in lines if not _CALL.fullmatch(line))
+    return said, [ToolCall(new_id("call_"), call[1], raw=call[2] or "{}") for call in calls]
+
+
+def _cut(text: str, most: int | None) -> tuple[str, bool]:
+    """The text as far as it may go, and whether something is missing."""
+    pieces = words(text)
+    if most is None or len(text.split()) <= most:
+        return text, False
+    return "".join(pieces[:most]), True

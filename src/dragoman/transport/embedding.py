@@ -1,0 +1,108 @@
+"""Embeddings: any number of texts, in as many requests as it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+from dragoman.errors import (
+    ConfigError,
+    ContextTooLong,
+    InvalidInputError,
+    ProviderError,
+    WireError,
+)
+from dragoman.model.catalogue import Embeddings
+from dragoman.model.frozen import EMPTY
+from dragoman.model.jsontext import dumps
+from dragoman.model.responses import Embedding
+from dragoman.model.value import expect
+from dragoman.transport.exchanges import Line
+from dragoman.wire.services import Embedded, EmbeddingFormat, ToEmbed, opened, services
+
+_TOO_MUCH = frozenset({"max_tokens_per_request"})  # OpenAI: of all texts together
+
+
+async def embed(
+    line: Line,
+    texts: Iterable[str],
+    *,
+    model: str | None = None,
+    dimensions: int | None = None,
+    batch: int | None = None,
+    extra: Mapping[str, Any] = EMPTY,
+) -> Embeddings:
+    """The embeddings of texts, in their order.
+
+    One request holds `batch` texts at the most: what the dialect's vendor takes, if not given.
+    One that is too long for the provider is halved. `extra` are further fields of the request, as
+    the provider names them.
+    """
+    found = line.needs(services(line.dialect).embeddings, "embeddings")
+    asked = ToEmbed(_model(line, model), _checked(texts), dimensions, extra)
+    size = _size(batch, found.most, len(asked.texts))
+    answers: list[Embedded] = []
+    for start in range(0, len(asked.texts), size):
+        part = asked._replace(texts=asked.texts[start : start + size])
+        answers += await _embedded(line, found, part)
+    return _joined(answers, asked.model)
+
+
+def _model(line: Line, named: str | None) -> str:
+    name = line.deployment.name
+    found = named or name.embeddings or name.chat
+    if found is None:
+        msg = "no embedding model is named: give model=, or provider?embeddings=model"
+        raise ConfigError(msg)
+    return found
+
+
+def _checked(texts: Iterable[str]) -> Sequence[str]:
+    expect(texts, Iterable, "the texts to embed")
+    found = tuple(texts)
+    for text in found:
+        expect(text, str, "a text to embed")
+    return found
+
+
+def _size(asked: int | None, most: int | None, texts: int) -> int:
+    if asked is not None and asked < 1:
+        msg = "batch is a number of texts, one at least"
+        raise InvalidInputError(msg)
+    return asked or most or max(texts, 1)
+
+
+async def _embedded(line: Line, found: EmbeddingFormat, asked: ToEmbed) -> list[Embedded]:
+    """The answers to a request, or to its halves where it is too long for the provider."""
+    try:
+        return [await _answer(line, found, asked)]
+    except ProviderError as error:
+        if len(asked.texts) == 1 or not _is_too_long(error):
+            raise
+    half = len(asked.texts) // 2
+    first = await _embedded(line, found, asked._replace(texts=asked.texts[:half]))
+    return first + await _embedded(line, found, asked._replace(texts=asked.texts[half:]))
+
+
+def _is_too_long(error: ProviderError) -> bool:
+    return isinstance(error, ContextTooLong) or error.code in _TOO_MUCH
+
+
+async def _answer(line: Line, found: EmbeddingFormat, asked: ToEmbed) -> Embedded:
+    body = dumps(found.encode(asked))
+    message = line.deployment.request("embed", body, model=asked.model)
+    answer = found.decode(opened((await line.exchange(message)).body, line.dialect))
+    if len(answer.vectors) != len(asked.texts):
+        msg = f"asked for {len(asked.texts)} embeddings, the server sent {len(answer.vectors)}"
+        raise WireError(msg, dialect=line.dialect, path="$")
+    return answer
+
+
+def _joined(answers: Sequence[Embedded], model: str) -> Embeddings:
+    model = next((answer.model for answer in answers if answer.model), model)
+    vectors = [vector for answer in answers for vector in answer.vectors]
+    items = [Embedding(tuple(vector), place, model) for place, vector in enumerate(vectors)]
+    usages = [answer.usage for answer in answers if answer.usage is not None]
+    return Embeddings(tuple(items), model, reduce(add, usages) if usages else None)

@@ -1,0 +1,144 @@
+"""A streamed answer, from the first of several models that begins one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Self
+
+from dragoman.errors import AllFailed, DragomanError, InvalidInputError
+from dragoman.model.events import Event
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.transport.model import Model, ModelStream
+
+
+class FallbackStream:
+    """An answer that is coming in, from one of several models. Go through it once."""
+
+    def __init__(
+        self,
+        models: Sequence[Model],
+        request: Request,
+        when: Callable[[DragomanError], bool],
+        *,
+        interrupted: bool,
+    ) -> None:
+        self._models, self._request = models, request
+        self._when, self._interrupted = when, interrupted
+        self._causes: list[DragomanError] = []
+        self._stream: ModelStream | None = None
+        self._events: AsyncIterator[Event] | None = None
+        self._is_taken = self._has_begun = self._is_over = False
+
+    @property
+    def name(self) -> str:
+        """The name of the model that is answering."""
+        return self._models[min(len(self._causes), len(self._models) - 1)].name
+
+    @property
+    def response(self) -> Response:
+        """What has arrived so far, of the model that is answering."""
+        return Response() if self._stream is None else self._stream.response
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the model said that it is done."""
+        return self._stream is not None and self._stream.is_complete
+
+    @property
+    def has_started(self) -> bool:
+        """Whether a model was asked."""
+        return self._stream is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come, for whatever reason."""
+        return self._is_over
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop listening; the connection is closed. Calling it again does nothing."""
+        self._is_taken = self._is_over = True
+        if self._stream is not None:
+            await self._stream.close()
+
+    aclose = close  # for `contextlib.aclosing`
+
+    async def collect(self) -> Response:
+        """The whole response, when it is there."""
+        async with self:
+            async for _ in self:
+                pass
+        return self.response
+
+    def __aiter__(self) -> Self:
+        if self._is_taken:
+            msg = "a stream can be gone through once; `response` has what arrived"
+            raise InvalidInputError(msg)
+        self._is_taken = True
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._is_over:
+            try:
+                event = await anext(self._coming())
+            except StopAsyncIteration:
+                break
+            except DragomanError as error:
+                failure = error
+            except BaseException:  # cancelled: nothing stays open
+                await self.close()
+                raise
+            else:
+                self._has_begun = True
+                return event
+            await self._leave(failure)
+        self._is_over = True
+        raise StopAsyncIteration
+
+    async def batch(self) -> list[Event]:
+        """The next event; none when all have been."""
+        try:
+            return [await self.__anext__()]
+        except StopAsyncIteration:
+            return []
+
+    def _coming(self) -> AsyncIterator[Event]:
+        """The events of the model whose turn it is."""
+        if self._events is None:
+            model = self._models[len(self._causes)]
+            self._stream = model.stream(request_for(model, self._request))
+            self._events = aiter(self._stream)
+        return self._events
+
+    async def _leave(self, error: DragomanError) -> None:
+        """Go on to the next model; raises where there is none, or no reason to."""
+        if self._stream is not None:
+            await self._stream.close()
+        self._events = None
+        is_late = self._has_begun and not self._interrupted
+        if is_late or not self._when(error):
+            self._is_over = True
+            raise error
+        self._causes.append(error)
+        if len(self._causes) == len(self._models):
+            self._is_over = True
+            raise all_failed(self._models, self._causes)
+
+
+def all_failed(models: Sequence[Model], causes: Sequence[DragomanError]) -> AllFailed:
+    """What to raise where none of these models answered."""
+    pairs = zip(models, causes, strict=True)
+    said = ", ".join(f"{model.name} ({type(cause).__name__})" for model, cause in pairs)
+    return AllFailed(f"no model answered: {said}; see causes", causes=causes)
+
+
+def request_for(model: Model, request: Request) -> Request:
+    """The request for one of the models; the name in it is not for those that have their own."""
+    has_own = bool(model.name.partition(":")[2])
+    return request.replace(model=None) if has_own and request.model is not None else request

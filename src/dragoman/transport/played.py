@@ -1,0 +1,144 @@
+"""Answers that are made here: how they are told, and streams of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from dragoman.errors import InvalidInputError, StreamInterrupted
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.collection import Messages
+from dragoman.model.events import Event, PartDelta, PartStart
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text, Thinking
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.model.tools import ToolCall
+from dragoman.model.usage import Usage
+from dragoman.transport.answers import events_of
+
+_WORDS = re.compile(r"\s*\S+|\s+")
+
+Source = Callable[[MessageAccumulator], AsyncIterator[Event]]
+
+
+def request_of(request: Request | Any, model: str, *, stream: bool) -> Request:
+    """What a model is asked, from whatever people have at hand."""
+    if not isinstance(request, Request):
+        request = Request(messages=tuple(Messages.from_any(request)))
+    return request.replace(model=request.model or model, stream=stream)
+
+
+def words(text: str) -> list[str]:
+    """A text in pieces that add up to it, each with the space before it.
+
+    >>> words("Two  words. ")
+    ['Two', '  words.', ' ']
+    """
+    return _WORDS.findall(text)
+
+
+def estimated_usage(request: Request, answer: Message) -> Usage:
+    """About what it would have cost, a word a token; its extras say that nobody counted."""
+    told = [part.text for part in request.system if isinstance(part, Text)]
+    told += [m.text for m in request.messages]
+    told += [result.text for m in request.messages for result in m.tool_results]
+    said = [answer.text, *(call.raw_arguments for call in answer.tool_calls)]
+    return Usage(
+        input=sum(map(_length, told)),
+        output=sum(map(_length, said)),
+        thinking=_length(answer.thinking),
+        extras={"dragoman": {"estimated": True}},
+    )
+
+
+def _length(text: str) -> int:
+    return len(text.split())
+
+
+def spoken(response: Response) -> Iterator[Event]:
+    """The events of a response that is told word by word."""
+    for event in events_of(response):
+        if not isinstance(event, PartStart):
+            yield event
+            continue
+        start, pieces = _begun(event)
+        yield start
+        yield from (PartDelta(start.index, piece, choice=start.choice) for piece in pieces)
+
+
+def _begun(event: PartStart) -> tuple[PartStart, list[str]]:
+    """A part before its first word, and its words."""
+    part = event.part
+    if isinstance(part, (Text, Thinking)) and part.text:
+        return event.replace(part=part.replace(text="")), words(part.text)
+    if isinstance(part, ToolCall) and part.raw:
+        return event.replace(part=part.replace(raw="")), words(part.raw)
+    return event, []
+
+
+class PlayedStream:
+    """A stream of events from anywhere, with the manners of one that comes over a network.
+
+    `source` gets the accumulator that the events go into, and is called when somebody listens.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._heard = MessageAccumulator()
+        self._events: AsyncGenerator[Event] | None = None
+        self._is_closed = False
+
+    @property
+    def response(self) -> Response:
+        """What has arrived so far."""
+        return self._heard.response
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the model said that it is done."""
+        return self._heard.is_complete
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop listening. Calling it again does nothing."""
+        self._is_closed = True
+        if self._events is not None:
+            with suppress(RuntimeError):  # another task is waiting at it
+                await self._events.aclose()
+
+    aclose = close  # for `contextlib.aclosing`
+
+    async def collect(self) -> Response:
+        """The whole response, when it is there."""
+        async with self:
+            async for _ in self:
+                pass
+        return self.response
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        if self._events is not None or self._is_closed:
+            msg = "a stream can be gone through once; `response` has what arrived"
+            raise InvalidInputError(msg)
+        self._events = self._told()
+        return self._events
+
+    async def _told(self) -> AsyncGenerator[Event]:
+        heard = self._heard
+        async for event in self._source(heard):
+            heard.add(event)
+            yield event
+        if not heard.is_complete:
+            msg = "the stream ended before the answer was complete"
+            raise StreamInterrupted(msg, partial=heard.response)

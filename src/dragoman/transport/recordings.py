@@ -1,0 +1,223 @@
+"""Recorded traffic as a file, a line of JSON for each exchange.
+
+The first line is `{"dragoman_recording": 1}`: the version of the format. Every other line is
+
+```json
+{"number": 0,
+ "request": {"method": "POST", "place": "/v1/chat/completions", "headers": {…}, "body": "…"},
+ "reply": {"status": 200, "headers": {…}, "chunks": ["data: …", "data: …"], "end": "complete"}}
+```
+
+`number` is the order in which the requests were made; lines are in the order in which the replies
+ended. `place` is the address without host and secrets. Bodies and chunks are as they were, a chunk
+for each piece that the network gave; what is no UTF-8 is `{"base64": "…"}`. `end` is `complete`,
+`broken` where the connection broke off, or `left` where the reader went before it was over.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+import tempfile
+from base64 import b64decode, b64encode
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from dragoman.errors import ConfigError, InvalidInputError
+from dragoman.model.frozen import EMPTY
+from dragoman.model.jsontext import dumps, loads_as
+
+VERSION = 1
+
+
+class Base64(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes that are no text."""
+
+    base64: str
+
+
+Bytes = str | Base64
+
+
+class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked."""
+
+    method: str
+    place: str
+    headers: Mapping[str, str] = EMPTY
+    body: Bytes | None = None
+
+
+class RecordedReply(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str] = EMPTY
+    chunks: tuple[Bytes, ...] = ()
+    end: Literal["complete", "broken", "left"] = "complete"
+
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """A request and its reply."""
+
+    number: int = 0
+    request: RecordedRequest
+    reply: RecordedReply
+
+    def __repr__(self) -> str:
+        return f"Exchange({self.number}, {self.reply.status}, {len(self.reply.chunks)} chunks)"
+
+
+class _Head(msgspec.Struct, frozen=True):
+    dragoman_recording: int
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_LINE = msgspec.json.Decoder(Exchange)
+
+
+def pack(raw: bytes) -> Bytes:
+    """Bytes as they are written."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return Base64(b64encode(raw).decode("ascii"))
+
+
+def unpack(packed: Bytes) -> bytes:
+    """Bytes as they were."""
+    if isinstance(packed, str):
+        return packed.encode("utf-8", "surrogatepass")
+    try:
+        return b64decode(packed.base64, validate=True)
+    except (binascii.Error, ValueError):
+        problem = "a recording holds base64 that is none"
+    raise ConfigError(problem)
+
+
+# --- reading
+
+
+def read_recording(path: Path) -> list[Exchange]:
+    """The exchanges in a file, in the order in which they were begun."""
+    lines = _lines(path)
+    if lines:
+        _check_version(lines[0], path)
+    found = [_exchange(line, number, path) for number, line in enumerate(lines[1:], 2) if line]
+    return sorted(found, key=lambda exchange: exchange.number)
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        problem = error.strerror or "the file system refused"
+    except ValueError:
+        problem = "no file can have such a name"
+    else:
+        return raw.split(b"\n")[:-1]  # what has no end was being written when the lights went out
+    msg = f"the recording can't be read: {problem}"
+    raise ConfigError(msg)
+
+
+def _check_version(line: bytes, path: Path) -> None:
+    try:
+        version = loads_as(line, _HEAD).dragoman_recording
+    except InvalidInputError:
+        version = None
+    if version == VERSION:
+        return
+    what = "is no recording" if version is None else f"is of version {version}, not {VERSION}"
+    msg = f"{path.name} {what}"
+    raise ConfigError(msg)
+
+
+def _exchange(line: bytes, number: int, path: Path) -> Exchange:
+    try:
+        return loads_as(line, _LINE)
+    except InvalidInputError as error:
+        problem = str(error)
+    msg = f"line {number} of the recording {path.name} is not an exchange: {problem}"
+    raise ConfigError(msg)
+
+
+# --- writing
+
+
+def append_exchange(path: Path, exchange: Exchange, *, anew: bool = False) -> None:
+    """Write an exchange behind the others, or in place of them all; wholly, or not at all."""
+    line = dumps(exchange) + b"\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if anew:
+            _replace(path, _head() + line)
+        else:
+            _append(path, line)
+    except OSError as error:
+        problem = error.strerror or "the disk refuses"
+    else:
+        return
+    msg = f"the recording {path.name} can't be written: {problem}"
+    raise ConfigError(msg)
+
+
+def _head() -> bytes:
+    return dumps({"dragoman_recording": VERSION}) + b"\n"
+
+
+def _replace(path: Path, content: bytes) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _append(path: Path, line: bytes) -> None:
+    with path.open("a+b", buffering=0) as file, _alone(file.fileno()):
+        kept = _whole_lines(path)
+        file.truncate(kept)
+        content = memoryview(line if kept else _head() + line)
+        try:
+            while content:
+                content = content[file.write(content) :]
+        except BaseException:
+            file.truncate(kept)  # the disk is full: half a line helps nobody
+            raise
+
+
+def _whole_lines(path: Path) -> int:
+    """How many bytes of a file are whole lines: a process may have died while it was writing."""
+    with path.open("rb") as file:
+        size = end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - 65536)
+            file.seek(start)
+            found = file.read(end - start).rfind(b"\n")
+            if found >= 0:
+                return min(start + found + 1, size)
+            end = start
+    return 0
+
+
+@contextmanager
+def _alone(handle: int) -> Generator[None]:
+    """Without other processes, where the system has a way to say so."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(handle, fcntl.LOCK_UN)

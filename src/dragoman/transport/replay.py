@@ -1,0 +1,233 @@
+"""Recorded traffic in place of the network, for tests that must not need one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from threading import Lock
+from typing import Literal
+
+from dragoman.errors import InvalidInputError, NotRecorded, StreamInterrupted, TransportError
+from dragoman.transport.headers import Headers
+from dragoman.transport.matching import Asked, asked, differences, steps_of
+from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport
+from dragoman.transport.recordings import (
+    Exchange,
+    RecordedReply,
+    RecordedRequest,
+    append_exchange,
+    pack,
+    read_recording,
+    unpack,
+)
+from dragoman.transport.scrubbing import come_headers, place_of, sent_headers
+
+Mode = Literal["replay", "record", "auto"]
+_MODES = ("replay", "record", "auto")
+_SHOWN = 5
+
+
+class ReplayTransport:
+    """Plays a recording, or makes one.
+
+    ```python
+    client = Client("openai:gpt-4o", transport=ReplayTransport("tests/chat.jsonl"))
+    ```
+
+    `mode` is `replay` (never asks the network; a request that is not in the file raises
+    `NotRecorded`), `record` (always asks, and writes the file anew) or `auto` (asks for what is not
+    in the file, and adds it). Requests are the same if method, address (without its host) and JSON
+    body are; `ignore` names paths of the body that don't count, such as `messages[*].id`. The same
+    request sent again is answered by the next recording of it.
+
+    Keys and cookies are not recorded, bodies are, as they are. `secrets` are names of further
+    headers, or fields of the query, to keep out of the file.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        mode: Mode = "replay",
+        *,
+        transport: Transport | None = None,
+        ignore: Iterable[str] = (),
+        secrets: Iterable[str] = (),
+    ) -> None:
+        if mode not in _MODES:
+            msg = f"the mode of a replay is one of {', '.join(_MODES)}"
+            raise InvalidInputError(msg)
+        self._path, self._mode = Path(path), mode
+        self._inner, self._owns_inner = transport, transport is None
+        self._ignored = tuple(map(steps_of, ignore))
+        self._secrets = frozenset(name.lower() for name in secrets)
+        self._lock = Lock()
+        self._waiting: dict[tuple[str, str, bytes], deque[Exchange]] = {}
+        self._known: list[tuple[Exchange, Asked]] = []
+        self._anew = mode == "record"
+        if mode == "replay" or (mode == "auto" and self._path.exists()):
+            self._load()
+        self._number = 1 + max((known.number for known, _ in self._known), default=-1)
+
+    def _load(self) -> None:
+        for exchange in read_recording(self._path):
+            one = exchange.request
+            body = None if one.body is None else unpack(one.body)
+            what = asked(one.method, one.place, body, self._ignored)
+            self._known.append((exchange, what))
+            self._waiting.setdefault(what.key, deque()).append(exchange)
+
+    def __repr__(self) -> str:
+        return f"ReplayTransport({self._mode}, {len(self._known)} recordings)"
+
+    @property
+    def unplayed(self) -> int:
+        """How many recordings nobody has asked for yet."""
+        with self._lock:
+            return sum(map(len, self._waiting.values()))
+
+    async def open(self, request: HttpRequest, timeouts: Timeouts) -> Reply:
+        """The recorded reply to a request; or, if that is wanted, the network's."""
+        place = place_of(request.url, self._secrets)
+        what = asked(request.method, place, request.body, self._ignored)
+        found = self._next(what)
+        if found is not None:
+            await asyncio.sleep(0)  # as the network would, it lets others have a turn
+            return _Played(found.reply)
+        if self._mode == "replay":
+            raise self._unknown(what)
+        return await self._recorded(request, timeouts, place)
+
+    async def close(self) -> None:
+        """Close what was opened; a transport that was handed in stays as it is."""
+        if self._inner is not None and self._owns_inner:
+            await self._inner.close()
+
+    def _next(self, what: Asked) -> Exchange | None:
+        with self._lock:
+            waiting = self._waiting.get(what.key)
+            return waiting.popleft() if waiting else None
+
+    def _unknown(self, what: Asked) -> NotRecorded:
+        times = sum(other.key == what.key for _, other in self._known)
+        if times:
+            return NotRecorded(f"{self._path.name} has this request {times} times, not once more")
+        file = f"{self._path.name} has no such request"
+        if not self._known:
+            return NotRecorded(f"{file}, nor any other; make it with mode='record'")
+        found = [(differences(what, other), exchange.number) for exchange, other in self._known]
+        paths, number = min(found, key=lambda pair: _distance(pair[0]))
+        more = f" and {len(paths) - _SHOWN} others" if len(paths) > _SHOWN else ""
+        said = f"{', '.join(paths[:_SHOWN])}{more}"
+        msg = f"{file}; the nearest is number {number}, which differs at {said}"
+        return NotRecorded(msg, paths=paths)
+
+    # --- recording
+
+    async def _recorded(self, request: HttpRequest, timeouts: Timeouts, place: str) -> Reply:
+        with self._lock:
+            number, self._number = self._number, self._number + 1
+            if self._inner is None:
+                from dragoman.transport.http import HttpTransport
+
+                self._inner = HttpTransport()
+        reply = await self._inner.open(request, timeouts)
+        sent = RecordedRequest(
+            method=request.method.upper(),
+            place=place,
+            headers=sent_headers(request.headers, self._secrets),
+            body=None if request.body is None else pack(request.body),
+        )
+        head = RecordedReply(
+            status=reply.status, headers=come_headers(reply.headers, self._secrets)
+        )
+        exchange = Exchange(number=number, request=sent, reply=head)
+        return _Listening(reply, exchange, self._write)
+
+    def _write(self, exchange: Exchange) -> None:
+        with self._lock:
+            append_exchange(self._path, exchange, anew=self._anew)
+            self._anew = False
+
+
+def _distance(paths: list[str]) -> int:
+    """How far away a recording is: another address is further than anything in the body."""
+    return sum(1 if path.startswith("$") else 1000 for path in paths)
+
+
+class _Played:
+    """A recorded reply."""
+
+    def __init__(self, reply: RecordedReply) -> None:
+        self._reply = reply
+        self.headers: Mapping[str, str] = Headers(reply.headers)
+
+    @property
+    def status(self) -> int:
+        return self._reply.status
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for chunk in self._reply.chunks:
+            yield unpack(chunk)
+            await asyncio.sleep(0)
+        if self._reply.end == "broken":
+            msg = "the connection broke off here when this was recorded"
+            raise StreamInterrupted(msg)
+        if self._reply.end == "left":
+            msg = "the recording ends here: its reader left"
+            raise StreamInterrupted(msg)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class _Listening:
+    """A reply that is written down while it is read."""
+
+    def __init__(self, reply: Reply, exchange: Exchange, write: Callable[[Exchange], None]) -> None:
+        self._reply = reply
+        self._exchange = exchange
+        self._write: Callable[[Exchange], None] | None = write
+        self._chunks: list[bytes] = []
+        self._end: Literal["complete", "broken", "left"] = "left"
+
+    @property
+    def status(self) -> int:
+        return self._reply.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._reply.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._reply.chunks():
+                self._chunks.append(chunk)
+                yield chunk
+            self._end = "complete"
+        except TransportError:
+            self._end = "broken"
+            raise
+        finally:
+            self._done()
+
+    async def close(self) -> None:
+        try:
+            await self._reply.close()
+        finally:
+            self._done()
+
+    def _done(self) -> None:
+        write, self._write = self._write, None
+        if write is None:
+            return
+        head = self._exchange.reply
+        reply = RecordedReply(
+            status=head.status,
+            headers=head.headers,
+            chunks=tuple(map(pack, self._chunks)),
+            end=self._end,
+        )
+        write(Exchange(number=self._exchange.number, request=self._exchange.request, reply=reply))

@@ -1,0 +1,159 @@
+"""The connections of each event loop, and what they end with."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+from weakref import WeakKeyDictionary, WeakSet, finalize
+
+import aiohttp
+
+from dragoman.errors import ConfigError
+from dragoman.transport.protocol import Timeouts
+from dragoman.transport.proxies import proxy_for
+
+_AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_LINE = 64 * 1024  # of a header: some gateways put whole traces there
+
+
+class Closable(Protocol):
+    """What is open on a session."""
+
+    async def close(self) -> None:
+        """End it."""
+        ...
+
+
+class Way(NamedTuple):
+    """How a request goes out."""
+
+    session: aiohttp.ClientSession
+    replies: WeakSet[Closable]
+    """What is under way: `aiohttp` would let its readers wait for ever."""
+    proxy: str | None
+    limits: aiohttp.ClientTimeout
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Connections that are closed at once, if they are to be closed.
+
+    aiohttp's own would first wait until everything is sent: a server that does not read holds the
+    socket of a request that was cancelled for ever.
+    """
+
+    def _release(self, key: Any, protocol: Any, **options: Any) -> None:
+        if options.get("should_close") and protocol.transport is not None:
+            protocol.transport.abort()
+        super()._release(key, protocol, **options)
+
+    def drop(self) -> None:
+        """Close all connections now, and wait for nothing."""
+        self._close(abort_ssl=True)
+
+
+class _Session:
+    """One loop's connections, and what is known of the ways out."""
+
+    def __init__(self, connections: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.connector = _Connector(limit=connections, ssl=_authorities())
+        self.session = aiohttp.ClientSession(
+            connector=self.connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            max_line_size=_LINE,
+            max_field_size=_LINE,
+        )
+        self.replies: WeakSet[Closable] = WeakSet()
+        self.proxies: dict[str, str | None] = {}
+        self.limits: dict[Timeouts, aiohttp.ClientTimeout] = {}
+        self._keeper = _until_the_loop_ends(self)
+        with suppress(StopIteration):
+            anext(self._keeper).send(None)  # the loop knows of it from here on
+        _held.add(self)
+
+    async def close(self) -> None:
+        await self._keeper.aclose()
+
+
+async def _until_the_loop_ends(own: _Session) -> AsyncGenerator[None]:
+    """Closes a session that nobody closed: `asyncio.run` ends all generators before the loop."""
+    try:
+        yield
+    finally:
+        for reply in list(own.replies):
+            await reply.close()
+        await own.session.close()
+        _held.discard(own)
+
+
+# A keeper that is collected while its loop ends would be ended by a task that nobody awaits.
+_held: set[_Session] = set()
+
+
+def _forget_ended() -> None:
+    for own in [own for own in _held if own.session.closed or own.loop.is_closed()]:
+        _held.discard(own)
+
+
+class Sessions:
+    """A session for each loop that asks for one."""
+
+    def __init__(self, connections: int) -> None:
+        self._connections = connections
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Session] = WeakKeyDictionary()
+        finalize(self, _drop, self._by_loop)
+
+    def way(self, url: str, timeouts: Timeouts) -> Way:
+        """How to go to an address from the running loop."""
+        loop = asyncio.get_running_loop()
+        own = self._by_loop.get(loop)
+        if own is None or own.session.closed:
+            self._forget_ended_loops()
+            _forget_ended()
+            own = self._by_loop[loop] = _Session(self._connections)
+        origin = url[: url.find("/", 8)]
+        try:
+            proxy = own.proxies[origin]
+        except KeyError:
+            proxy = own.proxies[origin] = proxy_for(url)
+        limits = own.limits.get(timeouts)
+        if limits is None:
+            limits = own.limits[timeouts] = aiohttp.ClientTimeout(
+                sock_connect=timeouts.connect, sock_read=timeouts.first_byte
+            )
+        return Way(own.session, own.replies, proxy, limits)
+
+    async def close(self) -> None:
+        """Close the connections of the running loop."""
+        own = self._by_loop.pop(asyncio.get_running_loop(), None)
+        if own is not None:
+            await own.close()
+
+    def _forget_ended_loops(self) -> None:
+        # A session knows its loop, and so would keep it for ever.
+        for loop in [loop for loop in list(self._by_loop) if loop.is_closed()]:
+            self._by_loop.pop(loop, None)
+
+
+def _drop(by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Session]) -> None:
+    """Close what nobody closed, on loops that still run; called at the latest when Python ends."""
+    for loop, own in list(by_loop.items()):
+        if loop.is_running() and not own.session.closed:
+            with suppress(RuntimeError):  # it ended this moment
+                loop.call_soon_threadsafe(own.connector.drop)
+
+
+def _authorities() -> ssl.SSLContext | bool:
+    """Whom to trust: who the environment says, else whom the system does."""
+    for variable in _AUTHORITIES:
+        if path := os.environ.get(variable):
+            try:
+                return ssl.create_default_context(cafile=path)
+            except (OSError, ssl.SSLError):
+                problem = f"{variable} does not name a readable file of certificates"
+            raise ConfigError(problem)
+    return True

@@ -1,0 +1,190 @@
+"""A streamed answer: its events as they come, and what they add up to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from dragoman.errors import DragomanError, InvalidInputError, ProviderError
+from dragoman.model.events import Event
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.transport.incoming import Incoming
+from dragoman.transport.protocol import within
+from dragoman.transport.retries import Retries
+from dragoman.transport.unverified import verified
+
+
+class Source(NamedTuple):
+    """Where streams come from, and what to do about those that fail."""
+
+    provider: str
+    open: Callable[[Request], Awaitable[Incoming]]
+    """Makes one attempt."""
+    retries: Retries
+    total: float | None
+    """Seconds for all of a stream."""
+    sleep: Callable[[float], Awaitable[None]]
+
+
+class ResponseStream:
+    """An answer that is coming in. Go through it once; `response` is what has arrived so far.
+
+    Leaving it early closes the connection at once. A stream that breaks off raises
+    `StreamInterrupted`, whose `partial` is the response so far.
+    """
+
+    def __init__(self, source: Source, request: Request) -> None:
+        self._source = source
+        self._request = request
+        self._ready: deque[Event] = deque()
+        self._incoming: Incoming | None = None
+        self._live: Incoming | None = None  # the same, until its failure has been looked at
+        self._attempts = 0
+        self._deadline: float | None = None
+        self._is_taken = self._is_waiting = self._has_begun = self._is_over = False
+
+    @property
+    def response(self) -> Response:
+        """What has arrived so far."""
+        return Response() if self._incoming is None else self._incoming.response
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the provider said that it is done."""
+        return self._incoming is not None and self._incoming.is_complete
+
+    @property
+    def has_started(self) -> bool:
+        """Whether a request was made."""
+        return self._attempts > 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come, for whatever reason."""
+        return self._is_over
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop listening; the connection is closed. Calling it again does nothing."""
+        self._is_taken = self._is_over = True
+        self._ready.clear()
+        if self._incoming is not None:
+            await self._incoming.close()
+
+    aclose = close  # for `contextlib.aclosing`
+
+    async def collect(self) -> Response:
+        """The whole response, when it is there."""
+        aiter(self)  # whoever goes through it already is not disturbed
+        async with self:
+            while await self.batch():
+                pass
+        return self.response
+
+    def __aiter__(self) -> Self:
+        if self._is_taken:
+            msg = "a stream can be gone through once; `response` has what arrived"
+            raise InvalidInputError(msg)
+        self._is_taken = True
+        return self
+
+    async def batch(self) -> list[Event]:
+        """The next event, and those that came with it; none when all have been."""
+        while not self._ready and not self._is_over:
+            await self._advance()
+        events = list(self._ready)
+        self._ready.clear()
+        return events
+
+    async def __anext__(self) -> Event:
+        # A class, not generators within generators: most events are here already, and a stream
+        # that is dropped half way leaves nothing that a loop would have to finish.
+        ready = self._ready
+        while not ready:
+            if self._is_over:
+                raise StopAsyncIteration
+            await self._advance()
+        return ready.popleft()
+
+    # --- one step: open a connection, read a piece, or see what to do about a failure
+
+    async def _advance(self) -> None:
+        if self._is_waiting:
+            msg = "a stream has one reader, and another one is waiting for its next event"
+            raise InvalidInputError(msg)
+        self._is_waiting = True
+        try:
+            if self._source.total is None:
+                await self._step()
+            else:
+                await within(self._left(self._source.total), self._step())
+        except BaseException:
+            await self.close()
+            raise
+        finally:
+            self._is_waiting = False
+
+    def _left(self, total: float) -> float:
+        """Seconds until everything has to be there."""
+        now = asyncio.get_running_loop().time()
+        if self._deadline is None:
+            self._deadline = now + total
+        return max(self._deadline - now, 0.0)
+
+    async def _step(self) -> None:
+        try:
+            await self._go_on()
+        except DragomanError as error:
+            failure = error
+        else:
+            return
+        await self._recover(failure)
+
+    async def _go_on(self) -> None:
+        live = self._live
+        if live is None:
+            await self._open()
+        elif live.is_over:
+            self._live = None
+            if live.failure is not None:
+                raise live.failure
+            self._is_over = True
+        elif events := await live.read():
+            self._ready.extend(events)
+            self._has_begun = True
+
+    async def _open(self) -> None:
+        self._attempts += 1
+        incoming = await self._source.open(self._request)
+        if self._is_over:  # another task closed it in the meantime
+            await incoming.close()
+        else:
+            self._live = self._incoming = incoming
+
+    async def _recover(self, error: DragomanError) -> None:
+        """Wait before another attempt; raises where there is none."""
+        if isinstance(error, ProviderError):
+            error.provider = self._source.provider
+            plain = self._request if self._has_begun else verified(self._request, error)
+            if plain is not self._request:
+                self._request = plain
+                return
+        retries = self._source.retries
+        if self._has_begun and not retries.interrupted:
+            raise error
+        wait = retries.wait(self._attempts, error)
+        if wait is None:
+            raise error
+        await self._source.sleep(wait)

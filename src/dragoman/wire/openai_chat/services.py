@@ -1,0 +1,8 @@
+"""What OpenAI has besides Chat Completions."""
+
+from __future__ import annotations
+
+from dragoman.wire.openai_services import EMBEDDINGS, MODELS, UPLOADS
+from dragoman.wire.services import Services
+
+SERVICES = Services(embeddings=EMBEDDINGS, models=MODELS, uploads=UPLOADS)

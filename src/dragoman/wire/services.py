@@ -1,0 +1,187 @@
+"""What a dialect has besides conversations: embeddings, lists of models, counts and uploads.
+
+A dialect that has any says so in `dragoman/wire/<name>/services.py`, in a `SERVICES`. As all wire
+code it does no I/O: it writes bodies, and reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple, TypeGuard
+
+from dragoman.errors import InvalidInputError, WireError
+from dragoman.model.catalogue import ModelInfo
+from dragoman.model.frozen import EMPTY
+from dragoman.model.jsontext import JsonText, loads
+from dragoman.model.usage import Usage
+
+
+class ToEmbed(NamedTuple):
+    """What is asked of an embedding model."""
+
+    model: str
+    texts: Sequence[str]
+    dimensions: int | None = None
+    extra: Mapping[str, Any] = EMPTY
+    """Further fields, as the provider names them."""
+
+
+class Embedded(NamedTuple):
+    """What it answers."""
+
+    vectors: Sequence[Sequence[float]]
+    """In the order of the texts."""
+    usage: Usage | None = None
+    model: str | None = None
+
+
+class EmbeddingFormat(NamedTuple):
+    """How texts are embedded."""
+
+    encode: Callable[[ToEmbed], dict[str, Any]]
+    decode: Callable[[Any], Embedded]
+    most: int | None = None
+    """How many texts one request may hold, at the vendor's own."""
+
+
+class ModelPage(NamedTuple):
+    """A page of a list of models."""
+
+    models: Sequence[ModelInfo]
+    following: Mapping[str, str] | None = None
+    """The query that asks for the page after it; None: it is the last."""
+
+
+class ListFormat(NamedTuple):
+    """How models are listed."""
+
+    decode: Callable[[Any], ModelPage]
+    query: Mapping[str, str] = EMPTY
+    """What to ask with for the first page."""
+
+
+class CountFormat(NamedTuple):
+    """How the tokens of a prompt are counted."""
+
+    encode: Callable[[Mapping[str, Any], str | None], dict[str, Any]]
+    """Given the body of a request for an answer; and the model, where that is to be named."""
+    decode: Callable[[Any], int]
+
+
+class ToUpload(NamedTuple):
+    """A file on its way to a provider."""
+
+    content: bytes
+    mime: str
+    name: str
+
+
+class Piece(NamedTuple):
+    """One of the requests that an upload takes."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Uploaded(NamedTuple):
+    """A file that a provider has."""
+
+    file_id: str
+    is_ready: bool = True
+    """Whether it can be used already; else ask again."""
+
+
+class UploadFormat(NamedTuple):
+    """How a file is uploaded: in one request, or in two where the first is told an address."""
+
+    start: Callable[[ToUpload], Piece]
+    decode: Callable[[Any], Uploaded]
+    finish: Callable[[ToUpload], Piece] | None = None
+    address: str = ""
+    """The header of the first answer that says where the second request goes."""
+    place: Callable[[str, str], str] | None = None
+    """The address of a file, given where it was uploaded to, and its id."""
+
+
+class Services(NamedTuple):
+    """What a dialect has; None: it does not have it."""
+
+    embeddings: EmbeddingFormat | None = None
+    models: ListFormat | None = None
+    counts: CountFormat | None = None
+    uploads: UploadFormat | None = None
+
+
+def services(dialect: str) -> Services:
+    """What a dialect has besides conversations.
+
+    >>> services("anthropic").embeddings is None
+    True
+    """
+    home = f"dragoman.wire.{dialect.replace('-', '_')}"
+    if find_spec(home) is None or find_spec(f"{home}.services") is None:
+        return Services()
+    found: Services = import_module(f"{home}.services").SERVICES
+    return found
+
+
+# --- for reading
+
+
+def opened(body: JsonText, dialect: str) -> Any:
+    """The JSON value of a body; what is none is the peer's fault."""
+    try:
+        return loads(body)
+    except InvalidInputError as error:
+        problem = str(error)
+    raise WireError(problem, dialect=dialect, path="$")
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether a value is a JSON object."""
+    return type(value) is dict
+
+
+def is_number(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number that is not negative."""
+    return type(value) is int and value >= 0
+
+
+def objects(value: Any, key: str | None, dialect: str) -> list[dict[str, Any]]:
+    """The objects of a list: the value itself, or a field of it. Others there are left out."""
+    found = value
+    if key is not None:
+        found = value.get(key) if is_object(value) else None
+    if isinstance(found, list):
+        return [item for item in found if is_object(item)]
+    where = "$" if key is None else f"$.{key}"
+    msg = f"expected a list at {where}"
+    raise WireError(msg, dialect=dialect, path=where)
+
+
+def text_at(value: Any, key: str, dialect: str) -> str:
+    """A text that has to be there."""
+    found = value.get(key) if is_object(value) else None
+    if isinstance(found, str) and found:
+        return found
+    msg = f"expected a text at $.{key}"
+    raise WireError(msg, dialect=dialect, path=f"$.{key}")
+
+
+def number_at(value: Any, key: str, dialect: str) -> int:
+    """A whole number that has to be there."""
+    found = value.get(key) if is_object(value) else None
+    if is_number(found):
+        return found
+    msg = f"expected a whole number at $.{key}"
+    raise WireError(msg, dialect=dialect, path=f"$.{key}")
+
+
+def vector_of(value: Any, path: str, dialect: str) -> tuple[float, ...]:
+    """The numbers of an embedding."""
+    if isinstance(value, list) and {*map(type, value)} <= {float, int}:
+        return tuple(value)
+    msg = f"expected numbers at {path}"
+    raise WireError(msg, dialect=dialect, path=path)

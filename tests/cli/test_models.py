@@ -1,0 +1,146 @@
+"""`dragoman models`: the models there are to ask."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dragoman.cli.commands import dragoman as command
+from dragoman.providers import registry
+from dragoman.providers.provider import Provider
+from dragoman.transport.local.cache import models_folder
+from dragoman.transport.local.catalogue import PACKAGED
+from dragoman.transport.local.fetching import kept_at
+from dragoman.wire.target import Target
+from tests.cli.loopback import Vendor, listed, refused, serving
+from tests.cli.samples import SECRET
+from tests.transport.package_index import MODEL, packaged, wheel
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No keys and no proxies, nothing that others registered, a cache of our own."""
+    for name in [*os.environ]:
+        if name.endswith(("_API_KEY", "_ACCESS_TOKEN")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def run(*arguments: str) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(command, ["models", *arguments])
+
+
+def acme(vendor: Vendor, name: str = "acme", **fields: Any) -> None:
+    """Register a provider that is on loopback."""
+    target = (Target(dialect="openai-chat"),)
+    registry.register(Provider(name, target, f"{vendor.url}/v1", **fields))
+
+
+def test_a_provider_s_models_are_listed_as_they_are_asked() -> None:
+    """With the context window, where it is known."""
+    with serving(listed("gpt-5", "mystery")) as vendor:
+        done = run("openai", "--base-url", f"{vendor.url}/v1")
+    rows = json.loads(done.stdout)
+    assert [(row["model"], row["context_window"]) for row in rows] == [
+        ("openai:gpt-5", 400_000),
+        ("openai:mystery", None),
+    ]
+
+
+def test_a_table_is_for_people() -> None:
+    """Thousands are told apart."""
+    with serving(listed("gpt-5")) as vendor:
+        done = run("openai", "--base-url", f"{vendor.url}/v1", "--table")
+    assert done.stdout.splitlines()[1].split() == ["openai:gpt-5", "400,000"]
+
+
+def test_a_missing_key_names_the_variable() -> None:
+    """Before anybody is asked."""
+    done = run("google")
+    assert done.exit_code == 2
+    want = "dragoman: google needs an API key: set GEMINI_API_KEY or GOOGLE_API_KEY\n"
+    assert done.stderr == want
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("openai-compatible",), "openai-compatible has no address of its own: give --base-url"),
+        (("--base-url", "http://x"), "--base-url needs a PROVIDER"),
+        (("local", "--base-url", "http://x"), "local runs here, and takes no --base-url"),
+        (("nonsense",), "unknown provider"),
+    ],
+)
+def test_mistakes_are_told(arguments: tuple[str, ...], said: str) -> None:
+    """In a line, with exit code 2."""
+    done = run(*arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_a_refusal_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a line that quotes nothing."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    with serving(refused(401, "invalid_api_key", quoted=SECRET)) as vendor:
+        done = run("openai", "--base-url", f"{vendor.url}/v1")
+    assert (done.exit_code, done.stdout) == (5, "")
+    assert done.stderr == (
+        "dragoman: openai: the provider did not accept the key (status 401, invalid_api_key);"
+        " request req_7\n"
+    )
+
+
+def test_without_a_key_there_is_still_something_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs here."""
+    monkeypatch.setattr(registry, "provider_names", lambda: ("openai",))
+    done = run("--table")
+    assert done.exit_code == 0
+    assert "local:smollm2  can be fetched, 92.9 MB, Apache-2.0" in done.stdout
+    assert "echo:" in done.stdout
+
+
+def test_all_that_are_configured_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that fails is told, and leaves out nothing but its own."""
+    monkeypatch.setattr(registry, "provider_names", lambda: ("acme", "poor", "down", "openai"))
+    monkeypatch.setenv("ACME_API_KEY", "k")
+    with serving(listed("m")) as good, serving(refused(500, "server_error")) as bad:
+        acme(good, keys=("ACME_API_KEY",))
+        acme(bad, "poor", keys=("ACME_API_KEY",))
+        acme(bad, "down", auth=None)  # a server of one's own, which need not run
+        done = run()
+    assert "acme:m" in [row["model"] for row in json.loads(done.stdout)]
+    assert done.exit_code == 5
+    assert (
+        done.stderr
+        == "dragoman: poor: the provider failed (status 500, server_error); request req_7\n"
+    )
+
+
+def test_local_models_are_those_that_are_here_and_those_to_be_fetched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A file that is of no name we know goes by its path."""
+    tiny = packaged(wheel())
+    monkeypatch.setitem(PACKAGED, "tiny", tiny)
+    models_folder().mkdir(parents=True)
+    kept_at(tiny).write_bytes(MODEL)
+    other = models_folder() / "other.gguf"
+    other.write_bytes(b"GGUF")
+    found = {row["model"]: row for row in json.loads(run("local").stdout)}
+    assert not found["local:smollm2"]["fetched"]
+    assert found["local:tiny"]["fetched"]
+    assert found[f"local:{other}"]["bytes"] == 4
+    assert "on this machine, 512.0 kB" in run("local", "--table").stdout
+
+
+def test_the_echo_is_listed_and_scripts_are_one_s_own() -> None:
+    """There are no models in general that play scripts."""
+    assert [row["model"] for row in json.loads(run("echo").stdout)] == ["echo:"]
+    assert json.loads(run("scripted").stdout) == []

@@ -1,0 +1,504 @@
+"""Sending: every dialect from recordings, errors in the classes of the tree, retries, limits."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import errors
+from dragoman.errors import (
+    AuthenticationError,
+    ConfigError,
+    ContextTooLong,
+    DragomanError,
+    InvalidInputError,
+    InvalidRequest,
+    ModelNotFound,
+    Overloaded,
+    PermissionDenied,
+    ProviderError,
+    RateLimited,
+    ServerError,
+)
+from dragoman.model.events import ResponseStart
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request
+from dragoman.transport.client import Client
+from dragoman.transport.gates import Limits
+from dragoman.transport.protocol import Timeouts
+from dragoman.transport.retries import Retries
+from tests.corpus import Corpus, Recording
+from tests.transport.answers import DIALECTS, TEXT, body, client, frames, naps
+from tests.transport.servers import Seen, Step, plain, serving, streamed
+from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
+
+_EVERY = 3  # one in so many recordings: all of them are read by the wire's own tests
+
+
+def _recordings(corpus: Corpus, dialect: str) -> list[Recording]:
+    found = corpus.select(provider_api=SPOKEN_BY[dialect], status=200, streaming=False)
+    asked = [one for one in found if ENDPOINTS[dialect].search(one.request_path.partition("?")[0])]
+    return [one for one in asked if isinstance(one.response_body, dict)][::_EVERY]
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_answers_are_what_the_recordings_say(dialect: str, corpus: Corpus) -> None:
+    """Over the network and back is the same as reading the recording."""
+    recordings = _recordings(corpus, dialect)
+    speaker = dragoman.dialect(dialect)
+    bodies = [one.response_body for one in recordings]
+    bodies = [each for each in bodies if not each.get("error")]
+    async with serving(*map(plain, bodies)) as server, client(dialect, server.url) as made:
+        for wire in bodies:
+            got, want = await made.send("hi"), speaker.decode_response(wire)
+            assert got == want
+            assert (got.id, got.model, got.usage, got.finish, got.extras) == (
+                want.id, want.model, want.usage, want.finish, want.extras,
+            )  # fmt: skip
+    assert bodies
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+async def test_an_answer_knows_which_provider_made_it(stream: bool) -> None:
+    """What one provider sealed, another one that speaks its dialect can't open."""
+    dialect = "anthropic"
+    reply = streamed(*frames(dialect)) if stream else plain(body(dialect))
+    async with serving(reply) as server, client(dialect, server.url) as made:
+        found = await (made.stream("hi").collect() if stream else made.send("hi"))
+        origin = found.message.origin
+        assert origin is not None
+        assert (origin.provider, origin.dialect, origin.model) == ("anthropic", dialect, "m")
+        if stream:
+            first = await anext(aiter(made.stream("hi")))
+            assert isinstance(first, ResponseStart)
+            assert first.origin == origin
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_request_can_be_a_text_a_message_or_a_whole_request(dialect: str) -> None:
+    """`send` takes whatever `Messages.from_any` takes."""
+    async with serving(plain(body(dialect))) as server, client(dialect, server.url) as made:
+        for request in ("hi", Message.user("hi"), [Message.user("hi")],
+                        Request(messages=(Message.user("hi"),))):  # fmt: skip
+            assert (await made.send(request)).text == TEXT
+    assert len({seen.body for seen in server.seen}) == 1
+
+
+async def test_the_model_of_a_request_wins_over_the_clients() -> None:
+    """One client serves all models of a place."""
+    dialect = "openai-chat"
+    async with serving(plain(body(dialect))) as server, client(dialect, server.url) as made:
+        await made.send(Request(model="other", messages=(Message.user("hi"),)))
+        await made.send("hi")
+    assert [seen.json["model"] for seen in server.seen] == ["other", "m"]
+
+
+# --- errors
+
+_SDK_MODULES = ("openai", "anthropic", "groq")
+_OURS: dict[str, tuple[type[DragomanError], ...]] = {
+    "BadRequestError": (InvalidRequest,),
+    "AuthenticationError": (AuthenticationError,),
+    "PermissionDeniedError": (PermissionDenied,),
+    "NotFoundError": (InvalidRequest, ModelNotFound),
+    "ConflictError": (InvalidRequest,),
+    "RequestTooLargeError": (ContextTooLong,),
+    "ContentTooLargeError": (ContextTooLong,),
+    "UnprocessableEntityError": (InvalidRequest,),
+    "RateLimitError": (RateLimited,),
+    "ServiceUnavailableError": (Overloaded,),
+    "OverloadedError": (Overloaded,),
+    "GatewayTimeoutError": (ServerError,),
+    "DeadlineExceededError": (ServerError,),
+    "InternalServerError": (ServerError, Overloaded),
+}
+
+
+def _statuses(module: str) -> dict[int, str]:
+    """Which class an SDK raises for which status: it is asked, by its own means."""
+    sdk: Any = import_module(module)
+    httpx: Any = import_module("httpx2" if hasattr(sdk, "httpx2") else sdk._base_client.__dict__
+                               .get("httpx2", import_module("httpx")).__name__)  # fmt: skip
+    made = (
+        sdk.Groq
+        if module == "groq"
+        else getattr(sdk, {"openai": "OpenAI"}.get(module, "Anthropic"))
+    )(api_key="k")
+    request = httpx.Request("POST", "http://x")
+    with made:
+        return {
+            status: type(made._make_status_error("m", body={}, response=httpx.Response(
+                status, request=request))).__name__
+            for status in (400, 401, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504, 529)
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("module", _SDK_MODULES)
+async def test_every_error_class_of_the_sdks_has_its_own_here(module: str) -> None:
+    """By status: each condition that an SDK tells apart is told apart here, too."""
+    dialect = "anthropic" if module == "anthropic" else "openai-chat"
+    for status, name in _statuses(module).items():
+        reply = plain({"error": {"message": "no", "type": "whatever"}}, status)
+        async with (
+            serving(reply) as server,
+            client(dialect, server.url, retries=Retries(attempts=1)) as made,
+        ):
+            with pytest.raises(ProviderError) as raised:
+                await made.send("hi")
+        if name != "APIStatusError":  # a status that the SDK does not tell apart
+            assert isinstance(raised.value, _OURS[name]), (status, name)
+        assert raised.value.status == status
+        assert raised.value.retryable is (status in {409, 429} or status >= 500)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 499, 500, 503, 504])
+async def test_googles_errors_are_told_apart_by_more_than_client_and_server(status: int) -> None:
+    """The SDK has two classes; the status is in both of ours."""
+    words = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED",
+             404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 499: "CANCELLED", 500: "INTERNAL",
+             503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"}  # fmt: skip
+    wire = {"error": {"code": status, "message": "no", "status": words[status]}}
+    async with (
+        serving(plain(wire, status)) as server,
+        client("gemini", server.url, retries=Retries(attempts=1)) as made,
+    ):
+        with pytest.raises(ProviderError) as raised:
+            await made.send("hi")
+    from google.genai import errors as theirs
+
+    is_client = issubclass(theirs.ClientError, Exception) and 400 <= status < 500
+    assert isinstance(raised.value, (ServerError, Overloaded)) is not is_client
+    assert (raised.value.status, raised.value.provider) == (status, "google")
+
+
+async def test_an_error_names_the_provider_status_code_and_request() -> None:
+    """And quotes nothing of what the provider said."""
+    wire = {"error": {"message": "sk-secret is no key", "type": "invalid_request_error",
+                      "code": "invalid_api_key"}}  # fmt: skip
+    reply = plain(wire, 401, {"x-request-id": "req_1"})
+    async with serving(reply) as server, client("openai-chat", server.url) as made:
+        with pytest.raises(AuthenticationError) as raised:
+            await made.send("hi")
+    error = raised.value
+    assert (error.provider, error.status, error.code, error.request_id) == (
+        "openai", 401, "invalid_api_key", "req_1",
+    )  # fmt: skip
+    assert "secret" not in str(error)
+    assert error.__context__ is None
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_error_under_200_is_an_error(dialect: str) -> None:
+    """Gateways do that."""
+    wire = {"error": {"message": "slow down", "code": 429, "type": "rate_limit_error"}}
+    async with serving(plain(wire)) as server, client(dialect, server.url) as made:
+        with pytest.raises(RateLimited) as raised:
+            await made.send("hi")
+    assert raised.value.provider == made.provider.name
+    assert len(server.seen) == 3
+
+
+# --- retries
+
+_OK = plain(body("openai-chat"))
+
+
+def _failed(status: int, **headers: str) -> list[Step]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return plain({"error": {"message": "no"}}, status, named)
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+async def test_what_passes_is_tried_again(status: int) -> None:
+    """Twice, with a wait of our own before each, on the same connection."""
+    replies = [_failed(status), _failed(status), _OK]
+    async with serving(*replies) as server, client("openai-chat", server.url) as made:
+        assert (await made.send("hi")).text == TEXT
+    first, second = naps(made)
+    assert 0.25 <= first <= 0.5 <= second <= 1.0
+    assert len({seen.body for seen in server.seen}) == 1
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"retry_after": "7"}, 7.0),
+        ({"retry_after": "1.5"}, 1.5),
+        ({"retry_after_ms": "250"}, 0.25),
+        ({"retry_after_ms": "250", "retry_after": "9"}, 0.25),
+        ({"retry_after": "60"}, 60.0),
+    ],
+)
+async def test_a_wait_that_the_provider_asks_for_is_kept(
+    headers: dict[str, str], wait: float
+) -> None:
+    """To the millisecond."""
+    replies = [_failed(429, **headers), _OK]
+    async with serving(*replies) as server, client("openai-chat", server.url) as made:
+        await made.send("hi")
+    assert naps(made) == [wait]
+
+
+async def test_a_wait_may_be_given_as_a_date() -> None:
+    """As HTTP has it; in the past means now, and so our own wait."""
+    from email.utils import formatdate
+    from time import time
+
+    for seconds, low, high in ((30, 25, 31), (-30, 0.25, 0.5)):
+        replies = [_failed(503, retry_after=formatdate(time() + seconds, usegmt=True)), _OK]
+        async with serving(*replies) as server, client("openai-chat", server.url) as made:
+            await made.send("hi")
+        assert low <= naps(made)[0] <= high
+
+
+async def test_a_wait_that_is_too_long_is_the_callers_business() -> None:
+    """The error says how long it would be."""
+    replies = [_failed(429, retry_after="3600"), _OK]
+    async with serving(*replies) as server, client("openai-chat", server.url) as made:
+        with pytest.raises(RateLimited) as raised:
+            await made.send("hi")
+    assert raised.value.retry_after == 3600
+    assert naps(made) == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        _failed(400), _failed(401), _failed(404),
+        _failed(500, x_should_retry="false"),
+        plain({"error": {"code": "insufficient_quota", "message": "no"}}, 429),
+        plain({"error": {"message": "maximum context length exceeded"}}, 502),
+    ],
+)  # fmt: skip
+async def test_what_does_not_pass_is_raised_at_once(reply: list[Step]) -> None:
+    """Whatever the status, where the provider says so."""
+    async with serving(reply) as server, client("openai-chat", server.url) as made:
+        with pytest.raises(ProviderError):
+            await made.send("hi")
+    assert len(server.seen) == 1
+
+
+async def test_the_last_error_is_raised_when_all_attempts_failed() -> None:
+    """A timeout over everything is not needed for an end."""
+    replies = [_failed(500), _failed(503), _failed(529)]
+    async with serving(*replies) as server, client("openai-chat", server.url) as made:
+        with pytest.raises(Overloaded) as raised:
+            await made.send("hi")
+    assert raised.value.status == 529
+    assert len(server.seen) == 3
+
+
+# --- reasoning that can't be verified (W27)
+
+_UNVERIFIED: dict[str, dict[str, Any]] = {
+    "anthropic": {"type": "error", "error": {"type": "invalid_request_error", "message":
+                  "messages.1.content.0: Invalid `signature` in `thinking` block"}},
+    "openai-responses": {"error": {"code": "invalid_encrypted_content", "message":
+                         "The encrypted content gAAA could not be verified."}},
+    "gemini": {"error": {"code": 400, "status": "INVALID_ARGUMENT",
+                         "message": "Thought signature is not valid"}},
+}  # fmt: skip
+
+
+_THOUGHTS: dict[str, dict[str, Any]] = {
+    "anthropic": {"id": "r1", "type": "message", "role": "assistant", "model": "m",
+                  "stop_reason": "end_turn", "content": [
+                      {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+                      {"type": "text", "text": "hello"}]},
+    "openai-responses": {"id": "r1", "model": "m", "status": "completed", "output": [
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2ln"},
+        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+         "content": [{"type": "output_text", "text": "hello", "annotations": []}]}]},
+    "gemini": {"modelVersion": "m", "candidates": [{"index": 0, "finishReason": "STOP", "content":
+               {"role": "model", "parts": [{"text": "hello", "thoughtSignature": "c2ln"}]}}]},
+}  # fmt: skip
+
+
+def _thoughtful(dialect: str) -> Request:
+    answer = dragoman.dialect(dialect).decode_response(_THOUGHTS[dialect]).message
+    return Request(messages=(Message.user("hi"), answer, Message.user("and?")))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("dialect", list(_UNVERIFIED))
+async def test_reasoning_that_is_refused_is_left_out_once(dialect: str, stream: bool) -> None:
+    """The second request is the same without it; a second refusal is raised."""
+    refused = plain(_UNVERIFIED[dialect], 400)
+    async with (
+        serving(refused) as server,
+        client(dialect, server.url, retries=Retries(attempts=1)) as made,
+    ):
+        request = _thoughtful(dialect)
+        with pytest.raises(InvalidRequest):
+            await (made.stream(request).collect() if stream else made.send(request))
+    first, second = server.seen
+    assert b"c2ln" in first.body
+    assert b"c2ln" not in second.body
+    assert b"hello" in second.body
+    assert naps(made) == []
+
+
+async def test_without_reasoning_there_is_nothing_to_leave_out() -> None:
+    """The refusal is raised at once."""
+    reply = plain(_UNVERIFIED["anthropic"], 400)
+    async with serving(reply) as server, client("anthropic", server.url) as made:
+        with pytest.raises(InvalidRequest):
+            await made.send("hi")
+    assert len(server.seen) == 1
+
+
+# --- limits
+
+
+async def test_limits_hold_for_all_clients_of_a_provider() -> None:
+    """However many clients there are, and whether they stream or not."""
+    dialect = "openai-chat"
+    under_way: list[int] = []
+    go = asyncio.Event()
+
+    def script(_: Seen) -> list[Step]:
+        under_way.append(1)
+        return [go, *plain(body(dialect))]
+
+    limits = Limits(concurrent=2)
+    async with (
+        serving(script) as server,
+        client(dialect, server.url, limits=limits) as one,
+        client(dialect, server.url, limits=Limits(concurrent=2)) as other,
+    ):
+        tasks = [asyncio.create_task(made.send("hi")) for made in (one, other, one, other)]
+        await server.until(lambda seen: len(seen.seen) == 2)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert len(under_way) == 2
+        go.set()
+        assert [one.text for one in await asyncio.gather(*tasks)] == [TEXT] * 4
+
+
+async def test_places_come_back_whatever_happens() -> None:
+    """After errors, cancellation, streams that are left early, and streams that are dropped."""
+    dialect = "openai-chat"
+    never = asyncio.Event()
+    limits = Limits(concurrent=1)
+    replies: list[list[Step]] = [_failed(400), [never], plain(body(dialect))]
+    async with serving(*replies) as server, client(dialect, server.url, limits=limits) as made:
+        with pytest.raises(InvalidRequest):
+            await made.send("hi")
+        task = asyncio.create_task(made.send("hi"))
+        await server.until(lambda seen: len(seen.seen) == 2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(10):
+            assert (await made.send("hi")).text == TEXT
+            async for _ in made.stream("hi"):
+                break
+            await asyncio.sleep(0)
+            assert (await made.send("hi")).text == TEXT
+
+
+# --- the rest
+
+
+async def test_a_total_timeout_covers_all_attempts_and_is_ours() -> None:
+    """It is the builtin's as well, and no task or connection stays."""
+    never = asyncio.Event()
+    timeouts = Timeouts(total=0.05)
+    async with (
+        serving([never]) as server,
+        client("openai-chat", server.url, timeouts=timeouts) as made,
+    ):
+        with pytest.raises(errors.TimeoutError, match=r"0\.05 seconds") as raised:
+            await made.send("hi")
+        assert isinstance(raised.value, TimeoutError)
+        await server.until_idle()
+
+
+async def test_a_closed_client_says_so() -> None:
+    """It does not quietly open new connections."""
+    made = Client("ollama:m")
+    await made.close()
+    await made.close()
+    with pytest.raises(InvalidInputError, match="closed"):
+        await made.send("hi")
+    with pytest.raises(InvalidInputError, match="closed"):
+        await made.stream("hi").collect()
+
+
+async def test_one_client_serves_many_requests_at_once() -> None:
+    """Each gets its own answer."""
+
+    def script(seen: Seen) -> list[Step]:
+        wire = body("openai-chat")
+        wire["choices"][0]["message"]["content"] = seen.json["messages"][0]["content"]
+        return plain(wire)
+
+    async with serving(script) as server, client("openai-chat", server.url) as made:
+        texts = [f"number {number}" for number in range(100)]
+        answers = await asyncio.gather(*(made.send(text) for text in texts))
+    assert [answer.text for answer in answers] == texts
+
+
+def test_one_client_serves_one_loop_after_the_other() -> None:
+    """And leaves nothing open behind a loop that ended, though nobody closed it."""
+    made: list[Client] = []
+
+    async def ask() -> int:
+        async with serving(plain(body("ollama"))) as server:
+            if not made:
+                made.append(client("ollama", server.url))
+            made[0]._deployment._base_url = server.url
+            assert (await made[0].send("hi")).text == TEXT
+        return len(asyncio.all_tasks())
+
+    assert [asyncio.run(ask()) for _ in range(3)] == [1, 1, 1]
+    transport: Any = made[0]._transport
+    assert len(transport._sessions._by_loop) <= 1
+
+
+async def test_a_transport_that_is_handed_in_stays_open() -> None:
+    """Its owner closes it."""
+    from dragoman.transport.http import HttpTransport
+
+    transport = HttpTransport()
+    async with serving(plain(body("ollama"))) as server:
+        for _ in range(2):
+            async with client("ollama", server.url, transport=transport) as made:
+                await made.send("hi")
+        assert server.connections == 1
+        await transport.close()
+        await server.until_idle()
+
+
+def test_what_can_not_be_is_a_config_error() -> None:
+    """Unknown providers and dialects, at once."""
+    with pytest.raises(ConfigError):
+        Client("nowhere:m")
+    with pytest.raises(ConfigError):
+        Client("openai:m", dialect="latin")
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "1"])
+def test_a_timeout_is_a_number_of_seconds(seconds: Any) -> None:
+    """Above zero."""
+    with pytest.raises(InvalidInputError):
+        Timeouts(total=seconds)
+
+
+def test_what_can_not_be_said_is_known_before_it_is_sent() -> None:
+    """As losses, or as an error where nothing may be lost."""
+    request = dragoman.Request(
+        messages=(Message.user("hi"),), sampling=dragoman.Sampling(max_tokens=9, seed=7)
+    )
+    losses = Client("anthropic:claude-x", key="k").encode(request).losses
+    assert [loss.path for loss in losses] == ["sampling.seed"]
+    with pytest.raises(dragoman.LossError):
+        Client("anthropic:claude-x", key="k", strict=True).encode(request)

@@ -1,0 +1,172 @@
+"""How many tokens a prompt has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman.errors import ConfigError, InvalidRequest, ModelNotFound, WireError
+from dragoman.model.catalogue import TokenCount
+from dragoman.model.media import Image
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text, Thinking
+from dragoman.model.requests import Request, Sampling
+from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
+from dragoman.transport.client import Client
+from dragoman.transport.counting import estimated
+from tests.transport.vendors import Came, Goes, Vendor, failed, serving
+
+TOOL = ToolDefinition("look", "Looks", {"type": "object", "properties": {}})
+REQUEST = Request(
+    system=(Text("Be brief"),),
+    messages=(Message.user("How many?"),),
+    tools=(TOOL,),
+    sampling=Sampling(temperature=0.5, max_tokens=10),
+)
+
+
+def client(vendor: Vendor, model: str, path: str = "", **options: Any) -> Client:
+    """A client of a vendor on loopback."""
+    return Client(model, base_url=f"{vendor.url}{path}", key="k", **options)
+
+
+async def test_anthropic_counts() -> None:
+    """What it is asked holds nothing that the counter refuses."""
+    async with (
+        serving(lambda _: Goes({"input_tokens": 14})) as vendor,
+        client(vendor, "anthropic:claude-sonnet-4-5") as made,
+    ):
+        count = await made.count_tokens(REQUEST)
+    assert count == TokenCount(14)
+    assert (int(count), count.is_estimate) == (14, False)
+    (came,) = vendor.came
+    assert came.path == "/v1/messages/count_tokens"
+    assert came.headers["anthropic-version"]
+    assert came.json.keys() == {"model", "messages", "system", "tools"}
+
+
+async def test_google_counts_whole_requests() -> None:
+    """Instructions and tools included, which only a whole request may hold there."""
+    async with (
+        serving(lambda _: Goes({"totalTokens": 31})) as vendor,
+        client(vendor, "google:gemini-2.5-flash") as made,
+    ):
+        assert await made.count_tokens(REQUEST) == TokenCount(31)
+    (came,) = vendor.came
+    assert came.path == "/v1beta/models/gemini-2.5-flash:countTokens"
+    (whole,) = came.json.values()
+    assert whole["model"] == "models/gemini-2.5-flash"
+    assert whole.keys() >= {"contents", "systemInstruction", "tools", "generationConfig"}
+
+
+async def test_vertex_counts_them_as_they_are() -> None:
+    """No envelope, and only the fields that it knows."""
+    async with (
+        serving(lambda _: Goes({"totalTokens": 31})) as vendor,
+        client(vendor, "vertex:gemini-2.5-flash", parameters={"project": "p"}) as made,
+    ):
+        assert (await made.count_tokens(REQUEST)).tokens == 31
+    (came,) = vendor.came
+    assert came.path.endswith(":countTokens")
+    assert came.json.keys() == {"contents", "systemInstruction", "tools", "generationConfig"}
+
+
+async def test_openai_counts_in_its_other_dialect() -> None:
+    """Chat Completions has no counter, Responses has one."""
+    async with (
+        serving(lambda _: Goes({"object": "response.input_tokens", "input_tokens": 9})) as vendor,
+        client(vendor, "openai:gpt-4o", "/v1") as made,
+    ):
+        assert await made.count_tokens(REQUEST) == TokenCount(9)
+    (came,) = vendor.came
+    assert came.path == "/v1/responses/input_tokens"
+    assert came.headers["Authorization"] == "Bearer k"
+    assert came.json.keys() == {"model", "input", "instructions", "tools"} or (
+        came.json.keys() == {"model", "input", "tools"}
+    )
+
+
+async def test_who_has_no_counter_is_not_asked() -> None:
+    """The estimate is flagged as one."""
+    async with serving(lambda _: failed(500)) as vendor, client(vendor, "mistral:x") as made:
+        count = await made.count_tokens("How many tokens are these?")
+        assert count.is_estimate
+        assert 5 <= count.tokens <= 20
+        assert await made.count_tokens("Hi", estimate=lambda _: 42) == TokenCount(42, True)
+    assert vendor.came == []
+    assert repr(count) == f"TokenCount({count.tokens} tokens, estimated)"
+
+
+async def test_a_counter_that_is_not_there_after_all_is_done_without() -> None:
+    """Servers that speak a dialect need not have all of it; the others are asked, too."""
+
+    def llama(came: Came) -> Goes:
+        return Goes({"input_tokens": 3}) if "messages" in came.path else Goes({}, 404)
+
+    async with serving(llama) as vendor, client(vendor, "llama.cpp:x", "/v1") as made:
+        assert await made.count_tokens("Hi") == TokenCount(3)
+    assert [came.path for came in vendor.came] == [
+        "/v1/responses/input_tokens",
+        "/v1/messages/count_tokens",
+    ]
+    async with serving(lambda _: Goes({}, 405)) as vendor, client(vendor, "llama.cpp:x") as made:
+        assert (await made.count_tokens("Hi")).is_estimate
+
+
+async def test_what_another_dialect_does_not_take_is_no_error() -> None:
+    """Not every model of Chat Completions is one of Responses."""
+    bad = failed(400, "invalid_request_error")
+    async with serving(lambda _: bad) as vendor, client(vendor, "openai:x", "/v1") as made:
+        assert (await made.count_tokens("Hi")).is_estimate
+    assert len(vendor.came) == 1
+
+
+async def test_other_failures_are_told() -> None:
+    """A model that is not there is no reason to guess; nor is a request that is wrong."""
+    gone = Goes({"type": "error", "error": {"type": "not_found_error", "message": "model: x"}}, 404)
+    async with serving(lambda _: gone) as vendor, client(vendor, "anthropic:x") as made:
+        with pytest.raises(ModelNotFound):
+            await made.count_tokens("Hi")
+    bad = failed(400, "invalid_request_error")
+    async with serving(lambda _: bad) as vendor, client(vendor, "anthropic:x") as made:
+        with pytest.raises(InvalidRequest):
+            await made.count_tokens("Hi")
+    async with Client("anthropic:x") as made:
+        with pytest.raises(ConfigError, match="API key"):
+            await made.count_tokens("Hi")
+
+
+@pytest.mark.parametrize("body", [[], {"input_tokens": "hush"}, {"input_tokens": -1}, "hush", {}])
+async def test_what_is_no_count_is_the_peers_fault(body: Any) -> None:
+    """And not quoted."""
+    async with serving(lambda _: Goes(body)) as vendor, client(vendor, "anthropic:x") as made:
+        with pytest.raises(WireError) as caught:
+            await made.count_tokens("Hi")
+    assert "hush" not in str(caught.value)
+
+
+async def test_google_says_nothing_of_nothing() -> None:
+    """Zero is left out of its JSON."""
+    async with serving(lambda _: Goes({})) as vendor, client(vendor, "google:x") as made:
+        assert await made.count_tokens("") == TokenCount(0)
+
+
+def test_a_guess_heeds_all_there_is() -> None:
+    """Every kind of part costs something, more text costs more, and data is not taken for text."""
+    small = estimated(Request(messages=(Message.user("Hi"),)))
+    call = ToolCall.create("c1", "look", {"at": "x" * 70})
+    image = Image.from_bytes(b"\x89PNG\r\n\x1a\n" + b"\x00" * 90_000)
+    parts: list[tuple[Any, ...]] = [
+        (Text("y" * 70),), (Thinking("y" * 70),), (call,),
+        (ToolResult("c1", "y" * 70),), (ToolResult("c1", (Text("y" * 70),)),),
+    ]  # fmt: skip
+    for added in parts:
+        messages = (Message.user("Hi"), Message(role=Message.user("").role, parts=added))
+        assert 20 <= estimated(Request(messages=messages)) - small <= 40
+    seen = estimated(Request(messages=(Message.user("Hi", image),)))
+    assert 500 <= seen - small <= 2_000
+    shown = Message(role=Message.user("").role, parts=(ToolResult("c1", (image,)),))
+    assert estimated(Request(messages=(shown,))) >= 500
+    assert estimated(REQUEST) > estimated(REQUEST.replace(tools=()))
+    assert estimated(Request(messages=(Message.user("\ud800"),))) > 0

@@ -1,0 +1,211 @@
+"""Addresses, keys and headers: as the vendors' own SDKs send them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import pytest
+
+from dragoman.errors import ConfigError, DragomanError, InvalidInputError
+from dragoman.providers.endpoints import Endpoints
+from dragoman.providers.provider import Auth, Provider
+from dragoman.providers.registry import provider, provider_names
+from dragoman.transport.client import Client
+from dragoman.transport.deployments import Deployment
+from dragoman.transport.retries import Retries
+from dragoman.wire.target import Target
+from tests.transport import sdks
+from tests.transport.servers import Seen, plain, serving
+
+_COMPARED = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "anthropic-version",
+             "content-type")  # fmt: skip
+_CHAT = "openai-chat"
+_VERTEX = {"project": "p", "location": "us-east5"}
+ROWS: list[tuple[str, str, str, sdks.Call, dict[str, str]]] = [
+    ("openai", "m", _CHAT, sdks.openai("/v1"), {}),
+    ("openai", "m", "openai-responses", sdks.responses, {}),
+    ("azure", "m", _CHAT, sdks.azure, {"resource": "r"}),
+    ("anthropic", "m", "anthropic", sdks.anthropic, {}),
+    ("google", "m", "gemini", sdks.google, {}),
+    ("vertex", "m", "gemini", sdks.google_on_vertex, _VERTEX),
+    ("vertex", "claude-x", "anthropic", sdks.anthropic_on_vertex, _VERTEX),
+    ("groq", "m", _CHAT, sdks.groq, {}),
+    ("ollama", "m", "ollama", sdks.ollama, {}),
+    ("ollama", "m", _CHAT, sdks.openai("/v1"), {}),
+    ("deepseek", "m", _CHAT, sdks.openai(""), {}),
+    ("mistral", "m", _CHAT, sdks.openai("/v1"), {}),
+    ("openrouter", "m", _CHAT, sdks.openai("/api/v1"), {}),
+    ("perplexity", "m", _CHAT, sdks.openai(""), {}),
+    ("xai", "m", _CHAT, sdks.openai("/v1"), {}),
+    ("llama.cpp", "m", _CHAT, sdks.openai("/v1"), {}),
+    ("lmstudio", "m", _CHAT, sdks.openai("/v1"), {}),
+    ("vllm", "m", _CHAT, sdks.openai("/v1"), {}),
+    ("openai-compatible", "m", _CHAT, sdks.openai("/v1"), {}),
+]
+
+
+def test_every_provider_is_compared() -> None:
+    """A new one needs a row."""
+    assert {row[0] for row in ROWS} == set(provider_names()) - {"local", "echo", "scripted"}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row[0]}-{row[2]}" for row in ROWS])
+async def test_requests_go_where_the_sdk_sends_them_with_what_it_shows(
+    row: tuple[str, str, str, sdks.Call, dict[str, str]], stream: bool
+) -> None:
+    """The same method, path, query, key and version; only the body is ours."""
+    name, model, dialect, sdk, parameters = row
+    async with serving(plain({"error": {"message": "no"}}, 400)) as server:
+        await asyncio.to_thread(sdk, server.url, stream)
+        base = server.url + urlsplit(provider(name).base_url or "/v1").path
+        async with Client(
+            f"{name}:{model}", key=sdks.KEY, base_url=base, dialect=dialect, parameters=parameters,
+            retries=Retries(attempts=1),
+        ) as client:  # fmt: skip
+            with pytest.raises(DragomanError):
+                await (client.stream("hi").collect() if stream else client.send("hi"))
+    theirs, ours = server.seen
+    assert _shown(ours) == _as_documented(name, _shown(theirs))
+    if dialect != "gemini":  # which says it in the path
+        assert ours.json.get("stream", False) is stream
+
+
+def _shown(seen: Seen) -> dict[str, str]:
+    shown = {name: seen.headers[name] for name in _COMPARED if name in seen.headers}
+    return {"method": seen.method, "path": seen.path, **shown}
+
+
+def _as_documented(name: str, sent: dict[str, str]) -> dict[str, str]:
+    """What an SDK sends, where ours differs on purpose."""
+    if name == "anthropic":
+        # The version that the dialect was recorded with, which the vendor keeps up: 2026-10-21
+        # takes no temperature. Keys are documented as x-api-key; the SDK's way works, too.
+        del sent["authorization"]
+        return {**sent, "anthropic-version": "2023-06-01", "x-api-key": sdks.KEY}
+    if name == "google":  # v1 lacks what previews have
+        return {**sent, "path": sent["path"].replace("/v1/", "/v1beta/", 1)}
+    return sent
+
+
+# --- keys
+
+_ACME = Provider(
+    "acme", (Target(dialect=_CHAT),), "https://acme.example/v1", keys=("ACME_A", "ACME_B")
+)
+
+
+def _headers(deployment: Deployment) -> dict[str, str]:
+    message = deployment.request("generate", b"{}", model="m")
+    return {name.lower(): value for name, value in message.headers.items()}
+
+
+def test_keys_are_looked_up_when_they_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not when a client is made, and again for each request; the first variable wins."""
+    deployment = Deployment(_ACME)
+    with pytest.raises(ConfigError, match="ACME_A or ACME_B"):
+        deployment.request("generate", b"{}")
+    monkeypatch.setenv("ACME_B", "second")
+    assert _headers(deployment)["authorization"] == "Bearer second"
+    monkeypatch.setenv("ACME_A", " first\n")
+    assert _headers(deployment)["authorization"] == "Bearer first"
+    monkeypatch.setenv("ACME_A", "  ")
+    monkeypatch.delenv("ACME_B")
+    with pytest.raises(ConfigError):
+        deployment.request("generate", b"{}")
+
+
+def test_a_key_that_is_given_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a header of the user's wins over both, whatever its case."""
+    monkeypatch.setenv("ACME_A", "around")
+    assert _headers(Deployment(_ACME, key="given"))["authorization"] == "Bearer given"
+    own = Deployment(_ACME, key="given", headers={"AUTHORIZATION": "Basic x"})
+    assert [
+        v for k, v in own.request("generate").headers.items() if k.lower() == "authorization"
+    ] == ["Basic x"]
+
+
+@pytest.mark.parametrize("name", ["ollama", "vllm", "llama.cpp", "lmstudio"])
+def test_servers_of_ones_own_need_no_key_but_take_one(name: str) -> None:
+    """They may have been started with one."""
+    assert "authorization" not in _headers(Deployment(f"{name}:m"))
+    assert _headers(Deployment(f"{name}:m", key="k"))["authorization"] == "Bearer k"
+
+
+def test_a_base_url_of_ones_own_needs_no_key() -> None:
+    """A gateway may hold the keys."""
+    assert "authorization" not in _headers(Deployment("openai:m", base_url="http://localhost:1/v1"))
+
+
+def test_we_say_who_we_are_unless_the_user_says_otherwise() -> None:
+    """Servers log it."""
+    deployment = Deployment("ollama:m")
+    assert _headers(deployment)["user-agent"].startswith("dragoman/")
+    assert _headers(Deployment("ollama:m", headers={"user-agent": "me"}))["user-agent"] == "me"
+
+
+@pytest.mark.parametrize(
+    "headers", [{"X": "a\r\nEvil: 1"}, {"X": "a\x00"}, {"A B": "c"}, {"": "c"}, {"X:": "y"},
+                {"X": 1}, {1: "x"}, [("a", "b")]],
+)  # fmt: skip
+def test_headers_that_could_not_be_sent_are_refused_without_being_quoted(headers: object) -> None:
+    """Line breaks would let a value make further headers."""
+    with pytest.raises(InvalidInputError) as raised:
+        Deployment("ollama:m", headers=cast("Any", headers))
+    assert "Evil" not in str(raised.value)
+
+
+def test_a_key_with_a_line_break_inside_is_refused() -> None:
+    """It is somebody's mistake, and must not become a header."""
+    with pytest.raises(InvalidInputError) as raised:
+        Deployment("openai:m", key="sk\r\nX: y").request("generate")
+    assert "sk" not in str(raised.value)
+
+
+# --- addresses
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "localhost:1", "//x", "javascript:x"])
+def test_addresses_are_http(url: str) -> None:
+    """Others are refused before anything is sent."""
+    with pytest.raises(ConfigError, match="http://"):
+        Deployment("ollama:m", base_url=url).request("generate")
+
+
+def test_parts_of_addresses_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given ones win; what is missing is named."""
+    with pytest.raises(ConfigError, match="resource"):
+        Deployment("azure:m", key="k").request("generate", model="m")
+    monkeypatch.setenv("AZURE_OPENAI_RESOURCE", "around")
+    url = Deployment("azure:m", key="k").request("generate", model="m").url
+    assert url.startswith("https://around.openai.azure.com/openai/deployments/m/")
+    own = Deployment("azure:m", key="k", parameters={"resource": "given"})
+    assert own.request("generate", model="m").url.startswith("https://given.")
+
+
+def test_a_models_name_can_not_leave_its_place_in_the_path() -> None:
+    """It is quoted: a name with slashes and dots is still one step."""
+    url = Deployment("google:m", key="k").request("generate", model="../../x?y=z#").url
+    assert url.startswith("https://generativelanguage.googleapis.com/v1beta/models/..%2F..%2Fx%3Fy")
+
+
+def test_a_provider_takes_three_lines() -> None:
+    """Its own header for the key, its own path, nothing else."""
+    mine = Provider(
+        "mine", (Target(dialect=_CHAT),), "https://mine.example", auth=Auth("X-Key", None),
+        endpoints={_CHAT: Endpoints(generate="/ask")},
+    )  # fmt: skip
+    message = Deployment(mine, key="k").request("generate", b"{}")
+    assert message.url == "https://mine.example/ask"
+    assert message.headers["X-Key"] == "k"
+
+
+def test_nothing_that_is_secret_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in the repr of a deployment, nor in that of a client or of a request."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    deployment = Deployment("openai:m", headers={"X-Secret": "sk-secret"})
+    message = deployment.request("generate", b"sk-secret")
+    for shown in (deployment, message, Client("openai:m", key="sk-secret")):
+        assert "sk-secret" not in repr(shown)

@@ -1,0 +1,108 @@
+"""The echo: for trying things out."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.model.events import PartDelta
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request, Sampling
+from dragoman.model.tools import ToolResult
+from dragoman.model.usage import FinishReason
+from dragoman.transport.echo import EchoModel
+from dragoman.transport.played import words
+from dragoman.wire.dialect import dialect, dialects
+
+
+async def test_it_repeats_the_last_thing_the_user_said() -> None:
+    """Whatever else stands in the conversation."""
+    async with EchoModel() as model:
+        said = [Message.system("Be brief."), Message.user("One."), Message.assistant("1"),
+                Message.user("Two,  three.\n")]  # fmt: skip
+        response = await model.send(said)
+    assert response.text == "Two,  three.\n"
+    assert response.finish is FinishReason.STOP
+    assert model.name == "echo:"
+
+
+async def test_a_stream_comes_word_by_word_and_adds_up_to_the_same() -> None:
+    """The pieces are words; the response is that of `send`."""
+    model = EchoModel(pause=0.0001)
+    pieces: list[str | None] = []
+    async with model.stream("Three little  words ") as stream:
+        async for event in stream:
+            pieces += [event.text] if isinstance(event, PartDelta) else []
+    plain = await model.send("Three little  words ")
+    assert pieces == ["Three", " little", "  words", " "]
+    assert stream.is_complete
+    assert stream.response == plain
+    assert stream.response.usage == plain.usage
+
+
+async def test_usage_says_that_it_is_an_estimate() -> None:
+    """A word counts as a token, and the extras tell."""
+    response = await EchoModel().send("Three little words")
+    assert response.usage is not None
+    assert (response.usage.input, response.usage.output) == (3, 3)
+    assert response.usage.extras == {"dragoman": {"estimated": True}}
+
+
+async def test_it_calls_tools_when_asked_to_and_tells_what_they_said() -> None:
+    """A line is a call; what is no JSON stays as it is; the results are the next echo."""
+    text = 'Look:\n/tool weather {"city": "Basel"}\n/tool now\n/tool odd {"cut'
+    model = EchoModel()
+    response = await model.send(text)
+    first, second, third = response.tool_calls
+    assert response.text == "Look:"
+    assert response.finish is FinishReason.TOOL_CALLS
+    assert (first.name, first.arguments) == ("weather", {"city": "Basel"})
+    assert (second.name, second.arguments) == ("now", {})
+    assert (third.raw_arguments, third.has_valid_arguments) == ('{"cut', False)
+    results = [ToolResult.success(call.id, f"{call.name} done") for call in response.tool_calls]
+    after = await model.send([Message.user(text), response.message, Message.tool(*results)])
+    assert after.text == "weather done\nnow done\nodd done"
+    assert after.tool_calls == ()
+
+
+async def test_streamed_calls_are_the_same_calls() -> None:
+    """Arguments arrive in pieces and add up."""
+    response = await EchoModel().stream('/tool weather {"city": "Basel", "days": 2}').collect()
+    assert response.tool_calls[0].arguments == {"city": "Basel", "days": 2}
+    assert response.text == ""
+
+
+async def test_an_answer_that_is_too_long_is_cut_off() -> None:
+    """Words count as tokens; calls that did not come through are not made."""
+    request = Request(
+        messages=(Message.user("one two three\n/tool now"),), sampling=Sampling(max_tokens=2)
+    )
+    response = await EchoModel().send(request)
+    assert (response.text, response.finish) == ("one two", FinishReason.LENGTH)
+    assert response.tool_calls == ()
+    assert response.message.finish is FinishReason.LENGTH
+
+
+async def test_nothing_said_is_an_empty_echo() -> None:
+    """No user, no text."""
+    assert (await EchoModel().send([Message.system("x")])).text == ""
+
+
+@pytest.mark.parametrize("name", dialects())
+async def test_its_answers_go_to_every_dialect(name: str) -> None:
+    """A conversation that began with it goes on anywhere."""
+    model = EchoModel()
+    asked = Message.user('Hello /\n/tool weather {"city": "Basel"}')
+    response = await model.send(asked)
+    result = Message.tool(ToolResult.success(response.tool_calls[0].id, "rain"))
+    request = Request(model="any", messages=(asked, response.message, result))
+    encoded = dialect(name).encode_request(request)
+    assert b"Basel" in encoded.to_bytes()
+    assert dialect(name).decode_response(
+        dialect(name).encode_response(response).to_bytes()
+    ).tool_calls[0].arguments == {"city": "Basel"}
+
+
+@pytest.mark.parametrize("text", ["", " ", "a", "a b", "\n a\tb  "])
+def test_words_add_up_to_their_text(text: str) -> None:
+    """Nothing is dropped between them."""
+    assert "".join(words(text)) == text

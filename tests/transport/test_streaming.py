@@ -1,0 +1,514 @@
+"""Streams: every dialect from recordings, cut anywhere, and what a reader may do with them."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import warnings
+from contextlib import aclosing
+
+import pytest
+
+import dragoman
+from dragoman import errors
+from dragoman.errors import (
+    InvalidInputError,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    StreamInterrupted,
+    WireError,
+)
+from dragoman.model.events import Event, ResponseEnd, ResponseStart, StreamError
+from dragoman.transport.protocol import Timeouts
+from dragoman.transport.retries import Retries
+from dragoman.transport.streaming import ResponseStream
+from tests.corpus import Corpus, Recording
+from tests.transport.answers import DIALECTS, TEXT, body, client, frames, kind, naps, said
+from tests.transport.servers import Fault, Step, plain, serving, streamed
+from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
+
+_EVERY = 2
+
+
+def _recordings(corpus: Corpus, dialect: str) -> list[Recording]:
+    found = corpus.select(provider_api=SPOKEN_BY[dialect], status=200, streaming=True)
+    asked = [one for one in found if ENDPOINTS[dialect].search(one.request_path.partition("?")[0])]
+    return [one for one in asked if one.response_stream][::_EVERY]
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_streams_are_what_the_recordings_say(dialect: str, corpus: Corpus) -> None:
+    """Events, response and completeness are those of reading the recording without a network."""
+    complete = 0
+    for recording in _recordings(corpus, dialect):
+        raw = recording.response_stream or b""
+        decoder = dragoman.dialect(dialect).stream_decoder()
+        try:
+            want = [*decoder.feed(raw), *decoder.close()]
+        except WireError:
+            continue
+        async with (
+            serving(streamed(raw, kind=kind(dialect))) as server,
+            client(dialect, server.url, retries=Retries(attempts=1)) as made,
+            made.stream("hi") as stream,
+        ):
+            if not decoder.is_complete:
+                with pytest.raises((StreamInterrupted, ProviderError, WireError)):
+                    await stream.collect()
+                continue
+            got = [event async for event in stream]
+        complete += 1
+        assert [_bare(event) for event in got] == [_bare(event) for event in want]
+        assert stream.response == decoder.response
+        assert stream.response.usage == decoder.response.usage
+        assert stream.is_complete
+    assert complete
+
+
+def _bare(event: Event) -> Event:
+    return event.replace(origin=None) if isinstance(event, ResponseStart) else event
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_events_come_as_they_are_sent(dialect: str) -> None:
+    """The reader has what was sent before the server goes on."""
+    pieces, go = frames(dialect), asyncio.Event()
+    begun = said(dialect, pieces[:5]).text
+    reply = streamed(*pieces[:5], go, *pieces[5:], kind=kind(dialect))
+    async with serving(reply) as server, client(dialect, server.url) as made:
+        async with made.stream("hi") as stream:
+            async for _ in stream:
+                if stream.response.text == begun:
+                    go.set()
+        assert begun
+        assert begun != stream.response.text == TEXT
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault.CLOSE, Fault.RESET, None], ids=["closed", "reset", "ended"]
+)
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_stream_cut_at_any_event_is_never_taken_for_complete(
+    dialect: str, fault: Fault | None
+) -> None:
+    """The error has what arrived; what was heard is a beginning of what is said."""
+    pieces = frames(dialect)
+    for cut in range(len(pieces)):
+        steps: list[bytes | Fault] = [*pieces[:cut]]
+        steps += [fault] if fault else []
+        async with (
+            serving(streamed(*steps, kind=kind(dialect))) as server,
+            client(dialect, server.url, retries=Retries(attempts=1)) as made,
+            made.stream("hi") as stream,
+        ):
+            with pytest.raises(StreamInterrupted) as raised:
+                await stream.collect()
+        assert not stream.is_complete
+        assert raised.value.partial == said(dialect, pieces[:cut]), cut
+        assert raised.value.partial.text == stream.response.text
+        assert raised.value.__context__ is None
+        assert raised.value.sent
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_connection_that_breaks_after_the_end_does_no_harm(dialect: str) -> None:
+    """All had been said."""
+    for fault in (Fault.CLOSE, Fault.RESET):
+        reply = streamed(*frames(dialect), fault, kind=kind(dialect))
+        async with serving(reply) as server, client(dialect, server.url) as made:
+            response = await made.stream("hi").collect()
+        assert response.text == TEXT
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_garbage_in_mid_stream_is_an_interruption(dialect: str) -> None:
+    """With what came before it."""
+    pieces = frames(dialect)
+    garbage = b"\x00\xff{]\n" if dialect == "ollama" else b"data: {]\n\n"
+    reply = streamed(*pieces[:4], garbage, *pieces[4:], kind=kind(dialect))
+    async with (
+        serving(reply) as server,
+        client(dialect, server.url, retries=Retries(attempts=1)) as made,
+    ):
+        with pytest.raises(StreamInterrupted) as raised:
+            await made.stream("hi").collect()
+    assert raised.value.partial.text
+    assert TEXT.startswith(raised.value.partial.text)
+
+
+# --- what is no stream
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_plain_answer_to_a_request_for_a_stream_is_taken(dialect: str) -> None:
+    """Some servers can't stream; its events and its response are those of the plain answer."""
+    wire = body(dialect)
+    async with serving(plain(wire)) as server, client(dialect, server.url) as made:
+        stream = made.stream("hi")
+        events = [event async for event in stream]
+        assert stream.response == await made.send("hi")
+    assert stream.is_complete
+    assert stream.response.text == TEXT
+    assert isinstance(events[0], ResponseStart)
+    assert isinstance(events[-1], ResponseEnd)
+    assert server.seen[0].path.partition("?")[0]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_stream_in_answer_to_a_plain_request_is_taken(dialect: str) -> None:
+    """Some servers can do nothing else."""
+    reply = plain(b"".join(frames(dialect)), kind=kind(dialect))
+    async with serving(reply) as server, client(dialect, server.url) as made:
+        assert (await made.send("hi")).text == TEXT
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_web_page_is_not_an_answer(dialect: str, stream: bool) -> None:
+    """The error says what to look at, and nothing of the page; it is not asked for again."""
+    page = b"<!doctype html><title>Sign in, Mr Secret</title>"
+    async with (
+        serving(plain(page, kind="text/html")) as server,
+        client(dialect, server.url) as made,
+    ):
+        with pytest.raises(WireError) as raised:
+            await (made.stream("hi").collect() if stream else made.send("hi"))
+    assert "Secret" not in str(raised.value)
+    assert len(server.seen) == 1
+
+
+async def test_a_web_page_that_is_no_stream_names_the_base_url() -> None:
+    """It is what is wrong, mostly."""
+    page = plain(b"<html>", kind="text/html")
+    async with serving(page) as server, client("openai-chat", server.url) as made:
+        with pytest.raises(WireError, match="base_url"):
+            await made.stream("hi").collect()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_empty_stream_is_asked_for_again(dialect: str) -> None:
+    """Nothing was said, so nothing is said twice."""
+    replies = [streamed(kind=kind(dialect)), streamed(*frames(dialect), kind=kind(dialect))]
+    async with serving(*replies) as server, client(dialect, server.url) as made:
+        assert (await made.stream("hi").collect()).text == TEXT
+    assert len(naps(made)) == 1
+
+
+# --- errors in streams
+
+_OVERLOADED = {
+    "anthropic": b'event: error\ndata: {"type":"error","error":'
+    b'{"type":"overloaded_error","message":"Overloaded"}}\n\n',
+    "openai-chat": b'data: {"error":{"message":"x","code":"service_unavailable","status":503}}\n\n',
+    "openai-responses": b"event: error\n"
+    b'data: {"type":"error","code":"service_unavailable","message":"x"}\n\n',
+    "gemini": b'data: {"error":{"code":503,"message":"x","status":"UNAVAILABLE"}}\n\n',
+    "ollama": b'{"error":"the server is overloaded"}\n',
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_error_before_the_answer_is_one_like_any_other(dialect: str) -> None:
+    """It is of the class that it would be under its status, and tried again."""
+    bad = streamed(_OVERLOADED[dialect], kind=kind(dialect))
+    good = streamed(*frames(dialect), kind=kind(dialect))
+    async with serving(bad, good) as server, client(dialect, server.url) as made:
+        assert (await made.stream("hi").collect()).text == TEXT
+        assert len(naps(made)) == 1
+    async with (
+        serving(bad) as server,
+        client(dialect, server.url, retries=Retries(attempts=1)) as made,
+    ):
+        with pytest.raises(Overloaded) as raised:
+            await made.stream("hi").collect()
+    assert raised.value.provider == made.provider.name
+
+
+async def _gathered(stream: ResponseStream, events: list[Event]) -> None:
+    """Note events as they come: those before an error count, too."""
+    async for event in stream:
+        events.append(event)  # noqa: PERF401 - as above
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_error_within_the_answer_is_an_interruption(dialect: str) -> None:
+    """Its cause is the provider's error; its event comes first."""
+    pieces = [*frames(dialect)[:4], _OVERLOADED[dialect]]
+    events: list[Event] = []
+    async with (
+        serving(streamed(*pieces, Fault.HANG, kind=kind(dialect))) as server,
+        client(dialect, server.url) as made,
+    ):
+        with pytest.raises(StreamInterrupted) as raised:
+            await _gathered(made.stream("hi"), events)
+        await server.until_idle()  # closed at once, though the server would go on
+    assert isinstance(raised.value.__cause__, Overloaded)
+    assert any(isinstance(event, StreamError) for event in events)
+    assert TEXT.startswith(raised.value.partial.text)
+    assert raised.value.partial.text
+
+
+# --- retries
+
+_DIALECT = "openai-chat"
+_GOOD = streamed(*frames(_DIALECT))
+_CUT = streamed(*frames(_DIALECT)[:3], Fault.CLOSE)
+
+
+async def test_a_refusal_before_the_stream_is_tried_again() -> None:
+    """As for plain requests, and `Retry-After` counts."""
+    replies = [plain({}, 429, {"retry-after": "3"}), plain({}, 500), _GOOD]
+    async with serving(*replies) as server, client(_DIALECT, server.url) as made:
+        assert (await made.stream("hi").collect()).text == TEXT
+    assert naps(made)[0] == 3.0
+    assert len(naps(made)) == 2
+    assert len({seen.body for seen in server.seen}) == 1
+
+
+async def test_nothing_is_asked_for_again_once_events_came() -> None:
+    """Unless that is wanted."""
+    async with serving(_CUT, _GOOD) as server, client(_DIALECT, server.url) as made:
+        with pytest.raises(StreamInterrupted):
+            await made.stream("hi").collect()
+    assert len(server.seen) == 1
+
+
+async def test_where_it_is_wanted_an_interrupted_stream_begins_anew() -> None:
+    """Its events start over, and the response is that of the last attempt."""
+    retries = Retries(interrupted=True)
+    events: list[Event] = []
+    async with (
+        serving(_CUT, _CUT, _GOOD) as server,
+        client(_DIALECT, server.url, retries=retries) as made,
+    ):
+        stream = made.stream("hi")
+        await _gathered(stream, events)
+    assert sum(isinstance(event, ResponseStart) for event in events) >= 3
+    assert stream.response.text == TEXT
+    assert len(naps(made)) == 2
+    assert len(server.seen) == 3
+
+
+async def test_attempts_have_an_end_there_too() -> None:
+    """The last failure is raised, with what that attempt had."""
+    retries = Retries(interrupted=True)
+    async with serving(_CUT) as server, client(_DIALECT, server.url, retries=retries) as made:
+        with pytest.raises(StreamInterrupted) as raised:
+            await made.stream("hi").collect()
+    assert len(server.seen) == 3
+    assert TEXT.startswith(raised.value.partial.text)
+
+
+# --- reading
+
+
+async def test_a_stream_is_gone_through_once() -> None:
+    """A second time is an error, during and after the first."""
+    async with serving(_GOOD) as server, client(_DIALECT, server.url) as made:
+        stream = made.stream("hi")
+        async for _ in stream:
+            with pytest.raises(InvalidInputError, match="once"):
+                aiter(stream)
+        with pytest.raises(InvalidInputError, match="once"):
+            async for _ in stream:
+                pass
+        with pytest.raises(InvalidInputError, match="once"):
+            await stream.collect()
+        with pytest.raises(StopAsyncIteration):
+            await anext(stream)
+    assert len(server.seen) == 1
+
+
+async def test_a_stream_has_one_reader() -> None:
+    """The second is told so, and does no harm to the first."""
+    go = asyncio.Event()
+    async with (
+        serving(streamed(go, *frames(_DIALECT))) as server,
+        client(_DIALECT, server.url) as made,
+    ):
+        stream = made.stream("hi")
+        first = asyncio.create_task(stream.collect())
+        await server.until(lambda seen: bool(seen.seen))
+        with pytest.raises(InvalidInputError, match="one reader"):
+            await anext(stream)
+        go.set()
+        assert (await first).text == TEXT
+
+
+async def test_nothing_is_sent_before_somebody_listens() -> None:
+    """A stream that nobody goes through costs nothing, and leaves nothing to warn of."""
+    async with serving(_GOOD) as server, client(_DIALECT, server.url) as made:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            made.stream("hi")
+            async with made.stream("hi"):
+                pass
+            gc.collect()
+        assert server.connections == 0
+        assert made.stream("hi").response.choices == ()
+
+
+async def test_a_connection_is_used_again_after_a_stream() -> None:
+    """Where its body was read to the end."""
+    async with serving(_GOOD) as server, client(_DIALECT, server.url) as made:
+        for _ in range(3):
+            async with made.stream("hi") as stream:
+                async for _ in stream:
+                    pass
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize("way", ["break", "close", "with", "aclosing", "dropped"])
+async def test_whoever_leaves_early_closes_the_connection(way: str) -> None:
+    """At once, in whichever way: the server sees it while it is still sending."""
+    reply = streamed(*frames(_DIALECT)[:3], Fault.HANG)
+    async with serving(reply) as server, client(_DIALECT, server.url) as made:
+        stream = made.stream("hi")
+        if way == "close":
+            await anext(stream)
+            await stream.close()
+            await stream.close()
+        elif way == "with":
+            async with stream:
+                await anext(stream)
+        elif way == "aclosing":
+            async with aclosing(stream):
+                await anext(stream)
+        else:
+            async for _ in stream:
+                break
+            if way == "break":
+                await stream.close()
+            del stream
+        await server.until_idle()
+        assert len(asyncio.all_tasks()) == 1
+
+
+async def test_closing_a_client_ends_its_streams() -> None:
+    """They are interrupted, with what they had; nothing is opened anew."""
+    reply = streamed(*frames(_DIALECT)[:3], Fault.HANG)
+    async with serving(reply) as server:
+        made = client(_DIALECT, server.url)
+        stream = made.stream("hi")
+        await anext(stream)
+        waiting = asyncio.create_task(_drained(stream))
+        await asyncio.sleep(0)
+        await made.close()
+        with pytest.raises(StreamInterrupted):
+            await waiting
+        await server.until_idle()
+        assert len(server.seen) == 1
+
+
+async def _drained(stream: ResponseStream) -> None:
+    while await stream.batch():
+        pass
+
+
+async def test_a_stream_that_another_task_closes_ends_for_its_reader() -> None:
+    """Before its head has come, too; nothing stays open."""
+    never = asyncio.Event()
+    for reply in ([never], streamed(*frames(_DIALECT)[:3], Fault.HANG)):
+        async with serving(reply) as server, client(_DIALECT, server.url) as made:
+            stream = made.stream("hi")
+            reading = asyncio.create_task(_drained(stream))
+            await server.until(lambda seen: bool(seen.seen))
+            await asyncio.sleep(0.01)
+            await stream.close()
+            if len(reply) == 1:
+                reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            await server.until_idle()
+            assert len(asyncio.all_tasks()) == 1
+
+
+# --- time
+
+
+async def test_the_total_covers_the_whole_stream() -> None:
+    """It is our own timeout, and hits neither the readers' own waits nor their own code."""
+    reply = streamed(*frames(_DIALECT)[:3], Fault.HANG)
+    timeouts = Timeouts(total=0.1)
+    async with (
+        serving(reply) as server,
+        client(_DIALECT, server.url, timeouts=timeouts) as made,
+        made.stream("hi") as stream,
+    ):
+        await anext(stream)
+        await asyncio.sleep(0.15)  # not cancelled: this is no waiting for the server
+        with pytest.raises(errors.TimeoutError, match="total"):
+            await _drained(stream)
+        assert TEXT.startswith(stream.response.text)
+        await server.until_idle()
+
+
+async def test_readers_may_take_their_time() -> None:
+    """A pause of the reader is none of the server's."""
+    pieces = frames(_DIALECT)
+    timeouts = Timeouts(between=0.05)
+    go = asyncio.Event()
+    reply = streamed(*pieces[:3], go, *pieces[3:])
+    async with (
+        serving(reply) as server,
+        client(_DIALECT, server.url, timeouts=timeouts) as made,
+        made.stream("hi") as stream,
+    ):
+        await anext(stream)
+        go.set()
+        await asyncio.sleep(0.2)
+        await _drained(stream)
+    assert stream.response.text == TEXT
+
+
+async def test_a_stream_that_stalls_is_an_interruption() -> None:
+    """With what it had; and the connection is closed."""
+    reply = streamed(*frames(_DIALECT)[:4], Fault.HANG)
+    timeouts = Timeouts(between=0.05)
+    async with serving(reply) as server, client(_DIALECT, server.url, timeouts=timeouts) as made:
+        with pytest.raises(StreamInterrupted, match="stopped sending") as raised:
+            await made.stream("hi").collect()
+        await server.until_idle()
+    assert raised.value.partial.text == said(_DIALECT, frames(_DIALECT)[:4]).text
+
+
+# --- sizes
+
+
+async def test_a_stream_has_a_limit() -> None:
+    """One that never ends is ended."""
+    pieces, go = frames(_DIALECT), asyncio.Event()
+    reply = streamed(*pieces[:3], go, *[pieces[2]] * 100, Fault.HANG)
+    async with (
+        serving(reply) as server,
+        client(_DIALECT, server.url, max_bytes=4000) as made,
+        made.stream("hi") as stream,
+    ):
+        await anext(stream)
+        go.set()
+        with pytest.raises(StreamInterrupted, match="max_bytes") as raised:
+            await _drained(stream)
+        await server.until_idle()
+    assert raised.value.partial.text
+
+
+async def test_bytes_that_are_no_events_have_a_limit_too() -> None:
+    """Nothing was said, but asking again would give the same."""
+    reply: list[Step] = streamed(b": " + b"x" * 10_000 + b"\n\n")
+    async with serving(reply) as server, client(_DIALECT, server.url, max_bytes=4000) as made:
+        with pytest.raises(errors.TransportError, match="max_bytes"):
+            await made.stream("hi").collect()
+    assert len(server.seen) == 1
+
+
+async def test_a_rate_limit_in_a_json_body_under_200_is_one() -> None:
+    """Where a stream was asked for."""
+    wire = {"error": {"message": "x", "type": "rate_limit_error"}}
+    async with (
+        serving(plain(wire)) as server,
+        client(_DIALECT, server.url, retries=Retries(attempts=1)) as made,
+    ):
+        with pytest.raises(RateLimited):
+            await made.stream("hi").collect()
+    assert server.seen
