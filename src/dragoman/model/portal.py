@@ -50,7 +50,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         coroutine.close()
         msg = "a blocking call was made on the loop that would have to run it; use its async twin"
         raise InvalidInputError(msg)
-    return _result(_started(coroutine, portal.loop, _level.get()))
+    return _result(_Running(coroutine, portal.loop, _level.get()))
 
 
 def run_aside(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -60,7 +60,7 @@ def run_aside(coroutine: Coroutine[Any, Any, T]) -> T:
 
 async def await_aside(coroutine: Coroutine[Any, Any, T]) -> T:
     """As `run_aside`, waited for by what runs on the background loop."""
-    return _opened(await asyncio.wrap_future(_aside(coroutine).future))
+    return _opened(await asyncio.wrap_future(_aside(coroutine).start()))
 
 
 async def call_aside(function: Callable[..., T], *arguments: Any) -> T:
@@ -96,10 +96,9 @@ def run_inline(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def _result(running: _Running[T]) -> T:
     try:
-        return _opened(running.future.result())
+        return _opened(running.start().result())
     except BaseException:  # ctrl-C lands here, and must not leave the work going on
-        if running.future.cancel():
-            running.wait()
+        running.stop()
         raise
 
 
@@ -128,42 +127,57 @@ def _aside(coroutine: Coroutine[Any, Any, T]) -> _Running[T]:
     except RecursionError:
         coroutine.close()
         raise
-    return _started(coroutine, _portal(level).loop, level)
+    return _Running(coroutine, _portal(level).loop, level)
 
 
 class _Running(Generic[T]):
     """A coroutine on a loop of ours."""
 
-    future: Future[T | _Exit]
-
-    def __init__(self) -> None:
-        self._has_begun = False
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, level: int
+    ) -> None:
+        self._coroutine = coroutine
+        self._loop = loop
+        self._level = level
+        self._task: asyncio.Task[Any] | None = None
+        self._is_stopped = False
         self._has_ended = Event()
 
-    async def run(self, coroutine: Coroutine[Any, Any, T], level: int) -> T | _Exit:
+    def start(self) -> Future[T | _Exit]:
+        """Begin; the future has what comes of it."""
+        return asyncio.run_coroutine_threadsafe(self._run(), self._loop)
+
+    async def _run(self) -> T | _Exit:
         """What the coroutine returns. What would end the loop is told to the caller instead."""
-        self._has_begun = True
-        _level.set(level)
+        self._task = asyncio.current_task()
+        _level.set(self._level)
         try:
-            return await coroutine
+            if self._is_stopped:
+                raise asyncio.CancelledError
+            return await self._coroutine
         except (SystemExit, KeyboardInterrupt) as error:
             return _Exit(error)
         finally:
             self._has_ended.set()
 
-    def wait(self) -> None:
-        """Until what was cancelled has cleaned up after itself; not for ever."""
+    def stop(self) -> None:
+        """Cancel it, and wait until it has cleaned up after itself; not for ever.
+
+        By its task, not by its future: an interrupt may come before the caller has that.
+        """
+        if self._has_ended.is_set():
+            return
+        self._is_stopped = True
+        self._loop.call_soon_threadsafe(self._cancel)
         for _ in range(_ROUNDS):
-            if self._has_ended.wait(_PATIENCE / _ROUNDS) or not self._has_begun:
+            if self._has_ended.wait(_PATIENCE / _ROUNDS) or self._task is None:
                 break
+        if self._task is None:
+            self._coroutine.close()  # it never began, and now never will
 
-
-def _started(
-    coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, level: int
-) -> _Running[T]:
-    running = _Running[T]()
-    running.future = asyncio.run_coroutine_threadsafe(running.run(coroutine, level), loop)
-    return running
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
 
 def _opened(outcome: T | _Exit) -> T:
