@@ -39,11 +39,6 @@ class Printer:
             return self._options.stream
         return self._is_seen and not self._is_document and self._options.schema is None
 
-    @property
-    def wants_usage(self) -> bool:
-        """Whether somebody looks at what it cost."""
-        return self._options.usage or self._is_document
-
     # --- as it comes
 
     def hear(self, event: Event) -> None:
@@ -128,7 +123,7 @@ async def answer(model: Model, request: Request, printer: Printer) -> None:
     """Ask, and print the answer."""
     async with model:
         if printer.streams:
-            response = await _streamed(model, _with_usage(model, request, printer), printer)
+            response = await _streamed(model, request, printer)
         else:
             with waiting(f"Asking {model.name} …"):
                 response = await model.send(request)
@@ -146,15 +141,6 @@ async def _streamed(model: Model, request: Request, printer: Printer) -> Respons
     finally:
         printer.stop()
     return stream.response
-
-
-def _with_usage(model: Model, request: Request, printer: Printer) -> Request:
-    """The request that asks to be told what it cost, where a stream tells only if asked (W9)."""
-    from dragoman.transport.client import Client
-
-    if not (printer.wants_usage and isinstance(model, Client)):
-        return request
-    return request.replace(extras={"openai-chat": {"stream_options": {"include_usage": True}}})
 
 
 # --- what is said about an answer

@@ -14,6 +14,7 @@ from dragoman.errors import ConfigError, Conflict, Corrupt, NotFound, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.paths import Stretch, read_path, read_tail, stretches
 from dragoman.history.records import body_of, is_sealed, message_of
+from dragoman.history.reported_tokens import usage_of
 from dragoman.history.storage.protocol import (
     MAIN,
     NO_MESSAGE,
@@ -26,7 +27,6 @@ from dragoman.history.storage.protocol import (
 from dragoman.model.collection import Messages
 from dragoman.model.ids import new_id
 from dragoman.model.messages import Message
-from dragoman.model.usage import Usage
 
 _log = logging.getLogger("dragoman.history")
 PINNED = "pinned"
@@ -295,9 +295,7 @@ class Keeper:
         self._uncertain.clear()
 
     def _entry(self, message: Message) -> Entry:
-        usage = message.usage
-        if usage is None and message.metadata:
-            usage = reported_usage(message)
+        usage = usage_of(message)
         model = message.origin.model if message.origin is not None else None
         counts = None if usage is None else usage.counts
         return Entry(message.id, body_of(message), time(), model, counts)
@@ -306,20 +304,13 @@ class Keeper:
         """The message as it is stored: usage is kept in any case, and so is that it is pinned."""
         if self._store_meta or not message.metadata:
             return message
-        usage = message.usage or reported_usage(message)
+        usage = usage_of(message)
         kept = {PINNED: True} if message.metadata.get(PINNED) else {}
         return message.replace(metadata=kept, usage=usage)
 
 
 def _has_branch(session: Session | None, branch: int) -> bool:
     return session is not None and any(fork.number == branch for fork in session.forks)
-
-
-def reported_usage(message: Message) -> Usage | None:
-    """The usage that seed 001 keeps in `metadata["usage"]["total_tokens"]`."""
-    usage = message.metadata.get("usage")
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return Usage(reported_total=total) if type(total) is int and total >= 0 else None
 
 
 def _with_ids_of_their_own(messages: Iterable[Message]) -> list[Message]:

@@ -55,7 +55,7 @@ class Sent(NamedTuple):
 def anchored(messages: Sequence[Message], index: int, sent: Sent) -> Anchor | None:
     """What the answer at this place says of the tokens up to and including it, if that can be."""
     message = messages[index]
-    usage = _usage(message) if message.role is Role.ASSISTANT else None
+    usage = usage_of(message) if message.role is Role.ASSISTANT else None
     if usage is None or max(usage.total_input, usage.total_output) > _MOST:
         return None
     if usage.total_input > 0:
@@ -75,15 +75,15 @@ def anchored(messages: Sequence[Message], index: int, sent: Sent) -> Anchor | No
     return Anchor(tokens, _ratio(prompt, sent.total), _frame(message, usage))
 
 
-def _usage(message: Message) -> Usage | None:
-    """The answer's usage, or what is in seed 001's place for it, which holds the total alone."""
+def usage_of(message: Message) -> Usage | None:
+    """The answer's usage, or seed 001's: `metadata["usage"]["total_tokens"]`, the total alone."""
     if message.usage is not None:
         return message.usage
     usage = message.metadata.get("usage")
     total = usage.get("total_tokens") if isinstance(usage, Mapping) else None
     if type(total) is float and total.is_integer():  # JSON knows no difference
         total = int(total)
-    return Usage(reported_total=total) if type(total) is int else None
+    return Usage(reported_total=total) if type(total) is int and total >= 0 else None
 
 
 # --- how this provider counts

@@ -10,8 +10,9 @@ from dragoman.errors import Conflict, ContextTooSmall, NotFound
 from dragoman.history import windows
 from dragoman.history.calling import Calls
 from dragoman.history.config import ChatHistoryConfig
-from dragoman.history.keeping import Keeper, reported_usage
+from dragoman.history.keeping import Keeper
 from dragoman.history.pending import Pending
+from dragoman.history.reported_tokens import usage_of
 from dragoman.history.storage.protocol import Fork, Session
 from dragoman.history.truncation import NOTHING_CUT, Callback, Cut, FitWindow, Strategy, truncate
 from dragoman.history.truncation.enduring import enduring
@@ -134,7 +135,7 @@ class Trimmer:
         if self._config.token_counter is not None:
             return False
         latest = await self._keeper.tail(1)
-        used = latest[0].usage or reported_usage(latest[0]) if latest else None
+        used = usage_of(latest[0]) if latest else None
         return used is not None and 0 < used.total <= self._config.limit
 
     # --- removing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, overload
 
@@ -18,17 +19,19 @@ from dragoman.transport.listing import list_models
 from dragoman.transport.uploading import AnyMedia, Source, upload
 
 
-class OtherEndpoints:
+class OtherEndpoints(ABC):
     """Embeddings, the list of models, counts and uploads, for a client that says how to ask."""
 
     _sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     @property
+    @abstractmethod
     def _line(self) -> Line:
-        raise NotImplementedError
+        """Where requests go, and how."""
 
+    @abstractmethod
     def _asked(self, request: Any, *, stream: bool) -> Request:
-        raise NotImplementedError
+        """The request that is meant."""
 
     @overload
     async def embed(  # type: ignore[overload-overlap]  # one text is no list of its characters

@@ -8,7 +8,7 @@ from weakref import finalize
 
 import msgspec
 
-from dragoman.errors import ConfigError, InvalidInputError
+from dragoman.errors import ConfigError, ConnectError, InvalidInputError
 from dragoman.providers.llamacpp import PROVIDER
 from dragoman.transport.client import Client
 from dragoman.transport.gates import Limits
@@ -128,9 +128,15 @@ class LocalTransport:
         address = await server.address(timeouts.first_byte)
         headers = {**request.headers, "Authorization": f"Bearer {server.key}"}
         url = address + request.url.removeprefix(_PLACE)
-        return await self._http.open(
-            msgspec.structs.replace(request, url=url, headers=headers), timeouts
-        )
+        try:
+            return await self._http.open(
+                msgspec.structs.replace(request, url=url, headers=headers), timeouts
+            )
+        except ConnectError as error:
+            if error.sent is False:
+                # It is dying, though not dead yet: the next attempt must not find it again.
+                server.stop()
+            raise
 
     async def close(self) -> None:
         """Close the connections of this loop, and give up the server."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dragoman.history.storage.files.storage import Durability, FileStorage
+from dragoman.history.storage.files.storage import FileStorage
 
-__all__ = ["Durability", "FileStorage"]
+__all__ = ["FileStorage"]

@@ -12,14 +12,12 @@ for long sessions that change much, SQLite is the better choice. Searching reads
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import RLock
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from dragoman.errors import InvalidInputError, StoreError
+from dragoman.errors import StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.files import checking, erasing, listing, reading, writing
 from dragoman.history.storage.files.directory import Directory, explanation
@@ -37,9 +35,9 @@ from dragoman.history.storage.protocol import (
     Total,
     expect_query,
 )
+from dragoman.history.storage.worker import Durability, Worker, expect_durability
 from dragoman.model.value import expect
 
-Durability = Literal["process", "power"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -54,15 +52,12 @@ class FileStorage:
     def __init__(
         self, directory: str | Path, *, durability: Durability = "process", blocking: bool = False
     ) -> None:
-        if durability not in {"process", "power"}:
-            msg = "durability is 'process' (survives kill -9) or 'power' (survives a power cut)"
-            raise InvalidInputError(msg)
+        expect_durability(durability)
         self._path = Path(directory)
         self._durability = durability
-        self._blocking = blocking
+        self._worker = Worker("dragoman-files", is_blocking=blocking)
         self._lock = RLock()  # blocking callers may be in several threads
         self._directory: Directory | None = None
-        self._worker: ThreadPoolExecutor | None = None
 
     @property
     def name(self) -> str:
@@ -72,23 +67,16 @@ class FileStorage:
     @property
     def is_blocking(self) -> bool:
         """Whether calls run in the calling thread."""
-        return self._blocking
+        return self._worker.is_blocking
 
     async def open(self) -> None:
         """Open the directory, making it if need be."""
-        if not self._blocking and self._worker is None:
-            self._worker = ThreadPoolExecutor(1, "dragoman-files")
-        await self._run(self._open)
+        self._worker.start()
+        await self._worker.run(self._open)
 
     async def close(self) -> None:
         """Let go of the directory."""
-        worker = self._worker
-        try:
-            await self._run(self._close)
-        finally:  # cancelled or not: what was queued is done, then the thread ends
-            self._worker = None
-            if worker is not None:
-                worker.shutdown(wait=False)
+        await self._worker.stop(self._close)
 
     def _open(self) -> None:
         with self._lock:
@@ -106,19 +94,13 @@ class FileStorage:
 
     # --- where and how calls run
 
-    async def _run(self, function: Callable[..., T], *arguments: Any) -> T:
-        if self._worker is None:
-            return function(*arguments)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._worker, function, *arguments)
-
     async def _do(
         self,
         action: Callable[Concatenate[Directory, P], T],
         *arguments: P.args,
         **_none: P.kwargs,
     ) -> T:
-        return await self._run(self._done, action, arguments)
+        return await self._worker.run(self._done, action, arguments)
 
     def _done(self, action: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         with self._lock:

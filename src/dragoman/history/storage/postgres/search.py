@@ -6,7 +6,6 @@ says how far a session is: its writes come one after the other, so nothing below
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 _BATCH = 1000
 _LONGEST = 500  # characters of a word; an index takes about 2,700 bytes
-_WORD = re.compile(r"\w+")
 _BEHIND = """
 SELECT s.id, s.last_seq - s.indexed FROM our.sessions s
 WHERE s.id > %s AND s.indexed < s.last_seq {} ORDER BY s.id LIMIT 100"""
@@ -122,8 +120,7 @@ async def _index(link: Link, rows: Sequence[tuple[int, Row]]) -> None:
 
 
 def _words(row: Row) -> str:
-    found = set(_WORD.findall(searchable(row).casefold()))
-    return " ".join(map(_indexable, found))
+    return " ".join(map(_indexable, set(searchable(row).split())))
 
 
 def _indexable(word: str) -> str:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dragoman.history.storage.sqlite.storage import Durability, SQLiteStorage
+from dragoman.history.storage.sqlite.storage import SQLiteStorage
 
-__all__ = ["Durability", "SQLiteStorage"]
+__all__ = ["SQLiteStorage"]

@@ -7,18 +7,16 @@ once, on a local disk.
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from threading import RLock
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
-from dragoman.errors import InvalidInputError, StoreError
+from dragoman.errors import StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import (
     EVERYTHING,
@@ -36,9 +34,9 @@ from dragoman.history.storage.protocol import (
 )
 from dragoman.history.storage.sqlite import erasing, search, tables
 from dragoman.history.storage.sqlite.connection import FAILURES, connect, explanation
+from dragoman.history.storage.worker import Durability, Worker, expect_durability
 from dragoman.model.value import expect
 
-Durability = Literal["process", "power"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -53,15 +51,12 @@ class SQLiteStorage:
     def __init__(
         self, path: str | Path, *, durability: Durability = "process", blocking: bool = False
     ) -> None:
-        if durability not in {"process", "power"}:
-            msg = "durability is 'process' (survives kill -9) or 'power' (survives a power cut)"
-            raise InvalidInputError(msg)
+        expect_durability(durability)
         self._path = Path(path)
         self._durability = durability
-        self._blocking = blocking
+        self._worker = Worker("dragoman-sqlite", is_blocking=blocking)
         self._lock = RLock()  # blocking callers may be in several threads
         self._connection: sqlite3.Connection | None = None
-        self._worker: ThreadPoolExecutor | None = None
 
     @property
     def name(self) -> str:
@@ -71,23 +66,16 @@ class SQLiteStorage:
     @property
     def is_blocking(self) -> bool:
         """Whether calls run in the calling thread."""
-        return self._blocking
+        return self._worker.is_blocking
 
     async def open(self) -> None:
         """Open the file, making it and its directory if need be, and bring it up to date."""
-        if not self._blocking and self._worker is None:
-            self._worker = ThreadPoolExecutor(1, "dragoman-sqlite")
-        await self._run(self._open)
+        self._worker.start()
+        await self._worker.run(self._open)
 
     async def close(self) -> None:
         """Close the file; the last one out folds the log into it."""
-        worker = self._worker
-        try:
-            await self._run(self._close)
-        finally:  # cancelled or not: what was queued is done, then the thread ends
-            self._worker = None
-            if worker is not None:
-                worker.shutdown(wait=False)
+        await self._worker.stop(self._close)
 
     def _open(self) -> None:
         if self._connection is not None:
@@ -108,19 +96,13 @@ class SQLiteStorage:
 
     # --- where and how calls run
 
-    async def _run(self, function: Callable[..., T], *arguments: Any) -> T:
-        if self._worker is None:
-            return function(*arguments)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._worker, function, *arguments)
-
     async def _read(
         self,
         ask: Callable[Concatenate[sqlite3.Connection, P], T],
         *arguments: P.args,
         **_none: P.kwargs,
     ) -> T:
-        return await self._run(self._asked, ask, arguments)
+        return await self._worker.run(self._asked, ask, arguments)
 
     async def _write(
         self,
@@ -128,7 +110,7 @@ class SQLiteStorage:
         *arguments: P.args,
         **_none: P.kwargs,
     ) -> T:
-        return await self._run(self._changed, change, arguments)
+        return await self._worker.run(self._changed, change, arguments)
 
     def _asked(self, ask: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         with self._lock:
