@@ -17,6 +17,7 @@ from dragoman.model import media
 from dragoman.model.media import Audio, File, Image, Media, Video, sniff, sniff_base64
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(24)
+_OFFICE = "application/vnd.openxmlformats-officedocument"
 KINDS: list[type[Media]] = [Image, Audio, Video, File]
 
 
@@ -122,9 +123,23 @@ def test_an_uploaded_file_has_only_its_id() -> None:
     ("cat.txt", PNG, "image/png"),
     ("notes.MD", b"# hi", "text/markdown"),
     ("unknown", b"hi", "application/octet-stream"),
+    ("letter.docx", b"PK\x03\x04", f"{_OFFICE}.wordprocessingml.document"),
+    ("SUMS.XLSX", b"PK\x03\x04", f"{_OFFICE}.spreadsheetml.sheet"),
+    ("talk.pptx", b"PK\x03\x04", f"{_OFFICE}.presentationml.presentation"),
+    ("letter.odt", b"PK\x03\x04", "application/vnd.oasis.opendocument.text"),
+    ("book.epub", b"PK\x03\x04", "application/epub+zip"),
+    ("old.doc", b"\xd0\xcf\x11\xe0", "application/msword"),
+    ("old.xls", b"\xd0\xcf\x11\xe0", "application/vnd.ms-excel"),
+    ("letter.rtf", b"{\\rtf1", "application/rtf"),
+    ("many.zip", b"PK\x03\x04", "application/zip"),
+    ("notes.txt", b"PK\x03\x04", "application/zip"),
+    ("letter.docx", b"%PDF-1.7", "application/pdf"),
 ])  # fmt: skip
 def test_from_path_reads_a_file_now(tmp_path: Path, name: str, content: bytes, mime: str) -> None:
-    """Content, name and mime type come from the file; bytes say more than its suffix."""
+    """Content, name and mime type come from the file; bytes say more than its suffix.
+
+    Only of an archive they don't say which document it is.
+    """
     path = tmp_path / name
     path.write_bytes(content)
     for given_path in (path, str(path)):
@@ -132,6 +147,16 @@ def test_from_path_reads_a_file_now(tmp_path: Path, name: str, content: bytes, m
         assert (file.content, file.name, file.mime) == (content, name, mime)
     path.unlink()
     assert file.content == content
+
+
+def test_types_are_the_same_on_every_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system's own table of types has no say."""
+    monkeypatch.setattr("mimetypes.guess_type", lambda *_, **__: ("text/odd", None))
+    path = tmp_path / "letter.docx"
+    path.write_bytes(b"PK\x03\x04")
+    assert File.from_path(path).mime == f"{_OFFICE}.wordprocessingml.document"
 
 
 def test_from_path_takes_another_name_and_type(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from dragoman.history import outside
 from dragoman.history.branches import Branch
 from dragoman.history.chat import ChatHistory
-from dragoman.history.config import ChatHistoryConfig
+from dragoman.history.config import ChatHistoryConfig, Hook
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.keeping import Damaged
 from dragoman.history.places import StoragePlace, storage_at
@@ -72,6 +72,10 @@ class BlockingChatHistory:
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
         self._run(self._history.__aexit__(kind, error, trace))
+
+    def with_hooks(self, **hooks: Hook | None) -> Self:
+        """See `ChatHistory.with_hooks`."""
+        return type(self)(self._history.with_hooks(**hooks))
 
     @property
     def identity(self) -> SessionIdentity:

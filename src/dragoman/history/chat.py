@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,7 +12,8 @@ from dragoman.errors import InvalidInputError, NotFound, StoreError
 from dragoman.history import arguments, outside
 from dragoman.history.branches import Branch, branches_of
 from dragoman.history.calling import Calls
-from dragoman.history.config import ChatHistoryConfig
+from dragoman.history.config import ChatHistoryConfig, Hook
+from dragoman.history.hooks import with_hooks as joined_hooks
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.keeping import PINNED, Damaged, Keeper
 from dragoman.history.paths import read_path, stretches
@@ -19,6 +21,7 @@ from dragoman.history.pending import Pending
 from dragoman.history.places import StoragePlace, storage_at
 from dragoman.history.records import message_of
 from dragoman.history.saving import Turns
+from dragoman.history.state import State
 from dragoman.history.storage.protocol import NO_MESSAGE, Filter, Storage, conflict
 from dragoman.history.trimming import Trimmer
 from dragoman.history.truncation import NOTHING_CUT
@@ -65,13 +68,11 @@ class ChatHistory:
         expect(config, (ChatHistoryConfig, type(None)), "the config of a chat history")
         self._config = config or ChatHistoryConfig()
         self._storage = storage
-        self._owns_storage = owns_storage
+        self._state = State(owns_storage=owns_storage)
         self._keeper = Keeper(identity, storage, store_meta=self._config.store_meta)
         self._calls = Calls(self)
         self._turns = Turns()
-        self._pending = Pending()
-        self._trimmer = Trimmer(self._keeper, self._config, self._calls)
-        self._grown = False
+        self._trimmer = Trimmer(self._keeper, self._config, self._calls, self._state)
 
     @classmethod
     async def open(
@@ -125,8 +126,14 @@ class ChatHistory:
     async def close(self) -> None:
         """Let go of the store. What was not saved (`autosave=False`) is gone."""
         self._keeper.is_closed = True
-        if self._owns_storage and self._keeper.is_at_home:
+        if not self._state.owns_storage or not self._keeper.is_at_home:
+            return
+        self._state.owns_storage = False  # others may look at this history, and close it too
+        try:
             await self._storage.close()
+        except BaseException:
+            self._state.owns_storage = True
+            raise
 
     async def __aenter__(self) -> Self:
         return self
@@ -141,7 +148,28 @@ class ChatHistory:
         finally:
             await self.close()
 
+    def with_hooks(self, **hooks: Hook | None) -> Self:
+        """The same history, with more hooks: each is called after the history's own of its name.
+
+        ```python
+        watched = history.with_hooks(on_after_add=lambda message, history: log(message.id))
+        ```
+
+        Messages, unsaved changes and the branch are shared, and so is the store: closing either
+        closes both. Hooks are those of `ChatHistoryConfig` that are told of something; they hear
+        of what is done through the history that is returned here.
+        """
+        twin = copy(self)
+        twin._config = joined_hooks(self._config, hooks)
+        twin._calls = Calls(twin)
+        twin._trimmer = Trimmer(self._keeper, twin._config, twin._calls, self._state)
+        return twin
+
     # --- what it is
+
+    @property
+    def _pending(self) -> Pending:
+        return self._state.pending
 
     @property
     def identity(self) -> SessionIdentity:
@@ -293,7 +321,7 @@ class ChatHistory:
         else:
             await self._expect(expected)
             added = await self._put_by(messages)
-        self._grown = True
+        self._state.has_grown = True
         return added
 
     async def _before_adding(self) -> None:
@@ -391,7 +419,7 @@ class ChatHistory:
     async def delete(self) -> bool:
         """Remove the session itself; whether there was one."""
         was_there = await self._keeper.delete()
-        self._pending = Pending()
+        self._state.pending = Pending()
         self._trimmer.forget()
         return was_there
 
@@ -418,15 +446,15 @@ class ChatHistory:
             if self._pending:
                 await self._write(self._pending, expected)
                 await self._trimmer.saved()
-            if self._grown:
+            if self._state.has_grown:
                 await self._trim()
 
     async def _trim(self) -> None:
-        self._grown = False
+        self._state.has_grown = False
         try:
             await self._trimmer.at_save(self._pending)
         except BaseException:
-            self._grown = True
+            self._state.has_grown = True
             raise
 
     async def _autosaved(self, changes: Pending, expected: int | None) -> None:

@@ -13,6 +13,7 @@ from dragoman.history.config import ChatHistoryConfig
 from dragoman.history.keeping import Keeper
 from dragoman.history.pending import Pending
 from dragoman.history.reported_tokens import usage_of
+from dragoman.history.state import State
 from dragoman.history.storage.protocol import Fork, Session
 from dragoman.history.truncation import NOTHING_CUT, Callback, Cut, FitWindow, Strategy, truncate
 from dragoman.history.truncation.enduring import enduring
@@ -25,16 +26,17 @@ from dragoman.model.requests import AnyTool
 class Trimmer:
     """What of a history is left out of its window."""
 
-    def __init__(self, keeper: Keeper, config: ChatHistoryConfig, calls: Calls) -> None:
+    def __init__(
+        self, keeper: Keeper, config: ChatHistoryConfig, calls: Calls, state: State
+    ) -> None:
         self._keeper = keeper
         self._config = config
         self._calls = calls
-        # A cut that can't be stored yet, since it was made over what is not saved.
-        self._unsaved: Cut | None = None
+        self._state = state
 
     def forget(self, cut: Cut | None = None) -> None:
         """Begin anew: with what is stored, or with another cut."""
-        self._unsaved = cut
+        self._state.cut = cut
 
     async def window(
         self, pending: Pending, size: int, tools: tuple[AnyTool, ...], system: tuple[AnyPart, ...]
@@ -61,8 +63,8 @@ class Trimmer:
 
     async def saved(self) -> None:
         """Store the cut that was made before the messages were."""
-        if self._unsaved is not None:
-            await self._keep(self._unsaved, Pending())
+        if self._state.cut is not None:
+            await self._keep(self._state.cut, Pending())
 
     async def at_save(self, pending: Pending) -> None:
         """Cut the window; with `delete_truncated`, remove what was left out of the store."""
@@ -113,9 +115,9 @@ class Trimmer:
     async def _found(self, pending: Pending) -> tuple[Session | None, Cut]:
         session = await self._keeper.session()
         if not pending:
-            self._unsaved = None
+            self._state.cut = None
         stored = windows.read(session, self._keeper.branch)
-        return session, stored if self._unsaved is None else self._unsaved
+        return session, stored if self._state.cut is None else self._state.cut
 
     async def _uncut(self, pending: Pending) -> tuple[Messages, Cut]:
         session, cut = await self._found(pending)
@@ -123,9 +125,9 @@ class Trimmer:
 
     async def _keep(self, cut: Cut, pending: Pending) -> None:
         if pending:
-            self._unsaved = cut
+            self._state.cut = cut
             return
-        self._unsaved = None
+        self._state.cut = None
         window = windows.written(self._keeper.branch, cut) if cut != NOTHING_CUT else None
         with suppress(NotFound):  # somebody deleted the session: there is nothing to cut
             await self._keeper.storage.keep_window(self._keeper.identity, window)

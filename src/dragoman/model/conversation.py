@@ -9,7 +9,7 @@ from typing import Any, Never, Self, overload
 
 import msgspec
 
-from dragoman.errors import InvalidInputError, OrderError
+from dragoman.errors import InvalidInputError, NotFound, OrderError
 from dragoman.model import document
 from dragoman.model.collection import Messages
 from dragoman.model.jsontext import JsonText
@@ -139,6 +139,22 @@ class ConversationHistory:
             except BaseException:  # whatever it is, an interrupt too: all or none
                 self._messages, self._order = before, order
                 raise
+
+    def replace(self, id: str, message: Any) -> None:
+        """Put another message in the place of the one with that id, under its id.
+
+        Raises `NotFound` where there is none, and `OrderError` where the policy does not allow
+        it there; nothing has changed then.
+        """
+        new = Message.from_any(message).with_id(id)
+        with self._lock:
+            place = self._messages.find("id", id)
+            if place is None:
+                msg = "there is no message with that id"
+                raise NotFound(msg)
+            kept = self._messages
+            changed = type(self)((*kept[:place], new, *kept[place + 1 :]), policy=self._policy)
+            self._messages, self._order = changed._messages, changed._order
 
     def clear(self) -> None:
         """Remove all messages."""

@@ -55,18 +55,23 @@ def write(kind: str, value: Any) -> bytes:
 
 def write_checked(kind: str, value: Any) -> bytes:
     """As `write`, for values whose fields may be of the wrong type: they are not written."""
+    _expect_known(kind)
     raw = write(kind, value)
     check_readable(raw, _decoder(kind))
     return raw
+
+
+def _expect_known(kind: object) -> None:
+    if not isinstance(kind, str) or kind not in _kinds:
+        msg = "the document is of a kind that this version of dragoman does not know"
+        raise InvalidInputError(msg)
 
 
 def read(raw: JsonText, kind: str | None = None) -> Any:
     """The value in a document; of that kind, or of whichever kind it says."""
     if kind is None:
         kind = loads_as(raw, _head_decoder()).kind
-    if kind not in _kinds:
-        msg = "the document is of a kind that this version of dragoman does not know"
-        raise InvalidInputError(msg)
+    _expect_known(kind)
     try:
         document = loads_as(raw, _decoder(kind))
     except InvalidInputError as error:

@@ -9,7 +9,7 @@ import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Self
 from urllib.parse import unquote_to_bytes
 
@@ -80,13 +80,37 @@ _BY_SUFFIX = {
     ".pdf": "application/pdf",
     ".json": "application/json",
     ".csv": "text/csv",
+    ".tsv": "text/tab-separated-values",
     ".md": "text/markdown",
     ".html": "text/html",
+    ".htm": "text/html",
+    ".xml": "application/xml",
     ".txt": "text/plain",
+    ".rtf": "application/rtf",
+    ".doc": "application/msword",
+    ".xls": "application/vnd.ms-excel",
+    ".ppt": "application/vnd.ms-powerpoint",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ".docm": "application/vnd.ms-word.document.macroenabled.12",
+    ".xlsm": "application/vnd.ms-excel.sheet.macroenabled.12",
+    ".pptm": "application/vnd.ms-powerpoint.presentation.macroenabled.12",
+    ".odt": "application/vnd.oasis.opendocument.text",
+    ".ods": "application/vnd.oasis.opendocument.spreadsheet",
+    ".odp": "application/vnd.oasis.opendocument.presentation",
+    ".epub": "application/epub+zip",
 }
+
+# Documents that are archives: there the name says more than the bytes.
+_ARCHIVE = "application/zip"
+_ARCHIVES = frozenset(
+    _BY_SUFFIX[suffix]
+    for suffix in (
+        *(".docx", ".xlsx", ".pptx", ".docm", ".xlsm", ".pptm"),
+        *(".odt", ".ods", ".odp", ".epub"),
+    )
+)
 
 _AUDIO_FORMATS = {
     "wav": "audio/wav",
@@ -113,6 +137,17 @@ def sniff(head: bytes) -> str | None:
         if found and head.startswith(_LEADS.get(offset, b"")):
             return mime
     return None
+
+
+def mime_of(head: bytes, name: str) -> str | None:
+    r"""The mime type of a file: what its first bytes betray, or else its name.
+
+    >>> mime_of(b"PK\x03\x04", "letter.odt")
+    'application/vnd.oasis.opendocument.text'
+    """
+    found = sniff(head[:_SNIFF_BYTES])
+    named = _BY_SUFFIX.get(PurePath(name).suffix.lower())
+    return named if found is None or (found == _ARCHIVE and named in _ARCHIVES) else found
 
 
 def sniff_base64(data: str) -> str | None:
@@ -212,8 +247,7 @@ class Media(Part, frozen=True):
             msg = f"{cls.__name__}.from_path can't read the file: {reason}"
             raise InvalidInputError(msg)
         fields.setdefault("name", file.name)
-        mime = mime or sniff(content[:_SNIFF_BYTES]) or _BY_SUFFIX.get(file.suffix.lower())
-        return cls.from_bytes(content, mime, **fields)
+        return cls.from_bytes(content, mime or mime_of(content, file.name), **fields)
 
     @property
     def content(self) -> bytes:

@@ -65,6 +65,11 @@ async def await_aside(coroutine: Coroutine[Any, Any, T]) -> T:
 
 async def call_aside(function: Callable[..., T], *arguments: Any) -> T:
     """What a function returns, called on a thread of its own: it may make blocking calls."""
+    return await asyncio.wrap_future(start_aside(function, *arguments))
+
+
+def start_aside(function: Callable[..., T], *arguments: Any) -> Future[T]:
+    """As `call_aside`, for who does more than wait for it."""
     level = _one_further()
     future: Future[T] = Future()
 
@@ -79,7 +84,7 @@ async def call_aside(function: Callable[..., T], *arguments: Any) -> T:
 
     # Not from a pool: calls within calls would use it up, and wait for each other for ever.
     Thread(target=copy_context().run, args=(call,), name="dragoman-aside", daemon=True).start()
-    return await asyncio.wrap_future(future)
+    return future
 
 
 def run_inline(coroutine: Coroutine[Any, Any, T]) -> T:

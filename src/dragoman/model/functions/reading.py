@@ -22,7 +22,7 @@ def read_as(kind: Any, value: Any, what: str) -> Any:
     try:
         return shape.read(value)
     except MisfitError as misfit:
-        msg = f"{what} does not fit: expected {misfit}"
+        msg = f"{what} does not fit: ${misfit.path}: expected {misfit.expected}"
     raise InvalidInputError(msg)
 
 
@@ -30,9 +30,10 @@ def _prepared(kind: Any) -> tuple[dict[str, Any], Any]:
     if not isinstance(kind, Hashable):
         msg = f"a {type(kind).__name__} is not a type to read arguments as"
         raise InvalidInputError(msg)
-    return _remembered(kind)
+    # Unions are equal whatever their order, but the first arm that fits is read: hence the text.
+    return _remembered(kind, repr(kind))
 
 
 @lru_cache(maxsize=256)
-def _remembered(kind: Any) -> tuple[dict[str, Any], Any]:
+def _remembered(kind: Any, _text: str) -> tuple[dict[str, Any], Any]:
     return schema_for(kind), shape_for(kind)

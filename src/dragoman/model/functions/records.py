@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from msgspec import UNSET
 
-from dragoman.errors import DragomanError
-from dragoman.model.frozen import thaw
+from dragoman.errors import DragomanError, InvalidInputError
+from dragoman.model.functions.complaints import complaint
 from dragoman.model.functions.definitions import Definitions, Schema, mapped
 from dragoman.model.functions.fields import Field, Layout, Make
 from dragoman.model.functions.shapes import TYPE_NAMES, MisfitError, Shape, array, entries, inside
+from dragoman.model.jsontext import dumps
 
 
 class Named(Shape):
@@ -80,7 +82,7 @@ class Record(Shape):
                 fields[field.name] = inside(shape, given[field.key], f".{field.key}")
             elif field.is_required:
                 raise MisfitError(expected=f"an object with `{field.key}`")
-        return _made(self._make, fields, self._name)
+        return _made(self._make, fields, self._name, (given, fields), (*given, *fields))
 
     def _by_key(self, value: Any) -> Mapping[str, Any]:
         if self._layout.is_array:
@@ -104,15 +106,19 @@ def _property(field: Field, shape: Shape, definitions: Definitions) -> Schema:
     return schema
 
 
-def _made(make: Callable[[Any], Any], given: Any, name: str) -> Any:
+def _made(
+    make: Callable[[Any], Any], given: Any, name: str, value: Any, names: Collection[str]
+) -> Any:
     """What a class of the user's makes of the value; its own errors may quote it."""
     try:
         return make(given)
     except DragomanError:
         raise
     except Exception as error:  # noqa: BLE001 - classes raise what they like
-        problem = type(error).__name__
-    raise MisfitError(expected=f"what {name} accepts ({problem})")
+        problem = complaint(error, value, names)
+    misfit = MisfitError(expected=f"what {name} accepts ({problem})")
+    misfit.is_verdict = True
+    raise misfit
 
 
 class Model(Shape):
@@ -123,16 +129,55 @@ class Model(Shape):
 
     def schema(self, definitions: Definitions) -> Schema:  # noqa: D102
         name = str(self._kind.__name__)
-        schema = _without_titles(self._kind.model_json_schema(), name)
+        schema = _without_titles(self._described(), name)
         return definitions.adopt(self._kind, name, schema)
 
+    def _described(self) -> Schema:
+        try:
+            described: Schema = self._kind.model_json_schema()
+        except Exception as error:  # noqa: BLE001 - of pydantic's, or of the model's own hooks
+            problem = type(error).__name__
+        else:
+            return described
+        msg = f"pydantic can't describe {self._kind.__name__} as JSON Schema ({problem})"
+        raise InvalidInputError(msg)
+
     def read(self, value: Any) -> Any:  # noqa: D102
-        return _made(self._kind.model_validate, thaw(value), str(self._kind.__name__))
+        # As JSON: a strict model takes a date or a member of an Enum from text only there.
+        make, name = self._kind.model_validate_json, str(self._kind.__name__)
+        return _made(make, dumps(value), name, value, _Names(self._described))
 
     def covers(self, value: Any) -> bool:  # noqa: D102
         fields: Mapping[str, Any] = self._kind.model_fields
         names = set(fields) | {getattr(field, "alias", None) for field in fields.values()}
         return not isinstance(value, Mapping) or value.keys() <= names
+
+
+class _Names(Collection[str]):
+    """The names of all properties in a schema, looked for when somebody asks."""
+
+    def __init__(self, described: Callable[[], Schema]) -> None:
+        self._described = described
+
+    @cached_property
+    def _found(self) -> set[str]:
+        found: set[str] = set()
+
+        def visit(schema: Mapping[str, Any]) -> Schema:
+            found.update(schema.get("properties", ()))
+            return mapped(schema, visit)
+
+        visit(self._described())
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 def _without_titles(schema: Mapping[str, Any], name: str) -> Schema:

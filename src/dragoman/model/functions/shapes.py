@@ -23,6 +23,8 @@ class MisfitError(Exception):
         super().__init__(expected)
         self.expected = expected
         self.path = ""
+        self.is_verdict = False
+        """Whether a class of the user's has said so, of a value that had the right shape."""
 
 
 class Shape(ABC):
@@ -194,13 +196,17 @@ class AnyOf(Shape):
         return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
     def read(self, value: Any) -> Any:  # noqa: D102
+        verdicts: dict[str, MisfitError] = {}
         for must_cover in (True, False):
             for arm in sorted(self.arms, key=lambda arm: _is_rounding(arm, value)):
                 if arm.covers(value) or not must_cover:
                     try:
                         return arm.read(value)
-                    except MisfitError:
-                        continue
+                    except MisfitError as misfit:
+                        if misfit.is_verdict:
+                            verdicts[misfit.path + misfit.expected] = misfit
+        if len(verdicts) == 1:  # the only arm that had the right shape
+            raise verdicts.popitem()[1]
         raise MisfitError(expected=f"one of the {len(self.arms)} shapes that are allowed")
 
 

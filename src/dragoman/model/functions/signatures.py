@@ -12,6 +12,7 @@ from msgspec import UNSET
 from dragoman.errors import InvalidInputError
 from dragoman.model.functions.docstrings import Docstring, parse
 from dragoman.model.functions.fields import Field, Layout, hints_of, json_default
+from dragoman.model.functions.injection import is_injected
 from dragoman.model.functions.records import Record
 from dragoman.model.functions.schema import schema_of_shape, shape_of_layout
 from dragoman.model.functions.shapes import MisfitError
@@ -27,6 +28,8 @@ class Signature(NamedTuple):
     shape: Record
     positional: tuple[str, ...]
     """The parameters that can't be given by name."""
+    injected: tuple[str, ...] = ()
+    """The parameters that the caller fills in; the model does not hear of them."""
 
     def schema(self, *, closed: bool) -> dict[str, Any]:
         """The JSON Schema of the parameters."""
@@ -58,10 +61,11 @@ def signature_of(function: Any) -> Signature:
     name, said = _name(function), _documentation(function)
     parameters = _parameters(function, name)
     hints = _hints(function, parameters, name)
-    fields = [_field(each, hints, said) for each in parameters]
+    injected = tuple(each.name for each in parameters if is_injected(hints.get(each.name)))
+    fields = [_field(each, hints, said) for each in parameters if each.name not in injected]
     positional = tuple(each.name for each in parameters if each.kind is each.POSITIONAL_ONLY)
     shape = shape_of_layout(Layout(tuple(fields)), dict, name)
-    return Signature(name, said.description, shape, positional)
+    return Signature(name, said.description, shape, positional, injected)
 
 
 def _plain(function: Any) -> Any:

@@ -7,11 +7,14 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+from dragoman.errors import InvalidInputError
 from dragoman.model.functions.signatures import signature_of
 from dragoman.model.tools import ToolDefinition
+from dragoman.model.value import expect_number
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Approval = bool | Callable[[Mapping[str, Any]], bool]
 
 
 class Tool(Generic[P, R]):
@@ -22,9 +25,22 @@ class Tool(Generic[P, R]):
 
     __name__: str
 
-    def __init__(self, function: Callable[P, R], definition: ToolDefinition) -> None:
+    def __init__(
+        self,
+        function: Callable[P, R],
+        definition: ToolDefinition,
+        *,
+        requires_approval: Approval = False,
+        timeout: float | None = None,
+    ) -> None:
+        _check_options(requires_approval, timeout)
         self.function = function
         self.definition = definition
+        self.requires_approval = requires_approval
+        """Whether an agent asks before it runs the tool; or a function of the arguments that says
+        so."""
+        self.timeout = timeout
+        """Seconds that it may take; None: as the agent says."""
         self._signature = signature_of(function)
         functools.update_wrapper(self, function)
 
@@ -38,6 +54,16 @@ class Tool(Generic[P, R]):
         """Whether calling it gives something to be awaited."""
         called = getattr(self.function, "__call__", None)  # noqa: B004 - an object's may be async
         return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(called)
+
+    @property
+    def injected(self) -> tuple[str, ...]:
+        """The parameters that whoever runs it fills in, and no model hears of."""
+        return self._signature.injected
+
+    def needs_approval(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call with these arguments must be approved first."""
+        asked = self.requires_approval
+        return bool(asked(arguments)) if callable(asked) else asked
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments, checked against the definition and in the types of the signature.
@@ -61,7 +87,12 @@ class Tool(Generic[P, R]):
         """As a method: the tool of that object."""
         if instance is None or not hasattr(self.function, "__get__"):
             return self
-        return Tool(self.function.__get__(instance), self.definition)
+        return Tool(
+            self.function.__get__(instance),
+            self.definition,
+            requires_approval=self.requires_approval,
+            timeout=self.timeout,
+        )
 
     def __repr__(self) -> str:
         return f"Tool({self.name})"
@@ -71,7 +102,12 @@ class Tool(Generic[P, R]):
 def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, strict: bool = True
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    strict: bool = True,
+    requires_approval: Approval = False,
+    timeout: float | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -80,6 +116,8 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     strict: bool = True,
+    requires_approval: Approval = False,
+    timeout: float | None = None,
 ) -> Any:
     """Make a tool of a function: what the model is told comes from its signature and docstring.
 
@@ -95,10 +133,23 @@ def tool(
     {'type': 'string', 'description': 'Where.'}
     >>> weather(**weather.validate({"city": "Basel"}))
     '1 days of rain in Basel'
+
+    A tool that `requires_approval` (True, or a function of the arguments) is not run by an agent
+    before somebody agreed; `timeout` is the most seconds that it may take.
     """
 
     def made(function: Callable[..., Any]) -> Tool[..., Any]:
         definition = ToolDefinition.from_function(function, name, description, strict=strict)
-        return Tool(function, definition)
+        return Tool(function, definition, requires_approval=requires_approval, timeout=timeout)
 
     return made if function is None else made(function)
+
+
+def _check_options(requires_approval: object, timeout: object) -> None:
+    if not isinstance(requires_approval, bool) and not callable(requires_approval):
+        msg = "requires_approval must be True, False or a function of the arguments"
+        raise InvalidInputError(msg)
+    expect_number(timeout, "the timeout of a tool")
+    if timeout is not None and not timeout > 0:  # type: ignore[operator]  # it is a number
+        msg = "the timeout of a tool must be more than 0 seconds"
+        raise InvalidInputError(msg)

@@ -1,0 +1,109 @@
+"""What a class of the user's says against a value, without the value.
+
+Validators are written by the developer, and their words are what a model needs to hear. But they
+may quote what they complain about; whatever of the value is in them is blotted out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+_BLOT = "…"
+_MAX_LEAVES = 10_000
+_MAX_LENGTH = 500
+_MAX_QUOTING = 20_000
+_SHOWN = 5
+_SHORT = 4
+"""Characters: what is shorter is blotted out only where it stands alone."""
+
+
+def complaint(error: Exception, given: Any, names: Collection[str] = ()) -> str:
+    """In words: why a class refused the value; only the error's class where that is all it says.
+
+    >>> complaint(ValueError("Atlantis is no city"), {"city": "Atlantis"}, ["city"])
+    '… is no city'
+
+    `names` are the keys that the developer has given; any other is part of the value.
+    """
+    details = _details(error, names)
+    if not details and type(error) in {ValueError, AssertionError} and str(error):
+        details = [str(error)]
+    if not details:
+        return type(error).__name__
+    texts = [_blotted(text, given, names) for text in details[:_SHOWN]]
+    rest = [f"and {len(details) - _SHOWN} more"] if len(details) > _SHOWN else []
+    return "; ".join([*dict.fromkeys(texts), *rest])
+
+
+def _details(error: Any, names: Collection[str]) -> list[str]:
+    """What pydantic's ValidationError says, known by its method: a place and a text each."""
+    listing = getattr(error, "errors", None)
+    if not callable(listing):
+        return []
+    try:
+        found: Any = listing(include_url=False, include_context=False, include_input=False)
+        return [_detail(each, names) for each in found]
+    except Exception:  # noqa: BLE001 - another class's method of that name
+        return []
+
+
+def _detail(found: Mapping[str, Any], names: Collection[str]) -> str:
+    place: Sequence[Any] = found["loc"]
+    path = "".join(_step(step, names) for step in place).removeprefix(".")
+    text = str(found["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return f"{path}: {text}" if path else text
+
+
+def _step(step: Any, names: Collection[str]) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if step in names else ".*"
+
+
+def _blotted(text: str, given: Any, names: Collection[str]) -> str:
+    """The text without any text, number or foreign key of the value."""
+    leaves: set[str] = set()
+    for seen, leaf in enumerate(_leaves(given, names)):
+        if len(leaf) <= len(text):
+            leaves.add(leaf)
+        if seen > _MAX_LEAVES:
+            return "not accepted"
+    if len(text) > _MAX_QUOTING or sum(map(len, leaves)) > _MAX_QUOTING:
+        return "not accepted"
+    if leaves:
+        longest_first = sorted(leaves, key=lambda leaf: (-len(leaf), leaf))
+        text = re.sub("|".join(map(_pattern, longest_first)), _BLOT, text, flags=re.IGNORECASE)
+    return text[:_MAX_LENGTH]
+
+
+def _pattern(leaf: str) -> str:
+    plain = re.escape(leaf)
+    return plain if len(leaf) >= _SHORT else rf"(?<!\w){plain}(?!\w)"
+
+
+def _leaves(value: Any, names: Collection[str]) -> Iterator[str]:
+    """The texts and numbers in a value, as `str` and as `repr` would write them."""
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key not in names:
+                yield from _leaves(key, names)
+            yield from _leaves(item, names)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for item in value:
+            yield from _leaves(item, names)
+    else:
+        yield from _spellings(value)
+
+
+def _spellings(value: Any) -> Iterator[str]:
+    try:
+        texts = {str(value), str(value).strip(), repr(value), repr(value)[1:-1]}
+    except Exception:  # noqa: BLE001 - a class of the user's may be in any state
+        return
+    if not isinstance(value, str):
+        texts.discard(repr(value)[1:-1])  # that is for the quotes around a text
+    yield from (text for text in texts if text.strip())

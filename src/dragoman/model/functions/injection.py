@@ -1,0 +1,23 @@
+"""Parameters that are filled in by whoever calls the function, and not by a model."""
+
+from __future__ import annotations
+
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+_WRAPPERS = (Annotated, Union, UnionType)
+
+
+class Injected:
+    """A type whose parameters the model never hears of."""
+
+    __slots__ = ()
+
+
+def is_injected(hint: Any) -> bool:
+    """Whether a parameter of this type is filled in: the type itself, `X[...]` or `X | None`."""
+    origin = get_origin(hint)
+    kind = hint if origin is None else origin
+    if isinstance(kind, type) and issubclass(kind, Injected):
+        return True
+    return origin in _WRAPPERS and any(map(is_injected, get_args(hint)))
