@@ -9,11 +9,11 @@ DragomanError
 ├ ConfigError                           missing key, unknown provider or model string
 │   └ NotRecorded                       a replayed session has no such request (.paths)
 ├ TransportError                        the network failed (.sent)
-│   ├ ConnectError
+│   ├ ConnectError                      .retryable
 │   ├ TimeoutError (also builtins.TimeoutError)
 │   └ StreamInterrupted                 .partial holds what had arrived
 ├ ProviderError                         .provider .status .code .param .request_id .retryable
-│                                       .retry_after
+│                                       .retry_after .partial
 │   ├ AuthenticationError
 │   ├ PermissionDenied
 │   ├ RateLimited
@@ -28,7 +28,7 @@ DragomanError
 ├ ToolError                             a tool could not do its work
 │   ├ ToolRetry                         the model should try again, with this advice
 │   ├ ToolTimeout
-│   └ LimitExceeded
+│   └ LimitExceeded                     .partial holds the result so far
 └ StoreError                            a history could not be read or written
     ├ Conflict                          .expected .actual
     ├ NotFound
@@ -148,7 +148,11 @@ class TransportError(DragomanError):
 
 
 class ConnectError(TransportError):
-    """No connection was made."""
+    """No connection was made; `retryable` tells whether another attempt may make one."""
+
+    def __init__(self, message: str, *, sent: bool | None = None, retryable: bool = True) -> None:
+        super().__init__(message, sent=sent)
+        self.retryable = retryable
 
 
 class TimeoutError(TransportError, builtins.TimeoutError):  # noqa: A001 - the natural name; callers write dragoman.TimeoutError
@@ -168,7 +172,7 @@ class ProviderError(DragomanError):
 
     retryable_by_default = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a provider may say of an error, all by keyword
         self,
         message: str,
         *,
@@ -179,6 +183,7 @@ class ProviderError(DragomanError):
         request_id: str | None = None,
         retryable: bool | None = None,
         retry_after: float | None = None,
+        partial: Any = None,
     ) -> None:
         super().__init__(message)
         self.provider = provider
@@ -189,6 +194,8 @@ class ProviderError(DragomanError):
         self.request_id = request_id
         self.retryable = self.retryable_by_default if retryable is None else retryable
         self.retry_after = retry_after
+        self.partial = partial
+        """The `Response` that the model gave and the provider could not use, if it shows it."""
 
 
 class AuthenticationError(ProviderError):
@@ -264,7 +271,11 @@ class ToolTimeout(ToolError):
 
 
 class LimitExceeded(ToolError):
-    """A run used up its rounds, calls or tokens."""
+    """A run used up its rounds, calls, tokens, money or time; `partial` is its `Result` so far."""
+
+    def __init__(self, message: str, *, partial: Any = None) -> None:
+        super().__init__(message)
+        self.partial = partial
 
 
 class StoreError(DragomanError):

@@ -22,6 +22,7 @@ MODELS = (
     "openai:gpt-4o", "openai:gpt-4o-search-preview", "openai:o3-mini", "openai:o4-mini",
     "openai:o1-mini", "openai:gpt-5", "openai:gpt-5.1", "openai:gpt-5.2", "openai:gpt-5-chat",
     "openai:gpt-4o@openai-responses", "openai:o3-mini@openai-responses",
+    "openai:gpt-4-turbo", "openai:o1-mini",
     "openai:gpt-5@openai-responses", "openai:gpt-5.1@openai-responses",
     "azure:who-knows", "azure:gpt-5@openai-responses",
     "groq:llama-3.3-70b-versatile", "groq:openai/gpt-oss-20b", "groq:qwen/qwen3-32b",

@@ -13,8 +13,12 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Text, Thinking
 from dragoman.model.requests import Request, Sampling
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
+from dragoman.providers.provider import Provider
+from dragoman.providers.registry import provider
 from dragoman.transport.client import Client
 from dragoman.transport.counting import estimated
+from dragoman.transport.retries import Retries
+from dragoman.wire.target import Target
 from tests.transport.vendors import Came, Goes, Vendor, failed, serving
 
 TOOL = ToolDefinition("look", "Looks", {"type": "object", "properties": {}})
@@ -112,6 +116,59 @@ async def test_a_counter_that_is_not_there_after_all_is_done_without() -> None:
     ]
     async with serving(lambda _: Goes({}, 405)) as vendor, client(vendor, "llama.cpp:x") as made:
         assert (await made.count_tokens("Hi")).is_estimate
+
+
+@pytest.mark.parametrize("status", [404, 405, 501])
+async def test_a_counter_that_is_not_there_is_looked_for_once(status: int) -> None:
+    """Whatever the dialect: an estimate afterwards costs no request."""
+    for dialect in ("anthropic", "openai-responses"):
+        place = Provider("acme", (Target(dialect=dialect),), "http://acme.example")
+        async with (
+            serving(lambda _: Goes({}, status)) as vendor,
+            Client(place, base_url=vendor.url, retries=Retries(attempts=1)) as made,
+        ):
+            for _ in range(3):
+                assert (await made.count_tokens("Hi")).is_estimate
+        assert len(vendor.came) == 1
+
+
+@pytest.mark.parametrize("name", ["xai", "openrouter", "lmstudio", "ollama", "deepseek", "mistral"])
+async def test_who_is_known_to_have_no_counter_is_never_asked(name: str) -> None:
+    """In none of its dialects."""
+    for dialect in provider(name).dialects:
+        async with (
+            serving(lambda _: failed(500)) as vendor,
+            client(vendor, f"{name}:x", dialect=dialect) as made,
+        ):
+            assert (await made.count_tokens("Hi")).is_estimate
+        assert vendor.came == []
+
+
+async def test_a_model_that_is_missing_does_not_hide_the_counter() -> None:
+    """The next one may be there."""
+
+    def picky(came: Came) -> Goes:
+        gone = {"type": "error", "error": {"type": "not_found_error", "message": "model: x"}}
+        return Goes({"input_tokens": 3}) if came.json["model"] == "y" else Goes(gone, 404)
+
+    async with serving(picky) as vendor, client(vendor, "anthropic") as made:
+        with pytest.raises(ModelNotFound):
+            await made.count_tokens(REQUEST.replace(model="x"))
+        assert await made.count_tokens(REQUEST.replace(model="y")) == TokenCount(3)
+
+
+async def test_vertex_counts_for_claude_as_its_sdk_does() -> None:
+    """The path is the same for all models, so the body names it; nobody asks Gemini's counter."""
+    async with (
+        serving(lambda _: Goes({"input_tokens": 5})) as vendor,
+        client(vendor, "vertex", "/v1", parameters={"project": "p"}) as made,
+    ):
+        asked = REQUEST.replace(model="claude-sonnet-4-5")
+        assert await made.count_tokens(asked) == TokenCount(5)
+    (came,) = vendor.came
+    assert came.path.endswith("/publishers/anthropic/models/count-tokens:rawPredict")
+    assert came.json["model"] == "claude-sonnet-4-5"
+    assert came.json["anthropic_version"] == "vertex-2023-10-16"
 
 
 async def test_what_another_dialect_does_not_take_is_no_error() -> None:

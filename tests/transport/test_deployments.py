@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
 
-from dragoman.errors import ConfigError, DragomanError, InvalidInputError
+from dragoman.errors import ConfigError, DragomanError, InvalidInputError, RateLimited
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request
 from dragoman.providers.endpoints import Endpoints
 from dragoman.providers.provider import Auth, Provider
 from dragoman.providers.registry import provider, provider_names
@@ -22,6 +25,7 @@ from tests.transport.servers import Seen, plain, serving
 _COMPARED = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "anthropic-version",
              "content-type")  # fmt: skip
 _CHAT = "openai-chat"
+_ONCE = Retries(attempts=1)
 _VERTEX = {"project": "p", "location": "us-east5"}
 ROWS: list[tuple[str, str, str, sdks.Call, dict[str, str]]] = [
     ("openai", "m", _CHAT, sdks.openai("/v1"), {}),
@@ -81,12 +85,14 @@ def _shown(seen: Seen) -> dict[str, str]:
 def _as_documented(name: str, sent: dict[str, str]) -> dict[str, str]:
     """What an SDK sends, where ours differs on purpose."""
     if name == "anthropic":
-        # The version that the dialect was recorded with, which the vendor keeps up: 2026-10-21
-        # takes no temperature. Keys are documented as x-api-key; the SDK's way works, too.
-        del sent["authorization"]
+        # The version that the dialect was recorded with, which the vendor keeps up: the SDK's own
+        # (2026-10-21) takes no temperature. Keys are documented as x-api-key; its way works, too.
+        shown = {sent.pop("x-api-key", None), sent.pop("authorization", None)}
+        assert shown & {sdks.KEY, f"Bearer {sdks.KEY}"}
+        assert sent["anthropic-version"] >= "2023-06-01"
         return {**sent, "anthropic-version": "2023-06-01", "x-api-key": sdks.KEY}
     if name == "google":  # v1 lacks what previews have
-        return {**sent, "path": sent["path"].replace("/v1/", "/v1beta/", 1)}
+        return {**sent, "path": re.sub("^/v1(beta)?/", "/v1beta/", sent["path"])}
     return sent
 
 
@@ -125,6 +131,16 @@ def test_a_key_that_is_given_wins_over_the_environment(monkeypatch: pytest.Monke
     assert [
         v for k, v in own.request("generate").headers.items() if k.lower() == "authorization"
     ] == ["Basic x"]
+
+
+@pytest.mark.parametrize("name", ["anthropic:m", "google:m", "openai:m"])
+def test_a_token_does_for_a_key(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is shown alone: with a key beside it nobody would know whose request it is."""
+    for variable in provider(name.partition(":")[0]).keys:
+        monkeypatch.setenv(variable, "around")
+    shown = _headers(Deployment(name, headers={"authorization": "Bearer token"}))
+    assert shown["authorization"] == "Bearer token"
+    assert "around" not in shown.values()
 
 
 @pytest.mark.parametrize("name", ["ollama", "vllm", "llama.cpp", "lmstudio"])
@@ -189,6 +205,65 @@ def test_a_models_name_can_not_leave_its_place_in_the_path() -> None:
     """It is quoted: a name with slashes and dots is still one step."""
     url = Deployment("google:m", key="k").request("generate", model="../../x?y=z#").url
     assert url.startswith("https://generativelanguage.googleapis.com/v1beta/models/..%2F..%2Fx%3Fy")
+
+
+@pytest.mark.parametrize("name", ["google:models/x", "google/models/x", "google:x", "google"])
+async def test_a_models_resource_name_is_its_name(name: str) -> None:
+    """Google's list has `models/` before each; in the path it stands once, and unquoted."""
+    asked = Request(model="models/x" if name == "google" else None, messages=(Message.user("hi"),))
+    async with (
+        serving(plain({"error": {"message": "no"}}, 400)) as server,
+        Client(name, key="k", base_url=server.url, retries=_ONCE) as client,
+    ):
+        for asking in (client.send(asked), client.stream(asked).collect()):
+            with pytest.raises(DragomanError):
+                await asking
+    paths = [seen.path.partition("?")[0] for seen in server.seen]
+    assert paths == ["/v1beta/models/x:generateContent", "/v1beta/models/x:streamGenerateContent"]
+
+
+def test_a_models_resource_name_has_the_models_ways() -> None:
+    """What is known of it is looked up by its name alone."""
+    for place, names in _SPELLED.items():
+        found = {provider(place).target(name) for name in names}
+        assert len(found) == 1, place
+
+
+_SPELLED = {
+    "google": ["gemini-2.5-pro", "models/gemini-2.5-pro"],
+    "vertex": ["claude-x", "anthropic/claude-x", "publishers/anthropic/models/claude-x"],
+}
+
+
+@pytest.mark.parametrize("opened", ["vertex", "vertex:gemini-2.5-pro"])
+async def test_the_model_of_a_request_says_which_dialect_is_spoken(opened: str) -> None:
+    """A client of a place serves all of its models, each in its own dialect."""
+    said = {"type": "message", "id": "m", "role": "assistant", "model": "claude-x",
+            "content": [{"type": "text", "text": "Hello"}], "stop_reason": "end_turn",
+            "usage": {"input_tokens": 1, "output_tokens": 1}}  # fmt: skip
+    refused = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}
+    request = Request(model="claude-x", messages=(Message.user("hi"),))
+    async with serving(plain(said), plain(refused, 400)) as server:
+        base = f"{server.url}/v1"
+        async with Client(
+            opened, key="k", base_url=base, parameters=_VERTEX, retries=_ONCE
+        ) as client:
+            assert (await client.send(request)).text == "Hello"
+            with pytest.raises(RateLimited):  # which only Anthropic's dialect knows by this word
+                await client.stream(request).collect()
+            assert "anthropic_version" in client.encode(request).body
+            assert "contents" in client.encode(request.replace(model="gemini-2.5-pro")).body
+    assert [seen.path.rpartition("/")[2] for seen in server.seen] == [
+        "claude-x:rawPredict", "claude-x:streamRawPredict",
+    ]  # fmt: skip
+    assert server.seen[1].json["stream"] is True
+
+
+def test_a_dialect_that_was_chosen_stays() -> None:
+    """Whatever the model is called."""
+    chosen = Client("vertex", dialect="gemini", parameters=_VERTEX)
+    asked = Request(model="claude-x", messages=(Message.user("hi"),))
+    assert "contents" in chosen.encode(asked).body
 
 
 def test_a_provider_takes_three_lines() -> None:

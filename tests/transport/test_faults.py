@@ -54,16 +54,15 @@ async def test_nobody_knows_the_name() -> None:
 
 
 async def test_a_certificate_that_nobody_trusts(tmp_path: Path) -> None:
-    """The request was not sent."""
+    """The request was not sent, nor is it tried again: nobody will trust it the second time."""
     context, _ = certified(tmp_path)
-    async with (
-        serving(_OK, tls=context) as server,
-        client(_DIALECT, server.url, retries=_ONCE) as made,
-    ):
-        with pytest.raises(ConnectError, match="certificate") as raised:
-            await made.send("hi")
-    assert raised.value.sent is False
-    assert server.seen == []
+    async with serving(_OK, tls=context) as server, client(_DIALECT, server.url) as made:
+        for asking in (made.send("hi"), made.stream("hi").collect()):
+            with pytest.raises(ConnectError, match="certificate") as raised:
+                await asking
+            assert raised.value.sent is False
+            assert not raised.value.retryable
+    assert (server.seen, naps(made)) == ([], [])
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])

@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,15 @@ import pytest
 from dragoman.errors import ConfigError, ConnectError, DragomanError, InvalidInputError
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request, Sampling
+from dragoman.model.tools import ToolChoice, ToolDefinition
 from dragoman.transport.http import HttpTransport
 from dragoman.transport.local import servers
 from dragoman.transport.local.cache import models_folder
 from dragoman.transport.local.fetching import fetch, is_kept, kept_at
 from dragoman.transport.local.model import LocalModel
-from dragoman.transport.protocol import Timeouts
+from dragoman.transport.local.starts import BegunReply, counted_start
+from dragoman.transport.local.templates import SMOLLM2
+from dragoman.transport.protocol import HttpRequest, Timeouts
 from dragoman.transport.retries import Retries
 from dragoman.wire.dialect import dialect
 from tests.transport.package_index import MODEL, Index, packaged, serving, wheel
@@ -520,7 +524,7 @@ def test_all_three_dialects_are_spoken() -> None:
 
 def _body(model: LocalModel, request: Request) -> bytes:
     asked = request.replace(messages=(Message.user("Hello"),), sampling=Sampling(max_tokens=1))
-    return model._encoded(model._asked(asked, stream=True)).to_bytes()
+    return model._encoded(model._deployment, model._asked(asked, stream=True)).to_bytes()
 
 
 _NUMBERLESS = """\
@@ -554,3 +558,106 @@ def test_a_responses_stream_without_numbers_is_read_once() -> None:
     decoder.feed(_NUMBERLESS.encode())
     assert decoder.is_complete
     assert [part.text for part in decoder.response.message.parts] == ["Red"]  # type: ignore[union-attr]
+
+
+# --- tools
+
+
+def test_a_model_whose_own_template_has_no_tools_gets_one_of_ours(tmp_path: Path) -> None:
+    """With the opening of its calls; another template, or another file, has neither."""
+    request = Request(
+        tools=(ToolDefinition("f", "F", {"type": "object", "properties": {}}),),
+        tool_choice=ToolChoice("required"),
+    )
+    (tmp_path / "smollm2.gguf").write_bytes(MODEL)
+    for name in ("openai-chat", "openai-responses", "anthropic"):
+        ours = LocalModel("smollm2", dialect=name)
+        assert ours._local._settings.template == SMOLLM2.text
+        assert SMOLLM2.call_opening.encode() in _body(ours, request)
+        theirs = LocalModel("smollm2", dialect=name, template="{{ messages }}")
+        assert theirs._local._settings.template == "{{ messages }}"
+        own = LocalModel(str(tmp_path / "smollm2.gguf"), dialect=name)
+        assert own._local._settings.template is None
+        for other in (theirs, own):
+            assert SMOLLM2.call_opening.encode() not in _body(other, request)
+
+
+# --- streams without a beginning
+
+_START = b'event: message_start\ndata: {"type":"message_start","message":{"id":"m"}}\n\n'
+_BLOCK = b'event: content_block_start\ndata: {"type":"content_block_start"}\n\n'
+_ERROR = b'event: error\ndata: {"type":"error"}\n\n'
+
+
+class _Pieces:
+    """A reply, cut as it is told."""
+
+    status = 200
+
+    def __init__(self, *pieces: bytes, kind: str = "text/event-stream") -> None:
+        self.headers = {"Content-Type": kind}
+        self.is_closed = False
+        self._pieces = pieces
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class _Counter:
+    """A server that counts, or says something else."""
+
+    def __init__(self, answer: bytes | DragomanError) -> None:
+        self._answer = answer
+        self.asked: list[HttpRequest] = []
+
+    async def open(self, request: HttpRequest, _timeouts: Timeouts) -> _Pieces:
+        self.asked.append(request)
+        if isinstance(self._answer, DragomanError):
+            raise self._answer
+        return _Pieces(self._answer)
+
+    async def close(self) -> None: ...
+
+
+async def _begun(stream: bytes, size: int, answer: bytes | DragomanError) -> tuple[bytes, _Counter]:
+    pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
+    server = _Counter(answer)
+    message = HttpRequest(url="http://h/v1/messages", body=b'{"model":"m","stream":true}')
+    start = partial(counted_start, server, message, Timeouts())
+    reply = BegunReply(_Pieces(*pieces), start)
+    return b"".join([piece async for piece in reply.chunks()]), server
+
+
+@pytest.mark.parametrize("size", [1, 7, 4096])
+async def test_a_stream_without_its_beginning_gets_one(size: int) -> None:
+    """With the model's name and the count of the prompt, however the bytes are cut."""
+    got, server = await _begun(b": ping\n\n" + _BLOCK, size, b'{"input_tokens": 35}')
+    decoder = dialect("anthropic").stream_decoder()
+    decoder.feed(got)
+    assert got.endswith(_BLOCK)
+    assert decoder.response.model == "m"
+    assert decoder.response.usage is not None
+    assert decoder.response.usage.total_input == 35
+    assert [request.url for request in server.asked] == ["http://h/v1/messages/count_tokens"]
+
+
+@pytest.mark.parametrize("stream", [_START + _BLOCK, _ERROR, b"", b"event: mess", b"garbage\n"])
+@pytest.mark.parametrize("size", [1, 4096])
+async def test_other_streams_stay_as_they_are(stream: bytes, size: int) -> None:
+    """Nothing is counted for them."""
+    got, server = await _begun(stream, size, b'{"input_tokens": 35}')
+    assert got == stream
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"[]", b"null", b"{}", b"<html>", ConnectError("gone", sent=False)]
+)
+async def test_an_answer_is_worth_more_than_its_price(answer: bytes | DragomanError) -> None:
+    """Where the server does not count, the stream comes as it is."""
+    got, _ = await _begun(_BLOCK, 4096, answer)
+    assert got == _BLOCK

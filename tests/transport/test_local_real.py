@@ -19,6 +19,8 @@ from dragoman.model.jsontext import loads
 from dragoman.model.messages import Message
 from dragoman.model.requests import Output, Request, Sampling
 from dragoman.model.responses import Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolChoice, ToolDefinition, ToolResult
 from dragoman.model.usage import FinishReason
 from dragoman.transport.local.catalogue import SMOLLM2
 from dragoman.transport.local.fetching import is_kept
@@ -39,9 +41,46 @@ QUESTIONS = (
     "Name three colours.",
     "What is the capital of France?",
     "Tell me about Zürich, and about 東京. 🙂",
+    "Repeat: 🙂🙂",  # the answer's first token is half a character
 )
-# Where the first token of an answer is half a character, this server's Anthropic stream lacks its
-# `message_start`, and with it the count of the prompt: no question here has such an answer.
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 20}, "is_big": {"type": "boolean"}},
+    "required": ["name", "is_big"],
+    "additionalProperties": False,
+}
+WEATHER = ToolDefinition(
+    "weather",
+    "The weather in a city",
+    {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "maxLength": 20},
+            "days": {"type": "integer", "minimum": 1, "maximum": 9},
+        },
+        "required": ["city", "days"],
+        "additionalProperties": False,
+    },
+)
+SQUARE = ToolDefinition(
+    "square",
+    "The square of a number",
+    {
+        "type": "object",
+        "properties": {"number": {"enum": [3, 4, 5]}},
+        "required": ["number"],
+        "additionalProperties": False,
+    },
+)
+OWN_TEMPLATE = (
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
+    "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face"
+    "<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
+    "'<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}"
+    "{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+"""What the file of the model has."""
+PARIS = Message.user("What is the weather in Paris for the next 3 days?")
 
 
 @asynccontextmanager
@@ -58,6 +97,15 @@ async def _models() -> AsyncGenerator[dict[str, LocalModel]]:
 def _asked(*messages: Message, most: int = 40, output: Output | None = None) -> Request:
     sampling = Sampling(temperature=0, max_tokens=most)
     return Request(messages=messages, sampling=sampling, output=output)
+
+
+def _with_tools(*messages: Message, choice: ToolChoice | None = None, most: int = 100) -> Request:
+    return _asked(*messages, most=most).replace(tools=(WEATHER, SQUARE), tool_choice=choice)
+
+
+async def _both(model: LocalModel, request: Request) -> list[Response]:
+    """The answer, plain and streamed."""
+    return [await model.send(request), await model.stream(request).collect()]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -81,12 +129,16 @@ async def test_all_dialects_say_the_same_plain_and_streamed(question: str) -> No
     assert {answer.model for answer in answers.values()} == {"smollm2"}
 
 
-async def test_an_answer_that_is_cut_off_says_so() -> None:
-    """But on Responses, where this server calls everything completed."""
-    request = _asked(Message.user("Count to a hundred."), most=5)
-    async with _models() as models:
-        finishes = {name: (await model.send(request)).finish for name, model in models.items()}
-    assert finishes["openai-chat"] is finishes["anthropic"] is FinishReason.LENGTH
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_answer_that_is_cut_off_says_so(dialect: str) -> None:
+    """Also on Responses, where this server calls everything completed; and calls too."""
+    text = _asked(Message.user("Count to a hundred."), most=5)
+    call = _with_tools(PARIS, choice=ToolChoice("required"), most=16)
+    async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
+        answers = [*await _both(model, text), *await _both(model, call)]
+        whole = await model.send(_asked(Message.user(QUESTIONS[1]), most=60))
+    assert {answer.finish for answer in answers} == {FinishReason.LENGTH}
+    assert whole.finish is FinishReason.STOP
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -107,32 +159,114 @@ async def test_a_conversation_goes_from_dialect_to_dialect() -> None:
     """Each gets what the other said, and counts it alike."""
     said = [Message.user("What is the capital of France?")]
     async with _models() as models:
-        both = [models["openai-chat"], models["anthropic"]]
-        for model in both:
+        for model in models.values():
             answer = await model.send(_asked(*said, most=10))
             said += [answer.message, Message.user("And of Italy?")]
-        usages = [(await model.send(_asked(*said, most=1))).usage for model in both]
-    assert usages[0] is not None
-    assert usages[1] is not None
-    assert usages[0].total_input == usages[1].total_input
+        usages = [(await model.send(_asked(*said, most=1))).usage for model in models.values()]
+    assert len({usage.total_input for usage in usages if usage is not None}) == 1
+    assert None not in usages
 
 
-async def test_a_schema_is_kept_to() -> None:
-    """By a grammar: even the smallest model can't do otherwise.
+@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
+async def test_a_schema_is_kept_to(dialect: str) -> None:
+    """By a grammar: even the smallest model can't do otherwise."""
+    output = Output(format="schema", schema=SCHEMA, name="town")
+    request = _asked(Message.user("Name a town."), most=80, output=output)
+    async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
+        answers = await _both(model, request)
+    for answer in answers:
+        found = loads(answer.text)
+        assert {key: type(value) for key, value in found.items()} == {"name": str, "is_big": bool}
 
-    On the Chat dialect: this server does not heed schemas on the other two.
-    """
-    schema = {
-        "type": "object",
-        "properties": {"name": {"type": "string", "maxLength": 20}, "is_big": {"type": "boolean"}},
-        "required": ["name", "is_big"],
-        "additionalProperties": False,
-    }
-    output = Output(format="schema", schema=schema, name="town")
-    async with LocalModel("smollm2", fetch=_MAY_FETCH) as model:
-        answer = await model.send(_asked(Message.user("Name a town."), most=80, output=output))
-    found = loads(answer.text)
-    assert {key: type(value) for key, value in found.items()} == {"name": str, "is_big": bool}
+
+# --- tools
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_tool_that_must_be_called_is_called(dialect: str) -> None:
+    """Any of them: the model chooses, and its arguments are as the schema says."""
+    request = _with_tools(PARIS, choice=ToolChoice("required"))
+    async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
+        answers = await _both(model, request)
+    for answer in answers:
+        assert answer.finish is FinishReason.TOOL_CALLS
+        assert answer.text == ""
+        (call,) = answer.tool_calls
+        assert call.name == "weather"
+        assert call.arguments == {"city": "Paris", "days": 3}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_the_tool_that_is_named_is_called(dialect: str) -> None:
+    """However little it has to do with the question."""
+    request = _with_tools(PARIS, choice=ToolChoice("named", ("square",)))
+    async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
+        answers = await _both(model, request)
+    for answer in answers:
+        assert answer.tool_calls
+        assert {call.name for call in answer.tool_calls} == {"square"}
+        assert all(call.arguments["number"] in {3, 4, 5} for call in answer.tool_calls)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_tools_that_must_not_be_called_are_not(dialect: str) -> None:
+    """There is an answer in words."""
+    request = _with_tools(PARIS, choice=ToolChoice("none"), most=20)
+    async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
+        answers = await _both(model, request)
+    assert all(answer.text and not answer.tool_calls for answer in answers)
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
+async def test_calls_come_one_at_a_time_if_so_asked(dialect: str) -> None:
+    """On the Anthropic dialect this server can't be told."""
+    both = Message.user("What is the weather in Paris, and in Rome, for 3 days each?")
+    choice = ToolChoice("required", parallel=False)
+    async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
+        answers = await _both(model, _with_tools(both, choice=choice))
+    assert [len(answer.tool_calls) for answer in answers] == [1, 1]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_result_is_answered_from(dialect: str) -> None:
+    """What the tool said is in the words of the model, and the tools may still be there."""
+    request = _with_tools(PARIS, choice=ToolChoice("required"))
+    async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
+        for called in await _both(model, request):
+            (call,) = called.tool_calls
+            result = Message(Role.TOOL, (ToolResult(call.id, "Sunny, 21 degrees"),))
+            for answer in await _both(model, _with_tools(PARIS, called.message, result)):
+                assert answer.finish is FinishReason.STOP
+                assert "21" in answer.text
+
+
+async def test_a_conversation_with_tools_goes_from_dialect_to_dialect() -> None:
+    """What one called and another answered, the third reads, and all count it alike."""
+    said = [PARIS]
+    async with _models() as models:
+        for model in models.values():
+            called = await model.send(_with_tools(*said, choice=ToolChoice("required")))
+            said += [called.message]
+            results = [ToolResult(call.id, "Sunny, 21 degrees") for call in called.tool_calls]
+            said += [Message(Role.TOOL, tuple(results))]
+        usages = [(await model.send(_with_tools(*said, most=1))).usage for model in models.values()]
+    assert None not in usages
+    assert len({usage.total_input for usage in usages if usage is not None}) == 1
+
+
+async def test_without_tools_our_template_is_the_models_own() -> None:
+    """To the token: what is said without tools is what the file's own template says."""
+    talks = (
+        [Message.user("Hello")],
+        [Message.system("Be brief."), Message.user("Hi"), Message.assistant("Yes?"), PARIS],
+    )
+    for talk in talks:
+        usages: list[int | None] = []
+        for template in (None, OWN_TEMPLATE):
+            async with LocalModel("smollm2", template=template, fetch=_MAY_FETCH) as model:
+                answer = await model.send(_asked(*talk, most=12))
+            usages += [answer.usage.total_input if answer.usage else None]
+        assert usages[0] == usages[1] is not None
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

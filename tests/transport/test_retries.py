@@ -62,6 +62,7 @@ def test_at_once_is_no_advice() -> None:
     ("error", "passes"),
     [
         (ConnectError("x"), True),
+        (ConnectError("x", retryable=False), False),
         (errors.TimeoutError("x"), True),
         (StreamInterrupted("x"), True),
         (RateLimited("x", status=429), True),

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import warnings
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Self
 
 import pytest
 
 import dragoman
 from dragoman import errors
 from dragoman.errors import (
+    ConfigError,
+    DragomanError,
     InvalidInputError,
     Overloaded,
     ProviderError,
@@ -20,7 +24,8 @@ from dragoman.errors import (
     WireError,
 )
 from dragoman.model.events import Event, ResponseEnd, ResponseStart, StreamError
-from dragoman.transport.protocol import Timeouts
+from dragoman.model.frozen import EMPTY
+from dragoman.transport.protocol import HttpRequest, Timeouts
 from dragoman.transport.retries import Retries
 from dragoman.transport.streaming import ResponseStream
 from tests.corpus import Corpus, Recording
@@ -471,6 +476,52 @@ async def test_a_stream_that_stalls_is_an_interruption() -> None:
             await made.stream("hi").collect()
         await server.until_idle()
     assert raised.value.partial.text == said(_DIALECT, frames(_DIALECT)[:4]).text
+
+
+# --- transports of one's own
+
+
+class _Failing:
+    """A transport, and its reply: some pieces, and then an error."""
+
+    status, headers = 200, EMPTY
+
+    def __init__(self, pieces: list[bytes], error: DragomanError) -> None:
+        self._pieces, self._error = pieces, error
+        self.is_closed = False
+
+    async def open(self, _request: HttpRequest, _timeouts: Timeouts) -> Self:
+        return self
+
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        for piece in self._pieces:
+            yield piece
+        raise self._error
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize("total", [None, 20.0])
+async def test_whatever_error_a_transport_raises_within_an_answer_interrupts_it(
+    total: float | None,
+) -> None:
+    """What had arrived is not lost, and the reply is closed."""
+    pieces = frames(_DIALECT)[:4]
+    transport = _Failing(pieces, ConfigError("the tape is torn"))
+    made = client(_DIALECT, "http://tape", transport=transport, timeouts=Timeouts(total=total))
+    with pytest.raises(StreamInterrupted, match="torn") as raised:
+        await made.stream("hi").collect()
+    assert raised.value.partial.text == said(_DIALECT, pieces).text
+    assert transport.is_closed
+
+
+async def test_an_error_that_a_transport_raises_before_the_answer_stays_what_it_is() -> None:
+    """Nothing was interrupted."""
+    transport = _Failing([], ConfigError("the tape is torn"))
+    with pytest.raises(ConfigError, match="torn"):
+        await client(_DIALECT, "http://tape", transport=transport).stream("hi").collect()
+    assert transport.is_closed
 
 
 # --- sizes

@@ -69,7 +69,7 @@ async def test_anthropic_takes_a_form() -> None:
     ):
         part = await made.upload(PNG, mime="image/png", name="cat.png")
         assert isinstance(part, Image)
-        encoded = made._encoded(Request(model="m", messages=(Message.user("Look", part),)))
+        encoded = made.encode(Request(model="m", messages=(Message.user("Look", part),)))
     assert (part.file_id, part.name) == ("file_2", "cat.png")
     (came,) = vendor.came
     assert came.path == "/v1/files"
@@ -100,7 +100,7 @@ async def test_google_takes_two_steps() -> None:
     """The second to the same host, whatever address it is told: the key goes nowhere else."""
     async with serving(Google("ACTIVE")) as vendor, client(vendor, "google:m") as made:
         part = await made.upload(PDF, name="Übung.pdf")
-        encoded = made._encoded(Request(model="m", messages=(Message.user(part),)))
+        encoded = made.encode(Request(model="m", messages=(Message.user(part),)))
     assert part.file_id == "files/f1"
     start, finish = vendor.came
     assert start.path == finish.path == "/upload/v1beta/files"

@@ -23,7 +23,11 @@ PROVIDER = Provider(
             forces_tools_thinking=False,  # "Thinking mode does not support this tool_choice"
         ),
         ANTHROPIC.replace(
-            verifies_thinking=False, takes_cache_ttl=False, media=(), thinking_begins_turns=False
+            verifies_thinking=False,
+            takes_cache_ttl=False,
+            media=(),
+            thinking_begins_turns=False,
+            outputs=("text",),
         ),
     ),
     "https://api.deepseek.com",

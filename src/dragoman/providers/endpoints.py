@@ -15,7 +15,7 @@ class Endpoints(Value, frozen=True, kw_only=True):
     count: str | None = None
     """For counting tokens."""
     wraps_counts: bool = False
-    """Whether what is counted is a whole request, in an envelope (Google's own API)."""
+    """Whether what is counted names its model: Google's own API, in an envelope; Vertex AI."""
     models: str | None = None
     """For the list of models."""
     upload: str | None = None
@@ -51,3 +51,12 @@ USUAL = {
     "ollama": Endpoints(generate="/api/chat", embed="/api/embed", models="/api/tags"),
 }
 """By dialect, as its vendor has them."""
+
+
+def without_counting(dialect: str) -> dict[str, Endpoints]:
+    """A vendor's endpoints at a place that does not count tokens.
+
+    >>> without_counting("openai-responses")["openai-responses"].count is None
+    True
+    """
+    return {dialect: USUAL[dialect].replace(count=None)}

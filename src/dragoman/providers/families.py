@@ -66,6 +66,9 @@ OPENAI = (
         _RESPONSES,
     ),
     Family(r"gpt-5\.[2-9]", {"efforts": ("none", *_LOW_TO_HIGH, "xhigh")}),
+    # Those from before the schemas: any JSON at best.
+    Family(r"gpt-3\.5|gpt-4(?!o|\.)|gpt-4o-2024-05-13", {"outputs": ("text", "json")}),
+    Family(r"o1-(mini|preview)", {"outputs": ("text",)}),
     Family(
         r"gpt-5(\.\d)?-chat",  # the ones behind ChatGPT don't think
         {"refused_sampling": (), "refused_sampling_thinking": (), "thinking_form": "never"},

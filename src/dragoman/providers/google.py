@@ -14,4 +14,5 @@ PROVIDER = Provider(
     keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     families=GEMINI,
     aliases=("gemini", "google-ai-studio"),
+    prefixes=("models/",),  # as its own list has them
 )

@@ -31,6 +31,8 @@ PROVIDER = Provider(
             thinking_back="never",  # W110
             thinking_fields=("reasoning",),
             thinking_form="never",
+            outputs=("text", "json"),
+            refuses_json_with_tools=True,
         ),
     ),
     "https://api.groq.com/openai/v1",
@@ -43,6 +45,10 @@ PROVIDER = Provider(
             {**_THINKS, "efforts": ("none", "default", "low", "medium", "high")},
         ),
         Family(r"deepseek-r1|qwen-qwq", {"thinking_back": "own"}),
-        Family(r"llama-?3", {"outputs": ("text", "json")}),
+        # Groq's own list of the models that it holds to a schema.
+        Family(
+            r"(openai/)?gpt-oss|moonshotai/kimi-k2|meta-llama/llama-4",
+            {"outputs": ("text", "json", "schema")},
+        ),
     ),
 )

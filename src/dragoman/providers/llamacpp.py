@@ -1,4 +1,8 @@
-"""llama.cpp's server."""
+"""llama.cpp's server, as its source and a running one (2026) show it.
+
+All three dialects end in its Chat endpoint, which knows but the words `auto`, `none` and `required`
+for a choice among tools: any other is taken for `auto`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from dragoman.providers.provider import Provider
 from dragoman.wire.anthropic.target import TARGET as ANTHROPIC
 from dragoman.wire.openai_responses.target import TARGET as RESPONSES
 from dragoman.wire.target import Target
+
+_CHOICES = ("auto", "none", "required")
 
 PROVIDER = Provider(
     "llama.cpp",
@@ -22,14 +28,30 @@ PROVIDER = Provider(
             token_limits=("max_tokens", "max_completion_tokens"),
             thinking_fields=("reasoning_content",),
             thinking_form="template",
+            heeded_choices=_CHOICES,
         ),
         RESPONSES.replace(
             keeps_state=False,
             verifies_items=False,
+            types_messages=True,
+            reads_reasoning=True,
             least_output_tokens=0,
             checks_strict_schemas=False,
+            heeds_chat_format=True,
+            hides_cut_offs=True,
+            heeded_choices=_CHOICES,
+            media=("image",),
         ),
-        ANTHROPIC.replace(verifies_thinking=False, takes_cache_ttl=False),
+        # What it makes a Chat request of is a list of fields: no form of the answer is among them,
+        # how many calls may come neither, and of the choices there are two.
+        ANTHROPIC.replace(
+            verifies_thinking=False,
+            takes_cache_ttl=False,
+            checks_strict_schemas=False,
+            outputs=("text",),
+            takes_parallel_choice=False,
+            heeded_choices=("auto", "required"),
+        ),
     ),
     "http://localhost:8080/v1",
     auth=None,

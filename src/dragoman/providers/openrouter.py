@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.providers.endpoints import without_counting
 from dragoman.providers.provider import Provider
 from dragoman.wire.openai_responses.target import TARGET as RESPONSES
 from dragoman.wire.target import Target
@@ -27,5 +28,6 @@ PROVIDER = Provider(
     ),
     "https://openrouter.ai/api/v1",
     keys=("OPENROUTER_API_KEY",),
+    endpoints=without_counting("openai-responses"),
     aliases=("open-router",),
 )

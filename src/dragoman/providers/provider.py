@@ -109,6 +109,8 @@ class Provider(Value, frozen=True, gc=True):
     """What is filled in where nobody says otherwise."""
     aliases: tuple[str, ...] = ()
     """Other names that people use."""
+    prefixes: tuple[str, ...] = ()
+    """What may stand before a model's name there, and adds nothing, such as Google's `models/`."""
 
     def __post_init__(self) -> None:
         expect(self.name, str, "Provider.name")
@@ -116,6 +118,7 @@ class Provider(Value, frozen=True, gc=True):
         own_tuple(self, "families", Family)
         own_tuple(self, "keys", str)
         own_tuple(self, "aliases", str)
+        own_tuple(self, "prefixes", str)
         for name in ("headers", "routes", "defaults"):
             _own_map(self, name, str)
         _own_map(self, "endpoints", Endpoints)
@@ -132,13 +135,22 @@ class Provider(Value, frozen=True, gc=True):
 
     def dialect_of(self, model: str | None = None) -> str:
         """The dialect in which to speak to a model."""
-        for pattern, dialect in self.routes.items() if model is not None else ():
-            if _compiled(pattern).match(model or ""):
+        named = self._bare(model)
+        for pattern, dialect in self.routes.items() if named is not None else ():
+            if _compiled(pattern).match(named or ""):
                 return dialect
         return self.targets[0].dialect
 
+    def _bare(self, model: str | None) -> str | None:
+        """A model's name without what may stand before it."""
+        if model is None:
+            return None
+        found = next((prefix for prefix in self.prefixes if model.startswith(prefix)), "")
+        return model.removeprefix(found) or model
+
     def target(self, model: str | None = None, dialect: str | None = None) -> Target:
         """The facts about one of its models, or about all of them where none is named."""
+        model = self._bare(model)
         spoken = dialect or self.dialect_of(model)
         base = next((target for target in self.targets if target.dialect == spoken), None)
         if base is None:
@@ -160,6 +172,7 @@ class Provider(Value, frozen=True, gc=True):
         parameters: Mapping[str, str] = EMPTY,
     ) -> str:
         """The whole address of an endpoint: `generate`, `stream`, `embed`, `count` or `models`."""
+        model = self._bare(model)
         spoken = dialect or self.dialect_of(model)
         base, paths = base_url or self.base_url, self.endpoints.get(spoken) or USUAL.get(spoken)
         path = getattr(paths, endpoint, None)

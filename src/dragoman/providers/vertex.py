@@ -27,6 +27,8 @@ PROVIDER = Provider(
         "anthropic": Endpoints(
             generate=f"{_ANTHROPIC}:rawPredict",
             stream=f"{_ANTHROPIC}:streamRawPredict",
+            count="/publishers/anthropic/models/count-tokens:rawPredict",
+            wraps_counts=True,
         ),
     },
     parameters={
@@ -35,4 +37,8 @@ PROVIDER = Provider(
     },
     defaults={"location": "us-central1"},
     aliases=("vertex-ai", "google-vertex"),
+    prefixes=(
+        *("publishers/google/models/", "publishers/anthropic/models/"),
+        *("models/", "google/", "anthropic/"),
+    ),
 )

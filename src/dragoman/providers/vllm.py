@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.providers.endpoints import Endpoints
+from dragoman.providers.endpoints import Endpoints, without_counting
 from dragoman.providers.families import TEMPLATES
 from dragoman.providers.provider import Provider
 from dragoman.wire.anthropic.target import TARGET as ANTHROPIC
@@ -20,19 +20,22 @@ PROVIDER = Provider(
             checks_strict_schemas=False,  # it makes a grammar of any
             thinking_fields=("reasoning", "reasoning_content"),  # W115
             thinking_form="template",
+            refuses_json_with_tools=True,  # held to a schema, the model can't call
         ),
         RESPONSES.replace(
             keeps_state=False,
             verifies_items=False,
             least_output_tokens=0,
             checks_strict_schemas=False,
+            refuses_json_with_tools=True,
         ),
-        ANTHROPIC.replace(verifies_thinking=False, takes_cache_ttl=False),
+        ANTHROPIC.replace(verifies_thinking=False, takes_cache_ttl=False, outputs=("text",)),
     ),
     "http://localhost:8000/v1",
     auth=None,
     families=TEMPLATES,
     endpoints={
+        **without_counting("openai-responses"),  # 405; in Anthropic's dialect it does count
         "anthropic": Endpoints(generate="/messages", count="/messages/count_tokens"),
     },
 )

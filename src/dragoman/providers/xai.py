@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.providers.endpoints import without_counting
 from dragoman.providers.provider import Family, Provider
 from dragoman.wire.openai_responses.target import TARGET as RESPONSES
 from dragoman.wire.target import Target
@@ -15,7 +16,8 @@ PROVIDER = Provider(
             thinking_fields=("reasoning_content",),
             media=("image",),
         ),
-        RESPONSES.replace(verifies_items=False, least_output_tokens=0),
+        # An answer can be gone on from, but then with no other instructions.
+        RESPONSES.replace(verifies_items=False, resumes_answers=False, least_output_tokens=0),
     ),
     "https://api.x.ai/v1",
     keys=("XAI_API_KEY",),
@@ -31,5 +33,6 @@ PROVIDER = Provider(
             "openai-chat",
         ),
     ),
+    endpoints=without_counting("openai-responses"),
     aliases=("x.ai", "grok"),
 )

@@ -28,6 +28,7 @@ from dragoman.transport.streaming import ResponseStream, Source
 from dragoman.transport.unverified import verified
 from dragoman.transport.usage import asking_for_usage
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.target import Target
 
 _MOST = 256 * 1024 * 1024
 _MOST_OF_AN_ERROR = 1024 * 1024
@@ -90,6 +91,11 @@ class Client(OtherEndpoints):
         """The place it is at."""
         return self._deployment.provider
 
+    @property
+    def target(self) -> Target:
+        """The facts about the model."""
+        return self._deployment.target(self._deployment.name.chat)
+
     def __repr__(self) -> str:
         return f"Client({self.name})"
 
@@ -125,14 +131,14 @@ class Client(OtherEndpoints):
         return await self._sent(plain)
 
     async def _sent(self, request: Request) -> Response:
-        encoded = self._encoded(request)
-        message = self._message("generate", request, encoded)
-        dialect = self._deployment.dialect
+        place = self._deployment.reaching(request.model)
+        encoded = self._encoded(place, request)
+        message = _message(place, "generate", request, encoded)
 
         async def attempt() -> Response:
-            answer = await self._fetched(message)
+            answer = await self._fetched(place, message)
             try:
-                found = read_answer(dialect, answer.body, encoded.context, answer.headers)
+                found = read_answer(place.dialect, answer.body, encoded.context, answer.headers)
             except ProviderError as error:  # under 200
                 error.provider = self.provider.name
                 raise
@@ -156,11 +162,12 @@ class Client(OtherEndpoints):
         return ResponseStream(source, self._asked(request, stream=True))
 
     async def _incoming(self, request: Request) -> Incoming:
-        encoded = self._encoded(request)
-        reply = await self._opened(self._message("stream", request, encoded))
+        place = self._deployment.reaching(request.model)
+        encoded = self._encoded(place, request)
+        reply = await self._opened(place, _message(place, "stream", request, encoded))
         return Incoming(
             reply,
-            self._deployment.dialect,
+            place.dialect,
             encoded.context,
             provider=self.provider.name,
             most=self._max_bytes,
@@ -199,67 +206,65 @@ class Client(OtherEndpoints):
         )
         model = asked.model or self._deployment.name.chat
         named = asked.replace(model=model, stream=stream)
-        return asking_for_usage(named, self._deployment.target(model)) if stream else named
+        if not stream:
+            return named
+        return asking_for_usage(named, self._deployment.reaching(model).target(model))
 
     def encode(self, request: Request | Any) -> Encoded:
         """What `send` would send, with what of the request the provider can't be told (`losses`).
 
         A client that is `strict` raises `LossError` in place of losing anything.
         """
-        return self._encoded(self._asked(request, stream=False))
+        asked = self._asked(request, stream=False)
+        return self._encoded(self._deployment.reaching(asked.model), asked)
 
-    def _encoded(self, request: Request) -> Encoded:
-        target = self._deployment.target(request.model)
-        return self._deployment.dialect.encode_request(request, target, strict=self._strict)
-
-    def _message(self, endpoint: str, request: Request, encoded: Encoded) -> HttpRequest:
-        return self._deployment.request(
-            endpoint, encoded.to_bytes(), model=request.model, headers=encoded.headers
-        )
+    def _encoded(self, place: Deployment, request: Request) -> Encoded:
+        target = place.target(request.model)
+        return place.dialect.encode_request(request, target, strict=self._strict)
 
     @property
     def _line(self) -> Line:
         return Line(self._deployment, self._exchanged)
 
-    async def _exchanged(self, message: HttpRequest) -> Answer:
+    async def _exchanged(self, place: Deployment, message: HttpRequest) -> Answer:
         """A whole answer, by as many attempts as it takes and are allowed."""
-        asking = repeated(lambda: self._fetched(message), self._retries, self._sleep)
+        asking = repeated(lambda: self._fetched(place, message), self._retries, self._sleep)
         return await within(self._timeouts.total, asking)
 
-    async def _fetched(self, message: HttpRequest) -> Answer:
+    async def _fetched(self, place: Deployment, message: HttpRequest) -> Answer:
         """A whole answer, by one attempt; raises what the provider says instead."""
-        reply = await self._opened(message)
+        reply = await self._opened(place, message)
         try:
             return Answer(reply.headers, await read_body(reply, self._max_bytes))
         finally:
             await reply.close()
 
-    async def _opened(self, message: HttpRequest) -> Reply:
+    async def _opened(self, place: Deployment, message: HttpRequest) -> Reply:
         """A reply that says yes, past the limits; raises what the provider says otherwise."""
         if self._is_closed:
             msg = "the client is closed"
             raise InvalidInputError(msg)
         gate = gate_for(self.provider.name, self._limits)
         if gate is None:
-            return await self._accepted(message)
+            return await self._accepted(place, message)
         await gate.enter()
         try:
-            return GatedReply(await self._accepted(message), gate)
+            return GatedReply(await self._accepted(place, message), gate)
         except BaseException:
             gate.leave()
             raise
 
-    async def _accepted(self, message: HttpRequest) -> Reply:
+    async def _accepted(self, place: Deployment, message: HttpRequest) -> Reply:
         reply = await self._transport.open(message, self._timeouts)
         if reply.status < _REDIRECT:
             return reply
         try:
-            refusal = await self._refusal(reply)
+            refusal = await self._refusal(place, reply)
         finally:
             await reply.close()
         raise refusal
 
-    async def _refusal(self, reply: Reply) -> DragomanError:
+    async def _refusal(self, place: Deployment, reply: Reply) -> DragomanError:
         if reply.status < _FAILED:
             msg = "the server sends elsewhere, and redirects are not followed: correct the base_url"
             return TransportError(msg, sent=True)
@@ -267,9 +272,13 @@ class Client(OtherEndpoints):
             body = await read_body(reply, _MOST_OF_AN_ERROR)
         except TransportError:
             body = b""  # the status says enough
-        error = self._deployment.dialect.decode_error(reply.status, body, reply.headers)
+        error = place.dialect.decode_error(reply.status, body, reply.headers)
         error.provider = self.provider.name
         return error
+
+
+def _message(place: Deployment, endpoint: str, request: Request, encoded: Encoded) -> HttpRequest:
+    return place.request(endpoint, encoded.to_bytes(), model=request.model, headers=encoded.headers)
 
 
 def _network() -> Transport:

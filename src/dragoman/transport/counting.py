@@ -30,13 +30,17 @@ async def count_tokens(
     """The tokens of a request's prompt.
 
     A provider that counts in another of its dialects only (OpenAI does, in Responses) is asked in
-    that one, if it has the model there. Where nobody counts, `estimate` does.
+    that one, if it has the model there. Where nobody counts, `estimate` does; a server that turned
+    out to have no counter is not asked again.
     """
+    line = line.reaching(request.model)
     for name in _dialects(line):
         try:
             return TokenCount(await _counted(line.speaking(name), request))
-        except (InvalidRequest, ModelNotFound) as error:
-            if name == line.dialect and not _is_absent(error):
+        except ProviderError as error:
+            if _is_absent(error):
+                line.deployment.lacking.add((name, "count"))
+            elif name == line.dialect or not isinstance(error, (InvalidRequest, ModelNotFound)):
                 raise
     return TokenCount((estimate or estimated)(request), is_estimate=True)
 
@@ -44,9 +48,11 @@ async def count_tokens(
 def _dialects(line: Line) -> Iterator[str]:
     """The dialects in which the provider counts, the one that is spoken first."""
     provider = line.deployment.provider
-    names = [line.dialect, *(name for name in provider.dialects if name != line.dialect)]
-    for name in names:
-        if _endpoints(line, name).count is not None and services(name).counts is not None:
+    # Where the model's name says which dialect it speaks, it speaks no other.
+    others = () if provider.routes else provider.dialects
+    for name in dict.fromkeys((line.dialect, *others)):
+        is_lacking = (name, "count") in line.deployment.lacking
+        if not is_lacking and _endpoints(line, name).count and services(name).counts:
             yield name
 
 
@@ -63,8 +69,9 @@ def _is_absent(error: ProviderError) -> bool:
 async def _counted(line: Line, request: Request) -> int:
     found = line.needs(services(line.dialect).counts, "counts")
     deployment = line.deployment
-    encoded = deployment.dialect.encode_request(request, deployment.target(request.model))
-    named = request.model if _endpoints(line, line.dialect).wraps_counts else None
+    target = deployment.target(request.model)
+    encoded = deployment.dialect.encode_request(request, target)
+    named = target.model if _endpoints(line, line.dialect).wraps_counts else None
     body = dumps(found.encode(encoded.body, named))
     message = deployment.request("count", body, model=request.model, headers=encoded.headers)
     answer = await line.exchange(message)

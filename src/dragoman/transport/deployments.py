@@ -44,14 +44,24 @@ class Deployment:
         self.name = ModelName(model.name) if isinstance(model, Provider) else parse_model(model)
         self.provider = model if isinstance(model, Provider) else provider(self.name.provider)
         self.dialect: Dialect = dialect(dialect_name or self.provider.dialect_of(self.name.chat))
+        self._is_chosen = dialect_name is not None
         self._key = key
         self._base_url = base_url
         self._headers = _checked(headers)
         self._parameters = dict(parameters)
         self._targets: dict[str | None, Target] = {}
+        self.lacking: set[tuple[str, str]] = set()  # dialects and endpoints; copies share it
+
+    def reaching(self, model: str | None) -> Deployment:
+        """The same place in the dialect that a model speaks there, unless one was chosen."""
+        if self._is_chosen or model is None or not self.provider.routes:
+            return self
+        return self.speaking(self.provider.dialect_of(model))
 
     def speaking(self, name: str) -> Deployment:
         """The same place, spoken to in another of its dialects."""
+        if name == self.dialect.name:
+            return self
         other = copy(self)
         other.dialect, other._targets = dialect(name), {}
         return other
@@ -98,7 +108,8 @@ class Deployment:
 
     def _shown_key(self) -> dict[str, str]:
         auth = self.provider.auth or BEARER  # servers of one's own may be told to want a key
-        if any(auth.header.lower() == name.lower() for name in self._headers):
+        # A token in place of a key is a way in everywhere, whatever the header for keys is.
+        if any(name.lower() in {auth.header.lower(), "authorization"} for name in self._headers):
             return {}
         key = (self._key or self._key_around() or "").strip()
         if key:

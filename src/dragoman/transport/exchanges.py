@@ -26,17 +26,25 @@ class Line(NamedTuple):
     """A way to a provider, and back."""
 
     deployment: Deployment
-    exchange: Callable[[HttpRequest], Awaitable[Answer]]
-    """Sends a request; retries, limits and errors are its business."""
+    ask: Callable[[Deployment, HttpRequest], Awaitable[Answer]]
+    """Sends a request to a place; retries, limits and errors are its business."""
+
+    async def exchange(self, message: HttpRequest) -> Answer:
+        """The answer to a request."""
+        return await self.ask(self.deployment, message)
 
     @property
     def dialect(self) -> str:
         """The dialect spoken on it."""
         return self.deployment.dialect.name
 
+    def reaching(self, model: str | None) -> Line:
+        """The same, in the dialect that a model speaks."""
+        return Line(self.deployment.reaching(model), self.ask)
+
     def speaking(self, name: str) -> Line:
         """The same, in another of the provider's dialects."""
-        return self if name == self.dialect else Line(self.deployment.speaking(name), self.exchange)
+        return Line(self.deployment.speaking(name), self.ask)
 
     def needs(self, service: T | None, what: str) -> T:
         """A service that the dialect must have."""

@@ -186,7 +186,8 @@ def _explained(  # noqa: PLR0911 - a table, in the form of a match
         case builtins.TimeoutError():
             return TimeoutError("the server did not answer in time", sent=True)
         case aiohttp.ClientConnectorCertificateError():
-            return ConnectError("the server's certificate is not trusted", sent=False)
+            msg = "the server's certificate is not trusted"
+            return ConnectError(msg, sent=False, retryable=False)
         case aiohttp.ClientSSLError():
             return ConnectError("the server does not speak TLS as it should", sent=False)
         case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():

@@ -8,10 +8,10 @@ from dragoman.errors import (
     DragomanError,
     StreamInterrupted,
     TimeoutError,  # noqa: A004 - ours, which is the builtin's as well
-    TransportError,
     WireError,
 )
 from dragoman.model.events import Event, PartDelta, PartStart, ResponseStart, StreamError
+from dragoman.model.frozen import EMPTY
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCallDelta
 from dragoman.transport.answers import events_of, read_answer
@@ -66,21 +66,17 @@ class Incoming:
 
     async def read(self) -> list[Event]:
         """The next events; there may be none yet. The last ones close it."""
-        events = await self._next()
-        if self.is_over:
-            await self.close()
-        return events
-
-    async def _next(self) -> list[Event]:
         try:
             piece = await self._pieces.__anext__()
         except StopAsyncIteration:
-            return self._ended()
-        except TransportError as error:
-            failure = error
+            events = self._ended()
+        except DragomanError as error:
+            events = self._broken(error)
         else:
-            return self._taken(piece)
-        return self._broken(failure)
+            events = self._taken(piece)
+        if self.is_over:
+            await self.close()
+        return events
 
     def _taken(self, piece: bytes) -> list[Event]:
         self._size += len(piece)
@@ -149,11 +145,28 @@ class Incoming:
     def _refused(self, event: StreamError, events: list[Event]) -> list[Event]:
         """The provider reports an error: before the answer it is one like any other."""
         self.is_over = True
-        body = {"error": {"code": event.code, "message": event.message}}
-        error = self._dialect.decode_error(event.status, body, self._reply.headers)
+        fields = {"code": event.code, "message": event.message}
+        told = event.extras.get(self._dialect.name, EMPTY)
+        if "failed_generation" in told:  # W112
+            fields["failed_generation"] = told["failed_generation"]
+        error = self._dialect.decode_error(event.status, {"error": fields}, self._reply.headers)
         if not self._has_begun and not any(isinstance(each, _SPEAKS) for each in events):
             self.failure = error
             return []
-        self.failure = StreamInterrupted(str(error), partial=self.response)
+        error.provider = self._provider
+        self.failure = StreamInterrupted(str(error), partial=_failed(self.response, error.partial))
         self.failure.__cause__ = error
         return events
+
+
+def _failed(heard: Response, failed: Response | None) -> Response:
+    """What has arrived, with what the model wrote that the provider did not pass on (W112)."""
+    if failed is None or not failed.choices:
+        return heard
+    if not heard.choices:
+        return heard.replace(choices=failed.choices)
+    first, last = heard.choices[0], failed.choices[0]
+    parts = (*first.message.parts, *last.message.parts)
+    message = first.message.replace(parts=parts, finish=last.finish)
+    ended = first.replace(message=message, finish=last.finish, finish_raw=last.finish_raw)
+    return heard.replace(choices=(ended, *heard.choices[1:]))

@@ -136,9 +136,14 @@ class PlayedStream:
 
     async def _told(self) -> AsyncGenerator[Event]:
         heard = self._heard
-        async for event in self._source(heard):
-            heard.add(event)
-            yield event
+        events = self._source(heard)
+        try:
+            async for event in events:
+                heard.add(event)
+                yield event
+        finally:
+            if isinstance(events, AsyncGenerator):  # or the loop would have to finish it
+                await events.aclose()
         if not heard.is_complete:
             msg = "the stream ended before the answer was complete"
             raise StreamInterrupted(msg, partial=heard.response)

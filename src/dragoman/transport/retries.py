@@ -63,11 +63,14 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_passing(error: BaseException) -> bool:
     """Whether the same request may succeed a moment later."""
-    if isinstance(error, ProviderError):
+    if isinstance(error, ProviderError) and error.partial is not None:
+        return False  # W112: the model has answered, badly; what to tell it, the caller knows
+    if isinstance(error, (ProviderError, ConnectError)):
         # By its status (408, 409, 429, 5xx), unless the provider says otherwise: an empty account
-        # is a 429, too, and a conversation that is too long a 502 at some gateways (G6).
+        # is a 429, too, and a conversation that is too long a 502 at some gateways (G6). A server
+        # that can't be reached may be in a moment; one that we don't trust will not be trusted.
         return error.retryable
-    return isinstance(error, (ConnectError, StreamInterrupted, errors.TimeoutError))
+    return isinstance(error, (StreamInterrupted, errors.TimeoutError))
 
 
 async def repeated(

@@ -118,7 +118,7 @@ class ResponseStream:
             await self._advance()
         return ready.popleft()
 
-    # --- one step: open a connection, read a piece, or see what to do about a failure
+    # --- one step: read a piece, open a connection, or see what to do about a failure
 
     async def _advance(self) -> None:
         if self._is_waiting:
@@ -126,18 +126,22 @@ class ResponseStream:
             raise InvalidInputError(msg)
         self._is_waiting = True
         try:
-            if self._source.total is None:
-                await self._step()
-            else:
-                await within(self._left(self._source.total), self._step())
+            live = self._live
+            if live is None or live.is_over or self._source.total is not None:
+                await within(self._left(), self._step())
+            else:  # nearly always, and by few coroutines: each of them costs, for every piece
+                self._take(await live.read())
         except BaseException:
             await self.close()
             raise
         finally:
             self._is_waiting = False
 
-    def _left(self, total: float) -> float:
+    def _left(self) -> float | None:
         """Seconds until everything has to be there."""
+        total = self._source.total
+        if total is None:
+            return None
         now = asyncio.get_running_loop().time()
         if self._deadline is None:
             self._deadline = now + total
@@ -161,7 +165,11 @@ class ResponseStream:
             if live.failure is not None:
                 raise live.failure
             self._is_over = True
-        elif events := await live.read():
+        else:
+            self._take(await live.read())
+
+    def _take(self, events: list[Event]) -> None:
+        if events:
             self._ready.extend(events)
             self._has_begun = True
 

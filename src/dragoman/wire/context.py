@@ -12,17 +12,19 @@ from dragoman.model.jsontext import dumps, loads
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.requests import Request
-from dragoman.model.responses import Response
+from dragoman.model.responses import Choice, Response
 from dragoman.model.tools import ToolCall
+from dragoman.model.usage import FinishReason, Usage
 
 Undo = Callable[[Any], Any]
 """Takes a value that fits the schema which was sent to one that fits the original."""
+_WHOLE = frozenset({FinishReason.STOP, FinishReason.TOOL_CALLS})
 
 
 class Context:
-    """Of one request: its tools' own names and schemas, and how its stream is going to end."""
+    """Of one request: its tools' own names and schemas, and how its answer is going to end."""
 
-    __slots__ = ("ends_with_done", "names", "output", "request", "undos")
+    __slots__ = ("ends_with_done", "limit", "names", "output", "request", "undos")
 
     def __init__(
         self,
@@ -31,6 +33,7 @@ class Context:
         undos: Mapping[str, Undo] = EMPTY,
         output: Undo | None = None,
         ends_with_done: bool = True,
+        limit: int | None = None,
         request: Request | None = None,
     ) -> None:
         self.names = names
@@ -41,18 +44,23 @@ class Context:
         """What the answer has to go through, where its form was asked for by another schema."""
         self.ends_with_done = ends_with_done
         """Whether a Chat host's stream ends with `[DONE]`."""
+        self.limit = limit
+        """The most tokens to write, for a host that does not say when it cuts off there."""
         self.request = request
         """What a client asked for, where an answer is written for it."""
 
     @property
     def is_idle(self) -> bool:
         """Whether a response stays as it is."""
-        return not self.names and not self.undos and self.output is None
+        is_same = not self.names and not self.undos and self.output is None
+        return is_same and self.limit is None
 
     def restored(self, response: Response) -> Response:
         """A response in the request's own terms: names of tools, arguments, the answer's form."""
         if self.is_idle:
             return response
+        if self.limit is not None:
+            response = self._finished(response)
         if self.output is None and not any(each.message.tool_calls for each in response.choices):
             return response
         choices = tuple(
@@ -62,6 +70,24 @@ class Context:
 
     def _restored(self, message: Message) -> Message:
         return message.replace(parts=tuple(self.part(part) for part in message.parts))
+
+    def _finished(self, response: Response) -> Response:
+        choices: list[Choice] = []
+        for choice in response.choices:
+            finish = self.finish(choice.finish, response.usage)
+            message = choice.message.replace(finish=finish)
+            choices.append(choice.replace(message=message, finish=finish))
+        return response.replace(choices=tuple(choices))
+
+    def finish(self, said: FinishReason | None, usage: Usage | None) -> FinishReason | None:
+        """Why it ended. Who has written all that may be written is taken to be cut off.
+
+        Calls among it may be unfinished as well; of an answer that was complete at its very last
+        token the same is said, which nobody can tell apart.
+        """
+        if self.limit is None or usage is None or said not in _WHOLE:
+            return said
+        return FinishReason.LENGTH if usage.total_output >= self.limit else said
 
     def part(self, part: AnyPart) -> AnyPart:
         """A whole part in the request's own terms."""

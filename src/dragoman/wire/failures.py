@@ -22,6 +22,11 @@ from dragoman.errors import (
     Refused,
     ServerError,
 )
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.usage import FinishReason
 from dragoman.wire.faults import Fault, lowered
 from dragoman.wire.retryafter import retry_after
 
@@ -203,7 +208,7 @@ def decode_failure(
     """The error that a status and a body stand for, whatever they are; never raises.
 
     Without a status (in mid-stream) the body alone decides. The provider's message is not kept:
-    it may quote what people said, and their keys.
+    it may quote what people said, and their keys. What the model wrote is, as a response.
     """
     named = lowered(headers)
     fault = Fault(status, body, named)
@@ -217,6 +222,7 @@ def decode_failure(
         request_id=fault.request_id,
         retryable=_retryable(fault, named),
         retry_after=_wait(kind, fault, named),
+        partial=_failed(fault),
     )
 
 
@@ -277,6 +283,17 @@ def _wait(kind: _Kind, fault: Fault, headers: Mapping[str, str]) -> float | None
         return retry_after(said, fault.text)
     plain = {name: headers[name] for name in ("retry-after", "retry-after-ms") if name in headers}
     return retry_after(plain)
+
+
+def _failed(fault: Fault) -> Response | None:
+    """What the model wrote, where that was the fault: the text of a call or of an answer (W112)."""
+    if fault.generation is None:
+        return None
+    is_call = "tool_use_failed" in fault.words
+    finish = FinishReason.MALFORMED_CALL if is_call else FinishReason.ERROR
+    parts = (Text(fault.generation),) if fault.generation else ()
+    message = Message(Role.ASSISTANT, parts, finish=finish)
+    return Response(choices=(Choice(0, message, finish, fault.code),))
 
 
 def _said(kind: _Kind, fault: Fault) -> str:

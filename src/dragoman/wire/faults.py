@@ -28,13 +28,13 @@ _REQUEST_ID_HEADERS = ("request-id", "x-request-id", "apim-request-id", "x-groq-
 # A path has to begin with one of these: anything else may be somebody's word.
 _ROOTS = frozenset(
     """
-    audio cache_control container context_management frequency_penalty function_call functions
-    include input instructions logit_bias logprobs max_completion_tokens max_output_tokens
+    audio cache_control container context_management conversation frequency_penalty function_call
+    functions include input instructions logit_bias logprobs max_completion_tokens max_output_tokens
     max_tokens mcp_servers messages metadata modalities model n output_config output_format
-    parallel_tool_calls prediction presence_penalty prompt prompt_cache_key reasoning
-    reasoning_effort response_format safety_identifier seed service_tier stop stop_sequences store
-    stream stream_options system temperature thinking tool_choice tools top_k top_logprobs top_p
-    user verbosity web_search_options
+    parallel_tool_calls prediction presence_penalty previous_response_id prompt prompt_cache_key
+    reasoning reasoning_effort response_format safety_identifier seed service_tier stop
+    stop_sequences store stream stream_options system temperature thinking tool_choice tools
+    top_k top_logprobs top_p user verbosity web_search_options
     """.split()  # noqa: SIM905 - 50 lines of one word each would be harder to read
 )
 # Below these the names are people's own.
@@ -46,7 +46,10 @@ _OWN_NAMES = frozenset(
 class Fault:
     """One error as a provider described it. `text` is for matching only, never to be shown."""
 
-    __slots__ = ("code", "is_used_up", "param", "request_id", "status", "text", "wait", "words")
+    __slots__ = (
+        "code", "generation", "is_used_up", "param", "request_id", "status", "text", "wait",
+        "words",
+    )  # fmt: skip
 
     def __init__(self, status: object, body: object, headers: Mapping[str, str] = EMPTY) -> None:
         outer, raw = _opened(body)
@@ -59,6 +62,8 @@ class Fault:
         self.text = _text(inner, outer) or raw
         self.param = _param(inner, self.text)
         self.request_id = _request_id(inner, outer, headers, details)
+        self.generation = _generation(inner)
+        """What the model wrote and the provider could not use (W112); for the caller alone."""
         self.wait = _wait(details.get("RetryInfo", EMPTY))
         self.is_used_up = _is_used_up(details.get("QuotaFailure", EMPTY))
         """Whether a quota of the day is, or there never was one: no short wait helps."""
@@ -146,6 +151,11 @@ def _status(status: object, inner: Mapping[str, Any], outer: Mapping[str, Any]) 
         if type(candidate) is int and 400 <= candidate < 600:  # noqa: PLR2004 - what HTTP calls errors
             return candidate
     return None
+
+
+def _generation(inner: Mapping[str, Any]) -> str | None:
+    written = inner.get("failed_generation")
+    return written if isinstance(written, str) else None
 
 
 def _text(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> str:

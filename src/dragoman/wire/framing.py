@@ -94,24 +94,27 @@ class SseParser:
     is dropped. An event without its last blank line still counts when the stream ends.
     """
 
-    __slots__ = ("_data", "_event", "_limit", "_lines", "_size", "_started")
+    __slots__ = ("_data", "_event", "_is_open", "_limit", "_lines", "_size", "_started")
 
     def __init__(self, limit: int = MAX_FRAME) -> None:
         self._lines = _Lines(limit)
         self._limit = limit
         self._started = False
+        self._is_open = False  # whether an event has begun
         self._event: str | None = None
         self._data: list[str] = []
         self._size = 0
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """The events that these bytes complete."""
+        if self._started and not self._is_open and data[-2:] == _END and b"\r" not in data:
+            return self._whole(data)  # most pieces are whole events
         if b"\r" in data and data.count(b"\r") == data.count(b"\r\n"):
             data = data.replace(b"\r\n", b"\n")
         if b"\r" in data or (not self._started and data[:1] == _BOM[:1]):
             return self._slowly(data)
         events: list[SseEvent] = []
-        if self._data or self._event or self._lines.is_open:  # to the end of the event under way
+        if self._is_open:  # to the end of the event under way
             end = data.find(_END) + len(_END)
             if end < len(_END):
                 return self._slowly(data)
@@ -140,7 +143,10 @@ class SseParser:
         return _events(text)
 
     def _slowly(self, data: bytes) -> list[SseEvent]:
-        return [event for line in self._lines.feed(data) if (event := self._line(line))]
+        self._is_open = True
+        events = [event for line in self._lines.feed(data) if (event := self._line(line))]
+        self._is_open = bool(self._data or self._event or self._lines.is_open)
+        return events
 
     def _line(self, line: bytes) -> SseEvent | None:
         if not self._started:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from dragoman.errors import (
+    AllFailed,
     ContextTooLong,
     ContextTooSmall,
     DragomanError,
@@ -13,7 +14,10 @@ from dragoman.errors import (
     InvalidRequest,
     LossError,
     OrderError,
+    Overloaded,
     ProviderError,
+    RateLimited,
+    Refused,
     ServerError,
     TimeoutError,  # noqa: A004 - ours
     TransportError,
@@ -21,6 +25,7 @@ from dragoman.errors import (
 )
 
 T = TypeVar("T")
+_TOLD = ("provider", "status", "code", "param", "request_id")
 _OURS = "the server failed"
 _BAD_GATEWAY = 502
 _GATEWAY_TIMEOUT = 504
@@ -36,15 +41,41 @@ def reported(error: DragomanError) -> ProviderError:
     """
     if isinstance(error, ProviderError):
         return error
+    if isinstance(error, AllFailed) and error.causes:
+        return _most_telling(error)
     if isinstance(error, (InvalidInputError, OrderError, WireError, LossError)):
         return InvalidRequest(str(error), status=400)
     if isinstance(error, ContextTooSmall):
         return ContextTooLong(str(error), status=400)
+    if isinstance(error, TransportError):
+        return _unreached(error)
+    return ServerError(_OURS, status=500, retryable=False)
+
+
+def _unreached(error: TransportError) -> ProviderError:
     if isinstance(error, TimeoutError):
         return ServerError("the provider took too long", status=_GATEWAY_TIMEOUT)
-    if isinstance(error, TransportError):
-        return ServerError("the provider could not be reached", status=_BAD_GATEWAY)
-    return ServerError(_OURS, status=500, retryable=False)
+    passes = getattr(error, "retryable", True)
+    return ServerError("the provider could not be reached", status=_BAD_GATEWAY, retryable=passes)
+
+
+def _most_telling(error: AllFailed) -> ProviderError:
+    """Of why several models failed, what says best what to do; the last of those that say it so."""
+    causes = [reported(cause) for cause in error.causes]
+    found = max(reversed(causes), key=_weight)
+    if not found.retryable or error.retry_after == found.retry_after:
+        return found
+    told = {name: getattr(found, name) for name in _TOLD}
+    return type(found)(str(found), **told, retryable=True, retry_after=error.retry_after)
+
+
+def _weight(error: ProviderError) -> tuple[bool, bool, bool]:
+    """How much an error tells: that waiting helps, for how long, or what the client can mend."""
+    return (
+        error.retryable,
+        isinstance(error, (RateLimited, Overloaded)),
+        isinstance(error, (InvalidRequest, ContextTooLong, Refused)),
+    )
 
 
 def form_of(error: ProviderError, forms: Mapping[type[ProviderError], T]) -> T:

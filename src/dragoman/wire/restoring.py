@@ -163,6 +163,9 @@ class RestoringDecoder:
         return [event.replace(**changes) if changes else event]
 
     def _choice_finish(self, event: ChoiceFinish) -> list[Event]:
+        if self._context.limit is not None:
+            finish = self._context.finish(event.finish, self._decoder.response.usage)
+            event = event if finish in {None, event.finish} else event.replace(finish=finish)
         return [*self._released_calls(event.choice), event]
 
     def _response_end(self, event: ResponseEnd) -> list[Event]:

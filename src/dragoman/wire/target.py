@@ -91,10 +91,19 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     verifies_items: bool = False
     """Whether it looks items up by their ids, and refuses those that are not as it made them: an
     id of another form, reasoning without what it led to, an item twice (W21, W23 to W25, W28)."""
+    types_messages: bool = False
+    """Whether a Responses host knows the assistant's words only by `"type": "message"`, which its
+    vendor does not ask for (llama.cpp)."""
+    reads_reasoning: bool = False
+    """Whether a Responses host takes reasoning only as one text that it can read: no summaries, no
+    seals (llama.cpp)."""
     least_output_tokens: int = 0
     """The smallest cap on the answer that it takes (OpenAI's Responses: 16)."""
     keeps_state: bool = False
     """Whether it may have kept earlier messages, to which results in this request belong."""
+    resumes_answers: bool = False
+    """Whether a request may go on from an answer that it has kept (`previous_response_id`), with
+    instructions and tools of its own (W36)."""
     needs_message: bool = False
     """Whether instructions alone are refused (W47, W75)."""
     starts_with_user: bool = False
@@ -133,12 +142,24 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     """Whether temperature and `top_p` exclude each other (Claude from Opus 4.1 on: W59)."""
     takes_parallel_choice: bool = True
     """Whether it can be told to call tools one at a time, or several at once."""
+    heeded_choices: tuple[str, ...] = ("auto", "none", "required", "named", "allowed")
+    """The modes of `ToolChoice` that it heeds; the others are said by the tools that are sent."""
+    call_opening: str | None = None
+    """What a call begins with, for a model that would rather talk: put into its mouth where it must
+    call. None: it can be told."""
     takes_strict_tools: bool = True
     """Whether tools may be marked as strict."""
     checks_strict_schemas: bool = True
-    """Whether a strict schema must keep to OpenAI's subset (W14, W15)."""
+    """Whether a strict schema must keep to the vendor's subset (W14, W15): others make a grammar of
+    any."""
     outputs: tuple[str, ...] = ("text", "json", "schema")
     """The formats of `Output` that it takes."""
+    heeds_chat_format: bool = False
+    """Whether a Responses host looks for the form of the answer where Chat has it, in
+    `response_format` (llama.cpp)."""
+    hides_cut_offs: bool = False
+    """Whether it calls an answer complete that it cut off at the most tokens to write (llama.cpp on
+    Responses): then only the count tells."""
     request_fields: tuple[str, ...] | None = None
     """The fields that a Chat host takes in a request; None: any (W109)."""
     message_fields: tuple[str, ...] | None = None
@@ -172,7 +193,8 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     takes_json_schema: bool = True
     """Whether a Gemini host takes JSON Schema itself, or in OpenAPI's form only (W90 to W93)."""
     refuses_json_with_tools: bool = False
-    """Whether an answer in JSON and tools exclude each other (before Gemini 3: W97)."""
+    """Whether an answer in JSON and tools exclude each other: it refuses them (before Gemini 3:
+    W97), or, held to a form, the model can't call (servers that make a grammar of it)."""
     refuses_mixed_tools: bool = False
     """Whether functions and the provider's own tools exclude each other (W97)."""
 

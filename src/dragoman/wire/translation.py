@@ -39,7 +39,9 @@ _FIELDS: tuple[tuple[str, frozenset[str]], ...] = (
 _OLLAMA_FIELDS = frozenset({"options", "keep_alive", "format", "think", "done", "done_reason",
                             "eval_count"})  # fmt: skip
 _BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "document",
-                     "server_tool_use", "search_result"})  # fmt: skip
+                     "server_tool_use", "search_result", "image", "mcp_tool_use", "compaction",
+                     "container_upload", "tool_addition", "tool_removal"})  # fmt: skip
+_RESULT_BLOCKS = "_tool_result"  # what the types of all results of its own tools end in
 _INTERACTION_FIELDS = frozenset({"generation_config", "system_instruction", "agent",
                                  "response_modalities"})  # fmt: skip
 _STEPS = ("user_input", "model_output", "thought", "function_result")
@@ -126,7 +128,7 @@ def _by_messages(messages: list[Any]) -> str | None:
             kind = part.get("type") if isinstance(part, Mapping) else None
             if kind in ("image_url", "input_audio", "file", "refusal"):
                 return _CHAT
-            if (isinstance(kind, str) and kind in _BLOCKS) or kind == "image":
+            if isinstance(kind, str) and (kind in _BLOCKS or kind.endswith(_RESULT_BLOCKS)):
                 return _ANTHROPIC
     return None
 

@@ -19,6 +19,7 @@ LOOSE = TARGET.replace(
     verifies_items=False, least_output_tokens=0, media=("audio",), tool_id_length=99
 )
 """A host that speaks the dialect, keeps nothing and minds less."""
+LLAMA = dragoman.provider("llama.cpp").target(dialect="openai-responses")
 REASONER = TARGET.replace(
     refused_sampling=("temperature",),
     refused_sampling_thinking=("top_p",),
@@ -124,6 +125,16 @@ ROWS: dict[str, list[Row]] = {
             _said(_call(), _output("c", [_file("data:video/mp4;base64,aGk=")])),
             "input[2].output[0].file_data",
             _said(_call(), _output("c", [_file("data:text/plain;base64,aGk=")])),
+        ),
+    ],
+    "shape_answers_have_their_type": [
+        (_said(_answer(None), USER), "input[1].type", _said(_answer(), USER)),
+    ],
+    "shape_reasoning_is_readable": [
+        (
+            _said(_thought(summary=[{"type": "summary_text", "text": "Hm."}]), _answer(), USER),
+            "input[1].content",
+            _said(_thought(content=[{"type": "reasoning_text", "text": "Hm."}]), _answer(), USER),
         ),
     ],
     "limit_output_tokens": [
@@ -350,7 +361,12 @@ BOOK = Book(
     "openai-responses",
     ROWS,
     TARGET,
-    {"w12_reasoning_models_take_no_sampling": REASONER, "w12_efforts_are_known": REASONER},
+    {
+        "w12_reasoning_models_take_no_sampling": REASONER,
+        "w12_efforts_are_known": REASONER,
+        "shape_answers_have_their_type": LLAMA,
+        "shape_reasoning_is_readable": LLAMA,
+    },
 )
 # What depends on the host.
 OPENAIS = (
@@ -365,6 +381,14 @@ def test_other_hosts_mind_less(name: str) -> None:
     """What OpenAI refuses because it looks items up, others take."""
     for wrong, _, _ in ROWS[name]:
         assert BOOK.found(name, wrong, LOOSE) == []
+
+
+def test_a_host_may_have_chats_name_for_the_form_of_the_answer() -> None:
+    """Beside this dialect's own."""
+    body = _said(response_format={"type": "json_object"})
+    name = "w36_settings_have_their_own_names"
+    assert BOOK.found(name, body) == ["response_format"]
+    assert BOOK.found(name, body, LLAMA) == []
 
 
 def test_a_host_may_take_sound() -> None:

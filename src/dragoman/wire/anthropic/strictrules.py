@@ -31,7 +31,7 @@ def _strict(view: View) -> list[tuple[str, object]]:
     return [
         (f"{path}.input_schema", tool.get("input_schema"))
         for path, tool in view.tools
-        if tool.get("strict") is True
+        if tool.get("strict") is True and view.target.checks_strict_schemas
     ]
 
 

@@ -12,10 +12,8 @@ from dragoman.wire.anthropic.calls import TEXT_ARGUMENT
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Encoding, is_ours
 from dragoman.wire.anthropic.fields import decode_cache, encode_cache
 from dragoman.wire.overlay import difference, laid_over, want
-from dragoman.wire.schemas import ANTHROPIC, ANTHROPIC_STRICT, Profiles
 
 _CUSTOM = "custom"  # what the wire calls a tool of the user's own, where it says so
-_PROFILES = Profiles(ANTHROPIC_STRICT, ANTHROPIC)
 _TEXT_PARAMETERS: Mapping[str, Any] = {
     "type": "object",
     "properties": {TEXT_ARGUMENT: {"type": "string"}},
@@ -89,7 +87,7 @@ def _encode_foreign(tool: ToolDefinition, wire: Block, path: str, context: Encod
         context.lose_at(path, reason)
         return
     refusal = context.allowance.refusal
-    wire["input_schema"], is_strict = context.schemas.tool(tool, path, _PROFILES, refusal)
+    wire["input_schema"], is_strict = context.schemas.tool(tool, path, context.profiles, refusal)
     if is_strict:
         wire["strict"] = True
 

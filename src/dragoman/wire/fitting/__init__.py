@@ -18,6 +18,12 @@ from dragoman.wire.fitting.arguments import are_readable, with_readable_argument
 from dragoman.wire.fitting.asking import with_askable_thinking
 from dragoman.wire.fitting.blanks import without_blanks
 from dragoman.wire.fitting.caching import has_hints_outside, with_accepted_hints
+from dragoman.wire.fitting.choices import (
+    Numbers,
+    renumbered,
+    with_begun_call,
+    with_heeded_choice,
+)
 from dragoman.wire.fitting.declarations import with_declared_tools
 from dragoman.wire.fitting.endings import with_ending
 from dragoman.wire.fitting.instructions import with_placed_instructions
@@ -70,6 +76,8 @@ class Fitted(NamedTuple):
     context: Context
     placed: tuple[Message, ...]
     """Its messages with the parts that were given, where they stand now."""
+    tools: Numbers | None = None
+    """The numbers that its tools had, where not all are left."""
 
 
 def fitted(request: Request, target: Target) -> Fitted:
@@ -105,9 +113,10 @@ def fitted(request: Request, target: Target) -> Fitted:
         found = []
         request = with_accepted_hints(request, target, found)
         losses += restored(found, given, placed)
+    request, tools = with_heeded_choice(request, target)
     request = with_declared_tools(request, target)
     request, context = with_accepted_names(request, target, seen.calls)
-    return Fitted(request, tuple(losses), context, placed)
+    return Fitted(with_begun_call(request, target), tuple(losses), context, placed, tools)
 
 
 def _ordered(
@@ -140,19 +149,21 @@ def encoded_for(
     """The body for a request, fitted to the target; `strict` raises where anything is lost."""
     done = fitted(request, target)
     encoded = encode(done.request, target)
-    losses = restored(encoded.losses, request.messages, done.placed)
+    losses = restored(renumbered(encoded.losses, done.tools), request.messages, done.placed)
     encoded.losses = (*done.losses, *losses)
-    encoded.context = _way_back(done.context, encoded.context, target)
+    encoded.context = _way_back(done, encoded.context, target)
     return encoded.or_raise() if strict else encoded
 
 
-def _way_back(names: Context, schemas: Context, target: Target) -> Context:
+def _way_back(done: Fitted, schemas: Context, target: Target) -> Context:
     """What fitting and encoding have to undo, as one."""
-    if target.ends_with_done and schemas.is_idle:
-        return names
+    limit = done.request.sampling.max_tokens if target.hides_cut_offs else None
+    if target.ends_with_done and schemas.is_idle and limit is None:
+        return done.context
     return Context(
-        names.names,
+        done.context.names,
         undos=schemas.undos,
         output=schemas.output,
         ends_with_done=target.ends_with_done,
+        limit=limit,
     )

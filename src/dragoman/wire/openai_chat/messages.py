@@ -29,6 +29,7 @@ from dragoman.wire.openai_chat.spelling import (
     left_over,
     words_of,
 )
+from dragoman.wire.target import Target
 
 _ASSISTANT = Role.ASSISTANT
 _TALKERS = {
@@ -111,8 +112,8 @@ def encode_messages(
         content += encode_part(part, out, f"system[{index}]")
     if content:
         written.append({"role": "system", "content": encode_content(content)})
-    known, refused = out.target.message_fields, bool(out.target.refused_fields)
-    fields = None if known is None else frozenset(known)
+    is_choosy = bool(out.target.refused_fields) or out.target.message_fields is not None
+    takes_texts = not is_choosy or _takes_texts(out.target)
     for index, message in enumerate(messages):
         start = len(written)
         if message.role is _ASSISTANT:
@@ -122,11 +123,21 @@ def encode_messages(
                 written.append(_with_content(body, message))
         else:
             _encode_other(message, written, out, index)
-        for at in range(start, len(written)) if refused or fields is not None else ():
-            if refused or not written[at].keys() <= fields:  # type: ignore[operator]  # a set, then
+        for at in range(start, len(written)) if is_choosy else ():
+            if not (takes_texts and _is_text(written[at])):
                 written[at] = admit_message(written[at], out, f"messages[{index}]")
     _flush(written, out)
     return _alternating(written) if out.target.alternates_roles else written
+
+
+def _takes_texts(target: Target) -> bool:
+    """Whether a message of a role and a text can be sent as it is."""
+    return all(target.admits_field(key, target.message_fields) for key in ("role", "content"))
+
+
+def _is_text(body: dict[str, Any]) -> bool:
+    """Whether a message is a role and a text: most are, and need no further look."""
+    return len(body) == _PLAIN and type(body.get("content")) is str
 
 
 def _alternating(written: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -20,11 +20,29 @@ from dragoman.wire.openai_chat.spelling import (
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
 # Where other servers count what they read from a cache: DeepSeek, Mistral, Kimi.
 _CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")
-_FIELDS = ("prompt_tokens", "completion_tokens", "total_tokens", _PROMPT, _COMPLETION)
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_FIELDS = (*_COUNTS, _PROMPT, _COMPLETION)
+_NO_DETAILS = extras_of(EMPTY, absent(_COUNTS, *_FIELDS))
 
 
 def decode_usage(wire: dict[str, Any]) -> Usage:
     """The counts in `usage`."""
+    return _decode_bare(wire) or _decode_detailed(wire)
+
+
+def _decode_bare(wire: dict[str, Any]) -> Usage | None:
+    """Three counts, in a fifth of the time; None where there is more to it, or less."""
+    if len(wire) != len(_COUNTS):
+        return None
+    prompt, completion, total = map(wire.get, _COUNTS)
+    if not (is_integer(prompt) and is_integer(completion) and is_integer(total)):
+        return None
+    if prompt < 0 or completion < 0:
+        return None
+    return Usage(prompt, completion, reported_total=total, extras=_NO_DETAILS)
+
+
+def _decode_detailed(wire: dict[str, Any]) -> Usage:
     prompt, completion = _count(wire, "prompt_tokens"), _count(wire, "completion_tokens")
     asked, answered = _details(wire, _PROMPT), _details(wire, _COMPLETION)
     read = _count(asked, "cached_tokens") or max([_count(wire, key) for key in _CACHED])

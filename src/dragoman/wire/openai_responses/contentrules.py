@@ -151,7 +151,8 @@ def w36_tools_are_flat(view: View) -> Found:
 def w36_settings_have_their_own_names(view: View) -> Found:
     """What Chat Completions calls otherwise is refused."""
     for key, ours in _ELSEWHERE.items():
-        if view.body.get(key) is not None:
+        is_heeded = key == "response_format" and view.target.heeds_chat_format
+        if view.body.get(key) is not None and not is_heeded:
             yield key, f"in this API this is {ours}"
 
 

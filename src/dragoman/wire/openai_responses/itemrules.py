@@ -24,6 +24,20 @@ _NOTHING: Object = {}
 _CERTAIN = ("message", "reasoning", "function_call")
 
 
+def shape_answers_have_their_type(view: View) -> Found:
+    """Some hosts know what the assistant said by its type only."""
+    for path, item in view.items if view.target.types_messages else ():
+        if item.get("role") == "assistant" and item.get("type") != "message":
+            yield f"{path}.type", "this host wants to read that it is a message"
+
+
+def shape_reasoning_is_readable(view: View) -> Found:
+    """Some hosts take reasoning only if they can read it."""
+    for path, item in view.of_type("reasoning") if view.target.reads_reasoning else ():
+        if not item.get("content"):
+            yield f"{path}.content", "this host takes reasoning as a text only"
+
+
 def w20_calls_are_paired_on_call_id(view: View) -> Found:
     """A call has the id that its output names; the item's own id pairs nothing."""
     for path, item in view.of_type(*CALLS, CALLS["custom_tool_call"]):

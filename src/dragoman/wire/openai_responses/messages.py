@@ -80,7 +80,9 @@ def decode_answer(item: dict[str, Any], previous: Part | None) -> list[AnyPart] 
     return decode_answer_parts(content, item_id, told)
 
 
-def encode_answer(first: Part, content: list[Any], item_id: str | None) -> dict[str, Any]:
+def encode_answer(
+    first: Part, content: list[Any], item_id: str | None, *, is_typed: bool = False
+) -> dict[str, Any]:
     """The item of what the assistant says, beginning with this part."""
     form = item_form(first)
     body: dict[str, Any] = {"role": "assistant", "content": content}
@@ -89,7 +91,12 @@ def encode_answer(first: Part, content: list[Any], item_id: str | None) -> dict[
     elif len(content) == 1 and _is_plain(content[0], "output_text"):
         body["content"] = content[0]["text"]
     body.update(_usual(item_id) if form is None else form)
-    return body
+    return typed(body) if is_typed else body
+
+
+def typed(item: dict[str, Any]) -> dict[str, Any]:
+    """The item, which says that it is a message."""
+    return {"type": "message", **item}
 
 
 def _is_plain(wire: Any, own_type: str) -> bool:

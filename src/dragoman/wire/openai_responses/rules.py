@@ -19,6 +19,8 @@ RULES: tuple[Rule[View], ...] = (
     Rule(contents.shape_ranges),
     Rule(contents.shape_image_data),
     Rule(contents.shape_file_data),
+    Rule(items.shape_answers_have_their_type),
+    Rule(items.shape_reasoning_is_readable),
     Rule(contents.limit_output_tokens),
     Rule(items.i5_call_ids_are_unique, "warning"),
     Rule(items.i8_calls_have_one_output, "warning"),

@@ -142,7 +142,7 @@ def encode_output(output: Output | None, target: Target, schemas: SentSchemas) -
     if output is None:
         return {}
     if output.format != "schema":
-        return {"text": {"format": {"type": _FORMATS[output.format]}}}
+        return _formatted({"type": _FORMATS[output.format]}, target)
     schema: Mapping[str, Any] = output.schema or EMPTY
     strict = output.strict
     if output.origin is None or output.origin.dialect != NAME:
@@ -155,7 +155,21 @@ def encode_output(output: Output | None, target: Target, schemas: SentSchemas) -
         "schema": schema,
         **{key: value for key, value in fields.items() if value is not None},
     }
-    return {"text": {"format": body}}
+    return _formatted(body, target)
+
+
+def _formatted(form: dict[str, Any], target: Target) -> dict[str, Any]:
+    """The form of the answer where the target looks for it."""
+    body: dict[str, Any] = {"text": {"format": form}}
+    if target.heeds_chat_format and form["type"] != "text":
+        body["response_format"] = _chat_format(form)
+    return body
+
+
+def _chat_format(form: dict[str, Any]) -> dict[str, Any]:
+    """As Chat has it: a schema in an object of its own."""
+    inner = {key: value for key, value in form.items() if key != "type"}
+    return {"type": form["type"], **({"json_schema": inner} if inner else {})}
 
 
 # --- reasoning

@@ -13,4 +13,5 @@ TARGET = Target(
     media=("image", "file"),
     least_output_tokens=16,
     keeps_state=True,
+    resumes_answers=True,
 )

@@ -45,13 +45,19 @@ from dragoman.wire.openai_responses.forms import (
     is_ours,
     item_form,
 )
-from dragoman.wire.openai_responses.messages import encode_answer, encode_message, is_content
+from dragoman.wire.openai_responses.messages import (
+    encode_answer,
+    encode_message,
+    is_content,
+    typed,
+)
 from dragoman.wire.openai_responses.reasoning import begins_item, encode_reasoning
 from dragoman.wire.target import Target
 
 _ASSISTANT = Role.ASSISTANT
 _NO_PLACE = "this dialect has no place for it"
 _FOREIGN = "only the dialect that it came from can carry it"
+_SEALED = "thinking goes back here as a text only"
 _THOUGHT = "another's thinking can't be replayed here"
 _LONG = "a property's name was shortened (W39)"
 _OWN_ITEMS = (Thinking, ToolCall, ToolResult, ServerToolCall, ServerToolResult)
@@ -96,7 +102,7 @@ class Writer:
             self._lose("name", _NO_PLACE)
         if len(parts) == 1 and not self._is_answer and is_plain(parts[0]):  # most are this
             text = cast("Text", parts[0]).text
-            body = {"role": "assistant", "content": text} if role is _ASSISTANT else None
+            body = self._plain_answer(text) if role is _ASSISTANT else None
             self._put(body or encode_message(role, text, None, message.extras), 0, 1)
         elif len(parts) == 1:
             self.write_item(parts, 0)
@@ -104,6 +110,14 @@ class Writer:
             self._write_groups(parts)
         elif role is not _ASSISTANT:
             self._put(encode_message(role, [], None, message.extras), 0, 0)
+
+    @property
+    def _is_typed(self) -> bool:
+        return self._target is not None and self._target.types_messages
+
+    def _plain_answer(self, text: str) -> dict[str, Any]:
+        body = {"role": "assistant", "content": text}
+        return typed(body) if self._is_typed else body
 
     def begin(self, message: Message, path: int | str) -> None:
         """Name the message whose items are written next, one by one."""
@@ -192,7 +206,8 @@ class Writer:
             self._add(content, body, part, index)
             self._note_cache(part, index)
         if content:
-            self._put(encode_answer(parts[0], content, item_id), start, len(parts))
+            item = encode_answer(parts[0], content, item_id, is_typed=self._is_typed)
+            self._put(item, start, len(parts))
 
     def _add(self, content: list[Any], body: Any, part: Part, index: int) -> None:
         if isinstance(part, Opaque):
@@ -214,7 +229,11 @@ class Writer:
         first = parts[0]
         item_id = self._item_id(first, "rs_", start)
         if self._is_ours(first):
-            self._put(encode_reasoning(parts, item_id), start, len(parts))
+            sent = parts
+            if self._target is not None and self._target.reads_reasoning:
+                sent = self._readable(parts, start)
+            if sent:
+                self._put(encode_reasoning(sent, item_id), start, len(parts))
             for index, part in enumerate(parts, start):
                 if part.signature is not None:
                     self._lose(f"parts[{index}].signature", _NO_PLACE)
@@ -225,6 +244,15 @@ class Writer:
         for index, part in enumerate(parts, start):
             if not self._is_answer or part.data is not None or part.signature is not None:
                 self._lose(f"parts[{index}]", _THOUGHT)
+
+    def _readable(self, parts: Sequence[Thinking], start: int) -> Sequence[Thinking]:
+        """One part with all that can be read in these; none where nothing can be."""
+        for index, part in enumerate(parts, start):
+            if part.data is not None or not part.text:
+                self._lose(f"parts[{index}]", _SEALED)
+        text = "\n\n".join(part.text for part in parts if part.text)
+        whole = parts[0].replace(text=text, form="full", data=None)
+        return [whole] if text else []
 
     def _write_result(self, result: ToolResult, index: int) -> None:
         lost: list[int] = []

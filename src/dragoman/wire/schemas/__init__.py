@@ -25,11 +25,19 @@ from dragoman.wire.schemas.profiles import (
     Profile,
 )
 from dragoman.wire.schemas.projection import Projection, projected
-from dragoman.wire.schemas.sent import NO_PARAMETERS, Profiles, SentSchemas, openai_profiles
+from dragoman.wire.schemas.sent import (
+    ANTHROPICS,
+    NO_PARAMETERS,
+    Profiles,
+    SentSchemas,
+    anthropic_profiles,
+    openai_profiles,
+)
 from dragoman.wire.schemas.weights import Weight
 
 __all__ = [
     "ANTHROPIC",
+    "ANTHROPICS",
     "ANTHROPIC_STRICT",
     "GEMINI_JSON_SCHEMA",
     "GEMINI_OUTPUT",
@@ -45,6 +53,7 @@ __all__ = [
     "Projection",
     "SentSchemas",
     "Weight",
+    "anthropic_profiles",
     "openai_profiles",
     "projected",
 ]

@@ -9,7 +9,14 @@ from dragoman.model.requests import Output
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.context import NOTHING, Context, Undo
 from dragoman.wire.losses import Loss
-from dragoman.wire.schemas.profiles import OPENAI, OPENAI_STRICT, PLAIN, Profile
+from dragoman.wire.schemas.profiles import (
+    ANTHROPIC,
+    ANTHROPIC_STRICT,
+    OPENAI,
+    OPENAI_STRICT,
+    PLAIN,
+    Profile,
+)
 from dragoman.wire.schemas.projection import Projection, projected
 from dragoman.wire.target import Target
 
@@ -26,11 +33,18 @@ class Profiles(NamedTuple):
 
 _OPENAIS = Profiles(OPENAI_STRICT, OPENAI)
 _ANYONES = Profiles(PLAIN, PLAIN)
+ANTHROPICS = Profiles(ANTHROPIC_STRICT, ANTHROPIC)
+_ANTHROPICS_OF_OTHERS = Profiles(ANTHROPIC, ANTHROPIC)
 
 
 def openai_profiles(target: Target) -> Profiles:
     """Those of a host that speaks one of OpenAI's dialects."""
     return _OPENAIS if target.checks_strict_schemas else _ANYONES
+
+
+def anthropic_profiles(target: Target) -> Profiles:
+    """Those of a host that speaks Anthropic's dialect."""
+    return ANTHROPICS if target.checks_strict_schemas else _ANTHROPICS_OF_OTHERS
 
 
 class SentSchemas:

@@ -1,0 +1,194 @@
+"""What requests cost: as the user says, else as the provider says, else by its list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import Any
+
+from dragoman.errors import ConfigError
+from dragoman.model.frozen import EMPTY
+from dragoman.model.responses import Response
+from dragoman.model.usage import Usage
+from dragoman.model.value import expect
+from dragoman.providers.hearing import as_heard
+from dragoman.providers.price import Price, price_of
+from dragoman.providers.price_list import LISTING, listed_price, undated
+from dragoman.providers.registry import provider as registered
+from dragoman.providers.reported_costs import REPORTING, reported_cost
+
+_WITHOUT_MODELS = frozenset({"local", "echo", "scripted"})
+"""What runs here is no provider, and may go without a model's name."""
+
+
+class Prices:
+    """Prices by model: the user's own first, then what the providers list.
+
+    ```python
+    prices = Prices({
+        "openai:gpt-5": Price("1.00", "8.00"),            # this model there
+        "azure:*": {"input": "1.25", "output": "10"},     # whatever is deployed there
+        "acme-large": Price(2, 6),                        # wherever it is served
+    })
+    prices.cost_of(usage, "gpt-5", "openai")
+    ```
+
+    A key is `provider:model`, a model's name, or either with `*` in it; an exact one wins, then
+    the first that fits. A date behind a model's name need not be in the key. What nobody knows is
+    None, never zero; models on a machine of one's own cost nothing.
+    """
+
+    def __init__(self, overrides: Mapping[str, Price | Mapping[str, Any]] = EMPTY) -> None:
+        expect(overrides, Mapping, "overrides")
+        self._own: dict[str, Price] = {}
+        for key, given in overrides.items():
+            expect(key, str, "a key of overrides")
+            self._own[_key(key)] = price_of(given)
+
+    def __repr__(self) -> str:
+        return f"Prices({len(self._own)} of one's own)"
+
+    def price(self, model: str, provider: str | None = None) -> Price | None:
+        """The price of a model, by its name and provider, or by `provider:model`; None: unknown."""
+        place, name = _place(model, provider)
+        own = self._overriding(place, name)
+        if own is not None or place is None:
+            return own
+        return listed_price(place, name)
+
+    def cost_of(
+        self, usage: Usage | None, model: str, provider: str | None = None
+    ) -> Decimal | None:
+        """What one request cost in US dollars; None where its price or its usage is not known.
+
+        Long prompts are dearer at some providers, and details get lost when usages are added up:
+        ask for each request, and add up the costs. What is not billed by tokens (a provider's own
+        searches, say) is counted only where the provider itself tells the cost.
+        """
+        place, name = _place(model, provider)
+        return self._cost(usage, place, (name,))
+
+    def cost_of_response(self, response: Response, model: str) -> Decimal | None:
+        """As `cost_of`, for an answer of the model that was asked, `provider:model`.
+
+        The answer knows best which model gave it, and where: a name may stand for several.
+        """
+        place, asked = _place(model, None)
+        origin = response.choices[0].message.origin if response.choices else None
+        if origin is not None and origin.provider is not None:
+            made_at = _canonical(origin.provider)
+            place, asked = made_at, asked if made_at == place else ""
+        return self._cost(response.usage, place, (_bare(response.model or ""), asked))
+
+    def _cost(self, usage: Usage | None, place: str | None, names: Sequence[str]) -> Decimal | None:
+        price = _first(self._overriding(place, name) for name in names)
+        if price is None:
+            reported = reported_cost(usage, place)
+            if reported is not None:
+                return reported
+            if place is not None:
+                price = _first(listed_price(place, name) for name in names)
+        if price is None:
+            return None
+        if usage is None:
+            return Decimal(0) if price.is_free else None
+        return price.cost(usage)
+
+    def can_tell(self, model: str, provider: str | None = None) -> bool:
+        """Whether a request's cost will be known: by a price, or because the provider tells it."""
+        place, _ = _place(model, provider)
+        return place in REPORTING or self.price(model, provider) is not None
+
+    def _overriding(self, place: str | None, model: str) -> Price | None:
+        if not self._own:
+            return None
+        names = list(dict.fromkeys(_names(place, model)))
+        for name in names:
+            if name in self._own:
+                return self._own[name]
+        for key, price in self._own.items():
+            if "*" in key and any(fnmatchcase(name, _glob(key)) for name in names):
+                return price
+        return None
+
+
+LISTED = Prices()
+"""The providers' lists alone."""
+
+
+def cost_of(usage: Usage | None, model: str, provider: str | None = None) -> Decimal | None:
+    """What one request cost by the providers' lists, in US dollars; None where not known.
+
+    >>> cost_of(Usage(input=1_000_000), "anthropic:claude-haiku-4-5")
+    Decimal('1')
+    """
+    return LISTED.cost_of(usage, model, provider)
+
+
+# --- names
+
+
+def _key(key: str) -> str:
+    """A key as it is looked up: in lower case, the provider by its own name."""
+    head, colon, rest = key.partition(":")
+    return f"{_canonical(head)}:{rest.lower()}" if colon and _is_provider(head) else key.lower()
+
+
+def _glob(key: str) -> str:
+    """A key as `fnmatch` reads it: the star alone means something."""
+    return key.replace("[", "[[]").replace("?", "[?]")
+
+
+def _names(place: str | None, model: str) -> Iterator[str]:
+    """What a key may call a model, the most exact name first."""
+    if not model:
+        yield from (place,) if place in _WITHOUT_MODELS else ()
+        return
+    lower = model.lower()
+    for name in (lower, undated(lower)):
+        if place is not None:
+            yield f"{place}:{name}"
+        yield name
+
+
+def _first(prices: Iterable[Price | None]) -> Price | None:
+    return next((price for price in prices if price is not None), None)
+
+
+def _place(model: str, provider: str | None) -> tuple[str | None, str]:
+    """The provider's own name, and the model's without it."""
+    expect(model, str, "the name of a model")
+    if provider is not None:
+        expect(provider, str, "the name of a provider")
+        return _canonical(provider), _bare(model)
+    head, colon, rest = model.partition(":")
+    if colon or as_heard(head) in _WITHOUT_MODELS:
+        return _canonical(head), _bare(rest)
+    return None, _bare(model)
+
+
+def _bare(model: str) -> str:
+    return model.removeprefix("models/")  # Google's
+
+
+def _is_provider(name: str) -> bool:
+    if name in LISTING or as_heard(name) in _WITHOUT_MODELS:
+        return True
+    try:
+        registered(name)
+    except ConfigError:
+        return False
+    return True
+
+
+def _canonical(name: str) -> str:
+    if name in LISTING:
+        return name
+    heard = as_heard(name)
+    if heard in _WITHOUT_MODELS:
+        return heard
+    try:
+        return registered(name).name
+    except ConfigError:
+        return name.lower()  # somebody's own, who may have a price for it

@@ -1,0 +1,82 @@
+"""What the client of a gateway is told where several models failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.errors import (
+    AllFailed,
+    AuthenticationError,
+    ConfigError,
+    ConnectError,
+    ContextTooLong,
+    DragomanError,
+    InvalidRequest,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    Refused,
+    ServerError,
+    StoreError,
+)
+from dragoman.wire.dialect import dialect, dialects
+from dragoman.wire.reporting import reported
+
+_BUSY = Overloaded("busy", status=529)
+_LIMITED = RateLimited("slow", status=429, retry_after=7.0, provider="a", request_id="r")
+_LONG = ContextTooLong("long", status=400)
+_KEY = AuthenticationError("key", status=401)
+
+
+def _all(*causes: DragomanError) -> AllFailed:
+    return AllFailed("no model answered", causes=causes)
+
+
+@pytest.mark.parametrize(
+    ("causes", "kind", "status"),
+    [
+        ((_KEY, _LONG), ContextTooLong, 400),
+        ((_LONG, _KEY), ContextTooLong, 400),
+        ((_LONG, _BUSY), Overloaded, 529),
+        ((_BUSY, ConnectError("gone")), Overloaded, 529),
+        ((ConnectError("gone"), _LIMITED, _LONG), RateLimited, 429),
+        ((_BUSY, _LIMITED), RateLimited, 429),
+        ((_LIMITED, _BUSY), Overloaded, 529),
+        ((_KEY, ConnectError("gone")), ServerError, 502),
+        ((InvalidRequest("bad", status=422), Refused("no", status=400)), Refused, 400),
+        ((_KEY, ConfigError("no key")), ServerError, 500),
+        ((ConfigError("no key"), _KEY), AuthenticationError, 401),
+        ((_KEY, _all(_LONG, _all(_BUSY))), Overloaded, 529),
+        ((StoreError("full"),), ServerError, 500),
+        ((), ServerError, 500),
+    ],
+)
+def test_the_most_telling_cause_is_told(
+    causes: tuple[DragomanError, ...], kind: type[ProviderError], status: int
+) -> None:
+    """That waiting helps, first; then what the client can mend; of the same kind, the last."""
+    found = reported(_all(*causes))
+    assert (type(found), found.status) == (kind, status)
+
+
+def test_the_wait_is_that_of_whoever_is_back_first() -> None:
+    """Whichever cause is told; what else is known of it stays."""
+    found = reported(_all(_LIMITED, RateLimited("slow", retry_after=30.0, request_id="other")))
+    assert (found.retry_after, found.request_id, found.retryable) == (7.0, "other", True)
+    assert reported(_all(_BUSY, _LIMITED)) is _LIMITED
+    assert reported(_all(_LIMITED, _BUSY)).retry_after == 7.0
+
+
+def test_what_happened_inside_is_not_told() -> None:
+    """A missing key, or a store that is full, is the operator's business."""
+    found = reported(_all(ConfigError("hush"), StoreError("hush")))
+    assert "hush" not in str(found)
+    assert not found.retryable
+
+
+@pytest.mark.parametrize("name", dialects())
+def test_every_dialect_can_say_it(name: str) -> None:
+    """With the status of the cause that is told, and as an error of that class again."""
+    status, body = dialect(name).encode_error(_all(_KEY, _LIMITED))
+    assert status == 429
+    assert isinstance(dialect(name).decode_error(status, body), RateLimited)
