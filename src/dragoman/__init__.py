@@ -11,6 +11,18 @@ from typing import TYPE_CHECKING, Any
 from dragoman._version import __version__
 
 if TYPE_CHECKING:
+    from dragoman.agent.agent import Agent
+    from dragoman.agent.chat import AgentChat
+    from dragoman.agent.context import RunContext
+    from dragoman.agent.events import AgentEvent
+    from dragoman.agent.executor import ToolExecutor
+    from dragoman.agent.hooks import Hooks
+    from dragoman.agent.limits import RunLimits
+    from dragoman.agent.orchestrator import Orchestrator, ToolOrchestrator
+    from dragoman.agent.results import Chunk, Result
+    from dragoman.agent.runs import Run
+    from dragoman.agent.stream import AgentStream, BlockingAgentStream
+    from dragoman.agent.typed import TypedOrchestrator
     from dragoman.errors import (
         AllFailed,
         AuthenticationError,
@@ -82,6 +94,8 @@ if TYPE_CHECKING:
         ToolResult,
     )
     from dragoman.model.usage import FinishReason, Usage
+    from dragoman.providers.price import Price
+    from dragoman.providers.prices import Prices
     from dragoman.providers.provider import Provider
     from dragoman.providers.registry import provider, provider_names
     from dragoman.providers.translation import translate
@@ -104,6 +118,18 @@ if TYPE_CHECKING:
     from dragoman.wire.violations import Violation
 
 _HOMES = {
+    "agent.agent": ("Agent",),
+    "agent.chat": ("AgentChat",),
+    "agent.context": ("RunContext",),
+    "agent.events": ("AgentEvent",),
+    "agent.executor": ("ToolExecutor",),
+    "agent.hooks": ("Hooks",),
+    "agent.limits": ("RunLimits",),
+    "agent.orchestrator": ("Orchestrator", "ToolOrchestrator"),
+    "agent.results": ("Chunk", "Result"),
+    "agent.runs": ("Run",),
+    "agent.stream": ("AgentStream", "BlockingAgentStream"),
+    "agent.typed": ("TypedOrchestrator",),
     "errors": (
         "AllFailed", "AuthenticationError", "ConfigError", "Conflict", "ConnectError",
         "ContextTooLong",
@@ -139,6 +165,8 @@ _HOMES = {
         "ServerTool", "ToolCall", "ToolCallDelta", "ToolChoice", "ToolDefinition", "ToolResult",
     ),
     "model.usage": ("FinishReason", "Usage"),
+    "providers.price": ("Price",),
+    "providers.prices": ("Prices",),
     "providers.provider": ("Provider",),
     "providers.registry": ("provider", "provider_names"),
     "providers.translation": ("translate",),
@@ -163,14 +191,20 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Agent",
+    "AgentChat",
+    "AgentEvent",
+    "AgentStream",
     "AllFailed",
     "Audio",
     "AuthenticationError",
+    "BlockingAgentStream",
     "BlockingChatHistory",
     "CacheHint",
     "ChatHistory",
     "ChatHistoryConfig",
     "Choice",
+    "Chunk",
     "Citation",
     "Client",
     "ConfigError",
@@ -190,6 +224,7 @@ __all__ = [
     "FallbackModel",
     "File",
     "FinishReason",
+    "Hooks",
     "Image",
     "InvalidInputError",
     "InvalidRequest",
@@ -208,12 +243,15 @@ __all__ = [
     "NotFound",
     "NotRecorded",
     "Opaque",
+    "Orchestrator",
     "OrderError",
     "Origin",
     "Output",
     "Overloaded",
     "PermissionDenied",
     "Policy",
+    "Price",
+    "Prices",
     "Provider",
     "ProviderError",
     "ProvidesMessage",
@@ -225,8 +263,12 @@ __all__ = [
     "ReplayTransport",
     "Request",
     "Response",
+    "Result",
     "Retries",
     "Role",
+    "Run",
+    "RunContext",
+    "RunLimits",
     "Sampling",
     "ScriptedModel",
     "Section",
@@ -252,10 +294,13 @@ __all__ = [
     "ToolChoice",
     "ToolDefinition",
     "ToolError",
+    "ToolExecutor",
+    "ToolOrchestrator",
     "ToolResult",
     "ToolRetry",
     "ToolTimeout",
     "TransportError",
+    "TypedOrchestrator",
     "Usage",
     "Video",
     "Violation",

@@ -1,0 +1,155 @@
+"""One request to the model, and its answer as events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+
+from msgspec import UNSET
+
+from dragoman.agent.events import Answered, PartialOutput, TextDelta, ThinkingDelta
+from dragoman.agent.runs import Run
+from dragoman.errors import ProviderError
+from dragoman.model.content import AnyPart
+from dragoman.model.events import Event, PartDelta, PartStart, PartStop
+from dragoman.model.parts import Refusal, Text, Thinking
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.model.tools import ToolCall, ToolCallDelta
+
+Piece = TextDelta | ThinkingDelta | PartialOutput | Answered
+
+
+async def answered(run: Run, request: Request) -> AsyncGenerator[Piece]:
+    """The answer to a request, in pieces; the last one is the whole.
+
+    Where the provider keeps earlier answers, it is sent what is new. If it turns out to have
+    forgotten them, it is told everything.
+    """
+    links = run.setup.links
+    short = request if links is None else links.linked(request, run.target)
+    if short is not request:
+        try:
+            async with aclosing(_asked(run, short)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except ProviderError as error:
+            if links is None or not links.is_forgotten(short, error):
+                raise
+            links.forget(short)
+        else:
+            return
+    async with aclosing(_asked(run, request)) as pieces:
+        async for piece in pieces:
+            yield piece
+
+
+async def _asked(run: Run, request: Request) -> AsyncGenerator[Piece]:
+    run.begin_answer()
+    if run.streams:
+        stream = run.setup.model.stream(request)
+        listening = _Listening(run)
+        async with stream:
+            async for event in stream:
+                for piece in listening.pieces(event):
+                    yield piece
+        response = stream.response
+    else:
+        response = await run.setup.model.send(request)
+        for whole in _told(run, response):
+            yield whole
+    yield Answered(response)
+
+
+def _told(run: Run, response: Response) -> Iterator[Piece]:
+    """An answer that came whole."""
+    if not response.choices:
+        return
+    message = response.message
+    if message.thinking:
+        yield run.thinks(message.thinking)
+    if message.text:
+        yield run.says(message.text)
+
+
+class _Listening:
+    """What there is to tell about an answer that is coming in."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._parts: dict[int, _Told] = {}
+        self._names: dict[int | None, str] = {}
+        self._name = ""
+
+    def pieces(self, event: Event) -> Iterator[Piece]:
+        """What an event adds; further choices are left to whoever reads the response."""
+        if getattr(event, "choice", 0):
+            return iter(())
+        if isinstance(event, PartDelta):
+            return self._delta(event) if event.text else iter(())
+        if isinstance(event, ToolCallDelta):
+            return self._arguments(event)
+        if isinstance(event, PartStart):
+            told = self._parts[event.index] = _Told(event.part)
+            return told.more(self._run, _text_of(event.part))
+        if isinstance(event, PartStop) and event.part is not None:
+            told = self._parts.setdefault(event.index, _Told(event.part))
+            return told.last(self._run, event.part)
+        return iter(())
+
+    def _delta(self, event: PartDelta) -> Iterator[Piece]:
+        told = self._parts.get(event.index)
+        if told is None:  # never announced: a text, as accumulators take it
+            told = self._parts[event.index] = _Told(Text(""))
+        return told.more(self._run, event.text or "")
+
+    def _arguments(self, event: ToolCallDelta) -> Iterator[Piece]:
+        """More of a call's arguments; not all deltas say whose they are (W7, W8)."""
+        if event.name:
+            self._names[event.index] = event.name
+        self._name = self._names.get(event.index, self._name)
+        return _watched(self._run, self._name, event.arguments_delta or "")
+
+
+def _watched(run: Run, name: str | None, text: str) -> Iterator[PartialOutput]:
+    value = UNSET if run.watch is None or not text else run.watch(name, text)
+    if value is not UNSET:
+        yield PartialOutput(value)
+
+
+class _Told:
+    """How far a part has been told."""
+
+    __slots__ = ("is_speech", "is_thought", "name", "said")
+
+    def __init__(self, part: AnyPart) -> None:
+        self.is_speech = isinstance(part, (Text, Refusal))
+        self.is_thought = isinstance(part, Thinking)
+        self.name = part.name if isinstance(part, ToolCall) else None
+        self.said: list[str] = []
+
+    def more(self, run: Run, text: str) -> Iterator[Piece]:
+        """What comes next of it."""
+        if not text:
+            return
+        is_first = not self.said
+        self.said.append(text)
+        if self.is_thought:
+            yield run.thinks(text, is_new=is_first)
+            return
+        if self.is_speech:
+            yield run.says(text)
+        if self.is_speech or self.name is not None:
+            yield from _watched(run, self.name, text)
+
+    def last(self, run: Run, part: AnyPart) -> Iterator[Piece]:
+        """What the last word on it adds to what was said (W26)."""
+        whole, said = _text_of(part), "".join(self.said)
+        if len(whole) > len(said) and whole.startswith(said):
+            yield from self.more(run, whole[len(said) :])
+
+
+def _text_of(part: AnyPart) -> str:
+    if isinstance(part, ToolCall):
+        return part.raw or ""
+    return part.text if isinstance(part, (Text, Refusal, Thinking)) else ""

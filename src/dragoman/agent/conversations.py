@@ -1,0 +1,263 @@
+"""What an agent's run reads and grows, whatever the caller keeps conversations in.
+
+A run has an adapter of its own. Where the caller's history can grow, it does, message by message;
+a list or a sequence of messages is never changed: the adapter has its own view.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from dragoman.agent.raw_messages import messages_from
+from dragoman.errors import NotFound
+from dragoman.history.blocking import BlockingChatHistory
+from dragoman.history.chat import ChatHistory
+from dragoman.history.config import ChatHistoryConfig
+from dragoman.history.hooks import check as check_hooks
+from dragoman.history.outside import window_of
+from dragoman.model import portal
+from dragoman.model.collection import Messages
+from dragoman.model.content import parts_from
+from dragoman.model.conversation import ConversationHistory
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.requests import AnyTool
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
+from dragoman.model.value import expect
+
+T = TypeVar("T")
+
+_NO_MESSAGE = "there is no message with that id in the history"
+_USUAL_WINDOW = ChatHistoryConfig().context_window
+
+
+@runtime_checkable
+class Conversation(Protocol):
+    """A conversation, as far as a run needs one."""
+
+    @property
+    def keeps_rounds(self) -> bool:
+        """Whether a tool message is written before its tools run, and replaced as they end."""
+        ...
+
+    async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
+        """The messages to send to a model, beside these tools and instructions."""
+        ...
+
+    async def add(self, message: Message) -> Message:
+        """Add a message, durably where the history is durable; returns it as it is kept."""
+        ...
+
+    async def replace(self, message: Message) -> Message:
+        """Put a message in the place of the one with its id; raises `NotFound`."""
+        ...
+
+
+def conversation_of(history: Any, hooks: Mapping[str, Any] = EMPTY) -> Conversation:
+    """The conversation in whatever the caller has; None is an empty one.
+
+    Messages, anything with `to_messages()`, dicts in any dialect, a request body, a document of
+    ours, a `ConversationHistory`, a `ChatHistory` or its blocking twin. `hooks` are called by the
+    latter two, after their own (`ChatHistory.with_hooks`); the others have none.
+    """
+    if hooks:
+        expect(hooks, Mapping, "the hooks of a history")
+        check_hooks(hooks)
+    if history is None or isinstance(history, Messages):
+        return SentConversation(Messages() if history is None else history)
+    if isinstance(history, (ChatHistory, BlockingChatHistory)):
+        return _stored(history.with_hooks(**hooks) if hooks else history)
+    if isinstance(history, ConversationHistory):
+        return GrowingConversation(history)
+    if isinstance(history, Conversation) and not isinstance(history, type):
+        return history
+    return SentConversation(messages_from(history))
+
+
+def _stored(history: ChatHistory | BlockingChatHistory) -> Conversation:
+    if isinstance(history, ChatHistory):
+        return KeptConversation(history)
+    return BlockingConversation(history)
+
+
+class SentConversation:
+    """Messages that were handed in, and what this run has added to them."""
+
+    __slots__ = ("_messages",)
+
+    keeps_rounds = False
+
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
+
+    async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:  # noqa: ARG002 - all of them
+        """All messages."""
+        return self._messages
+
+    async def add(self, message: Message) -> Message:
+        """Add a message to the run's own view."""
+        self._messages = self._messages.append(message)
+        return message
+
+    async def replace(self, message: Message) -> Message:
+        """Put a message in the place of the one with its id, in the run's own view."""
+        self._messages = _replaced(self._messages, message)
+        return message
+
+
+class GrowingConversation:
+    """A `ConversationHistory`, whose policy says what may be added."""
+
+    __slots__ = ("_history",)
+
+    keeps_rounds = False
+
+    def __init__(self, history: ConversationHistory) -> None:
+        self._history = history
+
+    async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:  # noqa: ARG002 - all of them
+        """All messages."""
+        return self._history.messages
+
+    async def add(self, message: Message) -> Message:
+        """Add a message; raises `OrderError` where the policy does not allow it."""
+        self._history.add(message)
+        return message
+
+    async def replace(self, message: Message) -> Message:
+        """Put a message in the place of the one with its id, if the policy allows it there."""
+        self._history.replace(message.id, message)
+        return message
+
+
+class KeptConversation:
+    """A `ChatHistory`: cut to what the model takes when it is sent, each message stored."""
+
+    __slots__ = ("_history",)
+
+    keeps_rounds = True
+
+    def __init__(self, history: ChatHistory) -> None:
+        self._history = history
+
+    async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
+        """The messages that fit."""
+        size = _room(model, self._history.config)
+        return await self._history.window(size, tools=_declared(tools), system=parts_from(system))
+
+    async def add(self, message: Message) -> Message:
+        """Add a message; durable when this returns, unless the history saves later."""
+        return await self._history.add(message)
+
+    async def replace(self, message: Message) -> Message:
+        """Put a message in the place of the one with its id."""
+        return await self._history.replace(message.id, message)
+
+
+class BlockingConversation:
+    """A `BlockingChatHistory`. Its calls run aside: they may block, and call what waits for them.
+
+    A cancelled run waits for the call it is in. What was being written is written then, and adding
+    it again, which the caller can't know, does not write it twice.
+    """
+
+    __slots__ = ("_cut_off", "_history")
+
+    keeps_rounds = True
+
+    def __init__(self, history: BlockingChatHistory) -> None:
+        self._history = history
+        self._cut_off: dict[str, asyncio.Future[Message]] = {}
+
+    async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
+        """The messages that fit."""
+        size = _room(model, self._history.config)
+        window = partial(self._history.window, tools=_declared(tools), system=parts_from(system))
+        return await _ended(_aside(window, size))
+
+    async def add(self, message: Message) -> Message:
+        """Add a message; durable when this returns, unless the history saves later."""
+        earlier = self._cut_off.pop(message.id, None)
+        if earlier is not None and await _succeeded(earlier):
+            return earlier.result()
+        running = _aside(self._history.add, message)
+        try:
+            return await _ended(running)
+        except asyncio.CancelledError:
+            self._cut_off[message.id] = running
+            raise
+
+    async def replace(self, message: Message) -> Message:
+        """Put a message in the place of the one with its id."""
+        return await _ended(_aside(self._history.replace, message.id, message))
+
+
+def unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """The calls of the last round that have no result, in order.
+
+    None where somebody has spoken since: then the conversation has gone on without them, and a
+    result would stand in the wrong place.
+    """
+    answered: set[str] = set()
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if message.role is Role.ASSISTANT:
+            if calls := message.tool_calls:
+                return tuple(call for call in calls if call.id not in answered)
+            before = messages[place - 1] if place else None
+            if before is None or before.role is not Role.ASSISTANT:  # else: one answer in two
+                return ()
+        elif not message.tool_results:
+            return ()
+        answered.update(result.call_id for result in message.tool_results)
+    return ()
+
+
+# --- what the adapters have in common
+
+
+def _replaced(messages: Messages, message: Message) -> Messages:
+    for place in range(len(messages) - 1, -1, -1):  # it is one of the last
+        if messages[place].id == message.id:
+            later = messages[place + 1 :]
+            return messages[:place].append(message).extend(later)
+    raise NotFound(_NO_MESSAGE)
+
+
+def _room(model: str | None, config: ChatHistoryConfig) -> int | None:
+    """Tokens that the model takes; a limit that somebody has set holds for larger models too."""
+    known = window_of(model or None)
+    if known is None or config.context_window == _USUAL_WINDOW:
+        return known
+    return min(known, config.context_window)
+
+
+def _declared(tools: Iterable[Any]) -> list[AnyTool]:
+    """The definitions of tools, which is what is sent of them."""
+    given = tools.values() if isinstance(tools, Mapping) else tools
+    return [getattr(tool, "definition", tool) for tool in given]
+
+
+# --- blocking calls
+
+
+def _aside(function: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+    return asyncio.wrap_future(portal.start_aside(function, *arguments))
+
+
+async def _ended(running: asyncio.Future[T]) -> T:
+    """What comes of a call; cancelled, only when it has ended. Cancelled again, at once."""
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await _succeeded(running)
+        raise
+
+
+async def _succeeded(running: asyncio.Future[Any]) -> bool:
+    await asyncio.wait({running})
+    return not running.cancelled() and running.exception() is None

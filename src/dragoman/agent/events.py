@@ -1,0 +1,134 @@
+"""What happens while an agent works, one event at a time.
+
+`agent.stream(...).events()` goes through them; chunks are made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dragoman.agent.shown import Shown
+from dragoman.model.messages import Message
+from dragoman.model.responses import Response
+from dragoman.model.tools import ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from dragoman.agent.results import Result
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StepStarted(Shown):
+    """The model is about to be asked, for the first time or again after tools."""
+
+    step: int
+
+    def _sizes(self) -> Iterator[str]:
+        yield str(self.step)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TextDelta(Shown):
+    """More of the answer's text."""
+
+    text: str
+
+    def _sizes(self) -> Iterator[str]:
+        yield f"{len(self.text)} chars"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ThinkingDelta(Shown):
+    """More of what the model thinks."""
+
+    text: str
+
+    def _sizes(self) -> Iterator[str]:
+        yield f"{len(self.text)} chars"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PartialOutput(Shown):
+    """The typed output as far as it has come: plain JSON values, not yet checked."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answered(Shown):
+    """The model's whole answer to one request."""
+
+    response: Response
+
+    def _sizes(self) -> Iterator[str]:
+        yield repr(self.response)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ToolStarted(Shown):
+    """A tool begins to run."""
+
+    call: ToolCall
+
+    def _sizes(self) -> Iterator[str]:
+        yield repr(self.call)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ToolFinished(Shown):
+    """A tool has ended, well or not; or was not run at all, and the result says why."""
+
+    call: ToolCall
+    result: ToolResult
+    seconds: float = 0.0
+
+    def _sizes(self) -> Iterator[str]:
+        yield repr(self.call)
+        yield repr(self.result)
+        yield f"{self.seconds:.3f} s"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MessageAdded(Shown):
+    """The conversation has grown by a message; where it is kept, it is durable now."""
+
+    message: Message
+
+    def _sizes(self) -> Iterator[str]:
+        yield repr(self.message)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AskedAgain(Shown):
+    """The answer was no use, and the model is asked once more."""
+
+    reason: str
+
+    def _sizes(self) -> Iterator[str]:
+        yield self.reason
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RunFinished(Shown):
+    """The run is over."""
+
+    result: Result[Any]
+
+    def _sizes(self) -> Iterator[str]:
+        yield repr(self.result)
+
+
+AgentEvent = (
+    StepStarted
+    | TextDelta
+    | ThinkingDelta
+    | PartialOutput
+    | Answered
+    | ToolStarted
+    | ToolFinished
+    | MessageAdded
+    | AskedAgain
+    | RunFinished
+)
+"""All that can happen."""

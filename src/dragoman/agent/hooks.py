@@ -1,0 +1,59 @@
+"""What is called before and after the steps of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from inspect import isawaitable
+from typing import Any
+
+from dragoman.errors import InvalidInputError
+
+Hook = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Hooks:
+    """Functions, plain or async, that are called on the way, each with the `RunContext` last.
+
+    What a hook returns takes the place of what it was given; None leaves it as it is. One that
+    raises stops the run with that exception, with two exceptions: a `ToolError` raised before a
+    tool call is the call's result (the tool is not run), and a `ToolRetry` raised before an output
+    goes back to the model as advice.
+    """
+
+    before_send: Hook | None = None
+    """`(prompt, run)`: the user's message, before it becomes part of the conversation."""
+    after_send: Hook | None = None
+    """`(result, run)`: when everything is done."""
+    before_response: Hook | None = None
+    """`(request, run)`: before each request to the model."""
+    after_response: Hook | None = None
+    """`(response, run)`: after each answer."""
+    before_tool_call: Hook | None = None
+    """`(call, run)`: before a tool is run; may return another call, or a result in its place."""
+    after_tool_call: Hook | None = None
+    """`(call, result, run)`: after a tool was run."""
+    before_output: Hook | None = None
+    """`(value, run)`: before a typed output is given back."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            hook = getattr(self, each.name)
+            if hook is not None and not callable(hook):
+                msg = f"Hooks.{each.name} must be callable, not {type(hook).__name__}"
+                raise InvalidInputError(msg)
+
+    def __repr__(self) -> str:
+        given = [each.name for each in fields(self) if getattr(self, each.name) is not None]
+        return f"Hooks({', '.join(given)})"
+
+
+async def hooked(hook: Hook | None, value: Any, *rest: Any) -> Any:
+    """The value, or what the hook returned in its place; `rest` are its further arguments."""
+    if hook is None:
+        return value
+    answer = hook(*rest[:-1], value, rest[-1])
+    if isawaitable(answer):
+        answer = await answer
+    return value if answer is None else answer

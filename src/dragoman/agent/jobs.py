@@ -1,0 +1,120 @@
+"""One call of a tool: its arguments checked, the function called, its result or failure told."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Mapping
+from typing import Any, NamedTuple
+
+from dragoman.agent import failures
+from dragoman.agent.context import RunContext
+from dragoman.agent.threads import in_thread
+from dragoman.agent.tool_results import result_of
+from dragoman.errors import InvalidInputError
+from dragoman.model.functions.tool import Tool
+from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.fitting.arguments import TEXT_ARGUMENT
+
+
+class Job(NamedTuple):
+    """A call that can be run."""
+
+    call: ToolCall
+    tool: Tool[..., Any]
+    arguments: dict[str, Any]
+
+
+class Jobs(NamedTuple):
+    """What calls are run with."""
+
+    tools: Mapping[str, Tool[..., Any]]
+    context: RunContext[Any] | None
+    timeout: float | None
+
+    def prepared(self, call: ToolCall) -> Job | ToolResult:
+        """The call, ready to be run; or an error result that says why it can't be."""
+        tool = self.tools.get(call.name)
+        if tool is None:
+            return failures.unknown(call, self.tools)
+        is_custom = tool.definition.kind == "custom"
+        given = None if is_custom else call.object_arguments()
+        if given is None and not is_custom:
+            return failures.unreadable(call)
+        try:
+            arguments = _text_argument(call, tool) if given is None else tool.validate(given)
+        except Exception as error:  # noqa: BLE001 - types of the user's read the arguments
+            return failures.unfit(call, error)
+        if tool.injected:
+            context = self.context or RunContext(deps=None)
+            arguments.update(dict.fromkeys(tool.injected, context.for_call(call)))
+        return Job(call, tool, arguments)
+
+    async def result(self, call: ToolCall) -> ToolResult:
+        """What comes of a call."""
+        job = self.prepared(call)
+        return job if isinstance(job, ToolResult) else await self.run(job)
+
+    async def run(self, job: Job) -> ToolResult:
+        """What comes of a job.
+
+        Raises only where we are cancelled or closed ourselves, or the program is to end.
+        """
+        task = asyncio.current_task()
+        cancels = task.cancelling() if task else 0
+        result = await self._outcome(job, task)
+        if task is not None and task.cancelling() > cancels:
+            raise asyncio.CancelledError  # it was meant for us, and the tool kept it to itself
+        return result
+
+    async def _outcome(self, job: Job, task: asyncio.Task[Any] | None) -> ToolResult:
+        seconds = self.timeout if job.tool.timeout is None else job.tool.timeout
+        timer: asyncio.Timeout | None = None
+        try:
+            if seconds is None:
+                return await _returned(job)
+            async with asyncio.timeout(seconds) as timer:
+                return await _returned(job)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            is_cancelled = task is None or task.cancelling() > 0
+            if is_cancelled and isinstance(error, asyncio.CancelledError):
+                raise  # it came from outside, through the tool
+            if timer is not None and timer.expired():
+                return failures.late(job.call, seconds or 0)
+            return failures.failed(job.call, error)
+
+
+async def _returned(job: Job) -> ToolResult:
+    call, tool, arguments = job
+    if tool.is_async:
+        return result_of(call, await tool(**arguments))
+    returned = await in_thread(_called, job)
+    return returned if isinstance(returned, ToolResult) else result_of(call, await returned)
+
+
+def _called(job: Job) -> ToolResult | Awaitable[Any]:
+    """The result, made on the same thread: a value may be tied to it, and slow to be read."""
+    value = job.tool(**job.arguments)
+    return value if inspect.isawaitable(value) else result_of(job.call, value)
+
+
+def _text_argument(call: ToolCall, tool: Tool[..., Any]) -> dict[str, Any]:
+    """The text of a free-text call, for the one parameter that takes it."""
+    text = call.raw_arguments
+    given = None if call.kind == "custom" else call.object_arguments()
+    if given is not None and given.keys() == {TEXT_ARGUMENT}:
+        # Where a dialect has no free-text tools, the model was told to put the text there.
+        text = str(given[TEXT_ARGUMENT])
+    return {_text_parameter(tool): text}
+
+
+def _text_parameter(tool: Tool[..., Any]) -> str:
+    parameters = inspect.signature(tool.function).parameters.values()
+    open_ones = [each for each in parameters if each.name not in tool.injected]
+    required = [each for each in open_ones if each.default is each.empty]
+    if not open_ones:
+        msg = f"the function of `{tool.name}` has no parameter for the text"
+        raise InvalidInputError(msg)
+    return (required or open_ones)[0].name

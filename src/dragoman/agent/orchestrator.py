@@ -1,0 +1,246 @@
+"""How a run goes from one request to the next."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Protocol, runtime_checkable
+
+from dragoman.agent.answering import answered
+from dragoman.agent.events import AgentEvent, Answered, AskedAgain, StepStarted
+from dragoman.agent.hooks import hooked
+from dragoman.agent.rounds import CUT_OFF, Round
+from dragoman.agent.runs import Run
+from dragoman.errors import ProviderError, StreamInterrupted
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text, Thinking
+from dragoman.model.requests import AnyTool, Request
+from dragoman.model.responses import Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolChoice, ToolResult
+from dragoman.model.usage import FinishReason
+
+_BAD_CALL = "tool_use_failed"  # Groq's word for a call that the model got wrong (W112)
+_TRY_AGAIN = (
+    "Your last answer held a tool call that could not be read. "
+    "If you meant to call a tool, call it again, with arguments that are valid JSON."
+)
+_AS_USUAL = (None, FinishReason.STOP, FinishReason.OTHER, FinishReason.TOOL_CALLS)
+_MALFORMED_RETRIES = 2
+_CUT_OFF_RETRIES = 2
+
+
+@runtime_checkable
+class Orchestrator(Protocol):
+    """What drives a run. Give your own to `Agent(orchestrator=...)`, or change a part of ours."""
+
+    async def initialize(self, run: Run) -> None:
+        """Called once, before anything else."""
+        ...
+
+    def iterate(self, run: Run) -> AsyncIterator[AgentEvent]:
+        """One iteration: ask the model, and act on its answer; called until `run.is_over`."""
+        ...
+
+    async def finalize(self, run: Run) -> None:
+        """Called once at the end, however it ended."""
+        ...
+
+
+class ToolOrchestrator:
+    """Asks the model, runs the tools that it calls, and asks again until it answers."""
+
+    async def initialize(self, run: Run) -> None:
+        """Nothing to prepare."""
+
+    async def finalize(self, run: Run) -> None:
+        """Nothing to clear up."""
+
+    async def iterate(self, run: Run) -> AsyncGenerator[AgentEvent]:
+        """One request, its answer, and the tools that it calls."""
+        run.tally.step()
+        request = await self.request(run)
+        yield StepStarted(run.tally.steps)
+        bad_call: ProviderError | StreamInterrupted | None = None
+        try:
+            async with aclosing(answered(run, request)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Answered):
+                        piece = await _noted(run, request, piece.response)  # noqa: PLW2901 - a hook may change it
+                    yield piece
+        except (ProviderError, StreamInterrupted) as error:
+            if not _is_bad_call(error) or not run.may_retry("bad call", _MALFORMED_RETRIES):
+                raise
+            bad_call = error
+        events = self.settle(run) if bad_call is None else self.recover(run, bad_call)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    # --- what is asked
+
+    async def request(self, run: Run) -> Request:
+        """The next request: the conversation as far as it fits, and the agent's settings."""
+        setup, system, tools = run.setup, await run.system(), self.tools(run)
+        window = await run.conversation.window(setup.model.name, tools, system)
+        request = setup.request.replace(
+            system=system,
+            messages=tuple(window),
+            tools=tools,
+            tool_choice=self.tool_choice(run) if tools else None,
+        )
+        asked: Request = await hooked(setup.hooks.before_response, request, run.context)
+        run.request = asked
+        return asked
+
+    def tools(self, run: Run) -> tuple[AnyTool, ...]:
+        """The tools that the model is told of."""
+        return run.setup.tools.definitions
+
+    def tool_choice(self, run: Run) -> ToolChoice | None:
+        """What the agent was told; but a tool that must be called must be called once only."""
+        choice = run.setup.request.tool_choice
+        if choice is None or not run.rounds:
+            return choice
+        if choice.mode in {"required", "named"}:
+            return ToolChoice("auto", parallel=choice.parallel)
+        return choice.replace(is_required=False) if choice.is_required else choice
+
+    # --- what is answered
+
+    async def settle(self, run: Run) -> AsyncGenerator[AgentEvent]:
+        """Act on the answer: run its calls, ask again, or end."""
+        message = _message(run)
+        if message.tool_calls:
+            events = self.call(run, message)
+        elif _is_unfinished(run, message):
+            events = self.ask_again(run, message)
+        else:
+            yield await run.add(message)
+            events = self.conclude(run, message)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    async def call(self, run: Run, message: Message) -> AsyncGenerator[AgentEvent]:
+        """Run the calls of an answer; those that are the caller's business end the run."""
+        yield await run.add(message)
+        calls = message.tool_calls
+        if message.finish is not None and message.finish.is_cut_off:
+            events = self.refuse(run, calls)
+        else:
+            events = self.play(run, calls)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    async def play(
+        self, run: Run, calls: Sequence[ToolCall], known: Mapping[str, ToolResult] = EMPTY
+    ) -> AsyncGenerator[AgentEvent]:
+        """A round of tools; calls whose results are known already are not run."""
+        waiting = tuple(call for call in calls if call.id not in known and waits(run, call))
+        mine = [call for call in calls if call not in waiting]
+        if mine:
+            to_run = [call for call in mine if call.id not in known]
+            async with aclosing(Round(run, mine, known).play(to_run)) as events:
+                async for event in events:
+                    yield event
+        if waiting:
+            run.finish(deferred=waiting)
+
+    async def refuse(self, run: Run, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent]:
+        """Calls of an answer that was cut off are not run (I7): the model is told, for a while."""
+        told = {c.id: ToolResult.error(c.id, CUT_OFF, tool_name=c.name) for c in calls}
+        async with aclosing(self.play(run, calls, told)) as events:
+            async for event in events:
+                yield event
+        if not run.may_retry("cut off", _CUT_OFF_RETRIES):
+            run.finish()
+
+    async def conclude(self, run: Run, _message: Message) -> AsyncGenerator[AgentEvent]:
+        """The answer stands."""
+        run.finish()
+        nothing: tuple[AgentEvent, ...] = ()
+        for event in nothing:  # a generator all the same: its heirs may have something to say
+            yield event
+
+    async def ask_again(self, run: Run, message: Message) -> AsyncGenerator[AgentEvent]:
+        """An answer that is none: it goes on, was malformed, or is empty after tools."""
+        if message.finish is FinishReason.PAUSE:
+            yield await run.add(message)
+        elif message.finish is FinishReason.MALFORMED_CALL:
+            if not _says_nothing(message):
+                yield await run.add(message)
+            yield await run.add(Message.user(_TRY_AGAIN))
+            yield AskedAgain("a tool call could not be read")
+        else:
+            yield AskedAgain("the answer was empty")
+
+    async def recover(
+        self, run: Run, error: ProviderError | StreamInterrupted
+    ) -> AsyncGenerator[AgentEvent]:
+        """The provider could not read the model's call: the model is shown what it wrote (W112)."""
+        partial = error.partial
+        if partial is not None and partial.choices and partial.text:
+            yield await run.add(partial.message)
+        yield await run.add(Message.user(_TRY_AGAIN))
+        yield AskedAgain("a tool call could not be read")
+
+
+def _is_bad_call(error: ProviderError | StreamInterrupted) -> bool:
+    """Whether the model wrote a call that its provider could not read, at once or in mid-stream."""
+    if isinstance(error, ProviderError):
+        return error.code == _BAD_CALL
+    return error.partial is not None and error.partial.finish is FinishReason.MALFORMED_CALL
+
+
+def waits(run: Run, call: ToolCall) -> bool:
+    """Whether a call is the caller's business: to run it, or to approve it."""
+    tools = run.setup.tools
+    return tools.is_for_caller(call) or tools.needs_approval(call)
+
+
+async def _noted(run: Run, request: Request, response: Response) -> Answered:
+    told = await hooked(run.setup.hooks.after_response, response, run.context)
+    if run.setup.links is not None and told is response:  # what a hook made is not what is kept
+        run.setup.links.remember(request, response, run.target)
+    run.answered(told)
+    return Answered(told)
+
+
+def _message(run: Run) -> Message:
+    response = run.response
+    if response is None or not response.choices:
+        return Message(Role.ASSISTANT)
+    return response.message
+
+
+def _is_unfinished(run: Run, message: Message) -> bool:
+    """Whether the model is to be asked once more for what it answered."""
+    if message.finish is FinishReason.PAUSE:
+        return True
+    if message.finish is FinishReason.MALFORMED_CALL:
+        return run.may_retry("bad call", _MALFORMED_RETRIES)
+    return _is_after_tools(run) and _is_empty(message) and run.may_retry("empty", 1)
+
+
+def _is_after_tools(run: Run) -> bool:
+    asked = run.request.messages if run.request is not None else ()
+    return bool(asked) and bool(asked[-1].tool_results)
+
+
+def _is_empty(message: Message) -> bool:
+    return message.finish in {
+        None,
+        FinishReason.STOP,
+        FinishReason.OTHER,
+        FinishReason.TOOL_CALLS,
+    } and (_says_nothing(message))
+
+
+def _says_nothing(message: Message) -> bool:
+    return all(
+        isinstance(part, Thinking) or (isinstance(part, Text) and not part.text.strip())
+        for part in message.parts
+    )

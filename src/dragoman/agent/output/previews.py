@@ -1,0 +1,71 @@
+"""The typed output as far as it has come, for those who watch a stream."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec import UNSET
+
+from dragoman.agent.output.partial import PartialJson
+from dragoman.agent.output.roots import RESULT
+
+_OPENING = re.compile(r"[{\[]")
+_SMALL = 4_096
+"""Up to here a copy costs next to nothing."""
+_SHARE = 64
+"""Beyond it, what is new since the last copy must be this part of the whole: a stream of any length
+then costs a fixed number of copies of its end, however small its pieces are."""
+
+
+class Preview:
+    """Of one answer: takes its pieces, gives plain values that stay as they are.
+
+    Words before the JSON, and the fence around it, are passed over.
+    """
+
+    __slots__ = ("_has_begun", "_is_wrapped", "_last", "_new", "_parser")
+
+    def __init__(self, *, is_wrapped: bool) -> None:
+        self._is_wrapped = is_wrapped
+        self._parser = PartialJson()
+        self._has_begun = False
+        self._new = 0
+        self._last: Any = UNSET
+
+    def feed(self, delta: str) -> Any:
+        """The value so far, where it has changed since it was shown; unset otherwise."""
+        text = self._from_opening(delta)
+        if not text:
+            return UNSET
+        self._parser.feed(text)
+        self._new += len(text)
+        if self._new * _SHARE < self._parser.size - _SMALL:
+            return UNSET
+        return self._shown()
+
+    def close(self) -> Any:
+        """What `feed` has held back, at the end; unset where that is nothing."""
+        return self._shown() if self._new else UNSET
+
+    def _from_opening(self, delta: str) -> str:
+        if self._has_begun:
+            return delta
+        found = _OPENING.search(delta)
+        if found is None:
+            return ""
+        self._has_begun = True
+        return delta[found.start() :]
+
+    def _shown(self) -> Any:
+        self._new = 0
+        value = self._opened(self._parser.copy())
+        if value is UNSET or value == self._last:
+            return UNSET
+        self._last = value
+        return value
+
+    def _opened(self, value: Any) -> Any:
+        if self._is_wrapped and isinstance(value, dict):
+            return value.get(RESULT, UNSET)
+        return value

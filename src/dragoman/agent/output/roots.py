@@ -1,0 +1,55 @@
+"""Schemas for the wire: their root is an object, and says so plainly (W15, W62)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.model.functions.definitions import Schema, mapped
+
+RESULT = "result"
+"""The property that holds the value where the root would be no object."""
+
+_SHARED = ("$defs", "definitions")
+_HOME = f"#/properties/{RESULT}"
+_LEADS_AWAY = re.compile(rf"#(?:/(?!(?:{'|'.join(map(re.escape, _SHARED))})/)|$)")
+"""A reference to the root, or to something in it that is no definition."""
+# What makes an object of a root that is more than that: no strict target takes it there.
+_UNPLAIN = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "enum", "const", "$ref"})
+
+
+def is_plain_object(schema: Mapping[str, Any]) -> bool:
+    """Whether every target takes this for a root."""
+    return schema.get("type") == "object" and _UNPLAIN.isdisjoint(schema)
+
+
+def wrapped(schema: Mapping[str, Any]) -> Schema:
+    """An object with a property of that schema; definitions stay at the root, references right."""
+    moved = _moved({key: value for key, value in schema.items() if key not in _SHARED})
+    shared = {key: _moved_all(schema[key]) for key in _SHARED if key in schema}
+    return {
+        "type": "object",
+        "properties": {RESULT: moved},
+        "required": [RESULT],
+        "additionalProperties": False,
+        **shared,
+    }
+
+
+def _moved_all(schemas: Any) -> Any:
+    if not isinstance(schemas, Mapping):
+        return schemas
+    return {
+        name: _moved(inner) if isinstance(inner, Mapping) else inner
+        for name, inner in schemas.items()
+    }
+
+
+def _moved(schema: Mapping[str, Any]) -> Schema:
+    """A copy whose references lead to where they led before."""
+    changed = mapped(schema, _moved)
+    reference = changed.get("$ref")
+    if isinstance(reference, str) and _LEADS_AWAY.match(reference):
+        changed["$ref"] = _HOME + reference[1:]
+    return changed

@@ -1,0 +1,243 @@
+"""A typed output: what the model is told, and how its answer becomes a value of the type."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property, lru_cache
+from typing import Any
+
+from dragoman.agent.output.finding import Findings
+from dragoman.agent.output.kinds import Kind, kind_of
+from dragoman.agent.output.modes import Mode, checked_mode, mode_for
+from dragoman.agent.output.previews import Preview
+from dragoman.agent.output.roots import RESULT, is_plain_object, wrapped
+from dragoman.agent.output.wording import TOOL_DESCRIPTION, TOOL_NAME, instruction
+from dragoman.agent.shown import Shown
+from dragoman.errors import DragomanError
+from dragoman.model.frozen import FrozenDict, freeze_mapping
+from dragoman.model.functions.shapes import MisfitError
+from dragoman.model.jsontext import dumps, loads
+from dragoman.model.requests import Output
+from dragoman.model.tools import ToolCall, ToolDefinition
+from dragoman.model.validation.problems import in_sentences, problems
+from dragoman.model.value import expect
+from dragoman.wire.schemas import ANTHROPIC_STRICT, projected
+from dragoman.wire.target import Target
+
+_DESCRIPTION_LENGTH = 1_024
+_ALWAYS_STRICT = {"anthropic": ANTHROPIC_STRICT}
+
+
+class Misfit(DragomanError):  # noqa: N818 - says what happened, as the names in `errors` do
+    """The answer is not what was asked for; the text tells the model why, and quotes nothing."""
+
+
+class TypedOutput(Shown):
+    """A type that the model's answer is to be of.
+
+    >>> numbers = TypedOutput.of(list[int])
+    >>> numbers.read('Here you are: {"result": [1, 2]}')
+    [1, 2]
+    """
+
+    def __init__(self, kind: Kind, mode: Mode | None = None) -> None:
+        self.mode: Mode | None = mode
+        """As the caller has chosen; None: by what the model can do."""
+        self.is_wrapped = not is_plain_object(kind.schema)
+        """Whether the value is the `result` of an object: a root must be one."""
+        self._kind = kind
+
+    @classmethod
+    def of(cls, kind: Any, mode: Mode | None = None) -> TypedOutput | None:
+        """The output of a type, or of a JSON Schema; None for `str`, which is any text.
+
+        Raises where JSON can't describe the type.
+        """
+        chosen = None if mode is None else checked_mode(mode)
+        if kind is None or kind is str:
+            return None
+        if isinstance(kind, TypedOutput):
+            return kind if chosen is None else cls(kind._kind, chosen)
+        return _remembered(kind, chosen)
+
+    @cached_property
+    def schema(self) -> FrozenDict:
+        """The JSON Schema that the model gets to see; its root is an object."""
+        return _wrapped(self._kind) if self.is_wrapped else self._kind.schema
+
+    @cached_property
+    def tool(self) -> ToolDefinition:
+        """The tool that takes the value."""
+        return self._tool(TOOL_NAME)
+
+    def tool_beside(self, taken: Collection[str]) -> ToolDefinition:
+        """The tool that takes the value, under a name that no other tool has."""
+        name, number = TOOL_NAME, 1
+        while name in taken:
+            number += 1
+            name = f"{TOOL_NAME}_{number}"
+        return self.tool if name == TOOL_NAME else self._tool(name)
+
+    def _tool(self, name: str) -> ToolDefinition:
+        return ToolDefinition(name, TOOL_DESCRIPTION, self.schema, strict=True)
+
+    @cached_property
+    def output(self) -> Output:
+        """The form of the answer, for providers that hold the model to it."""
+        said = self._kind.description
+        return Output(
+            format="schema",
+            schema=self.schema,
+            name=self._kind.name,
+            description=None if said is None else said[:_DESCRIPTION_LENGTH],
+            strict=True,
+        )
+
+    @cached_property
+    def instruction(self) -> str:
+        """The form of the answer in words, for providers that can't be told it otherwise."""
+        return instruction(dumps(self.schema).decode("utf-8", "replace"))
+
+    def mode_for(self, target: Target | None, *, has_tools: bool) -> Mode:
+        """How this target is asked for it."""
+        mode = mode_for(target, has_tools, self.mode)
+        if mode == "native" and self.mode is None and target is not None:
+            return mode if self._is_held_to(target.dialect) else "tool"
+        return mode
+
+    def _is_held_to(self, dialect: str) -> bool:
+        """Whether the answer's form can be told there as it is.
+
+        Where every form is strict, free names, tuples and types within themselves can't be; a tool
+        that is not strict can still have them.
+        """
+        profile = _ALWAYS_STRICT.get(dialect)
+        return profile is None or projected(self.schema, profile).is_faithful
+
+    def preview(self) -> Preview:
+        """What shows the value of one answer while it comes in."""
+        return Preview(is_wrapped=self.is_wrapped)
+
+    # --- reading
+
+    def read(self, text: str) -> Any:
+        """The value in an answer: all of it JSON, or JSON in a fence, or among words.
+
+        The first that fits is taken. Raises `Misfit`.
+        """
+        expect(text, str, "the answer")
+        findings, worst = Findings(text), _Complaint("", -1)
+        lenient: list[Any] = []
+        for value, size in findings:
+            outcome = self._outcome(value)
+            if isinstance(outcome, _Complaint):
+                worst = outcome.of_size(size) if size > worst.size else worst
+            elif self._is_as_asked(value):
+                return outcome
+            else:  # a value without its wrapping; the next may have it: "as in [1]: {…}"
+                lenient.append(outcome)
+        if lenient:
+            return lenient[0]
+        raise Misfit(worst.text or _unreadable(text, findings.problem))
+
+    def _is_as_asked(self, value: Any) -> bool:
+        return not self.is_wrapped or _has_result(value)
+
+    def read_arguments(self, arguments: Mapping[str, Any]) -> Any:
+        """The value in the arguments of a call of the tool. Raises `Misfit`."""
+        outcome = self._outcome(arguments)
+        if isinstance(outcome, _Complaint):
+            raise Misfit(outcome.text)
+        return outcome
+
+    def read_call(self, call: ToolCall) -> Any:
+        """The value in a call of the tool, be its arguments an object or not. Raises `Misfit`."""
+        if call.kind == "custom" or not call.has_valid_arguments:
+            return self.read(call.raw_arguments)
+        return self.read_arguments(call.arguments)
+
+    def _outcome(self, value: Any) -> Any:
+        """What the value is read as, or a complaint."""
+        complaints: list[_Complaint] = []
+        for form in self._forms(value):
+            outcome = self._read_form(form)
+            if not isinstance(outcome, _Complaint):
+                return outcome
+            complaints.append(outcome)
+        return complaints[0] if _has_result(value) else complaints[-1]
+
+    def _forms(self, value: Any) -> Iterator[Any]:
+        """The value as it should have come: as it is, or wrapped as it was asked for."""
+        if self._is_as_asked(value):
+            yield value
+        if self.is_wrapped:
+            yield {RESULT: value}
+
+    def _read_form(self, form: Any) -> Any:
+        found = problems(self.schema, form)
+        if found:
+            return _Complaint(in_sentences(found))
+        inner, path = (form[RESULT], f"$.{RESULT}") if self.is_wrapped else (form, "$")
+        try:
+            return self._kind.read(inner)
+        except MisfitError as misfit:
+            return _Complaint(f"{path}{misfit.path}: expected {misfit.expected}")
+        except DragomanError as error:  # of a class of the user's that knows ours
+            return _Complaint(f"{path}: {error}")
+        except RecursionError:
+            return _Complaint(f"{path}: expected fewer levels, got more")
+        except Exception as error:  # noqa: BLE001 - classes raise what they like, and may quote
+            return _Complaint(f"{path}: expected another value ({type(error).__name__})")
+
+    def _sizes(self) -> Iterator[str]:
+        yield self._kind.name
+        yield self.mode or "any mode"
+
+
+def _remembered(kind: Any, mode: Mode | None) -> TypedOutput:
+    """The output of a kind that mostly has been asked for before."""
+    if isinstance(kind, Mapping):
+        return _of_text(dumps(freeze_mapping(kind, "the schema of the output")), mode)
+    try:
+        # Unions are equal whatever their order, but the first arm that fits is read: hence the
+        # text, which tells them apart.
+        return _of_type(kind, repr(kind), mode)
+    except TypeError:
+        pass  # notes that can't be hashed
+    return TypedOutput(kind_of(kind), mode)
+
+
+@lru_cache(maxsize=256)
+def _of_type(kind: Any, _text: str, mode: Mode | None) -> TypedOutput:
+    return TypedOutput(kind_of(kind), mode)
+
+
+@lru_cache(maxsize=256)
+def _of_text(raw: bytes, mode: Mode | None) -> TypedOutput:
+    return TypedOutput(kind_of(loads(raw)), mode)
+
+
+class _Complaint:
+    """Why something can't be read; given back, not raised, as others may be better."""
+
+    def __init__(self, text: str, size: int = 0) -> None:
+        self.text = text
+        self.size = size
+
+    def of_size(self, size: int) -> _Complaint:
+        """The same, about so many characters."""
+        return _Complaint(self.text, size)
+
+
+def _wrapped(kind: Kind) -> FrozenDict:
+    return freeze_mapping(wrapped(kind.schema), "the schema of the output")
+
+
+def _has_result(value: Any) -> bool:
+    return isinstance(value, Mapping) and RESULT in value
+
+
+def _unreadable(text: str, problem: str) -> str:
+    if not text.strip():
+        return "expected JSON, got no text at all"
+    return f"expected JSON, got text that is none: {problem}"

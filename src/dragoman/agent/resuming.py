@@ -1,0 +1,117 @@
+"""How a run begins: with a prompt, or with calls of an earlier run that still wait."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, NamedTuple
+
+from dragoman.agent.conversations import unanswered
+from dragoman.agent.events import AgentEvent
+from dragoman.agent.hooks import hooked
+from dragoman.agent.orchestrator import waits
+from dragoman.agent.rounds import Round
+from dragoman.agent.runs import Run
+from dragoman.agent.tool_results import result_of
+from dragoman.errors import InvalidInputError
+from dragoman.model.collection import Messages
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.usage import FinishReason
+from dragoman.model.value import expect
+
+_DENIED = "This call was not run: it was not allowed."
+_GOES_ON = frozenset({FinishReason.LENGTH, FinishReason.PAUSE, FinishReason.CANCELLED})
+
+
+class Beginning(NamedTuple):
+    """What a run begins with."""
+
+    prompt: Message | None = None
+    approvals: Mapping[str, bool | str] = EMPTY
+    """By the id of a call that waits: whether it may be run; a text is why not."""
+    results: Mapping[str, Any] = EMPTY
+    """By the id of a call that waits: what the caller's tool returned."""
+
+    def check(self) -> None:
+        """Raise where something is of the wrong kind."""
+        expect(self.approvals, Mapping, "approvals")
+        expect(self.results, Mapping, "results")
+        for decision in self.approvals.values():
+            expect(decision, (bool, str), "an approval")
+
+
+async def begun(run: Run, beginning: Beginning) -> AsyncGenerator[AgentEvent]:
+    """Answer the calls that wait, as far as can be; then say what is to be said."""
+    earlier = await run.conversation.window(
+        run.setup.model.name, run.setup.tools.definitions, await run.system()
+    )
+    waiting = unanswered(earlier)
+    _expect_waiting(beginning, waiting)
+    prompt = beginning.prompt
+    if waiting and (prompt is None or beginning.approvals or beginning.results):
+        async with aclosing(_answered(run, beginning, waiting)) as events:
+            async for event in events:
+                yield event
+    elif prompt is None:
+        _expect_something_to_answer(earlier)
+    if prompt is not None and not run.is_over:
+        prompt = await hooked(run.setup.hooks.before_send, prompt, run.context)
+        yield await run.add(prompt)
+
+
+async def _answered(
+    run: Run, beginning: Beginning, waiting: Sequence[ToolCall]
+) -> AsyncGenerator[AgentEvent]:
+    """Run what may be run of the calls that wait; what is still to be decided ends the run."""
+    known = {call.id: _known(call, beginning) for call in waiting if _is_decided(call, beginning)}
+    left = tuple(
+        call
+        for call in waiting
+        if call.id not in known
+        and beginning.approvals.get(call.id) is not True
+        and waits(run, call)
+    )
+    mine = [call for call in waiting if call not in left]
+    if mine:
+        to_run = [call for call in mine if call.id not in known]
+        async with aclosing(Round(run, mine, known).play(to_run)) as events:
+            async for event in events:
+                yield event
+    if left:
+        run.finish(deferred=left)
+
+
+def _is_decided(call: ToolCall, beginning: Beginning) -> bool:
+    return call.id in beginning.results or beginning.approvals.get(call.id, True) is not True
+
+
+def _known(call: ToolCall, beginning: Beginning) -> ToolResult:
+    if call.id in beginning.results:
+        return result_of(call, beginning.results[call.id])
+    reason = beginning.approvals[call.id]
+    told = f"{_DENIED} {reason}" if isinstance(reason, str) else _DENIED
+    return ToolResult.error(call.id, told, tool_name=call.name)
+
+
+def _expect_waiting(beginning: Beginning, waiting: Sequence[ToolCall]) -> None:
+    ids = {call.id for call in waiting}
+    strangers = sum(id not in ids for id in (*beginning.approvals, *beginning.results))
+    if strangers:
+        msg = (
+            f"{strangers} of the approvals and results are for calls that don't wait for one; "
+            f"{len(ids)} calls of the history do"
+        )
+        raise InvalidInputError(msg)
+
+
+def _expect_something_to_answer(messages: Messages) -> None:
+    last = messages.last
+    if last is None:
+        msg = "there is nothing to answer: give a prompt, or a history to go on from"
+        raise InvalidInputError(msg)
+    if last.role is Role.ASSISTANT and last.finish not in _GOES_ON:
+        msg = "the history ends with an answer: give a prompt to go on"
+        raise InvalidInputError(msg)

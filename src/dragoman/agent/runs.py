@@ -1,0 +1,186 @@
+"""One call of an agent, from the prompt to the result: seed 002's streaming state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from inspect import isawaitable
+from typing import Any
+
+from msgspec import UNSET
+
+from dragoman.agent.context import RunContext
+from dragoman.agent.conversations import Conversation
+from dragoman.agent.events import MessageAdded, TextDelta, ThinkingDelta
+from dragoman.agent.limits import Tally
+from dragoman.agent.results import Result
+from dragoman.agent.setup import Setup, system_of
+from dragoman.model.collection import Messages
+from dragoman.model.content import AnyPart
+from dragoman.model.ids import new_id
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.target import Target
+
+Watch = Callable[[str | None, str], Any]
+"""Of the name of a tool that is called (None: of plain text) and a piece of what is written: the
+value so far, or unset."""
+
+
+class Run:
+    """What a run knows. Everything that changes while an agent works is here, and only here.
+
+    Orchestrators read and write it; nothing of it outlives the run but its result.
+    """
+
+    def __init__(
+        self, setup: Setup, conversation: Conversation, *, deps: Any = None, streams: bool = False
+    ) -> None:
+        self.id = new_id("run_")
+        self.setup = setup
+        self.conversation = conversation
+        self.deps = deps
+        self.streams = streams
+        """Whether answers are asked for piece by piece."""
+        self.tally = Tally(setup.limits)
+        self.new: list[Message] = []
+        """What the conversation has grown by, complete messages only."""
+        self.request: Request | None = None
+        """What was sent last, before links made it shorter."""
+        self.response: Response | None = None
+        """What was answered last."""
+        self.rounds = 0
+        """How often tools were run."""
+        self.usage: Usage | None = None
+        self.output: Any = UNSET
+        """The typed output, once there is one."""
+        self.deferred: tuple[ToolCall, ...] = ()
+        self.is_over = False
+        self.retries: dict[str, int] = {}
+        """How often the model was asked again, by reason."""
+        self.watch: Watch | None = None
+        """Shows a typed output as it comes, from pieces of text and of calls' arguments."""
+        self._cost: Decimal | None = Decimal(0)
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._is_new_text = self._is_new_thought = False
+
+    # --- what it is about
+
+    @property
+    def target(self) -> Target | None:
+        """The facts about the model; None where nobody knows them (models of one's own)."""
+        found = getattr(self.setup.model, "target", None)
+        return found if isinstance(found, Target) else None
+
+    @property
+    def context(self) -> RunContext[Any]:
+        """What tools, hooks and instructions are told about the run."""
+        sent = self.request.messages if self.request is not None else ()
+        return RunContext(
+            deps=self.deps,
+            run_id=self.id,
+            model=self.setup.model.name,
+            step=self.tally.steps,
+            messages=Messages.wrapping(sent),
+            usage=self.usage or Usage(),
+        )
+
+    async def system(self) -> tuple[AnyPart, ...]:
+        """The instructions for the next request."""
+        system = self.setup.system
+        while callable(system):
+            told = system(self.context)
+            system = system_of(await told if isawaitable(told) else told)
+        return system
+
+    # --- how it goes on
+
+    async def add(self, message: Message) -> MessageAdded:
+        """Make a message part of the conversation; durable, where it is kept, when this returns."""
+        added = self.added(await self.conversation.add(message))
+        if message.role is Role.ASSISTANT:
+            self.tally.check()
+        return added
+
+    def added(self, message: Message) -> MessageAdded:
+        """Note a message that the conversation has been given already."""
+        self.new.append(message)
+        return MessageAdded(message)
+
+    def begin_answer(self) -> None:
+        """Another answer begins; its words are set apart from those of the last one."""
+        was_paused = self.response is not None and self.response.finish is FinishReason.PAUSE
+        self._is_new_text = bool(self._text) and not was_paused
+        self._is_new_thought = bool(self._thinking)
+
+    def says(self, text: str) -> TextDelta:
+        """More of the answer; the first piece of a further message begins a line (seed 002)."""
+        if self._is_new_text:
+            text, self._is_new_text = f"\n{text}", False
+        self._text.append(text)
+        return TextDelta(text)
+
+    def thinks(self, text: str, *, is_new: bool = False) -> ThinkingDelta:
+        """More of the model's thinking; another block of it begins a line."""
+        if self._is_new_thought or (is_new and self._thinking):
+            text, self._is_new_thought = f"\n{text}", False
+        self._thinking.append(text)
+        return ThinkingDelta(text)
+
+    def answered(self, response: Response) -> None:
+        """Note an answer, and what it took."""
+        self.response = response
+        if response.usage is not None:
+            self.usage = response.usage if self.usage is None else self.usage + response.usage
+        cost = self.setup.prices.cost_of_response(response, self.setup.model.name)
+        self._cost = None if cost is None or self._cost is None else self._cost + cost
+        self.tally.used(response.usage, cost)
+
+    def may_retry(self, reason: str, most: int) -> bool:
+        """Whether the model may be asked again for this reason, and that it is."""
+        self.retries[reason] = self.retries.get(reason, 0) + 1
+        return self.retries[reason] <= most
+
+    def finish(self, *, deferred: tuple[ToolCall, ...] = ()) -> None:
+        """Nothing more is to be done."""
+        self.deferred = deferred
+        self.is_over = True
+
+    # --- what came of it
+
+    @property
+    def text(self) -> str:
+        """All that was said."""
+        return "".join(self._text)
+
+    @property
+    def result(self) -> Result[Any]:
+        """What has come of it so far."""
+        text, response = self.text, self.response
+        return Result(
+            id=self.id,
+            output=text if self.output is UNSET else self.output,
+            text=text,
+            messages=Messages.wrapping(tuple(self.new)),
+            usage=self.usage,
+            cost=self._cost if response is not None else None,
+            finish=None if response is None else response.finish,
+            metadata=self._metadata(response),
+            deferred=self.deferred,
+            steps=self.tally.steps,
+        )
+
+    def _metadata(self, response: Response | None) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if self._thinking:
+            found["thinking"] = "".join(self._thinking)
+        if response is not None and response.id:
+            found["response_id"] = response.id
+        if response is not None and response.model:
+            found["model"] = response.model
+        return found

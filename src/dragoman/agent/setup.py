@@ -1,0 +1,117 @@
+"""All that an agent is told when it is made, and what a call of it may change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dragoman.agent.executor import ToolExecutor
+from dragoman.agent.hooks import Hooks
+from dragoman.agent.limits import RunLimits
+from dragoman.agent.toolbox import Toolbox
+from dragoman.errors import InvalidInputError
+from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request, Sampling, ThinkingConfig
+from dragoman.model.tools import ToolChoice
+from dragoman.model.value import expect
+from dragoman.providers.prices import Prices
+from dragoman.transport.model import Model
+
+if TYPE_CHECKING:
+    from dragoman.agent.linking import Links
+    from dragoman.agent.orchestrator import Orchestrator
+    from dragoman.agent.output.typed import TypedOutput
+
+System = Callable[..., Any] | tuple[AnyPart, ...]
+
+_MODES = ("auto", "none", "required")
+_OWN = frozenset({"model", "system", "messages", "tools", "stream"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Setup:
+    """How an agent works."""
+
+    model: Model
+    tools: Toolbox = field(default_factory=Toolbox)
+    system: System = ()
+    request: Request = field(default_factory=Request)
+    """What every request has: sampling, thinking, tool choice and the rest."""
+    output: TypedOutput | None = None
+    output_retries: int = 2
+    limits: RunLimits = field(default_factory=RunLimits)
+    hooks: Hooks = field(default_factory=Hooks)
+    executor: ToolExecutor = field(default_factory=ToolExecutor)
+    orchestrator: Orchestrator | None = None
+    prices: Prices = field(default_factory=Prices)
+    history_hooks: Mapping[str, Any] = EMPTY
+    links: Links | None = None
+    """Where answers that the provider keeps are remembered; None: every request is whole."""
+
+
+def system_of(system: Any) -> System:
+    """Instructions as people give them: a text, parts, or a function that returns either."""
+    if system is None:
+        return ()
+    if callable(system) and not isinstance(system, type):
+        return system  # type: ignore[no-any-return]  # whatever it returns is read in its turn
+    pieces: list[Any] = [*system] if isinstance(system, (list, tuple)) else [system]
+    return Message.system(*pieces).parts
+
+
+def request_with(request: Request, settings: Mapping[str, Any]) -> Request:
+    """The request with settings as people give them: `max_tokens=500, thinking="high"`."""
+    drawn = {key: settings[key] for key in settings if key in Sampling.__struct_fields__}
+    others = {key: settings[key] for key in settings if key not in drawn}
+    _expect_known(others)
+    if "thinking" in others:
+        others["thinking"] = thinking_of(others["thinking"])
+    if "tool_choice" in others:
+        others["tool_choice"] = tool_choice_of(others["tool_choice"])
+    if drawn:
+        others["sampling"] = request.sampling.replace(**drawn)
+    return request.replace(**others) if others else request
+
+
+def _expect_known(settings: Mapping[str, Any]) -> None:
+    known = (set(Request.__struct_fields__) | set(Sampling.__struct_fields__)) - _OWN
+    unknown = [name for name in settings if name not in known]
+    if unknown:
+        names = ", ".join(sorted(known))
+        msg = f"an agent has no setting {', '.join(map(str, unknown))}; there are {names}"
+        raise InvalidInputError(msg)
+
+
+def thinking_of(thinking: Any) -> ThinkingConfig | None:
+    """True, False, an effort, a number of tokens, or a config as it is."""
+    if thinking is None or isinstance(thinking, ThinkingConfig):
+        return thinking
+    if isinstance(thinking, bool):
+        return ThinkingConfig(enabled=thinking, visible=True if thinking else None)
+    if isinstance(thinking, int):
+        return ThinkingConfig(enabled=True, budget=thinking, visible=True)
+    expect(thinking, str, "thinking")
+    return ThinkingConfig(enabled=thinking != "none", effort=thinking, visible=True)
+
+
+def tool_choice_of(choice: Any) -> ToolChoice | None:
+    """`auto`, `none`, `required`, the name of a tool, or a `ToolChoice` as it is."""
+    if choice is None or isinstance(choice, ToolChoice):
+        return choice
+    expect(choice, str, "tool_choice")
+    return ToolChoice(choice) if choice in _MODES else ToolChoice("named", (choice,))
+
+
+def prompt_of(content: Sequence[Any]) -> Message | None:
+    """What the user says, of texts and media or a whole message; None where it is nothing."""
+    if not content:
+        return None
+    if len(content) == 1:
+        only = content[0]
+        if isinstance(only, (list, tuple)):
+            return prompt_of(only)
+        return Message.from_any(only)
+    return Message.user(*content)

@@ -1,0 +1,209 @@
+"""A run as it goes: chunks, or events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Generic, Self, TypeVar, cast
+
+from dragoman.agent.events import (
+    AgentEvent,
+    MessageAdded,
+    PartialOutput,
+    RunFinished,
+    TextDelta,
+    ThinkingDelta,
+)
+from dragoman.agent.results import Chunk, Result
+from dragoman.agent.runs import Run
+from dragoman.errors import InvalidInputError, LimitExceeded
+from dragoman.model import portal
+from dragoman.model.collection import Messages
+
+T = TypeVar("T")
+
+
+class AgentStream(Generic[T]):
+    """A call of an agent as it goes: an async iterator of `Chunk`s, to be gone through once.
+
+    ```python
+    async with agent.stream("Tell me more.") as stream:
+        async for chunk in stream:
+            print(chunk.output, end="")
+    result = stream.result
+    ```
+
+    `events()` goes through what happens instead: tools that start and end, and the rest. Leaving
+    it early stops everything at once.
+    """
+
+    def __init__(self, run: Run, play: Callable[[], AsyncGenerator[AgentEvent]]) -> None:
+        self._run = run
+        self._play = play
+        self._events: AsyncGenerator[AgentEvent] | None = None
+        self._deadline: float | None = None
+        self._is_taken = self._is_complete = False
+        self._result: Result[T] | None = None
+
+    @property
+    def result(self) -> Result[T]:
+        """What has come of it so far; when all is done, the same that `send` gives."""
+        return cast("Result[T]", self._run.result) if self._result is None else self._result
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run came to its end."""
+        return self._is_complete
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop everything. Calling it again does nothing."""
+        self._is_taken = True
+        if self._events is not None:
+            with suppress(RuntimeError):  # another task is waiting at it, and will be told
+                await self._events.aclose()
+
+    aclose = close  # for `contextlib.aclosing`
+
+    async def collect(self) -> Result[T]:
+        """The whole result, when it is there."""
+        async with self:
+            async for _ in self.events():
+                pass
+        return self.result
+
+    def __aiter__(self) -> Self:
+        self._take()
+        return self
+
+    async def __anext__(self) -> Chunk:
+        while True:
+            chunk = self._chunk_of(await self._next())
+            if chunk is not None:
+                return chunk
+
+    def events(self) -> AsyncIterator[AgentEvent]:
+        """What happens, as it happens; in place of the chunks."""
+        self._take()
+        return _Events(self._next)
+
+    def _take(self) -> None:
+        if self._is_taken:
+            msg = "a stream can be gone through once; `result` has what came of it"
+            raise InvalidInputError(msg)
+        self._is_taken = True
+
+    def _chunk_of(self, event: AgentEvent) -> Chunk | None:
+        id = self._run.id
+        if isinstance(event, TextDelta):
+            return Chunk(output=event.text, id=id)
+        if isinstance(event, ThinkingDelta):
+            return Chunk(metadata={"thinking": event.text}, id=id)
+        if isinstance(event, MessageAdded):
+            return Chunk(messages=Messages(event.message), id=id)
+        if isinstance(event, PartialOutput):
+            return Chunk(partial=event.value, id=id)
+        if isinstance(event, RunFinished):
+            return Chunk(usage=event.result.usage, finish=event.result.finish, id=id)
+        return None
+
+    async def _next(self) -> AgentEvent:
+        if self._events is None:
+            self._events = self._play()
+        try:
+            event = await self._in_time(self._events)
+        except StopAsyncIteration:
+            raise
+        except BaseException as error:  # cancelled, for one: nothing goes on
+            await self._events.aclose()
+            if isinstance(error, LimitExceeded):
+                error.partial = self._run.result
+            raise
+        if isinstance(event, RunFinished):
+            self._result, self._is_complete = event.result, True
+        return event
+
+    async def _in_time(self, events: AsyncGenerator[AgentEvent]) -> AgentEvent:
+        seconds = self._run.setup.limits.seconds
+        if seconds is None:
+            return await anext(events)
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + seconds
+        timer = asyncio.timeout_at(self._deadline)
+        try:
+            async with timer:
+                return await anext(events)
+        except TimeoutError:
+            if not timer.expired():  # somebody else's
+                raise
+        msg = f"the run took longer than the {seconds:g} seconds that its limits allow"
+        raise LimitExceeded(msg)
+
+
+class _Events:
+    """The events of a run."""
+
+    def __init__(self, next_event: Callable[[], Awaitable[AgentEvent]]) -> None:
+        self._next_event = next_event
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> AgentEvent:
+        return await self._next_event()
+
+
+class BlockingAgentStream(Generic[T]):
+    """An `AgentStream` without `await`, for scripts, notebooks and threads."""
+
+    def __init__(self, stream: AgentStream[T]) -> None:
+        self._stream = stream
+        self._chunks: AsyncIterator[Chunk] | None = None
+
+    @property
+    def result(self) -> Result[T]:
+        """What has come of it so far."""
+        return self._stream.result
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run came to its end."""
+        return self._stream.is_complete
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop everything. Calling it again does nothing."""
+        portal.run(self._stream.close())
+
+    def collect(self) -> Result[T]:
+        """The whole result, when it is there."""
+        return portal.run(self._stream.collect())
+
+    def __iter__(self) -> Self:
+        if self._chunks is not None:
+            msg = "a stream can be gone through once; `result` has what came of it"
+            raise InvalidInputError(msg)
+        self._chunks = aiter(self._stream)
+        return self
+
+    def __next__(self) -> Chunk:
+        chunk: Any = portal.run(self._next())
+        if chunk is None:
+            raise StopIteration
+        return cast("Chunk", chunk)
+
+    async def _next(self) -> Chunk | None:
+        if self._chunks is None:
+            self._chunks = aiter(self._stream)
+        return await anext(self._chunks, None)

@@ -1,0 +1,137 @@
+"""Blocking functions called from async code, on daemon threads that are kept for the next call.
+
+Not asyncio's own pool: its threads keep the process from exiting while one of them hangs, and it
+has a limit, so that functions that wait for each other may wait for ever. Not a thread per call
+(`portal.call_aside`) either: starting one takes about ten times as long as waking one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Callable
+from contextvars import Context, ContextVar, copy_context
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_IDLE = 10.0
+"""Seconds after which a thread without work ends."""
+_DEEPEST = 100
+
+# How many such calls there are around this one. Contexts go along from thread to thread.
+_level: ContextVar[int] = ContextVar("dragoman_thread_level", default=0)
+
+
+class _Outcome(NamedTuple):
+    value: Any = None
+    error: BaseException | None = None
+
+
+class _Job(NamedTuple):
+    future: asyncio.Future[_Outcome]
+    context: Context
+    call: Callable[[], Any]
+
+    def run(self) -> None:
+        outcome = self.context.run(_outcome, self.call)
+        try:
+            self.future.get_loop().call_soon_threadsafe(_settle, self.future, outcome)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            _drop(outcome.value)
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What the function returns, called on another thread, where this one's context goes along.
+
+    Cancelling waits for nobody's thread: the function goes on, and what it returns is dropped.
+    """
+    future: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
+    context = copy_context()
+    context.run(_one_further)
+    _crew.take(_Job(future, context, lambda: function(*args, **kwargs)))
+    value, error = await future
+    if error is None:
+        returned: T = value
+        return returned
+    try:
+        raise error
+    finally:
+        del error  # its traceback leads here: a circle that only the collector would undo
+
+
+def _one_further() -> None:
+    level = _level.get() + 1
+    if level > _DEEPEST:
+        msg = f"blocking functions called each other through threads {_DEEPEST} times"
+        raise RecursionError(msg)
+    _level.set(level)
+
+
+def _outcome(call: Callable[[], Any]) -> _Outcome:
+    try:
+        return _Outcome(call())
+    except BaseException as error:  # noqa: BLE001 - whatever it is, who waits for it is told
+        return _Outcome(error=error)
+
+
+def _settle(future: asyncio.Future[_Outcome], outcome: _Outcome) -> None:
+    if future.done():
+        _drop(outcome.value)
+    else:
+        future.set_result(outcome)
+
+
+def _drop(value: Any) -> None:
+    if inspect.iscoroutine(value):
+        value.close()  # or Python complains that nobody awaited it
+
+
+class _Crew:
+    """Threads that wait for work; as many as are needed at once."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: after a fork, the threads stayed behind in the parent."""
+        self._lock = Lock()
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._idle = 0  # threads that wait and have been promised nothing
+
+    def take(self, job: _Job) -> None:
+        """Have a job done, by a thread that waits or else by a new one."""
+        with self._lock:
+            has_idle = self._idle > 0
+            self._idle -= has_idle
+        if not has_idle:
+            Thread(target=self._work, name="dragoman-tool", daemon=True).start()
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        while (job := self._next()) is not None:
+            job.run()
+            del job  # what waits must not keep alive what it worked on
+            with self._lock:
+                self._idle += 1
+
+    def _next(self) -> _Job | None:
+        try:
+            return self._jobs.get(timeout=_IDLE)
+        except Empty:
+            pass
+        with self._lock:
+            if self._idle > 0:
+                self._idle -= 1
+                return None
+        return self._jobs.get()  # one was promised in this moment
+
+
+_crew = _Crew()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_crew.forget)

@@ -1,0 +1,498 @@
+"""An agent holds a conversation: seed 002's semantics of sending."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dragoman import (
+    Agent,
+    ConfigError,
+    ConversationHistory,
+    DragomanError,
+    FinishReason,
+    Image,
+    InvalidInputError,
+    LimitExceeded,
+    Message,
+    Messages,
+    Policy,
+    Price,
+    ProviderError,
+    Role,
+    RunContext,
+    RunLimits,
+    ScriptedModel,
+    ServerError,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    Usage,
+    tool,
+)
+from dragoman.agent.results import Result
+from dragoman.model.responses import Choice, Response
+from tests.agent.scripts import asks, call, clock, model, weather
+
+PICTURE = Image.from_bytes(b"\x89PNG", mime="image/png")
+
+
+def roles(result: Result[Any]) -> list[str]:
+    """The roles of what is new."""
+    return [message.role.value for message in result.messages]
+
+
+async def sent(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
+    """An answer that comes whole."""
+    return await agent.send(*content, **options)
+
+
+async def streamed(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
+    """The same, piece by piece."""
+    return await agent.stream(*content, **options).collect()
+
+
+EITHER = pytest.mark.parametrize("ask", [sent, streamed])
+
+
+@EITHER
+async def test_new_messages_only_and_the_prompt_is_one_of_them(ask: Any) -> None:
+    """Each call gives what is new; together they are the conversation."""
+    agent = Agent(model("Hi! How can I help?", "2+2 equals 4"))
+    first = await ask(agent, "Hello")
+    second = await ask(agent, "What is 2+2?", history=first.messages)
+    assert [message.text for message in first.messages] == ["Hello", "Hi! How can I help?"]
+    assert [message.text for message in second.messages] == ["What is 2+2?", "2+2 equals 4"]
+    assert second.output == "2+2 equals 4"
+    asked = agent.model.requests[1].messages  # type: ignore[attr-defined]
+    assert Messages.of(asked) == first.messages + second.messages[:1]
+
+
+@EITHER
+async def test_the_results_of_a_round_are_one_message(ask: Any) -> None:
+    """User, model with calls, all results together, model: in the order of the calls."""
+    calls = asks(call("weather", "a", city="Basel"), call("clock", "b", city="Basel"))
+    agent = Agent(model(calls, "It rains at three."), tools=[weather, clock])
+    result = await ask(agent, "Weather and time?")
+    assert roles(result) == ["user", "assistant", "tool", "assistant"]
+    rain, hour = result.messages[2].tool_results
+    assert (rain.call_id, rain.text, rain.tool_name) == ("a", "rain in Basel", "weather")
+    assert (hour.call_id, hour.text) == ("b", '{"city":"Basel","hour":15}')
+    assert result.output == "It rains at three."
+
+
+@EITHER
+async def test_text_beside_calls_is_kept_and_set_apart(ask: Any) -> None:
+    """A line break stands between the words of two messages, and nowhere else."""
+    calls = asks(call("weather", city="Basel"), text="Calling tools.")
+    result = await ask(Agent(model(calls, "It rains."), tools=[weather]), "Weather?")
+    assert result.output == result.text == "Calling tools.\nIt rains."
+    assert [m.text for m in result.messages.for_roles("assistant")] == [
+        "Calling tools.",
+        "It rains.",
+    ]
+
+
+async def test_no_line_break_where_nothing_was_said_before() -> None:
+    """The first words of a run are as they are."""
+    agent = Agent(model(asks(call("weather", city="Basel")), "It rains."), tools=[weather])
+    assert (await agent.send("Weather?")).output == "It rains."
+
+
+@EITHER
+async def test_usage_is_that_of_the_whole_loop(ask: Any) -> None:
+    """Not of the last request only."""
+    calls = asks(call("weather", city="Basel")).replace(usage=Usage(input=10, output=3))
+    answer = Message.assistant("Rain.").replace(usage=Usage(input=20, output=4))
+    result = await ask(Agent(model(calls, answer), tools=[weather]), "Weather?")
+    assert (result.usage.total_input, result.usage.total_output) == (30, 7)
+    assert result.steps == 2
+    assert result.finish is result.finish_reason is FinishReason.STOP
+
+
+@EITHER
+async def test_thinking_is_metadata_and_stays_on_the_message(ask: Any) -> None:
+    """The text of all thinking is in the result's metadata, not in its output."""
+    first = Message.assistant(
+        Thinking("Which city?"), Text("One moment."), tool_calls=[call("weather", city="Basel")]
+    )
+    last = Message.assistant(Thinking("Rain it is."), Thinking("Really."), Text("Rain."))
+    result = await ask(Agent(model(first, last), tools=[weather]), "Weather?")
+    assert result.metadata["thinking"] == "Which city?\nRain it is.\nReally."
+    assert result.thinking == result.metadata["thinking"]
+    assert "city" not in str(result.output)
+    assert [m.thinking for m in result.messages.for_roles("assistant")] == [
+        "Which city?",
+        "Rain it is.\nReally.",
+    ]
+    silent = await ask(Agent(model("Hi.")), "Hello")
+    assert "thinking" not in silent.metadata
+
+
+async def test_a_prompt_may_be_texts_and_media_or_a_message() -> None:
+    """As people have it at hand."""
+    agent = Agent(ScriptedModel(["ok"], repeat=True))
+    several = await agent.send("What is this?", PICTURE)
+    assert several.messages[0] == Message.user("What is this?", PICTURE)
+    assert (await agent.send(["What is this?", PICTURE])).messages[0] == several.messages[0]
+    message = Message.user("Hi", name="ada")
+    assert (await agent.send(message)).messages[0].identical(message)
+
+
+async def test_instructions_are_outside_of_the_conversation() -> None:
+    """They are sent with each request, and are no message; a function may make them."""
+    agent = Agent(model("a", "b"), system="Be brief.")
+    result = await agent.send("Hi")
+    await agent.send("Go on", history=result.messages)
+    for request in agent.model.requests:  # type: ignore[attr-defined]
+        assert [part.text for part in request.system] == ["Be brief."]
+        assert all(message.role is not Role.SYSTEM for message in request.messages)
+
+    async def told(run: RunContext[str]) -> str:
+        return f"You talk to {run.deps}."
+
+    agent = Agent(model("a"), system=told)
+    await agent.send("Hi", deps="Ada")
+    assert agent.model.requests[0].system[0].text == "You talk to Ada."  # type: ignore[attr-defined]
+
+
+async def test_settings_of_the_agent_and_of_a_call() -> None:
+    """A call's own come first; what there is not is an error that says what there is."""
+    agent = Agent(model("a", "b"), max_tokens=100, temperature=0, thinking="high")
+    await agent.send("Hi", max_tokens=5, thinking=False)
+    await agent.send("Hi")
+    one, two = agent.model.requests  # type: ignore[attr-defined]
+    assert (one.sampling.max_tokens, one.sampling.temperature) == (5, 0)
+    assert (one.thinking.enabled, two.thinking.effort, two.sampling.max_tokens) == (
+        False,
+        "high",
+        100,
+    )
+    with pytest.raises(InvalidInputError, match=r"max_token; there are .*max_tokens"):
+        agent.stream("Hi", max_token=5)
+    with pytest.raises(InvalidInputError, match="no setting bogus"):
+        Agent(model(), bogus=1)
+
+
+async def test_a_conversation_history_is_kept_up_to_date() -> None:
+    """Strict order and all: what the agent adds is always legal there."""
+    history = ConversationHistory([Message.system("Be brief.")], policy=Policy.STRICT)
+    calls = asks(call("weather", city="Basel"))
+    agent = Agent(model(calls, "Rain.", "You're welcome."), tools=[weather])
+    await agent.send("Weather?", history=history)
+    await agent.send("Thanks", history=history)
+    history.validate()
+    assert [m.role.value for m in history.messages] == [
+        "system", "user", "assistant", "tool", "assistant", "user", "assistant"
+    ]  # fmt: skip
+
+
+async def test_a_callers_list_is_left_alone() -> None:
+    """Of messages, or of dicts in a provider's own form."""
+    wire: list[dict[str, Any]] = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": None, "tool_calls": [
+            {"id": "1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "1", "content": "rain"},
+        {"role": "assistant", "content": "Rain."},
+    ]  # fmt: skip
+    before = [dict(each) for each in wire]
+    agent = Agent(model("Yes."), tools=[weather])
+    await agent.send("Really?", history=wire)
+    assert wire == before
+    asked = agent.model.requests[0].messages  # type: ignore[attr-defined]
+    assert [m.kind for m in asked] == ["user", "tool_call", "tool_result", "assistant", "user"]
+
+
+async def test_one_agent_serves_many_conversations_at_once() -> None:
+    """Nothing of one is seen in another."""
+
+    async def echoed(request: object) -> str:
+        await asyncio.sleep(0)
+        return " ".join(m.text for m in request.messages if m.role is Role.USER)  # type: ignore[attr-defined]
+
+    agent = Agent(ScriptedModel([echoed], repeat=True))
+
+    async def talk(name: str) -> str:
+        chat = agent.chat()
+        await chat.send(f"{name}1")
+        return str((await chat.send(f"{name}2")).output)
+
+    told = await asyncio.gather(*(talk(name) for name in "abcdefgh"))
+    assert told == [f"{name}1 {name}2" for name in "abcdefgh"]
+
+
+# --- tools
+
+
+async def test_what_goes_wrong_with_a_tool_is_told_to_the_model() -> None:
+    """Unknown tools, bad arguments and exceptions are error results, beside good ones."""
+
+    @tool
+    def broken(city: str) -> str:
+        """Fails."""
+        raise RuntimeError("no " + city)
+
+    calls = asks(
+        call("weather", "a", city="Basel"), call("wether", "b", city="Basel"),
+        call("weather", "c", town="Basel"), call("broken", "d", city="Basel"),
+        ToolCall("e", "weather", raw='{"city": "Ba'),
+    )  # fmt: skip
+    result = await Agent(model(calls, "Sorry."), tools=[weather, broken]).send("Weather?")
+    results = result.messages[2].tool_results
+    assert [each.is_error for each in results] == [False, True, True, True, True]
+    assert "weather" in results[1].text
+    assert "city" in results[2].text
+    assert "no Basel" in results[3].text
+    assert result.output == "Sorry."
+
+
+async def test_calls_of_an_answer_that_was_cut_off_are_not_run() -> None:
+    """I7: half of their arguments may be missing, even where they can be read."""
+    ran: list[str] = []
+
+    @tool
+    def delete(path: str) -> str:
+        """Deletes."""
+        ran.append(path)
+        return "done"
+
+    cut = asks(call("delete", path="/")).replace(finish=FinishReason.LENGTH)
+    result = await Agent(model(cut, "I stop."), tools=[delete]).send("Tidy up")
+    assert ran == []
+    assert result.messages[2].tool_results[0].is_error
+    assert "cut off" in result.messages[2].tool_results[0].text
+
+
+async def test_an_answer_cut_off_again_and_again_ends() -> None:
+    """The model is told a few times, not for ever."""
+    cut = asks(call("weather", city="Basel")).replace(finish=FinishReason.LENGTH)
+    agent = Agent(ScriptedModel([cut], repeat=True), tools=[weather])
+    result = await agent.send("Weather?")
+    assert result.finish is FinishReason.LENGTH
+    assert result.steps == 3
+
+
+async def test_an_empty_answer_after_tools_is_asked_for_once_more_then_accepted() -> None:
+    """Acceptance 29; before tools, an empty answer is an answer."""
+    calls, nothing = asks(call("weather", city="Basel")), Message.assistant("")
+    told = await Agent(model(calls, nothing, "Rain."), tools=[weather]).send("Weather?")
+    assert (told.output, roles(told)) == ("Rain.", ["user", "assistant", "tool", "assistant"])
+    silent = await Agent(model(calls, nothing, nothing), tools=[weather]).send("Weather?")
+    assert (silent.output, silent.steps) == ("", 3)
+    assert (await Agent(model(nothing)).send("Hi")).steps == 1
+
+
+async def test_a_tool_that_must_be_called_must_be_called_once() -> None:
+    """Afterwards the model chooses, or it could never answer."""
+    agent = Agent(
+        model(asks(call("weather", city="Basel")), "Rain."),
+        tools=[weather],
+        tool_choice=ToolChoice("named", ("weather",), parallel=False),
+    )
+    await agent.send("Weather?")
+    one, two = agent.model.requests  # type: ignore[attr-defined]
+    assert one.tool_choice == ToolChoice("named", ("weather",), parallel=False)
+    assert two.tool_choice == ToolChoice("auto", parallel=False)
+
+
+async def test_a_tool_meant_for_the_caller_comes_back_unexecuted() -> None:
+    """Acceptance 35: the result is given later, and the conversation goes on."""
+    pay = ToolDefinition.create("pay", "Pays.", {"type": "object", "properties": {}})
+    agent = Agent(
+        model(asks(call("weather", "a", city="Basel"), call("pay", "b")), "Paid, and it rains."),
+        tools=[weather, pay],
+    )
+    first = await agent.send("Pay, and tell me the weather")
+    assert [each.id for each in first.deferred] == ["b"]
+    assert [r.call_id for r in first.messages[-1].tool_results] == ["a"]
+    last = await agent.send(history=first.messages, results={"b": {"paid": True}})
+    assert last.output == "Paid, and it rains."
+    assert last.messages[0].tool_results[0].text == '{"paid":true}'
+    assert not last.deferred
+
+
+async def test_dependent_rounds_of_tools() -> None:
+    """The result of one is the argument of the next (acceptance 36)."""
+
+    @tool
+    def locate(who: str) -> str:
+        """Where somebody is."""
+        return {"Ada": "Basel"}[who]
+
+    def then(request: object) -> Message:
+        place = request.messages[-1].tool_results[0].text  # type: ignore[attr-defined]
+        return asks(call("weather", "b", city=place))
+
+    script = model(asks(call("locate", "a", who="Ada")), then, "Rain where Ada is.")
+    result = await Agent(script, tools=[locate, weather]).send("Weather at Ada's?")
+    assert result.messages[4].tool_results[0].text == "rain in Basel"
+    assert result.steps == 3
+
+
+async def test_groqs_bad_calls_are_fed_back() -> None:
+    """W112: the model sees what it wrote, and tries again; not for ever."""
+    wrote = Message.assistant('<function=weather{"city": Basel}</function>')
+    partial = Response(choices=(Choice(0, wrote, FinishReason.MALFORMED_CALL),))
+    error = ServerError("bad call", status=400, code="tool_use_failed", partial=partial)
+    agent = Agent(model(error, asks(call("weather", city="Basel")), "Rain."), tools=[weather])
+    result = await agent.send("Weather?")
+    assert result.output == "Rain."
+    assert roles(result) == ["user", "assistant", "user", "assistant", "tool", "assistant"]
+    hopeless = Agent(ScriptedModel([error], repeat=True), tools=[weather])
+    with pytest.raises(ProviderError, match="bad call"):
+        await hopeless.send("Weather?")
+
+
+async def test_a_paused_turn_goes_on() -> None:
+    """Anthropic's `pause_turn`: the answer so far goes back, and the model continues."""
+    pause = Message.assistant("Searching").replace(finish=FinishReason.PAUSE)
+    agent = Agent(model(pause, " found."))
+    result = await agent.send("Search")
+    assert result.output == "Searching found."
+    assert agent.model.requests[1].messages[-1].text == "Searching"  # type: ignore[attr-defined]
+
+
+# --- limits
+
+
+async def test_steps_are_limited() -> None:
+    """A model that never answers is stopped; what it did stays in the history."""
+    count = iter(range(100))
+    agent = Agent(
+        ScriptedModel([lambda _: asks(call("weather", f"c{(n := next(count))}", city=str(n)))],
+                      repeat=True),
+        tools=[weather],
+        limits=RunLimits(steps=3),
+    )  # fmt: skip
+    history = ConversationHistory(policy=Policy.LENIENT)
+    with pytest.raises(LimitExceeded, match="asked 3 times"):
+        await agent.send("Weather?", history=history)
+    assert len(history) == 7
+
+
+async def test_going_in_circles_is_stopped() -> None:
+    """The same call with the same result, again and again."""
+    agent = Agent(
+        ScriptedModel([asks(call("weather", city="Basel"))], repeat=True), tools=[weather]
+    )
+    with pytest.raises(LimitExceeded, match="circles"):
+        await agent.send("Weather?")
+
+
+async def test_time_is_limited() -> None:
+    """A slow model, or a slow tool: the run ends."""
+
+    async def slow(_request: object) -> str:
+        await asyncio.sleep(60)
+        return "late"
+
+    with pytest.raises(LimitExceeded, match="seconds"):
+        await Agent(model(slow), limits=RunLimits(seconds=0.05)).send("Hi")
+
+
+async def test_calls_and_tokens_are_limited() -> None:
+    """A round that would be too much is not begun."""
+    calls = asks(call("weather", "a", city="Basel"), call("weather", "b", city="Bern"))
+    agent = Agent(model(calls, "Rain."), tools=[weather], limits=RunLimits(calls=1))
+    with pytest.raises(LimitExceeded, match="tool calls"):
+        await agent.send("Weather?")
+    dear = Message.assistant("x").replace(usage=Usage(input=1000, output=1))
+    with pytest.raises(LimitExceeded, match="tokens") as caught:
+        await Agent(model(dear), limits=RunLimits(tokens=100)).send("Hi")
+    assert caught.value.partial.output == "x"  # it was paid for
+    assert len(caught.value.partial.messages) == 2
+
+
+# --- going on
+
+
+@pytest.mark.parametrize(
+    ("history", "problem"),
+    [
+        (None, "nothing to answer"),
+        ([Message.user("Hi"), Message.assistant("Hello.")], "ends with an answer"),
+    ],
+)
+async def test_without_a_prompt_there_must_be_something_to_answer(
+    history: object, problem: str
+) -> None:
+    """The error says what to do."""
+    with pytest.raises(InvalidInputError, match=problem):
+        await Agent(model("x")).send(history=history)
+
+
+async def test_it_goes_on_from_a_question_or_from_results() -> None:
+    """As after a crash, or a provider's failure."""
+    agent = Agent(model("Yes.", "Rain."), tools=[weather])
+    asked = await agent.send(history=[Message.user("Really?")])
+    assert (asked.output, len(asked.messages)) == ("Yes.", 1)
+    waiting = [Message.user("Weather?"), asks(call("weather", city="Basel"))]
+    ran = await agent.send(history=waiting)
+    assert [m.role.value for m in ran.messages] == ["tool", "assistant"]
+
+
+async def test_results_for_calls_that_do_not_wait_are_refused() -> None:
+    """A wrong id must not be lost."""
+    with pytest.raises(InvalidInputError, match="don't wait"):
+        await Agent(model("x")).send("Hi", results={"nobody": 1})
+    with pytest.raises(InvalidInputError, match="approval"):
+        await Agent(model("x")).send("Hi", approvals={"a": 1})  # type: ignore[dict-item]
+
+
+async def test_failures_of_the_model_are_the_models_own() -> None:
+    """They are raised as they are, and the prompt is in the history already: go on without one."""
+    history = ConversationHistory(policy=Policy.LENIENT)
+    agent = Agent(model(ServerError("down", status=500), "Here I am."))
+    with pytest.raises(ServerError):
+        await agent.send("Hello?", history=history)
+    result = await agent.send(history=history)
+    assert [m.text for m in history.messages] == ["Hello?", "Here I am."]
+    assert len(result.messages) == 1
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    """Nobody could tell which is meant."""
+    with pytest.raises(InvalidInputError, match="two tools named `weather`"):
+        Agent(model(), tools=[weather, weather])
+    with pytest.raises(InvalidInputError, match="a tool is a function"):
+        Agent(model(), tools=[3])  # type: ignore[list-item]
+
+
+def test_nothing_of_what_is_said_is_in_a_repr() -> None:
+    """Of agents, results, chunks, events, contexts or errors."""
+    secret = "s3cr3t"
+    agent = Agent(model(asks(call("weather", city=secret), text=secret), secret), tools=[weather],
+                  system=secret)  # fmt: skip
+    chat = agent.chat()
+    stream = chat.stream_sync(secret, deps=secret)
+    shown = [repr(chunk) for chunk in stream]
+    shown += [repr(stream.result), repr(agent), repr(chat), repr(RunContext(deps=secret))]
+    assert secret not in "".join(shown)
+    assert stream.result.output == f"{secret}\n{secret}"
+
+
+async def test_embeddings_need_a_model_that_has_them() -> None:
+    """A clear error otherwise."""
+    with pytest.raises(DragomanError, match="no embeddings"):
+        await Agent(model()).embed_query("text")
+    with pytest.raises(InvalidInputError, match="list of texts"):
+        await Agent(model()).embed_documents("text")
+
+
+async def test_a_cost_that_nobody_knows_can_not_be_limited() -> None:
+    """Said before anything is spent; with a price it can be kept."""
+    unknown = ScriptedModel(["x"], name="acme:large")
+    with pytest.raises(ConfigError, match="price"):
+        await Agent(unknown, limits=RunLimits(cost=1)).send("Hi")
+    assert not unknown.requests
+    dear = Message.assistant("x").replace(usage=Usage(input=1_000_000))
+    settings = {"limits": RunLimits(cost="0.5"), "prices": {"acme:large": Price(1, 2)}}
+    with pytest.raises(LimitExceeded, match="dollars") as caught:
+        await Agent(ScriptedModel([dear], name="acme:large"), **settings).send("Hi")  # type: ignore[arg-type]
+    assert caught.value.partial.cost == 1
+    assert (await Agent(ScriptedModel([dear], name="acme:large")).send("Hi")).cost is None

@@ -1,0 +1,135 @@
+"""Tools that somebody has to agree to, now or much later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman import (
+    Agent,
+    ChatHistory,
+    ConversationHistory,
+    InvalidInputError,
+    Policy,
+    SessionIdentity,
+    tool,
+)
+from tests.agent.scripts import asks, call, model, weather
+
+ran: list[str] = []
+
+
+@tool(requires_approval=True)
+def delete(path: str) -> str:
+    """Delete a file."""
+    ran.append(path)
+    return "deleted"
+
+
+@tool(requires_approval=lambda arguments: arguments["amount"] > 100)
+def pay(amount: int) -> str:
+    """Pay somebody."""
+    ran.append(str(amount))
+    return "paid"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ran() -> None:
+    ran.clear()
+
+
+async def test_it_is_not_run_before_somebody_agreed() -> None:
+    """The run ends, the call is handed to the caller; what needs no approval is run."""
+    agent = Agent(
+        model(asks(call("delete", "a", path="x"), call("weather", "b", city="Basel")), "Done."),
+        tools=[delete, weather],
+    )
+    asked = await agent.send("Delete x")
+    assert ran == []
+    assert [each.id for each in asked.deferred] == ["a"]
+    assert [result.call_id for result in asked.messages[-1].tool_results] == ["b"]
+    done = await agent.send(history=asked.messages, approvals={"a": True})
+    assert (ran, done.output) == (["x"], "Done.")
+    assert done.messages[0].tool_results[0].text == "deleted"
+
+
+@pytest.mark.parametrize(("decision", "told"), [(False, "not allowed"), ("Ask Bob.", "Ask Bob.")])
+async def test_a_refusal_is_told_to_the_model(decision: bool | str, told: str) -> None:
+    """With the reason, where one is given."""
+    agent = Agent(model(asks(call("delete", path="x")), "As you like."), tools=[delete])
+    asked = await agent.send("Delete x")
+    done = await agent.send(history=asked.messages, approvals={"call_1": decision})
+    result = done.messages[0].tool_results[0]
+    assert ran == []
+    assert result.is_error
+    assert told in result.text
+
+
+async def test_the_arguments_may_decide() -> None:
+    """Small sums are paid at once."""
+    agent = Agent(model(asks(call("pay", amount=5)), "Paid."), tools=[pay])
+    assert (await agent.send("Pay 5")).output == "Paid."
+    agent = Agent(model(asks(call("pay", amount=500))), tools=[pay])
+    assert (await agent.send("Pay 500")).deferred
+    assert ran == ["5"]
+
+
+async def test_a_call_that_can_not_be_run_needs_no_approval() -> None:
+    """Nobody is asked about arguments that don't fit."""
+    agent = Agent(model(asks(call("pay", amount="much")), "Sorry."), tools=[pay])
+    result = await agent.send("Pay much")
+    assert not result.deferred
+    assert result.messages[2].tool_results[0].is_error
+
+
+async def test_what_is_not_decided_stays_undecided() -> None:
+    """One of two is approved: it runs, the other still waits."""
+    calls = asks(call("delete", "a", path="x"), call("delete", "b", path="y"))
+    agent = Agent(model(calls, "Both gone."), tools=[delete])
+    asked = await agent.send("Delete both")
+    half = await agent.send(history=asked.messages, approvals={"a": True})
+    assert [each.id for each in half.deferred] == ["b"]
+    done = await agent.send(history=asked.messages + half.messages, approvals={"b": True})
+    assert (ran, done.output) == (["x", "y"], "Both gone.")
+
+
+async def test_resuming_without_a_decision_runs_nothing() -> None:
+    """Going on is no agreement."""
+    agent = Agent(model(asks(call("delete", path="x"))), tools=[delete])
+    asked = await agent.send("Delete x")
+    again = await agent.send(history=asked.messages)
+    assert ran == []
+    assert again.deferred == asked.deferred
+    assert not again.messages
+
+
+async def test_a_decision_about_nothing_is_an_error() -> None:
+    """An id that nobody waits for."""
+    with pytest.raises(InvalidInputError, match="don't wait"):
+        await Agent(model("x"), tools=[delete]).send("Hi", approvals={"a": True})
+
+
+async def test_the_decision_may_come_much_later(tmp_path: Path) -> None:
+    """From a stored history, by another agent in another process, on another model."""
+    store, who = f"sqlite:///{tmp_path}/chats.db", SessionIdentity(chat="7")
+    async with await ChatHistory.open(who, storage=store) as history:
+        calls = asks(call("delete", "a", path="x"), call("weather", "b", city="Basel"))
+        await Agent(model(calls), tools=[delete, weather]).send("Delete x", history=history)
+    async with await ChatHistory.open(who, storage=store) as history:
+        later = Agent(model("Gone."), tools=[delete, weather])
+        waiting = (await later.send(history=history)).deferred
+        result = await later.send(history=history, approvals={waiting[0].id: True})
+        kept = await history.messages()
+    assert (ran, result.output) == (["x"], "Gone.")
+    assert [m.role.value for m in kept] == ["user", "assistant", "tool", "tool", "assistant"]
+
+
+async def test_a_new_prompt_while_calls_wait_leaves_them_unrun() -> None:
+    """The conversation goes on; what is sent is put right for the provider."""
+    history = ConversationHistory(policy=Policy.LENIENT)
+    agent = Agent(model(asks(call("delete", path="x")), "Never mind, then."), tools=[delete])
+    await agent.send("Delete x", history=history)
+    result = await agent.send("Stop, never mind", history=history)
+    assert ran == []
+    assert result.output == "Never mind, then."

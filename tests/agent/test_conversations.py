@@ -1,0 +1,612 @@
+"""What an agent takes as a history: everything that holds messages, in any dialect."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from threading import Event, get_ident
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from dragoman import (
+    BlockingChatHistory,
+    ChatHistory,
+    ChatHistoryConfig,
+    Message,
+    Messages,
+    MessageStore,
+    Request,
+    Response,
+    SessionIdentity,
+    Text,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from dragoman.agent.conversations import Conversation, conversation_of, unanswered
+from dragoman.errors import InvalidInputError, NotFound, OrderError
+from dragoman.history import MemoryStorage
+from dragoman.model import portal
+from dragoman.model.conversation import ConversationHistory, Policy
+from dragoman.model.parts import Thinking
+from dragoman.model.store import Section
+from dragoman.wire.dialect import dialect, dialects
+from tests.corpus import Corpus
+from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
+
+ONE, TWO = SessionIdentity(chat="7"), SessionIdentity(chat="8")
+SECRET = "xyzzy-the-secret"
+ROUND = (
+    Message.user("What is the weather in Mostar and in Oslo?"),
+    Message.assistant(
+        "Let me see.",
+        tool_calls=[
+            ToolCall("call_1", "weather", input={"city": "Mostar"}),
+            ToolCall("call_2", "weather", input={"city": "Oslo"}),
+        ],
+    ),
+    Message.tool(
+        ToolResult.success("call_1", "sunny", tool_name="weather"),
+        ToolResult.success("call_2", "snow", tool_name="weather"),
+    ),
+    Message.assistant("Sun there, snow here."),
+)
+
+TALK = (*ROUND, Message.user("Thanks."))
+DICTS = {  # that each of these messages is, in a dialect
+    "anthropic": (1, 1, 1, 1, 1),
+    "gemini": (1, 1, 1, 1, 1),
+    "ollama": (1, 1, 2, 1, 1),
+    "openai-chat": (1, 1, 2, 1, 1),
+    "openai-responses": (1, 3, 2, 1, 1),
+}
+
+
+async def sent(conversation: Conversation) -> Messages:
+    """What would be sent to a model that nobody knows."""
+    return await conversation.window("unheard-of", (), ())
+
+
+async def read(history: Any) -> Messages:
+    """What a history is taken for."""
+    return await sent(conversation_of(history))
+
+
+def texts(messages: Messages) -> list[str]:
+    """What they say."""
+    return [message.text for message in messages]
+
+
+def body_of(name: str, **fields: Any) -> dict[str, Any]:
+    """A request in a dialect, as JSON has it."""
+    request = Request(model="m", messages=TALK, **fields)
+    body: dict[str, Any] = json.loads(dialect(name).encode_request(request).to_bytes())
+    return body
+
+
+def rounds(messages: Messages) -> list[tuple[str, Any]]:
+    """What was said, called and found, with calls by number: not all dialects keep their ids."""
+    numbers: dict[str, int] = {}
+    said: list[tuple[str, Any]] = []
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                numbers[part.id] = len(numbers)
+                said.append((part.name, dict(part.arguments)))
+            elif isinstance(part, ToolResult):
+                said.append((f"result {numbers.get(part.call_id)}", part.text))
+            elif isinstance(part, Text):
+                said.append((message.role.value, part.text))
+    return said
+
+
+class TestMessages:
+    """What is plain messages already, or says so itself."""
+
+    async def test_nothing_is_an_empty_conversation(self) -> None:
+        """And grows."""
+        conversation = conversation_of(None)
+        assert await sent(conversation) == Messages()
+        await conversation.add(Message.user("Hi"))
+        assert texts(await sent(conversation)) == ["Hi"]
+        assert not conversation.keeps_rounds
+
+    async def test_messages_are_sent_as_they_are(self) -> None:
+        """The very object: nothing is copied, whatever its length."""
+        messages = Messages(*ROUND)
+        assert await read(messages) is messages
+
+    @pytest.mark.parametrize(
+        "history",
+        [
+            list(ROUND),
+            tuple(ROUND),
+            iter(ROUND),
+            (message for message in ROUND),
+            MessageStore.from_messages(Messages(*ROUND)),
+            Section("prompt", Messages(*ROUND)),
+            Messages(*ROUND).to_json(),
+            Messages(*ROUND).to_json().decode(),
+            json.loads(Messages(*ROUND).to_json()),
+            MessageStore.from_messages(Messages(*ROUND)).to_json(),
+            ConversationHistory(ROUND, policy=Policy.LENIENT).to_json(),
+            Request(messages=ROUND),
+            Request(messages=ROUND).to_json(),
+            [message.to_dict() for message in ROUND],
+            json.dumps([message.to_dict() for message in ROUND]).encode(),
+        ],
+        ids=lambda history: type(history).__name__,
+    )
+    async def test_whatever_holds_messages_will_do(self, history: Any) -> None:
+        """Iterables, our own containers, documents and dicts of ours."""
+        assert await read(history) == Messages(*ROUND)
+
+    @pytest.mark.parametrize("shape", ["canonical", "openai", "content", "flat"])
+    async def test_our_own_shapes_come_back(self, shape: Any) -> None:
+        """With metadata; thinking where the shape has it, results one a message."""
+        thought = [Thinking("Hm.")] if shape == "canonical" else []
+        answer = Message.assistant(*thought, "Yes.", metadata={"rating": 5})
+        messages = Messages(*ROUND, answer).split_results()
+        assert await read(messages.to_list(shape=shape)) == messages
+
+    async def test_one_of_anything_is_a_conversation_of_one(self) -> None:
+        """A text, a message, a part, and dicts of those."""
+        for one in (
+            "Hi",
+            Message.user("Hi"),
+            Text("Hi"),
+            {"role": "user", "content": "Hi"},
+            {"content": "Hi"},
+            {"type": "text", "text": "Hi"},
+            {"role": "user", "parts": [{"text": "Hi"}]},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+            ["Hi"],
+            [["Hi"]],
+            [{"role": "user", "content": [Text("Hi")]}],
+        ):
+            assert await read(one) == Messages(Message.user("Hi"))
+
+    async def test_a_text_that_is_json_is_still_a_text(self) -> None:
+        """Unless it is a document of ours, and then it must be a whole one."""
+        assert texts(await read('{"messages": []}')) == ['{"messages": []}']
+        with pytest.raises(InvalidInputError):
+            conversation_of('{"dragoman": 1, "kind": "Messages", "value": [')
+
+    async def test_a_caller_s_list_is_never_changed(self) -> None:
+        """Nor are the dicts in it."""
+        items: list[Any] = [{"role": "user", "content": "Hi"}, Message.assistant("Hello.")]
+        before = [dict(items[0]), items[1]]
+        conversation = conversation_of(items)
+        added = await conversation.add(Message.user("Bye"))
+        await conversation.replace(added.replace(parts=(Text("Goodbye"),)))
+        assert items == before
+        assert texts(await sent(conversation)) == ["Hi", "Hello.", "Goodbye"]
+
+    async def test_two_runs_on_the_same_messages_do_not_mix(self) -> None:
+        """Each has its own view, and the messages stay as they were."""
+        messages = Messages(*ROUND)
+        first, second = conversation_of(messages), conversation_of(messages)
+        await first.add(Message.user("a"))
+        await second.add(Message.user("b"))
+        assert texts(await sent(first))[4:] == ["a"]
+        assert texts(await sent(second))[4:] == ["b"]
+        assert len(messages) == 4
+
+    async def test_a_message_in_the_middle_is_replaced(self) -> None:
+        """Those after it stay; one that is not there is not."""
+        conversation = conversation_of(Messages(*ROUND))
+        await conversation.replace(ROUND[2].replace(parts=(ToolResult.error("call_1", "late"),)))
+        assert texts(await sent(conversation))[2:] == ["late", "Sun there, snow here."]
+        with pytest.raises(NotFound):
+            await conversation.replace(Message.user("Hi"))
+
+    async def test_a_conversation_is_one_already(self) -> None:
+        """Somebody's own adapter is used as it is."""
+        mine = conversation_of(["Hi"])
+        assert conversation_of(mine) is mine
+
+
+class TestDialects:
+    """Raw dicts."""
+
+    @pytest.mark.parametrize("name", dialects())
+    async def test_a_list_of_messages_is_read(self, name: str) -> None:
+        """With calls and results, each with its own."""
+        items = body_of(name)[dialect(name).messages_field]
+        assert rounds(await read(items)) == rounds(Messages(*TALK))
+        assert rounds(await read(tuple(map(MappingProxyType, items)))) == rounds(Messages(*TALK))
+
+    @pytest.mark.parametrize("name", dialects())
+    async def test_a_whole_request_is_read(self, name: str) -> None:
+        """As a dict or as JSON; its instructions become the first message."""
+        body = body_of(name, system=(Text("Be brief."),))
+        expected = rounds(Messages(Message.system("Be brief."), *TALK))
+        assert rounds(await read(body)) == expected
+        assert rounds(await read(json.dumps(body).encode())) == expected
+
+    @pytest.mark.parametrize("name", dialects())
+    @pytest.mark.parametrize("place", range(5))
+    async def test_messages_and_dicts_mix(self, name: str, place: int) -> None:
+        """A message of ours anywhere among dicts; results still find their calls."""
+        wire = body_of(name)[dialect(name).messages_field]
+        start, stop = sum(DICTS[name][:place]), sum(DICTS[name][: place + 1])
+        assert sum(DICTS[name]) == len(wire)
+        items = [*wire[:start], TALK[place], *wire[stop:]]
+        if name in ("gemini", "ollama"):
+            items = [without_ids(item) if isinstance(item, dict) else item for item in items]
+        assert rounds(await read(items)) == rounds(Messages(*TALK))
+
+    @pytest.mark.corpus
+    @pytest.mark.parametrize("name", dialects())
+    async def test_recorded_requests_are_read_as_what_they_are(
+        self, corpus: Corpus, name: str
+    ) -> None:
+        """The whole body and its list of messages, without being told the dialect."""
+        spoken, count = dialect(name), 0
+        for recording in corpus.select(provider_api=SPOKEN_BY[name], status=200):
+            body = recording.request_body
+            path = recording.request_path.partition("?")[0]
+            if not isinstance(body, dict) or not ENDPOINTS[name].search(path):
+                continue
+            request = spoken.decode_request(body)
+            system = [Message.system(*request.system)] if request.system else []
+            assert list(await read(body)) == [*system, *request.messages], recording
+            items = body.get(spoken.messages_field)
+            if isinstance(items, list):
+                alone = spoken.decode_request({spoken.messages_field: items})
+                assert list(await read(items))[-len(alone.messages) :] == [*alone.messages]
+            count += 1
+        assert count > 10
+
+
+def without_ids(wire: Any) -> Any:
+    """A dict as those write it who leave optional ids out."""
+    if isinstance(wire, Mapping):
+        return {k: without_ids(v) for k, v in wire.items() if k not in ("id", "tool_call_id")}
+    return [without_ids(item) for item in wire] if isinstance(wire, list) else wire
+
+
+class TestRefused:
+    """What is no conversation."""
+
+    @pytest.mark.parametrize(
+        ("history", "named"),
+        [
+            (7, "int"),
+            (object(), "object"),
+            (Messages, "the class Messages"),
+            (ChatHistory, "the class ChatHistory"),
+            (Response(), "Response"),
+            ([7], "int"),
+            ([Message.user("Hi"), object()], "object"),
+            ([[]], "list"),
+            ([None], "NoneType"),
+            ([b"Hi"], "bytes"),
+            (print, "builtin_function_or_method"),
+        ],
+    )
+    def test_other_types_are_named(self, history: Any, named: str) -> None:
+        """Nothing is taken by its text."""
+        with pytest.raises(InvalidInputError, match=named) as caught:
+            conversation_of(history)
+        assert SECRET not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "history",
+        [
+            b"",
+            b"\xff",
+            b"7",
+            b'{"greeting": "xyzzy-the-secret"}',
+            {},
+            {"greeting": SECRET},
+            {1: SECRET},
+            {"messages": SECRET},
+            {"messages": [7]},
+            {"contents": [{"parts": SECRET}]},
+            {"dragoman": 1, "kind": "Text", "value": SECRET},
+            {"dragoman": 99, "kind": "Messages", "value": []},
+            {"choices": [{"message": {"role": "assistant", "content": SECRET}}]},
+            [{"role": SECRET, "content": "Hi"}],
+            [{"role": "tool", "content": SECRET, "id": "1"}],
+            [{"role": "user", "content": {"type": SECRET}}],
+            [{"role": "user", "content": object()}],
+        ],
+    )
+    def test_what_can_t_be_read_is_refused_without_quoting_it(self, history: Any) -> None:
+        """With an error of ours."""
+        with pytest.raises(InvalidInputError) as caught:
+            conversation_of(history)
+        error = caught.value
+        assert SECRET not in f"{error!r}{error}{error.__context__}"
+
+    def test_what_holds_itself_is_refused(self) -> None:
+        """At once."""
+        item: dict[str, Any] = {"role": "user"}
+        item["content"] = [item, item]
+        with pytest.raises(InvalidInputError, match="holds itself"):
+            conversation_of([item])
+
+    @pytest.mark.parametrize("hooks", [{"on_add": print}, {"strategy": print}, {"on_after_add": 7}])
+    @pytest.mark.parametrize("history", [None, ["Hi"]])
+    def test_hooks_are_looked_at_whatever_the_history(self, history: Any, hooks: Any) -> None:
+        """A name that no history has is a mistake."""
+        with pytest.raises(InvalidInputError, match="hook"):
+            conversation_of(history, hooks)
+
+
+class TestConversationHistory:
+    """A history that grows, and may be strict about it."""
+
+    async def test_it_is_kept_up_to_date(self) -> None:
+        """Each message is in the caller's history at once."""
+        history = ConversationHistory([Message.system("Be brief.")])
+        conversation = conversation_of(history)
+        for message in ROUND:
+            assert await conversation.add(message) is message
+        assert history.messages == Messages(Message.system("Be brief."), *ROUND)
+        assert await sent(conversation) is history.messages
+        assert not conversation.keeps_rounds
+
+    async def test_its_policy_holds(self) -> None:
+        """What it does not allow is refused, and changes nothing."""
+        history = ConversationHistory([Message.system("Be brief."), *ROUND[:3]])
+        conversation = conversation_of(history)
+        before = history.messages
+        with pytest.raises(OrderError):
+            await conversation.add(Message.tool("call_9", "?"))
+        with pytest.raises(OrderError):
+            await conversation.replace(Message.assistant("No tools.", id=ROUND[1].id))
+        assert history.messages is before
+        assert history.pending_tool_calls == ()
+
+    async def test_a_message_is_replaced_in_it(self) -> None:
+        """And what waits for a result is counted anew."""
+        history = ConversationHistory([Message.system("Be brief."), *ROUND[:3]])
+        conversation = conversation_of(history)
+        half = ROUND[2].replace(parts=ROUND[2].parts[:1])
+        await conversation.replace(half)
+        assert [call.id for call in history.pending_tool_calls] == ["call_2"]
+        with pytest.raises(NotFound):
+            await conversation.replace(Message.user("Hi"))
+
+
+class TestChatHistory:
+    """A history that lasts."""
+
+    async def test_messages_are_stored_when_add_returns(self, tmp_path: Path) -> None:
+        """Somebody else reads them, replaced ones as they are now."""
+        url = f"sqlite:///{tmp_path}/chats.db"
+        async with await ChatHistory.open(ONE, url) as history:
+            conversation = conversation_of(history)
+            assert conversation.keeps_rounds
+            added = await conversation.add(Message.user("Hi"))
+            await conversation.replace(added.replace(parts=(Text("Hello"),)))
+            async with await ChatHistory.open(ONE, url) as other:
+                assert texts(await other.messages()) == ["Hello"]
+            assert texts(await sent(conversation)) == ["Hello"]
+            with pytest.raises(NotFound):
+                await conversation.replace(Message.user("Bye"))
+
+    @pytest.mark.parametrize(
+        ("model", "is_whole"),
+        [("gpt-4", False), ("claude-sonnet-4-5", True), ("unheard-of", True), ("", True)],
+    )
+    async def test_the_window_is_the_model_s(self, model: str, is_whole: bool) -> None:
+        """Or the config's, where the model's is not known."""
+        async with await ChatHistory.open(ONE, "memory:") as history:
+            await history.extend(["word " * 9000, Message.assistant("Yes."), Message.user("Hi")])
+            conversation = conversation_of(history)
+            window = await conversation.window(model, (), ())
+            assert texts(window)[-1] == "Hi"
+            assert any(len(text) > 1000 for text in texts(window)) is is_whole
+
+    async def test_a_limit_that_was_set_holds_for_larger_models(self) -> None:
+        """Who allows 400 tokens means it."""
+        config = ChatHistoryConfig(context_window=400, reserved_for_completion=100)
+        async with await ChatHistory.open(ONE, "memory:", config) as history:
+            await history.extend([f"{number} {'word ' * 50}" for number in range(20)])
+            conversation = conversation_of(history)
+            assert 0 < len(await conversation.window("claude-sonnet-4-5", (), ())) < 20
+
+    async def test_tools_and_instructions_take_their_share(self) -> None:
+        """Tools as they are defined or declared, instructions as a text or parts."""
+        config = ChatHistoryConfig(context_window=1000, reserved_for_completion=100)
+        big = ToolDefinition("f", "word " * 500, {"type": "object"})
+        async with await ChatHistory.open(ONE, "memory:", config) as history:
+            await history.extend([f"{number} {'word ' * 20}" for number in range(20)])
+            conversation = conversation_of(history)
+            alone = len(await conversation.window("m", (), ()))
+            assert len(await conversation.window("m", [big], ())) < alone
+            assert len(await conversation.window("m", {"f": big}, ())) < alone
+            assert len(await conversation.window("m", (), "word " * 500)) < alone
+            assert len(await conversation.window("m", (), (Text("word " * 500),))) < alone
+
+    async def test_two_runs_at_once_both_land_all_their_messages(self, tmp_path: Path) -> None:
+        """On one history, and each on its own without mixing."""
+        url = f"sqlite:///{tmp_path}/chats.db"
+        async with await ChatHistory.open(ONE, url) as one, await ChatHistory.open(TWO, url) as two:
+            runs = [conversation_of(one), conversation_of(one), conversation_of(two)]
+
+            async def add_all(number: int) -> None:
+                for place in range(20):
+                    await runs[number].add(Message.user(f"{number}: {place}"))
+
+            await asyncio.gather(*map(add_all, range(3)))
+            shared, alone = texts(await one.messages()), texts(await two.messages())
+        expected = [[f"{number}: {place}" for place in range(20)] for number in range(3)]
+        assert [text for text in shared if text.startswith("0")] == expected[0]
+        assert [text for text in shared if text.startswith("1")] == expected[1]
+        assert (len(shared), alone) == (40, expected[2])
+
+    async def test_hooks_of_the_caller_s_are_called_after_the_history_s(self) -> None:
+        """Only in runs that were given them."""
+        heard: list[str] = []
+
+        async def after(message: Message, _history: ChatHistory) -> None:
+            await asyncio.sleep(0)
+            heard.append(f"agent: {message.text}")
+
+        config = ChatHistoryConfig(on_after_add=lambda m, _: heard.append(f"own: {m.text}"))
+        async with await ChatHistory.open(ONE, "memory:", config) as history:
+            await conversation_of(history, {"on_after_add": after}).add(Message.user("a"))
+            await conversation_of(history).add(Message.user("b"))
+        assert heard == ["own: a", "agent: a", "own: b"]
+
+
+class Elsewhere(MemoryStorage):
+    """Is used on the loop in the background, as databases are."""
+
+    is_blocking = False
+
+
+@pytest.fixture(params=["in the caller's thread", "on a loop"])
+def blocking(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BlockingChatHistory]:
+    """A blocking history."""
+    inline = request.param == "in the caller's thread"
+    place = f"sqlite:///{tmp_path}/chats.db" if inline else Elsewhere()
+    with ChatHistory.open_sync(ONE, place) as history:
+        yield history
+
+
+class TestBlockingChatHistory:
+    """A history whose calls block."""
+
+    async def test_it_is_kept_up_to_date(self, blocking: BlockingChatHistory) -> None:
+        """As the async one is."""
+        conversation = conversation_of(blocking)
+        assert conversation.keeps_rounds
+        added = await conversation.add(Message.user("Hi"))
+        await conversation.replace(added.replace(parts=(Text("Hello"),)))
+        assert texts(blocking.messages()) == ["Hello"]
+        assert texts(await conversation.window("gpt-4", [], "Be brief.")) == ["Hello"]
+        with pytest.raises(NotFound):
+            await conversation.replace(Message.user("Bye"))
+
+    async def test_the_loop_goes_on_meanwhile(self, blocking: BlockingChatHistory) -> None:
+        """A hook waits for what only the loop can do; it runs elsewhere."""
+        seen, go_on = Event(), Event()
+        threads: list[int] = []
+
+        def wait(*_: Any) -> None:
+            threads.append(get_ident())
+            seen.set()
+            assert go_on.wait(10)
+
+        conversation = conversation_of(blocking, {"on_before_add": wait})
+        adding = asyncio.ensure_future(conversation.add(Message.user("Hi")))
+        await asyncio.to_thread(seen.wait, 10)
+        go_on.set()
+        await adding
+        assert get_ident() not in threads
+
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_it_can_be_used_on_the_loop_in_the_background(
+        self, blocking: BlockingChatHistory, is_async: bool
+    ) -> None:
+        """Where blocking calls of agents run; hooks may call the history there."""
+
+        def answer(message: Message, history: BlockingChatHistory) -> None:
+            if message.text == "ping":
+                history.add(Message.assistant("pong"))
+
+        async def answer_later(message: Message, history: BlockingChatHistory) -> None:
+            await asyncio.sleep(0)
+            answer(message, history)
+
+        hook = answer_later if is_async else answer
+        conversation = conversation_of(blocking, {"on_after_add": hook})
+        portal.run(conversation.add(Message.user("ping")))
+        assert texts(portal.run(sent(conversation))) == ["ping", "pong"]
+
+    @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, ValueError])
+    def test_what_a_hook_raises_gets_out_and_harms_no_loop(
+        self, blocking: BlockingChatHistory, error: type[BaseException]
+    ) -> None:
+        """The message was refused; the next is not."""
+
+        def fail(message: Message, _: Any) -> None:
+            if message.text == "a":
+                raise error
+
+        conversation = conversation_of(blocking, {"on_before_add": fail})
+        with pytest.raises(error):
+            portal.run(conversation.add(Message.user("a")))
+        portal.run(conversation.add(Message.user("b")))
+        assert texts(blocking.messages()) == ["b"]
+
+    async def test_a_run_that_is_cancelled_waits_for_its_write(
+        self, blocking: BlockingChatHistory
+    ) -> None:
+        """Nothing goes on behind its back, and adding the message again adds it once."""
+        seen, go_on = Event(), Event()
+
+        def wait(*_: Any) -> None:
+            seen.set()
+            assert go_on.wait(10)
+
+        conversation, message = (
+            conversation_of(blocking, {"on_before_add": wait}),
+            Message.user("a"),
+        )
+        adding = asyncio.ensure_future(conversation.add(message))
+        await asyncio.to_thread(seen.wait, 10)
+        adding.cancel()
+        await asyncio.sleep(0.01)
+        assert not adding.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+        assert texts(blocking.messages()) == ["a"]
+        assert await conversation.add(message) == message
+        assert texts(blocking.messages()) == ["a"]
+        await conversation.add(Message.user("b"))
+        assert texts(blocking.messages()) == ["a", "b"]
+
+
+class TestUnanswered:
+    """Calls that wait for their results."""
+
+    @pytest.mark.parametrize(
+        ("messages", "ids"),
+        [
+            ((), []),
+            (ROUND[:1], []),
+            (ROUND[:2], ["call_1", "call_2"]),
+            (ROUND[:3], []),
+            (ROUND, []),
+            ((*ROUND[:2], Message.tool("call_1", "sunny")), ["call_2"]),
+            ((*ROUND[:2], Message.tool("call_2", "snow"), Message.user("Well?")), []),
+            ((*ROUND[:2], Message.tool("call_1", "a"), Message.tool("call_2", "b")), []),
+            ((*ROUND[:2], Message.user("Never mind."), Message.assistant("All right.")), []),
+            ((*ROUND[:2], Message.assistant("One moment.")), ["call_1", "call_2"]),
+            ((*ROUND, *ROUND[:2]), ["call_1", "call_2"]),
+            ((ROUND[1], ROUND[1]), ["call_1", "call_2"]),
+        ],
+    )
+    def test_they_are_those_of_the_last_round(
+        self, messages: tuple[Message, ...], ids: list[str]
+    ) -> None:
+        """In order; none where somebody has spoken since."""
+        assert [call.id for call in unanswered(Messages(*messages))] == ids
+
+    def test_only_the_end_is_looked_at(self) -> None:
+        """However long the conversation is."""
+
+        class Counted(Messages):
+            """Counts what is looked at."""
+
+            looked = 0
+
+            def __getitem__(self, index: Any) -> Any:
+                type(self).looked += 1
+                return super().__getitem__(index)
+
+        talk = [Message.user("Hi"), Message.assistant("Hello.")] * 1000
+        assert unanswered(Counted(*talk)) == ()
+        assert len(unanswered(Counted(*talk, *ROUND[:2]))) == 2
+        assert Counted.looked < 10

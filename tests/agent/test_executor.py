@@ -1,0 +1,379 @@
+"""Tools are run at once or in turn, and what happens is told as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from dragoman.agent.context import RunContext
+from dragoman.agent.events import ToolFinished, ToolStarted
+from dragoman.agent.executor import ToolExecutor
+from dragoman.errors import InvalidInputError
+from dragoman.model.functions.tool import Tool
+from dragoman.model.portal import run as run_blocking
+from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
+from tests.agent.toolkit import (
+    Tools,
+    call_of,
+    echo,
+    events_of,
+    result_of_one,
+    results_of,
+    shout,
+    tools_of,
+)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 8, None])
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_results_are_in_the_order_of_the_calls(count: int, limit: int | None) -> None:
+    """However many run at once, the results answer the calls one by one."""
+    calls = [call_of(("echo", "shout")[i % 2], f"c{i}", word=f"w{i}") for i in range(count)]
+    results = results_of(calls, tools_of(echo, shout), limit=limit)
+    assert [result.call_id for result in results] == [call.id for call in calls]
+    assert [result.tool_name for result in results] == [call.name for call in calls]
+    assert [result.text for result in results] == [("w", "W")[i % 2] + str(i) for i in range(count)]
+    assert not any(result.is_error for result in results)
+
+
+def _crowd(limit: int | None, *, is_async: bool) -> int:
+    """How many of six tools were seen running at once."""
+    running, most, lock = 0, 0, threading.Lock()
+    gate = threading.Event()
+
+    def enter() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+            if running == 6:
+                gate.set()
+
+    def leave() -> None:
+        nonlocal running
+        with lock:
+            running -= 1
+
+    async def waits() -> None:
+        enter()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        leave()
+
+    def blocks() -> None:
+        enter()
+        gate.wait(0.02)
+        leave()
+
+    function = waits if is_async else blocks
+    calls = [call_of(function.__name__, f"c{i}") for i in range(6)]
+    results_of(calls, tools_of(function), limit=limit)
+    return most
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+@pytest.mark.parametrize(("limit", "most"), [(1, 1), (2, 2), (4, 4), (None, 6)])
+def test_no_more_than_the_limit_run_at_once(limit: int | None, most: int, is_async: bool) -> None:
+    """As many run side by side as may, and never more."""
+    seen = _crowd(limit, is_async=is_async)
+    assert seen <= most
+    assert seen == most or not is_async  # threads begin when the system likes
+
+
+def test_blocking_tools_run_side_by_side() -> None:
+    """Functions that wait for each other, on threads, both end."""
+    barrier = threading.Barrier(2, timeout=20)
+
+    def meet() -> str:
+        barrier.wait()
+        return "met"
+
+    results = results_of([call_of("meet", "a"), call_of("meet", "b")], tools_of(meet))
+    assert [result.text for result in results] == ["met", "met"]
+
+
+def test_async_tools_run_on_the_loop_and_others_on_threads() -> None:
+    """The loop is never blocked by a plain function."""
+    seen: dict[str, threading.Thread] = {}
+
+    async def on_loop() -> None:
+        seen["loop"] = threading.current_thread()
+
+    def on_thread() -> None:
+        seen["thread"] = threading.current_thread()
+
+    results_of([call_of("on_loop"), call_of("on_thread")], tools_of(on_loop, on_thread))
+    assert seen["loop"] is threading.main_thread()
+    assert seen["thread"] is not threading.main_thread()
+    assert seen["thread"].daemon
+
+
+def test_a_function_that_returns_an_awaitable_is_awaited() -> None:
+    """A decorator that hides an async function does not hide what it returns."""
+
+    def hidden(word: str) -> Awaitable[str]:
+        return echo(word)
+
+    (result,) = results_of([call_of("hidden", word="hi")], tools_of(hidden))
+    assert (result.text, result.is_error) == ("hi", False)
+
+
+def test_context_variables_go_along() -> None:
+    """A tool sees the context of whoever runs it, on a thread as well."""
+    variable: ContextVar[str] = ContextVar("variable", default="unset")
+
+    def reads() -> str:
+        return variable.get()
+
+    async def reads_too() -> str:
+        return variable.get()
+
+    async def main() -> list[ToolResult]:
+        variable.set("set")
+        calls = [call_of("reads"), call_of("reads_too")]
+        return await ToolExecutor().execute_batch(calls, tools_of(reads, reads_too))
+
+    assert [result.text for result in asyncio.run(main())] == ["set", "set"]
+
+
+def test_a_blocking_tool_may_call_blocking_code_of_ours() -> None:
+    """A tool on a thread may wait for the background loop, even where its own run is on that."""
+
+    def outer(word: str) -> str:
+        (result,) = run_blocking(
+            ToolExecutor().execute_batch([call_of("shout", word=word)], tools_of(shout))
+        )
+        return result.text
+
+    (result,) = run_blocking(
+        ToolExecutor().execute_batch([call_of("outer", word="a")], tools_of(outer))
+    )
+    assert result.text == "A"
+
+
+def test_tools_without_end_in_each_other_are_stopped() -> None:
+    """A tool that runs itself again and again ends with an error, not with the machine."""
+
+    def again() -> str:
+        return asyncio.run(ToolExecutor().execute_batch([call_of("again")], tools_of(again)))[
+            0
+        ].text
+
+    assert "RecursionError" in result_of_one(again).text
+
+
+def test_the_same_id_twice_is_two_calls() -> None:
+    """Both run, and both results carry the id."""
+    calls = [call_of("echo", "same", word="a"), call_of("echo", "same", word="b")]
+    results = results_of(calls, tools_of(echo))
+    assert [(result.call_id, result.text) for result in results] == [("same", "a"), ("same", "b")]
+
+
+def test_one_call_object_twice_runs_twice() -> None:
+    """Results are kept by place, not by the call."""
+    call = call_of("echo", word="a")
+    assert [result.text for result in results_of([call, call], tools_of(echo))] == ["a", "a"]
+
+
+async def whose(run: RunContext[str], word: str) -> str:
+    """Knows the run."""
+    assert run.call is not None
+    return f"{run.deps} {run.call.id} {word}"
+
+
+def whose_else(word: str, run: RunContext[Any] | None = None, /) -> str:
+    """Takes it by position."""
+    assert run is not None
+    assert run.call is not None
+    return f"{run.deps} {run.call.id} {word}"
+
+
+@pytest.mark.parametrize("function", [whose, whose_else])
+def test_the_context_is_filled_in(function: Any) -> None:
+    """A parameter of that type gets the run at this call; without a run, one without deps."""
+    tools, calls = tools_of(function), [call_of(function.__name__, "c7", word="w")]
+    context = RunContext(deps="mine")
+    (given_one,) = asyncio.run(ToolExecutor().execute_batch(calls, tools, context))
+    (bare,) = asyncio.run(ToolExecutor().execute_batch(calls, tools))
+    assert (given_one.text, bare.text) == ("mine c7 w", "None c7 w")
+
+
+def test_the_model_cannot_fill_in_the_context() -> None:
+    """An argument of that name is refused, as any that the tool does not know."""
+    (result,) = results_of([call_of("whose", word="w", run={"deps": "evil"})], tools_of(whose))
+    assert result.is_error
+    assert "run" in result.text or "properties" in result.text
+
+
+# --- free-text tools
+
+
+def _free(function: Callable[..., Any], name: str = "run") -> Tools:
+    return {name: Tool(function, ToolDefinition(name, "Runs it.", kind="custom"))}
+
+
+def _first(code: str) -> str:
+    return code
+
+
+def _with_run(run: RunContext[Any], code: str = "") -> str:
+    return f"{code}{run.deps or ''}"
+
+
+def _last(mode: str, code: str) -> str:
+    assert mode == "m"
+    return code
+
+
+@pytest.mark.parametrize("function", [_first, _with_run, functools.partial(_last, mode="m")])
+def test_free_text_tools_get_the_text(function: Callable[..., Any]) -> None:
+    """What the model wrote is their one argument, whatever it is."""
+    for text in ("print(1)", '{"a": 1}', ""):
+        call = ToolCall("c", "run", raw=text, kind="custom")
+        (result,) = results_of([call], _free(function))
+        assert (result.text, result.kind, result.is_error) == (text, "custom", False)
+
+
+def test_free_text_that_came_in_an_object_is_taken_out() -> None:
+    """Where a dialect has no such tools, the text is in the argument that stands for it."""
+    (result,) = results_of([ToolCall("c", "run", input={"input": "ls"})], _free(_first))
+    assert result.text == "ls"
+
+
+def test_free_text_needs_a_parameter() -> None:
+    """A function that takes nothing can't be such a tool."""
+    call = ToolCall("c", "run", raw="ls", kind="custom")
+    (result,) = results_of([call], _free(lambda: "x"))
+    assert result.is_error
+    assert "no parameter" in result.text
+
+
+def test_free_text_for_a_tool_with_parameters_is_refused() -> None:
+    """A text is no object."""
+    (result,) = results_of([ToolCall("c", "echo", raw="hi", kind="custom")], tools_of(echo))
+    assert result.is_error
+    assert "not a JSON object" in result.text
+
+
+# --- events
+
+
+def test_events_tell_what_happens() -> None:
+    """Each call that is run begins and ends; the others have an end only."""
+    calls = [
+        call_of("echo", "a", word="x"),
+        call_of("nobody", "b"),
+        call_of("shout", "c", word="y"),
+    ]
+    for limit in (1, 2, None):
+        events = asyncio.run(events_of(calls, tools_of(echo, shout), limit=limit))
+        begun = [each.call.id for each in events if isinstance(each, ToolStarted)]
+        ended = {each.call.id: each for each in events if isinstance(each, ToolFinished)}
+        assert begun == ["a", "c"]
+        assert ended.keys() == set("abc")
+        assert all(each.result.call_id == each.call.id for each in ended.values())
+        for id in begun:
+            places = [at for at, each in enumerate(events) if each.call.id == id]
+            assert [type(events[at]) for at in places] == [ToolStarted, ToolFinished]
+        assert ended["b"].seconds == 0.0
+        assert ended["a"].seconds > 0.0
+
+
+def test_what_ends_first_is_told_first() -> None:
+    """Nobody waits for the slowest to hear of the others."""
+
+    async def main() -> list[str]:
+        gate = asyncio.Event()
+
+        async def last() -> None:
+            await gate.wait()
+
+        order = []
+        calls = [call_of("last", "slow"), call_of("echo", "quick", word="a")]
+        async for event in ToolExecutor().execute(calls, tools_of(last, echo)):
+            if isinstance(event, ToolFinished):
+                order.append(event.call.id)
+                gate.set()
+        return order
+
+    assert asyncio.run(main()) == ["quick", "slow"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, None])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_tool_begins_after_its_event_was_taken(count: int, limit: int | None) -> None:
+    """Whoever hears of a beginning can write it down first: nothing has run by then."""
+    ran: list[str] = []
+
+    async def notes(word: str) -> None:
+        ran.append(word)
+
+    async def main() -> None:
+        calls = [call_of("notes", f"c{i}", word=f"c{i}") for i in range(count)]
+        async for event in ToolExecutor(limit=limit).execute(calls, tools_of(notes)):
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert (event.call.id in ran) is isinstance(event, ToolFinished)
+
+    asyncio.run(main())
+    assert len(ran) == count
+
+
+def test_a_single_call_makes_no_task() -> None:
+    """One tool runs in the task of whoever waits for it."""
+
+    async def main() -> bool:
+        async def here() -> bool:
+            return asyncio.current_task() is outer
+
+        outer = asyncio.current_task()
+        (result,) = await ToolExecutor().execute_batch([call_of("here")], tools_of(here))
+        return result.data is True
+
+    assert asyncio.run(main())
+
+
+def test_whether_all_begin_at_once() -> None:
+    """The limit tells how many calls are one wave."""
+    assert ToolExecutor(limit=2).runs_at_once(2)
+    assert not ToolExecutor(limit=2).runs_at_once(3)
+    assert ToolExecutor(limit=None).runs_at_once(1000)
+
+
+# --- the caller's mistakes
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"limit": 0}, {"limit": True}, {"limit": 1.5}, {"timeout": 0}, {"timeout": -1},
+     {"timeout": "1"}, {"timeout": float("nan")}],
+)  # fmt: skip
+def test_options_are_checked(options: dict[str, Any]) -> None:
+    """A limit is at least one, a timeout more than nothing."""
+    with pytest.raises(InvalidInputError):
+        ToolExecutor(**options)
+
+
+@pytest.mark.parametrize(
+    ("calls", "tools", "context"),
+    [
+        (call_of("echo"), {}, None),
+        (["echo"], {}, None),
+        ([call_of("echo")], [echo], None),
+        ([call_of("echo")], {"echo": echo}, None),
+        ([call_of("echo")], {}, "deps"),
+        (3, {}, None),
+    ],
+)
+def test_what_is_no_call_or_tool_is_refused(calls: Any, tools: Any, context: Any) -> None:
+    """Mistakes of the program are not told to the model; nothing is run."""
+    with pytest.raises(InvalidInputError):
+        ToolExecutor().execute(calls, tools, context)
+    with pytest.raises(InvalidInputError):
+        asyncio.run(ToolExecutor().execute_batch(calls, tools, context))

@@ -1,0 +1,124 @@
+"""Hooks: what they see, what they may change, and what they may prevent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman import (
+    Agent,
+    ConversationHistory,
+    Hooks,
+    InvalidInputError,
+    Message,
+    Policy,
+    RunContext,
+    ToolError,
+    ToolResult,
+)
+from tests.agent.scripts import asks, call, model, weather
+
+
+class VetoError(Exception):
+    """Somebody's own."""
+
+
+def noting(seen: list[str], name: str, *, is_async: bool) -> Any:
+    """A hook that notes what it is given."""
+
+    def note(*arguments: Any) -> None:
+        assert isinstance(arguments[-1], RunContext)
+        seen.append(f"{name}:{type(arguments[0]).__name__}")
+
+    async def note_async(*arguments: Any) -> None:
+        note(*arguments)
+
+    return note_async if is_async else note
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_all_are_called_in_order(is_async: bool) -> None:
+    """Sync or async; each is given what it is about and the run."""
+    seen: list[str] = []
+    names = ("before_send", "before_response", "after_response", "before_tool_call",
+             "after_tool_call", "after_send")  # fmt: skip
+    hooks = Hooks(**{name: noting(seen, name, is_async=is_async) for name in names})
+    agent = Agent(model(asks(call("weather", city="Basel")), "Rain."), tools=[weather], hooks=hooks)
+    result = await agent.send("Weather?")
+    assert seen == [
+        "before_send:Message", "before_response:Request", "after_response:Response",
+        "before_tool_call:ToolCall", "after_tool_call:ToolCall",
+        "before_response:Request", "after_response:Response", "after_send:Result",
+    ]  # fmt: skip
+    assert result.output == "Rain."
+
+
+async def test_what_they_return_takes_the_place() -> None:
+    """The prompt, a request, a call, a result."""
+    hooks = Hooks(
+        before_send=lambda prompt, _run: prompt.with_content(f"{prompt.text} Please."),
+        before_response=lambda request, _run: request.replace(metadata={"seen": True}),
+        before_tool_call=lambda asked, _run: call("weather", asked.id, city="Bern"),
+        after_tool_call=lambda _call, result, _run: result.replace(content=result.text.upper()),
+    )
+    agent = Agent(model(asks(call("weather", city="Basel")), "Rain."), tools=[weather], hooks=hooks)
+    result = await agent.send("Weather?")
+    assert result.messages[0].text == "Weather? Please."
+    assert result.messages[2].tool_results[0].text == "RAIN IN BERN"
+    assert agent.model.requests[0].metadata == {"seen": True}  # type: ignore[attr-defined]
+
+
+async def test_a_call_may_be_prevented() -> None:
+    """A `ToolError` is its result, and so is a result; the model goes on."""
+
+    def veto(asked: Any, _run: Any) -> Any:
+        if asked.id == "a":
+            msg = "Not on Sundays."
+            raise ToolError(msg)
+        return ToolResult.success(asked.id, "sun") if asked.id == "b" else None
+
+    calls = asks(*(call("weather", id, city="Basel") for id in "abc"))
+    agent = Agent(model(calls, "Well."), tools=[weather], hooks=Hooks(before_tool_call=veto))
+    result = await agent.send("Weather?")
+    told = [(each.text, each.is_error) for each in result.messages[2].tool_results]
+    assert told == [("Not on Sundays.", True), ("sun", False), ("rain in Basel", False)]
+
+
+@pytest.mark.parametrize("name", ["before_send", "before_response", "before_tool_call"])
+async def test_any_other_exception_stops_the_run(name: str) -> None:
+    """As it is; nothing of what was to come has happened."""
+
+    def veto(*_arguments: object) -> None:
+        raise VetoError
+
+    history = ConversationHistory(policy=Policy.LENIENT)
+    agent = Agent(model(asks(call("weather", city="Basel")), "Rain."), tools=[weather],
+                  hooks=Hooks(**{name: veto}))  # fmt: skip
+    with pytest.raises(VetoError):
+        await agent.send("Weather?", history=history)
+    expected = {"before_send": 0, "before_response": 1, "before_tool_call": 2}
+    assert len(history) == expected[name]
+
+
+def test_what_can_not_be_called_is_no_hook() -> None:
+    """The error names it; a repr shows names only."""
+    with pytest.raises(InvalidInputError, match="before_send"):
+        Hooks(before_send="x")  # type: ignore[arg-type]
+    assert repr(Hooks(after_send=print)) == "Hooks(after_send)"
+
+
+async def test_history_hooks_are_called_by_the_history() -> None:
+    """Set from the agent, for a history that knows nothing of them."""
+    from dragoman import ChatHistory, SessionIdentity
+
+    added: list[str] = []
+
+    async def note(message: Message, _history: object) -> None:
+        added.append(message.role.value)
+
+    async with await ChatHistory.open(SessionIdentity(chat="1"), storage="memory:") as history:
+        agent = Agent(model("Hi."), history_hooks={"on_after_add": note})
+        await agent.send("Hello", history=history)
+        await history.add("Not the agent's")
+    assert added == ["user", "assistant"]

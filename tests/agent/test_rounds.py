@@ -1,0 +1,134 @@
+"""What is written down of a round of tools, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import (
+    Agent,
+    ChatHistory,
+    Message,
+    SessionIdentity,
+    ToolExecutor,
+    tool,
+)
+from dragoman.agent.rounds import UNKNOWN
+from tests.agent.scripts import asks, call, model, weather
+
+
+async def opened(path: Path) -> ChatHistory:
+    """A history on a disk."""
+    return await ChatHistory.open(SessionIdentity(chat="7"), storage=f"sqlite:///{path}/chats.db")
+
+
+async def stored(path: Path) -> list[Message]:
+    """What another process would find there."""
+    async with await opened(path) as history:
+        return list(await history.messages())
+
+
+def results(message: Message) -> dict[str, str]:
+    """The results in a message, by their calls."""
+    return {result.call_id: result.text for result in message.tool_results}
+
+
+async def test_a_result_is_written_as_soon_as_it_is_there(tmp_path: Path) -> None:
+    """While other tools still run; of those it says that nobody knows."""
+    seen: dict[str, Any] = {}
+    quick_is_done = asyncio.Event()
+
+    @tool
+    async def quick() -> str:
+        """Ends at once."""
+        seen["begun"] = results((await stored(tmp_path))[-1])
+        quick_is_done.set()
+        return "quick"
+
+    @tool
+    async def slow() -> str:
+        """Ends later."""
+        await quick_is_done.wait()
+        for _ in range(200):
+            seen["meanwhile"] = results((await stored(tmp_path))[-1])
+            if seen["meanwhile"]["a"] == "quick":
+                break
+        return "slow"
+
+    agent = Agent(model(asks(call("quick", "a"), call("slow", "b")), "Done."), tools=[quick, slow])
+    async with await opened(tmp_path) as history:
+        result = await agent.send("Go", history=history)
+    assert seen["begun"] == {"a": UNKNOWN, "b": UNKNOWN}
+    assert seen["meanwhile"] == {"a": "quick", "b": UNKNOWN}
+    kept = await stored(tmp_path)
+    assert [m.role.value for m in kept] == ["user", "assistant", "tool", "assistant"]
+    assert results(kept[2]) == {"a": "quick", "b": "slow"}
+    assert [m.id for m in kept] == [m.id for m in result.messages]
+
+
+async def test_one_after_the_other_only_what_was_begun_is_unknown(tmp_path: Path) -> None:
+    """A call that was not begun has no result yet: it can be run when the run is resumed."""
+    seen: list[dict[str, str]] = []
+
+    @tool
+    async def step(number: int) -> str:
+        """One of several."""
+        seen.append(results((await stored(tmp_path))[-1]))
+        return f"step {number}"
+
+    calls = asks(*(call("step", f"c{n}", number=n) for n in range(3)))
+    agent = Agent(model(calls, "Done."), tools=[step], executor=ToolExecutor(limit=1))
+    async with await opened(tmp_path) as history:
+        await agent.send("Go", history=history)
+    assert seen == [
+        {"c0": UNKNOWN},
+        {"c0": "step 0", "c1": UNKNOWN},
+        {"c0": "step 0", "c1": "step 1", "c2": UNKNOWN},
+    ]
+
+
+async def test_a_run_that_is_cancelled_leaves_what_is_true(tmp_path: Path) -> None:
+    """Finished tools have their results; the others are unknown; the rest is run when resumed."""
+    ran: list[int] = []
+    begun = asyncio.Event()
+
+    @tool
+    async def step(number: int) -> str:
+        """The second one hangs."""
+        ran.append(number)
+        if number == 1:
+            begun.set()
+            await asyncio.sleep(3600)
+        return f"step {number}"
+
+    calls = asks(*(call("step", f"c{n}", number=n) for n in range(3)))
+    settings: dict[str, Any] = {"tools": [step], "executor": ToolExecutor(limit=1)}
+    async with await opened(tmp_path) as history:
+        task = asyncio.create_task(Agent(model(calls), **settings).send("Go", history=history))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert results((await stored(tmp_path))[-1]) == {"c0": "step 0", "c1": UNKNOWN}
+    async with await opened(tmp_path) as history:
+        result = await Agent(model("Done."), **settings).send(history=history)
+    assert ran == [0, 1, 2]
+    assert result.output == "Done."
+    kept = await stored(tmp_path)
+    assert [results(m) for m in kept if m.tool_results] == [
+        {"c0": "step 0", "c1": UNKNOWN},
+        {"c2": "step 2"},
+    ]
+
+
+async def test_a_call_that_can_not_be_run_keeps_its_result_beside_others(tmp_path: Path) -> None:
+    """What is wrong with it is known at once, and is not overwritten when others begin."""
+    calls = asks(call("weather", "a", town="x"), call("weather", "b", city="Basel"))
+    async with await opened(tmp_path) as history:
+        await Agent(model(calls, "Done."), tools=[weather]).send("Go", history=history)
+    told = results((await stored(tmp_path))[2])
+    assert "city" in told["a"]
+    assert told["b"] == "rain in Basel"

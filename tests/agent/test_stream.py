@@ -1,0 +1,201 @@
+"""A run as it goes: chunks that add up to the result, events, and leaving early."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import (
+    Agent,
+    Chunk,
+    ConversationHistory,
+    InvalidInputError,
+    Message,
+    Messages,
+    Policy,
+    ScriptedModel,
+    StreamInterrupted,
+    Text,
+    Thinking,
+    Usage,
+    tool,
+)
+from dragoman.agent.events import (
+    Answered,
+    MessageAdded,
+    RunFinished,
+    StepStarted,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from dragoman.agent.rounds import UNKNOWN
+from dragoman.model.events import PartDelta, PartStart, PartStop, ResponseEnd, ResponseStart
+from tests.agent.scripts import asks, call, clock, model, weather
+
+
+def script() -> list[Any]:
+    """Thoughts, words and tools, then an answer."""
+    thought = Message.assistant(
+        Thinking("Which city, I wonder."),
+        Text("Let me look."),
+        tool_calls=[call("weather", "a", city="Basel"), call("clock", "b", city="Basel")],
+    )
+    return [thought, Message.assistant(Thinking("I see."), Text("It rains at three."))]
+
+
+async def chunks_of(agent: Agent, *content: Any) -> list[Chunk]:
+    """All chunks."""
+    return [chunk async for chunk in agent.stream(*content)]
+
+
+async def test_chunks_add_up_to_what_send_gives() -> None:
+    """Text, thinking, messages and usage, each once."""
+    told = await Agent(ScriptedModel(script()), tools=[weather, clock]).send("Weather?")
+    stream = Agent(ScriptedModel(script()), tools=[weather, clock]).stream("Weather?")
+    chunks = [chunk async for chunk in stream]
+    assert "".join(chunk.output for chunk in chunks) == told.output
+    assert "".join(chunk.metadata.get("thinking", "") for chunk in chunks) == told.thinking
+    messages = Messages.of(message for chunk in chunks for message in chunk.messages)
+    assert messages == told.messages == stream.result.messages
+    assert [chunk.usage for chunk in chunks if chunk.usage] == [told.usage]
+    assert [chunk.finish for chunk in chunks if chunk.finish] == [told.finish]
+    assert {chunk.id for chunk in chunks} == {stream.result.id}
+    assert stream.is_complete
+
+
+async def test_the_prompt_comes_first_and_thinking_makes_no_message() -> None:
+    """Acceptance 31; the seed collects messages from chunks."""
+    chunks = await chunks_of(Agent(ScriptedModel(script()), tools=[weather, clock]), "Weather?")
+    assert chunks[0].messages[0].text == "Weather?"
+    thinking = [chunk for chunk in chunks if chunk.metadata]
+    assert thinking
+    assert not any(chunk.messages or chunk.output for chunk in thinking)
+
+
+async def test_the_first_words_are_not_held_back() -> None:
+    """Each piece is there as soon as the model has said it."""
+
+    async def answer(_request: object) -> list[object]:
+        return [ResponseStart(), PartStart(0, Text("")), PartDelta(0, "Now"), ResponseEnd()]
+
+    stream = aiter(Agent(model(answer)).stream("Hi"))
+    assert (await anext(stream)).messages
+    assert (await anext(stream)).output == "Now"
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8"), max_size=8), min_size=1, max_size=6),
+    st.booleans(),
+)
+def test_the_last_word_on_a_part_adds_only_what_is_new(pieces: Sequence[str], tells: bool) -> None:
+    """W26: some wires say all of it once more; nothing is told twice, and nothing is missing."""
+    whole = "".join(pieces)
+    events: list[object] = [ResponseStart()]
+    if tells:
+        events += [PartStart(0, Text("")), *(PartDelta(0, piece) for piece in pieces[:-1])]
+    events += [PartStop(0, Text(whole)), ResponseEnd()]
+    stream = Agent(model(events)).stream_sync("Hi")
+    assert "".join(chunk.output for chunk in stream) == whole
+
+
+async def test_a_stream_is_gone_through_once() -> None:
+    """A second time is an error, by whichever way (acceptance 38)."""
+    agent = Agent(ScriptedModel(["Hi."], repeat=True))
+    stream = agent.stream("Hello")
+    assert (await stream.collect()).output == "Hi."
+    with pytest.raises(InvalidInputError, match="once"):
+        aiter(stream)
+    with pytest.raises(InvalidInputError, match="once"):
+        stream.events()
+    with pytest.raises(InvalidInputError, match="once"):
+        await stream.collect()
+    blocking = agent.stream_sync("Hello")
+    assert "".join(chunk.output for chunk in blocking) == "Hi."
+    with pytest.raises(InvalidInputError, match="once"):
+        iter(blocking)
+
+
+async def test_events_tell_what_happens() -> None:
+    """Steps, words, tools as they start and end, messages as they are added, the end."""
+    stream = Agent(ScriptedModel(script()), tools=[weather, clock]).stream("Weather?")
+    events = [event async for event in stream.events()]
+    kinds = [type(event) for event in events if not isinstance(event, TextDelta)]
+    assert [e.step for e in events if isinstance(e, StepStarted)] == [1, 2]
+    assert kinds.count(ToolStarted) == kinds.count(ToolFinished) == 2
+    assert kinds.count(Answered) == 2
+    assert kinds[0] is MessageAdded
+    assert kinds[-1] is RunFinished
+    last = events[-1]
+    assert isinstance(last, RunFinished)
+    assert last.result == stream.result
+
+
+async def test_leaving_early_stops_everything() -> None:
+    """The tools that run are cancelled, no task stays behind, and what was begun is told."""
+    cancelled = asyncio.Event()
+
+    @tool
+    async def endless() -> str:
+        """Never ends."""
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cancelled.set()
+        return ""
+
+    agent = Agent(model(asks(call("endless", "a"), call("endless", "b"))), tools=[endless])
+    before = asyncio.all_tasks()
+    async with agent.stream("Go") as stream:
+        async for event in stream.events():
+            if isinstance(event, ToolStarted) and event.call.id == "b":
+                break
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+    assert not stream.is_complete
+    *_, last = stream.result.messages
+    assert {each.call_id: each.text for each in last.tool_results} == {"a": UNKNOWN}
+
+
+async def test_an_interrupted_answer_is_an_error_with_its_partial() -> None:
+    """The history keeps what was complete; what was said is in the result."""
+    history = ConversationHistory(policy=Policy.LENIENT)
+    broken = [ResponseStart(), PartStart(0, Text("")), PartDelta(0, "Half"),
+              StreamInterrupted("gone")]  # fmt: skip
+    stream = Agent(model(broken)).stream("Hi", history=history)
+    with pytest.raises(StreamInterrupted) as caught:
+        await stream.collect()
+    assert caught.value.partial is not None
+    assert caught.value.partial.text == "Half"
+    assert stream.result.text == "Half"
+    assert [m.text for m in history.messages] == ["Hi"]
+
+
+async def test_usage_that_nobody_counted_is_unknown() -> None:
+    """None, not zero."""
+    events = [ResponseStart(), PartStart(0, Text("Hi")), ResponseEnd()]
+    result = await Agent(model(events)).stream("Hello").collect()
+    assert result.usage is None
+    with_usage = Message.assistant("x").replace(usage=Usage(input=1))
+    assert (await Agent(model(with_usage)).send("Hi")).usage == Usage(input=1)
+
+
+def test_blocking_streams() -> None:
+    """The same chunks, without `await`; a break in the middle closes it."""
+    agent = Agent(ScriptedModel(script(), repeat=True), tools=[weather, clock])
+    told = agent.send_sync("Weather?")
+    with agent.stream_sync("Weather?") as stream:
+        text = "".join(chunk.output for chunk in stream)
+    assert text == told.output == stream.result.output
+    agent = Agent(ScriptedModel(script(), repeat=True), tools=[weather, clock])
+    with agent.stream_sync("Weather?") as stream:
+        for chunk in stream:
+            if chunk.output:
+                break
+    assert not stream.is_complete
+    assert agent.chat().stream_sync("Weather?").collect().text

@@ -1,0 +1,106 @@
+"""Threads for blocking functions: used again, given up, never waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import threading
+import time
+import weakref
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from dragoman.agent import threads
+from dragoman.agent.threads import in_thread
+
+
+def test_threads_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls one after the other share a thread, and keep nothing of each other alive."""
+    monkeypatch.setattr(threads, "_crew", threads._Crew())
+
+    class Thing:
+        pass
+
+    def use(_thing: Thing) -> int:
+        return threading.get_ident()
+
+    async def main() -> tuple[set[int], weakref.ref[Thing]]:
+        thing = Thing()
+        kept = weakref.ref(thing)
+        seen = set()
+        for _ in range(20):
+            seen.add(await in_thread(use, thing))
+            await asyncio.sleep(0.001)
+        del thing
+        return seen, kept
+
+    seen, kept = asyncio.run(main())
+    assert len(seen) < 20
+    gc.collect()
+    assert kept() is None
+
+
+def test_threads_without_work_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that nobody needs goes away, and the next call gets a new one."""
+    monkeypatch.setattr(threads, "_IDLE", 0.001)
+    monkeypatch.setattr(threads, "_crew", threads._Crew())
+
+    async def main() -> None:
+        for _ in range(50):
+            await in_thread(threading.current_thread)
+            await asyncio.sleep(0.0005)
+        thread = await in_thread(threading.current_thread)
+        await asyncio.to_thread(thread.join, 30)
+        assert not thread.is_alive()
+        assert await in_thread(lambda: 3) == 3
+
+    asyncio.run(main())
+
+
+def test_many_threads_at_once() -> None:
+    """Every call gets its own answer, whoever works on it."""
+
+    async def main() -> None:
+        for _ in range(20):
+            many = await asyncio.gather(*(in_thread(abs, i) for i in range(20)))
+            assert many == list(range(20))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("is_loop_open", [True, False])
+def test_a_coroutine_that_nobody_awaits_is_closed(is_loop_open: bool) -> None:
+    """What a function returns after everybody has left makes no complaint."""
+    begun, gate = threading.Event(), threading.Event()
+    made = [asyncio.sleep(0)]
+
+    def late() -> Coroutine[Any, Any, None]:
+        begun.set()
+        gate.wait(30)
+        return made[0]
+
+    async def main() -> None:
+        task = asyncio.create_task(in_thread(late))
+        await asyncio.to_thread(begun.wait, 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            _ = await task
+        if is_loop_open:
+            gate.set()
+            assert await asyncio.to_thread(_closed, made[0])
+
+    asyncio.run(main())
+    gate.set()
+    assert _closed(made[0])
+
+
+def _closed(coroutine: Coroutine[Any, Any, Any]) -> bool:
+    """Whether it is closed within a few seconds."""
+    for _ in range(3000):
+        if inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED:
+            return True
+        time.sleep(0.001)
+    return False

@@ -1,0 +1,205 @@
+"""Runs that end in a value of a type, with and without tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+from msgspec import UNSET
+
+from dragoman import (
+    Agent,
+    FinishReason,
+    Hooks,
+    LimitExceeded,
+    Message,
+    Refused,
+    Request,
+    ScriptedModel,
+    ToolRetry,
+)
+from dragoman.model.events import PartDelta, PartStart, ResponseEnd, ResponseStart
+from dragoman.model.parts import Text
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from tests.agent.scripts import asks, call, model, weather
+
+Mode = Literal["native", "tool", "two_phase"]
+GOOD = '{"city": "Basel", "degrees": 3}'
+
+
+@dataclass
+class Report:
+    """The weather in a city."""
+
+    city: str
+    degrees: int
+
+
+BASEL = Report("Basel", 3)
+
+
+def returned(id: str = "r", **arguments: Any) -> ToolCall:
+    """The call that gives the value."""
+    return call("return_result", id, **arguments)
+
+
+def asked(agent: Agent) -> list[Request]:
+    """What the model was asked."""
+    assert isinstance(agent.model, ScriptedModel)
+    return agent.model.requests
+
+
+async def test_by_the_providers_own_means() -> None:
+    """`native`: the schema is sent, the answer is read."""
+    agent = Agent(model(GOOD), output=Report, output_mode="native")
+    result = await agent.send("Weather?")
+    assert result.output == BASEL
+    assert result.text == GOOD
+    output = asked(agent)[0].output
+    assert output is not None
+    assert output.format == "schema"
+    assert not asked(agent)[0].tools
+
+
+async def test_by_a_tool() -> None:
+    """`tool`: `return_result` has to be called; its call is answered, so the history is whole."""
+    agent = Agent(model(asks(returned(city="Basel", degrees=3))), output=Report, output_mode="tool")
+    result = await agent.send("Weather?")
+    assert result.output == BASEL
+    assert [tool.name for tool in asked(agent)[0].tools] == ["return_result"]
+    assert asked(agent)[0].tool_choice.mode == "required"  # type: ignore[union-attr]
+    assert [m.role.value for m in result.messages] == ["user", "assistant", "tool"]
+    assert result.messages[-1].tool_results[0].is_error is False
+
+
+async def test_in_two_phases() -> None:
+    """First the tools, then without them the schema."""
+    script = model(asks(call("weather", city="Basel")), "It is three degrees.", GOOD)
+    agent = Agent(script, tools=[weather], output=Report, output_mode="two_phase")
+    result = await agent.send("Weather?")
+    assert result.output == BASEL
+    first, second, third = asked(agent)
+    assert (first.output, second.output) == (None, None)
+    assert third.output is not None
+    assert not third.tools
+    assert [m.role.value for m in result.messages] == [
+        "user", "assistant", "tool", "assistant", "user", "assistant"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["native", "tool"])
+async def test_tools_and_a_type_together(mode: Mode) -> None:
+    """Tools first, rounds of them, then the value."""
+    last: Any = GOOD if mode == "native" else asks(returned(city="Basel", degrees=3))
+    script = model(
+        asks(call("weather", "a", city="Basel")), asks(call("weather", "b", city="B")), last
+    )
+    agent = Agent(script, tools=[weather], output=Report, output_mode=mode)
+    assert (await agent.send("Weather?")).output == BASEL
+    assert len(asked(agent)) == 3
+
+
+@pytest.mark.parametrize("mode", ["native", "tool"])
+async def test_the_other_form_is_taken_as_well(mode: Mode) -> None:
+    """Models mix them up: a text for a call, and a call for a text."""
+    answer: Any = GOOD if mode == "tool" else asks(returned(city="Basel", degrees=3))
+    assert (await Agent(model(answer), output=Report, output_mode=mode).send("?")).output == BASEL
+
+
+async def test_the_value_beside_other_calls() -> None:
+    """They are run, all results are one message, and the run is over."""
+    calls = asks(call("weather", "a", city="Basel"), returned(city="Basel", degrees=3))
+    result = await Agent(model(calls), tools=[weather], output=Report).send("Weather?")
+    assert result.output == BASEL
+    assert [each.call_id for each in result.messages[-1].tool_results] == ["a", "r"]
+
+
+@pytest.mark.parametrize("mode", ["native", "tool"])
+async def test_what_does_not_fit_goes_back_a_few_times(mode: Mode) -> None:
+    """With what is wrong, and where; then that is an error."""
+    bad: Any = '{"city": "Basel"}' if mode == "native" else asks(returned(city="Basel"))
+    good: Any = GOOD if mode == "native" else asks(returned("r2", city="Basel", degrees=3))
+    result = await Agent(model(bad, good), output=Report, output_mode=mode).send("Weather?")
+    assert result.output == BASEL
+    told = result.messages[2]
+    assert "degrees" in told.text
+    assert told.role.value == ("user" if mode == "native" else "tool")
+    hopeless = Agent(ScriptedModel([bad], repeat=True), output=Report, output_mode=mode,
+                     output_retries=1)  # fmt: skip
+    with pytest.raises(LimitExceeded, match="2 attempts") as caught:
+        await hopeless.send("Weather?")
+    assert "Basel" not in str(caught.value)
+
+
+async def test_words_in_place_of_the_tool() -> None:
+    """The model is reminded."""
+    script = model("It is cold.", asks(returned(city="Basel", degrees=3)))
+    result = await Agent(script, output=Report, output_mode="tool").send("Weather?")
+    assert result.output == BASEL
+    assert "return_result" in result.messages[2].text
+
+
+async def test_a_refusal_is_no_value() -> None:
+    """Nor is it asked for again."""
+    no = Message.assistant("I can't.").replace(finish=FinishReason.REFUSAL)
+    with pytest.raises(Refused):
+        await Agent(model(no), output=Report).send("Weather?")
+
+
+async def test_per_call_and_back_to_text() -> None:
+    """`send(..., output=Type)`; `str` is text."""
+    agent = Agent(model(GOOD, GOOD, "[1, 2]"), output_mode="native")
+    assert (await agent.send("?", output=Report)).output == BASEL
+    assert (await agent.send("?")).output == GOOD
+    assert (await agent.send("?", output=list[int])).output == [1, 2]
+    typed = Agent(model("Hi."), output=Report)
+    assert (await typed.send("?", output=str)).output == "Hi."
+
+
+async def test_a_hook_may_change_or_send_back_the_value() -> None:
+    """`before_output`: a validator of one's own."""
+
+    async def warmer(report: Report, _run: object) -> Report | None:
+        if report.degrees < 0:
+            msg = "In Kelvin, please."
+            raise ToolRetry(msg)
+        return Report(report.city, report.degrees + 1)
+
+    cold = '{"city": "Basel", "degrees": -3}'
+    agent = Agent(model(cold, GOOD), output=Report, output_mode="native",
+                  hooks=Hooks(before_output=warmer))  # fmt: skip
+    result = await agent.send("Weather?")
+    assert result.output == Report("Basel", 4)
+    assert "In Kelvin, please." in result.messages[2].text
+
+
+async def test_a_tool_of_that_name_is_the_users() -> None:
+    """Ours takes another name."""
+
+    def return_result(city: str) -> str:
+        """Something else."""
+        return city
+
+    script = model(asks(call("return_result", "a", city="x")),
+                   asks(call("return_result_2", "b", city="Basel", degrees=3)))  # fmt: skip
+    agent = Agent(script, tools=[return_result], output=Report, output_mode="tool")
+    assert (await agent.send("?")).output == BASEL
+
+
+@pytest.mark.parametrize("mode", ["native", "tool"])
+async def test_partial_objects_are_streamed(mode: Mode) -> None:
+    """As far as they have come, each a part of the next; the result has the whole."""
+    pieces = ['{"city": "Ba', 'sel", "degr', 'ees": 3', "}"]
+    events: list[Any] = [ResponseStart()]
+    if mode == "native":
+        events += [PartStart(0, Text("")), *(PartDelta(0, piece) for piece in pieces)]
+    else:
+        head = ToolCallDelta(0, "r", "return_result", pieces[0])
+        events += [head, *(ToolCallDelta(0, arguments_delta=piece) for piece in pieces[1:])]
+    events.append(ResponseEnd())
+    stream = Agent(model(events), output=Report, output_mode=mode).stream("Weather?")
+    partial = [chunk.partial async for chunk in stream if chunk.partial is not UNSET]
+    assert partial[0] == {"city": "Ba"}
+    assert partial[-1] == {"city": "Basel", "degrees": 3}
+    assert stream.result.output == BASEL
