@@ -614,7 +614,7 @@ class _Counter:
         self._answer = answer
         self.asked: list[HttpRequest] = []
 
-    async def open(self, request: HttpRequest, _timeouts: Timeouts) -> _Pieces:
+    async def open(self, request: HttpRequest, timeouts: Timeouts) -> _Pieces:  # noqa: ARG002 - as the protocol has it
         self.asked.append(request)
         if isinstance(self._answer, DragomanError):
             raise self._answer

@@ -136,7 +136,7 @@ async def test_an_answer_that_is_cut_off_says_so(dialect: str) -> None:
     call = _with_tools(PARIS, choice=ToolChoice("required"), most=16)
     async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
         answers = [*await _both(model, text), *await _both(model, call)]
-        whole = await model.send(_asked(Message.user(QUESTIONS[1]), most=60))
+        whole = await model.send(_asked(Message.user(QUESTIONS[-1]), most=60))
     assert {answer.finish for answer in answers} == {FinishReason.LENGTH}
     assert whole.finish is FinishReason.STOP
 

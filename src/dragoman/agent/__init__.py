@@ -1,1 +1,108 @@
-"""The agent: a conversation with tools, typed results and streams, on any model."""
+"""The agent: a conversation with tools, typed results and streams, on any model.
+
+Names are resolved when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.agent.agent import Agent
+    from dragoman.agent.chat import AgentChat
+    from dragoman.agent.context import RunContext
+    from dragoman.agent.conversations import Conversation
+    from dragoman.agent.events import (
+        AgentEvent,
+        Answered,
+        AskedAgain,
+        MessageAdded,
+        PartialOutput,
+        RunFinished,
+        StepStarted,
+        TextDelta,
+        ThinkingDelta,
+        ToolFinished,
+        ToolStarted,
+    )
+    from dragoman.agent.executor import ToolExecutor
+    from dragoman.agent.hooks import Hooks
+    from dragoman.agent.limits import RunLimits
+    from dragoman.agent.orchestrator import Orchestrator, ToolOrchestrator
+    from dragoman.agent.results import Chunk, Result
+    from dragoman.agent.runs import Run
+    from dragoman.agent.stream import AgentStream, BlockingAgentStream
+    from dragoman.agent.typed import TypedOrchestrator
+
+_HOMES = {
+    "agent": ("Agent",),
+    "chat": ("AgentChat",),
+    "context": ("RunContext",),
+    "conversations": ("Conversation",),
+    "events": (
+        "AgentEvent",
+        "Answered",
+        "AskedAgain",
+        "MessageAdded",
+        "PartialOutput",
+        "RunFinished",
+        "StepStarted",
+        "TextDelta",
+        "ThinkingDelta",
+        "ToolFinished",
+        "ToolStarted",
+    ),
+    "executor": ("ToolExecutor",),
+    "hooks": ("Hooks",),
+    "limits": ("RunLimits",),
+    "orchestrator": ("Orchestrator", "ToolOrchestrator"),
+    "results": ("Chunk", "Result"),
+    "runs": ("Run",),
+    "stream": ("AgentStream", "BlockingAgentStream"),
+    "typed": ("TypedOrchestrator",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Agent",
+    "AgentChat",
+    "AgentEvent",
+    "AgentStream",
+    "Answered",
+    "AskedAgain",
+    "BlockingAgentStream",
+    "Chunk",
+    "Conversation",
+    "Hooks",
+    "MessageAdded",
+    "Orchestrator",
+    "PartialOutput",
+    "Result",
+    "Run",
+    "RunContext",
+    "RunFinished",
+    "RunLimits",
+    "StepStarted",
+    "TextDelta",
+    "ThinkingDelta",
+    "ToolExecutor",
+    "ToolFinished",
+    "ToolOrchestrator",
+    "ToolStarted",
+    "TypedOrchestrator",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        msg = f"module 'dragoman.agent' has no attribute {name!r}"
+        raise AttributeError(msg)
+    value = getattr(import_module(f"dragoman.agent.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

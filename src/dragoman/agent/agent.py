@@ -265,7 +265,7 @@ async def _played(run: Run, beginning: Beginning) -> AsyncGenerator[AgentEvent]:
         orchestrator = ToolOrchestrator() if run.setup.output is None else TypedOrchestrator()
     await orchestrator.initialize(run)
     try:
-        async with aclosing(begun(run, beginning)) as events:
+        async with aclosing(begun(run, beginning, orchestrator)) as events:
             async for event in events:
                 yield event
         while not run.is_over:

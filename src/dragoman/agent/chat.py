@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.results import Result
@@ -34,6 +34,7 @@ class AgentChat:
         self.deps = deps
         self.history = _kept(history)
         """Where the conversation is: a `ConversationHistory`, or the history that was given."""
+        self._made: list[Agent] = []
 
     def __repr__(self) -> str:
         return f"AgentChat({self.agent!r}, {self.history!r})"
@@ -41,6 +42,18 @@ class AgentChat:
     def use(self, model: str | Provider | Model) -> None:
         """Go on with another model."""
         self.agent = self.agent.with_model(model)
+        self._made.append(self.agent)
+
+    async def close(self) -> None:
+        """Close the models that `use` has opened; agent and history are the caller's."""
+        while self._made:
+            await self._made.pop().close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
 
     async def messages(self) -> Messages:
         """All that has been said."""

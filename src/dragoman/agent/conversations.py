@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from dragoman.agent.raw_messages import messages_from
-from dragoman.errors import NotFound
+from dragoman.errors import Conflict, NotFound
 from dragoman.history.blocking import BlockingChatHistory
 from dragoman.history.chat import ChatHistory
 from dragoman.history.config import ChatHistoryConfig
@@ -31,6 +32,11 @@ from dragoman.model.value import expect
 
 T = TypeVar("T")
 
+_ATTEMPTS = 20
+_TAKEN = (
+    "another run is at this conversation and has taken over calls that waited for their results;"
+    " nothing was run here: read the history again when that run has ended"
+)
 _NO_MESSAGE = "there is no message with that id in the history"
 _USUAL_WINDOW = ChatHistoryConfig().context_window
 
@@ -134,31 +140,91 @@ class GrowingConversation:
         return message
 
 
-class KeptConversation:
+class SharedConversation:
+    """A conversation in a store, where other runs, and other programs, may be at it as well.
+
+    Results are written down before their tools run, and no call is anybody's twice: who comes
+    second with a result for it is told so, and nothing is run.
+    """
+
+    __slots__ = ("_seen",)
+
+    keeps_rounds = True
+
+    def __init__(self) -> None:
+        self._seen: int | None = None
+        """The version that this run knows all of; None: somebody else has written as well."""
+
+    async def add(self, message: Message) -> Message:
+        """Add a message; durable when this returns, unless the history saves later.
+
+        Raises `Conflict` where another run has written down a result for one of its calls.
+        """
+        before = self._version
+        added = await (self._claimed(message) if message.tool_results else self._added(message))
+        self._note(before + 1)
+        return added
+
+    async def _claimed(self, message: Message) -> Message:
+        """Add results, unless there is one for the same call; decided by the store."""
+        version = self._seen
+        for _ in range(_ATTEMPTS):
+            if version is not None:
+                with suppress(Conflict):
+                    return await self._added(message, version)
+            version = self._version  # before reading: whatever is written later is a conflict
+            _expect_first(message, await self._messages())
+        return await self._added(message, version)
+
+    def _note(self, version: int) -> None:
+        self._seen = version if self._version == version else None
+
+    # --- the history
+
+    @property
+    def _version(self) -> int:
+        raise NotImplementedError
+
+    async def _messages(self) -> Messages:
+        raise NotImplementedError
+
+    async def _added(self, message: Message, version: int | None = None) -> Message:
+        raise NotImplementedError
+
+
+class KeptConversation(SharedConversation):
     """A `ChatHistory`: cut to what the model takes when it is sent, each message stored."""
 
     __slots__ = ("_history",)
 
-    keeps_rounds = True
-
     def __init__(self, history: ChatHistory) -> None:
+        super().__init__()
         self._history = history
 
     async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
         """The messages that fit."""
-        size = _room(model, self._history.config)
-        return await self._history.window(size, tools=_declared(tools), system=parts_from(system))
-
-    async def add(self, message: Message) -> Message:
-        """Add a message; durable when this returns, unless the history saves later."""
-        return await self._history.add(message)
+        before, size = self._version, _room(model, self._history.config)
+        declared, told = _declared(tools), parts_from(system)
+        window = await self._history.window(size, tools=declared, system=told)
+        self._note(before)
+        return window
 
     async def replace(self, message: Message) -> Message:
         """Put a message in the place of the one with its id."""
         return await self._history.replace(message.id, message)
 
+    @property
+    def _version(self) -> int:
+        return self._history.version
 
-class BlockingConversation:
+    async def _messages(self) -> Messages:
+        return await self._history.messages()
+
+    async def _added(self, message: Message, version: int | None = None) -> Message:
+        return await self._history.add(message, expected_version=version)
+
+
+class BlockingConversation(SharedConversation):
     """A `BlockingChatHistory`. Its calls run aside: they may block, and call what waits for them.
 
     A cancelled run waits for the call it is in. What was being written is written then, and adding
@@ -167,33 +233,40 @@ class BlockingConversation:
 
     __slots__ = ("_cut_off", "_history")
 
-    keeps_rounds = True
-
     def __init__(self, history: BlockingChatHistory) -> None:
+        super().__init__()
         self._history = history
         self._cut_off: dict[str, asyncio.Future[Message]] = {}
 
     async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
         """The messages that fit."""
-        size = _room(model, self._history.config)
+        before, size = self._version, _room(model, self._history.config)
         window = partial(self._history.window, tools=_declared(tools), system=parts_from(system))
-        return await _ended(_aside(window, size))
+        found = await _ended(_aside(window, size))
+        self._note(before)
+        return found
 
-    async def add(self, message: Message) -> Message:
-        """Add a message; durable when this returns, unless the history saves later."""
+    async def replace(self, message: Message) -> Message:
+        """Put a message in the place of the one with its id."""
+        return await _ended(_aside(self._history.replace, message.id, message))
+
+    @property
+    def _version(self) -> int:
+        return self._history.version
+
+    async def _messages(self) -> Messages:
+        return await _ended(_aside(self._history.messages))
+
+    async def _added(self, message: Message, version: int | None = None) -> Message:
         earlier = self._cut_off.pop(message.id, None)
         if earlier is not None and await _succeeded(earlier):
             return earlier.result()
-        running = _aside(self._history.add, message)
+        running = _aside(partial(self._history.add, expected_version=version), message)
         try:
             return await _ended(running)
         except asyncio.CancelledError:
             self._cut_off[message.id] = running
             raise
-
-    async def replace(self, message: Message) -> Message:
-        """Put a message in the place of the one with its id."""
-        return await _ended(_aside(self._history.replace, message.id, message))
 
 
 def unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
@@ -218,6 +291,16 @@ def unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
 
 
 # --- what the adapters have in common
+
+
+def _expect_first(results: Message, messages: Sequence[Message]) -> None:
+    """Raise where one of these results is for a call that has one; they are for the latest."""
+    ids = {result.call_id for result in results.tool_results}
+    for message in reversed(messages):
+        if any(result.call_id in ids for result in message.tool_results):
+            raise Conflict(_TAKEN)
+        if any(call.id in ids for call in message.tool_calls):
+            return
 
 
 def _replaced(messages: Messages, message: Message) -> Messages:

@@ -60,7 +60,8 @@ class ToolOrchestrator:
     async def iterate(self, run: Run) -> AsyncGenerator[AgentEvent]:
         """One request, its answer, and the tools that it calls."""
         run.tally.step()
-        request = await self.request(run)
+        hook = run.setup.hooks.before_response
+        run.request = request = await hooked(hook, await self.request(run), run.context)
         yield StepStarted(run.tally.steps)
         bad_call: ProviderError | StreamInterrupted | None = None
         try:
@@ -84,15 +85,12 @@ class ToolOrchestrator:
         """The next request: the conversation as far as it fits, and the agent's settings."""
         setup, system, tools = run.setup, await run.system(), self.tools(run)
         window = await run.conversation.window(setup.model.name, tools, system)
-        request = setup.request.replace(
+        return setup.request.replace(
             system=system,
             messages=tuple(window),
             tools=tools,
             tool_choice=self.tool_choice(run) if tools else None,
         )
-        asked: Request = await hooked(setup.hooks.before_response, request, run.context)
-        run.request = asked
-        return asked
 
     def tools(self, run: Run) -> tuple[AnyTool, ...]:
         """The tools that the model is told of."""
@@ -108,6 +106,10 @@ class ToolOrchestrator:
         return choice.replace(is_required=False) if choice.is_required else choice
 
     # --- what is answered
+
+    async def known(self, run: Run, calls: Sequence[ToolCall]) -> Mapping[str, ToolResult]:  # noqa: ARG002 - for heirs
+        """The results, by id, of those of the calls that no tool is run for."""
+        return EMPTY
 
     async def settle(self, run: Run) -> AsyncGenerator[AgentEvent]:
         """Act on the answer: run its calls, ask again, or end."""
@@ -151,8 +153,7 @@ class ToolOrchestrator:
 
     async def refuse(self, run: Run, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent]:
         """Calls of an answer that was cut off are not run (I7): the model is told, for a while."""
-        told = {c.id: ToolResult.error(c.id, CUT_OFF, tool_name=c.name) for c in calls}
-        async with aclosing(self.play(run, calls, told)) as events:
+        async with aclosing(self.play(run, calls, refusals(calls))) as events:
             async for event in events:
                 yield event
         if not run.may_retry("cut off", _CUT_OFF_RETRIES):
@@ -199,6 +200,11 @@ def waits(run: Run, call: ToolCall) -> bool:
     """Whether a call is the caller's business: to run it, or to approve it."""
     tools = run.setup.tools
     return tools.is_for_caller(call) or tools.needs_approval(call)
+
+
+def refusals(calls: Sequence[ToolCall]) -> dict[str, ToolResult]:
+    """What is said, by id, to calls of an answer that was cut off."""
+    return {each.id: ToolResult.error(each.id, CUT_OFF, tool_name=each.name) for each in calls}
 
 
 async def _noted(run: Run, request: Request, response: Response) -> Answered:

@@ -6,10 +6,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
+
 from dragoman.agent.conversations import unanswered
 from dragoman.agent.events import AgentEvent
 from dragoman.agent.hooks import hooked
-from dragoman.agent.orchestrator import waits
+from dragoman.agent.orchestrator import Orchestrator, ToolOrchestrator, refusals, waits
 from dragoman.agent.rounds import Round
 from dragoman.agent.runs import Run
 from dragoman.agent.tool_results import result_of
@@ -43,7 +45,9 @@ class Beginning(NamedTuple):
             expect(decision, (bool, str), "an approval")
 
 
-async def begun(run: Run, beginning: Beginning) -> AsyncGenerator[AgentEvent]:
+async def begun(
+    run: Run, beginning: Beginning, orchestrator: Orchestrator
+) -> AsyncGenerator[AgentEvent]:
     """Answer the calls that wait, as far as can be; then say what is to be said."""
     earlier = await run.conversation.window(
         run.setup.model.name, run.setup.tools.definitions, await run.system()
@@ -52,21 +56,26 @@ async def begun(run: Run, beginning: Beginning) -> AsyncGenerator[AgentEvent]:
     _expect_waiting(beginning, waiting)
     prompt = beginning.prompt
     if waiting and (prompt is None or beginning.approvals or beginning.results):
-        async with aclosing(_answered(run, beginning, waiting)) as events:
+        known = {
+            call.id: _known(call, beginning) for call in waiting if _is_decided(call, beginning)
+        }
+        rest = [call for call in waiting if call.id not in known]
+        known.update(await _foreseen(run, rest, earlier, orchestrator))
+        async with aclosing(_answered(run, beginning, waiting, known)) as events:
             async for event in events:
                 yield event
     elif prompt is None:
         _expect_something_to_answer(earlier)
     if prompt is not None and not run.is_over:
+        run.output = UNSET  # of what was asked before
         prompt = await hooked(run.setup.hooks.before_send, prompt, run.context)
         yield await run.add(prompt)
 
 
 async def _answered(
-    run: Run, beginning: Beginning, waiting: Sequence[ToolCall]
+    run: Run, beginning: Beginning, waiting: Sequence[ToolCall], known: Mapping[str, ToolResult]
 ) -> AsyncGenerator[AgentEvent]:
     """Run what may be run of the calls that wait; what is still to be decided ends the run."""
-    known = {call.id: _known(call, beginning) for call in waiting if _is_decided(call, beginning)}
     left = tuple(
         call
         for call in waiting
@@ -80,8 +89,25 @@ async def _answered(
         async with aclosing(Round(run, mine, known).play(to_run)) as events:
             async for event in events:
                 yield event
-    if left:
+    if left or (run.output is not UNSET and beginning.prompt is None):
         run.finish(deferred=left)
+
+
+async def _foreseen(
+    run: Run, calls: Sequence[ToolCall], messages: Messages, orchestrator: Orchestrator
+) -> Mapping[str, ToolResult]:
+    """The results of calls that nothing is run for, as in the run that they are from."""
+    if calls and _is_cut_off(calls[0], messages):
+        return refusals(calls)
+    if isinstance(orchestrator, ToolOrchestrator):
+        return await orchestrator.known(run, calls)
+    return EMPTY
+
+
+def _is_cut_off(call: ToolCall, messages: Messages) -> bool:
+    """Whether the call is of an answer that is not complete (I7)."""
+    asking = next(each for each in reversed(messages) if call in each.tool_calls)
+    return asking.finish is not None and asking.finish.is_cut_off
 
 
 def _is_decided(call: ToolCall, beginning: Beginning) -> bool:

@@ -2,8 +2,8 @@
 
 Where the conversation is kept, the message is written before the tools run, and says of each call
 that its outcome is unknown; as the results come in, they take that place. Whenever the program
-stops, what is written is true, and no call that was begun is ever begun again. Elsewhere the message
-is added at the end of the round; a round that is left early adds what has come of it so far.
+stops, what is written is true, and no call that was begun is ever begun again. Elsewhere the
+message is added when the round ends; one that is left early adds what has come of it so far.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -61,10 +61,10 @@ class TypedOrchestrator(ToolOrchestrator):
         """As ever, with the schema where the provider takes it."""
         request = await super().request(run)
         if self._is_held_to_schema:
-            request = run.request = request.replace(output=_spec(run).output)
+            request = request.replace(output=_spec(run).output)
             if run.target is not None and "schema" not in run.target.outputs:
                 told = Text(_spec(run).instruction)  # somebody insisted: in words, then
-                request = run.request = request.replace(system=(*request.system, told))
+                request = request.replace(system=(*request.system, told))
         if run.streams:
             run.watch = self._watch(run)
         return request
@@ -94,23 +94,26 @@ class TypedOrchestrator(ToolOrchestrator):
 
     # --- what is answered
 
+    async def known(self, run: Run, calls: Sequence[ToolCall]) -> Mapping[str, ToolResult]:
+        """What is said to calls of `return_result`: the output is in them."""
+        final = [call for call in calls if call.name == self._tool.name]
+        return {call.id: await self._received(run, call) for call in final}
+
     async def call(self, run: Run, message: Message) -> AsyncGenerator[AgentEvent]:
         """As ever; a call of `return_result` is the output."""
-        final = [call for call in message.tool_calls if call.name == self._tool.name]
+        is_final = any(call.name == self._tool.name for call in message.tool_calls)
         is_cut_off = message.finish is not None and message.finish.is_cut_off
-        if not final or is_cut_off:
+        if not is_final or is_cut_off:
             events = super().call(run, message)
         else:
-            events = self._returned(run, message, final)
+            events = self._returned(run, message)
         async with aclosing(events):
             async for event in events:
                 yield event
 
-    async def _returned(
-        self, run: Run, message: Message, final: list[ToolCall]
-    ) -> AsyncGenerator[AgentEvent]:
+    async def _returned(self, run: Run, message: Message) -> AsyncGenerator[AgentEvent]:
         yield await run.add(message)
-        known = {call.id: await self._received(run, call) for call in final}
+        known = await self.known(run, message.tool_calls)
         async with aclosing(self.play(run, message.tool_calls, known)) as events:
             async for event in events:
                 yield event

@@ -29,6 +29,7 @@ PROVIDER = Provider(
             thinking_fields=("reasoning_content",),
             thinking_form="template",
             heeded_choices=_CHOICES,
+            refuses_json_with_tools=True,  # held to a schema, the model can't call
         ),
         RESPONSES.replace(
             keeps_state=False,
@@ -40,6 +41,7 @@ PROVIDER = Provider(
             heeds_chat_format=True,
             hides_cut_offs=True,
             heeded_choices=_CHOICES,
+            refuses_json_with_tools=True,
             media=("image",),
         ),
         # What it makes a Chat request of is a list of fields: no form of the answer is among them,

@@ -20,6 +20,8 @@ from dragoman.providers.reported_costs import REPORTING, reported_cost
 
 _WITHOUT_MODELS = frozenset({"local", "echo", "scripted"})
 """What runs here is no provider, and may go without a model's name."""
+_KEPT = 64
+"""Names of providers that are remembered: a program has few, but may be told any number."""
 
 
 class Prices:
@@ -41,6 +43,7 @@ class Prices:
 
     def __init__(self, overrides: Mapping[str, Price | Mapping[str, Any]] = EMPTY) -> None:
         expect(overrides, Mapping, "overrides")
+        self._places: dict[str, str] = {}
         self._own: dict[str, Price] = {}
         for key, given in overrides.items():
             expect(key, str, "a key of overrides")
@@ -51,7 +54,7 @@ class Prices:
 
     def price(self, model: str, provider: str | None = None) -> Price | None:
         """The price of a model, by its name and provider, or by `provider:model`; None: unknown."""
-        place, name = _place(model, provider)
+        place, name = self._place(model, provider)
         own = self._overriding(place, name)
         if own is not None or place is None:
             return own
@@ -66,7 +69,7 @@ class Prices:
         ask for each request, and add up the costs. What is not billed by tokens (a provider's own
         searches, say) is counted only where the provider itself tells the cost.
         """
-        place, name = _place(model, provider)
+        place, name = self._place(model, provider)
         return self._cost(usage, place, (name,))
 
     def cost_of_response(self, response: Response, model: str) -> Decimal | None:
@@ -74,10 +77,10 @@ class Prices:
 
         The answer knows best which model gave it, and where: a name may stand for several.
         """
-        place, asked = _place(model, None)
+        place, asked = self._place(model, None)
         origin = response.choices[0].message.origin if response.choices else None
         if origin is not None and origin.provider is not None:
-            made_at = _canonical(origin.provider)
+            made_at = self._provider(origin.provider)
             place, asked = made_at, asked if made_at == place else ""
         return self._cost(response.usage, place, (_bare(response.model or ""), asked))
 
@@ -97,8 +100,28 @@ class Prices:
 
     def can_tell(self, model: str, provider: str | None = None) -> bool:
         """Whether a request's cost will be known: by a price, or because the provider tells it."""
-        place, _ = _place(model, provider)
+        place, _ = self._place(model, provider)
         return place in REPORTING or self.price(model, provider) is not None
+
+    def _place(self, model: str, provider: str | None) -> tuple[str | None, str]:
+        """The provider's own name, and the model's without it."""
+        expect(model, str, "the name of a model")
+        if provider is not None:
+            expect(provider, str, "the name of a provider")
+            return self._provider(provider), _bare(model)
+        head, colon, rest = model.partition(":")
+        if colon or as_heard(head) in _WITHOUT_MODELS:
+            return self._provider(head), _bare(rest)
+        return None, _bare(model)
+
+    def _provider(self, name: str) -> str:
+        """The provider's own name, kept: for one that is not ours, all packages are looked at."""
+        found = self._places.get(name)
+        if found is None:
+            if len(self._places) >= _KEPT:
+                self._places.clear()
+            found = self._places[name] = _canonical(name)
+        return found
 
     def _overriding(self, place: str | None, model: str) -> Price | None:
         if not self._own:
@@ -154,18 +177,6 @@ def _names(place: str | None, model: str) -> Iterator[str]:
 
 def _first(prices: Iterable[Price | None]) -> Price | None:
     return next((price for price in prices if price is not None), None)
-
-
-def _place(model: str, provider: str | None) -> tuple[str | None, str]:
-    """The provider's own name, and the model's without it."""
-    expect(model, str, "the name of a model")
-    if provider is not None:
-        expect(provider, str, "the name of a provider")
-        return _canonical(provider), _bare(model)
-    head, colon, rest = model.partition(":")
-    if colon or as_heard(head) in _WITHOUT_MODELS:
-        return _canonical(head), _bare(rest)
-    return None, _bare(model)
 
 
 def _bare(model: str) -> str:

@@ -29,7 +29,12 @@ PROVIDER = Provider(
             checks_strict_schemas=False,
             refuses_json_with_tools=True,
         ),
-        ANTHROPIC.replace(verifies_thinking=False, takes_cache_ttl=False, outputs=("text",)),
+        ANTHROPIC.replace(
+            verifies_thinking=False,
+            takes_cache_ttl=False,
+            outputs=("text",),
+            checks_strict_schemas=False,
+        ),
     ),
     "http://localhost:8000/v1",
     auth=None,
