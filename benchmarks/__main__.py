@@ -17,7 +17,7 @@ from benchmarks.report import Ratio
 PEERS = ("msgspec", "aiohttp", "orjson", "pydantic-ai-slim", "langchain-core",
          "langchain-anthropic", "langchain-google-genai", "litellm", "llm-rosetta", "openai",
          "anthropic", "google-genai", "ollama", "aiosqlite", "langchain-community", "SQLAlchemy",
-         "psycopg", "redis")  # fmt: skip
+         "psycopg", "redis", "langchain", "langgraph")  # fmt: skip
 
 
 def main(names: list[str]) -> None:
@@ -73,6 +73,12 @@ def _transport() -> list[Ratio]:
     return transport.transport()
 
 
+def _agent() -> list[Ratio]:
+    from benchmarks import agent
+
+    return agent.agent()
+
+
 # Memory and imports first: in a process that has loaded nothing else yet.
 BENCHMARKS: dict[str, Callable[[], list[Ratio]]] = {
     "model": _model,
@@ -82,6 +88,7 @@ BENCHMARKS: dict[str, Callable[[], list[Ratio]]] = {
     "convert": _convert,
     "histories": _histories,
     "transport": _transport,
+    "agent": _agent,
 }
 
 

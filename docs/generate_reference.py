@@ -5,11 +5,14 @@ Only the standard library and the package itself; the same input gives the same 
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -84,17 +87,30 @@ def _members(kind: type) -> list[str]:
 
 
 def _listed(kind: type) -> list[str]:
-    lines = [
+    lines = [f"- `{name}`: {' '.join(text.split())}" for name, text in fields(kind)]
+    lines += [
         f"- `{name}{signature}`: {paragraph(member)}" for name, signature, member in members(kind)
     ]
     return ["\n".join(lines) + "\n"] if lines else []
 
 
+def fields(kind: type) -> Iterator[tuple[str, str]]:
+    """The fields of a class that have a text below them, which Python itself does not keep."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(tree, ast.ClassDef)  # noqa: S101 - a class's source is one
+    for field, below in pairwise(tree.body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                yield name, text
+            case _:
+                pass
+
+
 def members(kind: type) -> Iterator[tuple[str, str, Any]]:
     """The public methods and properties that are a class's own or its base classes' of ours."""
-    fields: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
+    values: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
     for name in sorted(dir(kind)):
-        if name.startswith("_") or name in fields:
+        if name.startswith("_") or name in values:
             continue
         owner = next(base for base in kind.__mro__ if name in vars(base))
         if not owner.__module__.startswith("dragoman."):
@@ -140,7 +156,9 @@ def _default(value: Any) -> Any:
         return value
     if isinstance(value, Enum):
         return _Shown(f"{type(value).__name__}.{value.name}")
-    return _Shown(repr(value))
+    if isinstance(value, str):
+        return _Shown(f'"{value}"')
+    return _Shown("…" if repr(value) == "<factory>" else repr(value))
 
 
 if __name__ == "__main__":

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 import dragoman
-from benchmarks import conversations, converting, growth, measured, recordings, sdks, streams
+from benchmarks import (
+    agent,
+    agent_ours,
+    agent_peers,
+    agent_script,
+    conversations,
+    converting,
+    growth,
+    measured,
+    recordings,
+    sdks,
+    streams,
+)
 from benchmarks import translation as translations
 from benchmarks.clock import seconds, summed
 from benchmarks.report import Ratio
@@ -100,6 +114,60 @@ def test_a_command_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         measured.main([sys.executable, "-c", "raise SystemExit(3)"])
     assert ended.value.code == 3
+
+
+@pytest.mark.parametrize("what", agent_script.EXPECTED)
+def test_our_agent_does_what_is_measured(what: str) -> None:
+    """Each call ends as the script says, time after time."""
+    job = agent_ours.jobs()[what]
+    for _ in range(2):
+        assert asyncio.run(_awaited(job)) == agent_script.EXPECTED[what]
+
+
+@pytest.mark.parametrize("calls", [1, agent_script.CALLS])
+def test_our_agent_runs_every_tool(calls: int) -> None:
+    """No call is left out: each has its result, from the function itself."""
+    sent = agent_ours.with_tool(agent_script.weather, calls).send(agent_script.PROMPT)
+    results = [each for message in asyncio.run(sent).messages for each in message.tool_results]
+    assert [each.text for each in results] == ["2 days of rain in Basel"] * calls
+
+
+@pytest.mark.parametrize(
+    ("module", "jobs"),
+    [("pydantic_ai", agent_peers.pydantic_ai), ("langchain", agent_peers.langchain)],
+)
+def test_the_other_agents_do_the_same(module: str, jobs: Callable[[], agent_script.Jobs]) -> None:
+    """A peer that is measured has come to the same ends."""
+    pytest.importorskip(module)
+    for what, job in jobs().items():
+        assert asyncio.run(_awaited(job)) == agent_script.EXPECTED[what], what
+
+
+async def _awaited(job: agent_script.Job) -> object:
+    return await job()
+
+
+def test_agents_take_turns(capsys: pytest.CaptureFixture[str]) -> None:
+    """Everything that the script has is measured for each of them, and shown."""
+    ratios = agent.calling(
+        {agent.OURS: agent_ours.jobs(), "too": agent_ours.jobs()}, rounds=1, per_round=0
+    )
+    assert [each.what for each in ratios] == ["times less than too"] * len(agent_script.EXPECTED)
+    printed = capsys.readouterr().out
+    assert all(f"\n{what}; CPU time" in printed for what in agent_script.EXPECTED)
+    assert "one more tool call in the same turn" in printed
+
+
+def test_the_bar_is_for_the_best_of_the_others() -> None:
+    """Five times less than the best peer is asked for; than the others, nothing."""
+    best, other = agent._ratios({agent.OURS: 1.0, "best": 4.9, "other": 50.0})
+    assert (best.ratio, best.at_least, best.is_met) == (4.9, 5, False)
+    assert (other.ratio, other.at_least, other.is_met) == (50, None, True)
+
+
+def test_what_is_kept_is_weighed() -> None:
+    """The size of one is the size of all by their number."""
+    assert 10_000 < agent.idle_size(lambda: bytearray(10_000), count=5) < 11_000
 
 
 def test_each_job_takes_part_in_each_round() -> None:

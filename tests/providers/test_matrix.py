@@ -45,6 +45,7 @@ MODELS = (
     "anthropic:claude-opus-4-1", "anthropic:claude-sonnet-4-5", "anthropic:claude-opus-4-5",
     "anthropic:claude-opus-4-6", "anthropic:claude-opus-4-8", "anthropic:who-knows",
     "google:gemini-1.5-flash", "google:gemini-2.0-flash", "google:gemini-2.5-flash",
+    "google:gemini-2.5-pro", "google:gemini-2.5-flash-lite", "google:gemini-3.1-pro-preview",
     "google:gemini-3-pro-preview", "google:who-knows",
     "vertex:claude-3-7-sonnet@20250219", "vertex:claude-sonnet-4-5@20250929",
     "vertex:claude-3-5-haiku@20241022", "vertex:claude-opus-4-1@20250805",

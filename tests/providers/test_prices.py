@@ -16,7 +16,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.usage import Usage
-from dragoman.providers import price_list
+from dragoman.providers import entry_points, price_list
 from dragoman.providers.price import Price
 from dragoman.providers.prices import Prices, cost_of
 from dragoman.providers.registry import provider, provider_names
@@ -293,3 +293,20 @@ def test_an_answer_of_a_model_that_has_a_price_of_ones_own() -> None:
     assert own.cost_of_response(answer, "google:gemini-flash-latest") == 7
     assert own.cost_of_response(_answer("m", None), "scripted") == 2
     assert own.cost_of_response(Response(usage=MILLION), "scripted") == 2
+
+
+def test_packages_are_looked_through_once_for_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of one's own is looked up on each answer: what is installed is read the first time.
+
+    However many names there are, only so many are kept.
+    """
+    looked: list[str] = []
+    monkeypatch.setattr(entry_points, "named", looked.append)
+    own = Prices({"mine:*": Price(1, 2)})
+    looked.clear()
+    costs = [own.cost_of(MILLION, "mine:large") for _ in range(3)]
+    assert costs == [Decimal(1)] * 3
+    assert looked == ["mine"]
+    for number in range(1000):
+        assert own.price(f"other{number}:x") is None
+    assert len(own._places) < 100

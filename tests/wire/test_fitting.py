@@ -307,6 +307,9 @@ def told(thinking: ThinkingConfig, target: Target) -> tuple[ThinkingConfig | Non
         ("budget", {"effort": "none"}, {"enabled": False}, []),
         ("adaptive", {"enabled": True, "effort": "low"}, {"enabled": True, "effort": "low"}, []),
         ("adaptive", {"budget": 2000}, {"enabled": True, "effort": "low"}, ["thinking.budget"]),
+        ("adaptive", {"effort": "none"}, {"enabled": False}, []),
+        ("either", {"effort": "none"}, {"enabled": False}, []),
+        ("either", {"effort": "low", "budget": 9}, {"effort": "low", "budget": 9}, []),
         ("reasoning", {"budget": 2000}, {"budget": 2000}, []),
         ("any", {"budget": 2000, "effort": "odd"}, {"budget": 2000, "effort": "odd"}, []),
     ],
@@ -323,17 +326,47 @@ def test_thinking_is_asked_for_in_the_target_s_form(
 @pytest.mark.parametrize(
     ("known", "asked_for", "expected"),
     [(("low", "high"), "low", "low"), (("low", "high"), "max", "high"),
-     (("low", "high"), "none", "low"), (("none", "high"), "low", "high"),
+     (("low", "high"), "medium", "high"), (("low", "high"), "none", "low"),
+     (("none", "high"), "low", "high"),
      (("low", "high"), "odd", None), ((), "low", None)],
 )  # fmt: skip
 def test_the_nearest_effort_that_the_model_knows_is_told(
     known: tuple[str, ...], asked_for: str, expected: str | None
 ) -> None:
     """Another effort than the one asked for is a loss; none is never made of some."""
-    target = ANY.replace(efforts=known, thinking_form="adaptive")
+    target = ANY.replace(efforts=known, thinking_form="effort")
     found, losses = told(ThinkingConfig(effort=asked_for), target)
     assert found == ThinkingConfig(effort=expected)
     assert losses == ([] if expected == asked_for else ["thinking.effort"])
+
+
+@pytest.mark.parametrize(
+    ("given", "always", "expected", "lost"),
+    [
+        ({"budget": 500}, False, {"budget": 500}, []),
+        ({"budget": 5}, False, {"budget": 128}, ["thinking.budget"]),
+        ({"budget": 5000}, False, {"budget": 1000}, ["thinking.budget"]),
+        ({"budget": 0}, False, {"budget": 0}, []),
+        ({"enabled": False}, False, {"enabled": False}, []),
+        ({"budget": 0}, True, {"budget": 128}, ["thinking"]),
+        ({"effort": "none"}, True, {"budget": 128}, ["thinking"]),
+        ({"budget": 500}, True, {"budget": 500}, []),
+        ({"visible": True}, True, {"visible": True}, []),
+    ],
+)
+def test_a_budget_is_one_that_the_model_takes(
+    given: dict[str, Any], always: bool, expected: dict[str, Any], lost: list[str]
+) -> None:
+    """Between the least and the most; and not zero where it can't but think."""
+    target = ANY.replace(thinking_form="budget", thinking_budgets=(128, 1000), always_thinks=always)
+    assert told(ThinkingConfig(**given), target) == (ThinkingConfig(**expected), lost)
+
+
+def test_what_thinks_anyway_is_told_no_effort() -> None:
+    """Where only "on" was asked for, how much is its own business."""
+    target = ANY.replace(thinking_form="effort", thinks_by_default=True, efforts=("low", "high"))
+    found = told(ThinkingConfig(enabled=True, visible=True), target)
+    assert found == (ThinkingConfig(visible=True), [])
 
 
 def test_sampling_that_is_refused_is_left_out() -> None:

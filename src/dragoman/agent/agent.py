@@ -12,7 +12,7 @@ from msgspec import UNSET
 from dragoman.agent.conversations import conversation_of
 from dragoman.agent.events import AgentEvent, RunFinished
 from dragoman.agent.executor import ToolExecutor
-from dragoman.agent.hooks import Hooks, hooked
+from dragoman.agent.hooks import Hooks
 from dragoman.agent.limits import RunLimits, unknown_cost
 from dragoman.agent.linking import Links
 from dragoman.agent.orchestrator import Orchestrator, ToolOrchestrator
@@ -79,7 +79,9 @@ class Agent:
     ) -> None:
         expect(limits, (RunLimits, type(None)), "limits")
         expect(hooks, (Hooks, type(None)), "hooks")
-        expect(output_retries, int, "output_retries")
+        expect(executor, (ToolExecutor, type(None)), "executor")
+        _check_retries(output_retries)
+        _check_orchestrator(orchestrator)
         opened = open_model(model)
         self._owns_model = opened is not model
         self._output_mode = output_mode
@@ -209,6 +211,7 @@ class Agent:
         if isinstance(texts, str):
             msg = "embed_documents takes a list of texts; for one there is embed_query"
             raise InvalidInputError(msg)
+        expect(texts, Iterable, "the texts to embed")
         found: Embeddings = await self._embedder()(list(texts), **settings)
         return found
 
@@ -241,15 +244,30 @@ class Agent:
         if not given:
             return setup
         changes: dict[str, Any] = {}
-        output, mode = given.pop("output", UNSET), given.pop("output_mode", self._output_mode)
-        if output is not UNSET:
-            changes["output"] = TypedOutput.of(output, mode)
+        if "output" in given or "output_mode" in given:
+            output = given.pop("output", UNSET)
+            mode = given.pop("output_mode", self._output_mode)
+            changes["output"] = TypedOutput.of(setup.output if output is UNSET else output, mode)
         if "limits" in given:
-            changes["limits"] = given.pop("limits") or RunLimits()
-            expect(changes["limits"], RunLimits, "limits")
+            limits = given.pop("limits")
+            expect(limits, (RunLimits, type(None)), "limits")
+            changes["limits"] = limits or RunLimits()
         if given:
             changes["request"] = request_with(setup.request, given)
         return replace(setup, **changes)
+
+
+def _check_retries(retries: object) -> None:
+    if type(retries) is not int or retries < 0:
+        msg = "output_retries must be a whole number from 0 on"
+        raise InvalidInputError(msg)
+
+
+def _check_orchestrator(orchestrator: object) -> None:
+    if isinstance(orchestrator, type):
+        msg = "orchestrator must be an object, not a class: write TypedOrchestrator(), for one"
+        raise InvalidInputError(msg)
+    expect(orchestrator, (Orchestrator, type(None)), "orchestrator")
 
 
 def _expect_price(setup: Setup) -> None:
@@ -278,5 +296,5 @@ async def _played(run: Run, beginning: Beginning) -> AsyncGenerator[AgentEvent]:
                     await iteration.aclose()
     finally:
         await orchestrator.finalize(run)
-    result = await hooked(run.setup.hooks.after_send, run.result, run.context)
+    result = await run.hooked(run.setup.hooks.after_send, run.result)
     yield RunFinished(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 
 from msgspec import UNSET
@@ -81,12 +81,12 @@ class _Listening:
         self._names: dict[int | None, str] = {}
         self._name = ""
 
-    def pieces(self, event: Event) -> Iterator[Piece]:
+    def pieces(self, event: Event) -> Sequence[Piece]:
         """What an event adds; further choices are left to whoever reads the response."""
         if getattr(event, "choice", 0):
-            return iter(())
+            return ()
         if isinstance(event, PartDelta):
-            return self._delta(event) if event.text else iter(())
+            return self._delta(event) if event.text else ()
         if isinstance(event, ToolCallDelta):
             return self._arguments(event)
         if isinstance(event, PartStart):
@@ -95,15 +95,15 @@ class _Listening:
         if isinstance(event, PartStop) and event.part is not None:
             told = self._parts.setdefault(event.index, _Told(event.part))
             return told.last(self._run, event.part)
-        return iter(())
+        return ()
 
-    def _delta(self, event: PartDelta) -> Iterator[Piece]:
+    def _delta(self, event: PartDelta) -> Sequence[Piece]:
         told = self._parts.get(event.index)
         if told is None:  # never announced: a text, as accumulators take it
             told = self._parts[event.index] = _Told(Text(""))
         return told.more(self._run, event.text or "")
 
-    def _arguments(self, event: ToolCallDelta) -> Iterator[Piece]:
+    def _arguments(self, event: ToolCallDelta) -> Sequence[Piece]:
         """More of a call's arguments; not all deltas say whose they are (W7, W8)."""
         if event.name:
             self._names[event.index] = event.name
@@ -111,10 +111,9 @@ class _Listening:
         return _watched(self._run, self._name, event.arguments_delta or "")
 
 
-def _watched(run: Run, name: str | None, text: str) -> Iterator[PartialOutput]:
+def _watched(run: Run, name: str | None, text: str) -> Sequence[PartialOutput]:
     value = UNSET if run.watch is None or not text else run.watch(name, text)
-    if value is not UNSET:
-        yield PartialOutput(value)
+    return () if value is UNSET else (PartialOutput(value),)
 
 
 class _Told:
@@ -128,25 +127,23 @@ class _Told:
         self.name = part.name if isinstance(part, ToolCall) else None
         self.said: list[str] = []
 
-    def more(self, run: Run, text: str) -> Iterator[Piece]:
+    def more(self, run: Run, text: str) -> Sequence[Piece]:
         """What comes next of it."""
         if not text:
-            return
+            return ()
         is_first = not self.said
         self.said.append(text)
         if self.is_thought:
-            yield run.thinks(text, is_new=is_first)
-            return
+            return (run.thinks(text, is_new=is_first),)
         if self.is_speech:
-            yield run.says(text)
-        if self.is_speech or self.name is not None:
-            yield from _watched(run, self.name, text)
+            return (run.says(text), *_watched(run, self.name, text))
+        return () if self.name is None else _watched(run, self.name, text)
 
-    def last(self, run: Run, part: AnyPart) -> Iterator[Piece]:
+    def last(self, run: Run, part: AnyPart) -> Sequence[Piece]:
         """What the last word on it adds to what was said (W26)."""
         whole, said = _text_of(part), "".join(self.said)
-        if len(whole) > len(said) and whole.startswith(said):
-            yield from self.more(run, whole[len(said) :])
+        is_longer = len(whole) > len(said) and whole.startswith(said)
+        return self.more(run, whole[len(said) :]) if is_longer else ()
 
 
 def _text_of(part: AnyPart) -> str:

@@ -7,6 +7,7 @@ a list or a sequence of messages is never changed: the adapter has its own view.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -35,7 +36,7 @@ T = TypeVar("T")
 _ATTEMPTS = 20
 _TAKEN = (
     "another run is at this conversation and has taken over calls that waited for their results;"
-    " nothing was run here: read the history again when that run has ended"
+    " none of them was run here: read the history again when that run has ended"
 )
 _NO_MESSAGE = "there is no message with that id in the history"
 _USUAL_WINDOW = ChatHistoryConfig().context_window
@@ -294,13 +295,15 @@ def unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
 
 
 def _expect_first(results: Message, messages: Sequence[Message]) -> None:
-    """Raise where one of these results is for a call that has one; they are for the latest."""
-    ids = {result.call_id for result in results.tool_results}
-    for message in reversed(messages):
-        if any(result.call_id in ids for result in message.tool_results):
+    """Raise where one of these results is for a call that has one.
+
+    Some models use an id again: as many results as calls have it, then all of them are answered.
+    """
+    asked = Counter(call.id for message in messages for call in message.tool_calls)
+    answered = Counter(result.call_id for message in messages for result in message.tool_results)
+    for result in results.tool_results:
+        if answered[result.call_id] >= max(asked[result.call_id], 1):
             raise Conflict(_TAKEN)
-        if any(call.id in ids for call in message.tool_calls):
-            return
 
 
 def _replaced(messages: Messages, message: Message) -> Messages:

@@ -8,6 +8,7 @@ from inspect import isawaitable
 from typing import Any
 
 from dragoman.errors import InvalidInputError
+from dragoman.model.value import expect
 
 Hook = Callable[..., Any]
 
@@ -49,11 +50,20 @@ class Hooks:
         return f"Hooks({', '.join(given)})"
 
 
-async def hooked(hook: Hook | None, value: Any, *rest: Any) -> Any:
-    """The value, or what the hook returned in its place; `rest` are its further arguments."""
+async def hooked(
+    hook: Hook | None, value: Any, *rest: Any, kinds: type | tuple[type, ...] | None = None
+) -> Any:
+    """The value, or what the hook returned in its place; `rest` are its further arguments.
+
+    That must be of the same type, or of these kinds.
+    """
     if hook is None:
         return value
     answer = hook(*rest[:-1], value, rest[-1])
     if isawaitable(answer):
         answer = await answer
-    return value if answer is None else answer
+    if answer is None:
+        return value
+    kind = type(value)
+    expect(answer, kinds or kind, f"what a hook returns in the place of a {kind.__name__}")
+    return answer

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Protocol, runtime_checkable
 
 from dragoman.agent.answering import answered
 from dragoman.agent.events import AgentEvent, Answered, AskedAgain, StepStarted
-from dragoman.agent.hooks import hooked
 from dragoman.agent.rounds import CUT_OFF, Round
 from dragoman.agent.runs import Run
 from dragoman.errors import ProviderError, StreamInterrupted
+from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
+from dragoman.model.ids import new_id
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text, Thinking
 from dragoman.model.requests import AnyTool, Request
@@ -61,7 +62,7 @@ class ToolOrchestrator:
         """One request, its answer, and the tools that it calls."""
         run.tally.step()
         hook = run.setup.hooks.before_response
-        run.request = request = await hooked(hook, await self.request(run), run.context)
+        run.request = request = await run.hooked(hook, await self.request(run))
         yield StepStarted(run.tally.steps)
         bad_call: ProviderError | StreamInterrupted | None = None
         try:
@@ -141,15 +142,13 @@ class ToolOrchestrator:
         self, run: Run, calls: Sequence[ToolCall], known: Mapping[str, ToolResult] = EMPTY
     ) -> AsyncGenerator[AgentEvent]:
         """A round of tools; calls whose results are known already are not run."""
-        waiting = tuple(call for call in calls if call.id not in known and waits(run, call))
-        mine = [call for call in calls if call not in waiting]
+        mine, waiting = parted(calls, lambda call: call.id not in known and waits(run, call))
         if mine:
-            to_run = [call for call in mine if call.id not in known]
-            async with aclosing(Round(run, mine, known).play(to_run)) as events:
+            async with aclosing(Round(run, mine, known).play()) as events:
                 async for event in events:
                     yield event
         if waiting:
-            run.finish(deferred=waiting)
+            run.finish(deferred=tuple(waiting))
 
     async def refuse(self, run: Run, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent]:
         """Calls of an answer that was cut off are not run (I7): the model is told, for a while."""
@@ -184,7 +183,7 @@ class ToolOrchestrator:
         """The provider could not read the model's call: the model is shown what it wrote (W112)."""
         partial = error.partial
         if partial is not None and partial.choices and partial.text:
-            yield await run.add(partial.message)
+            yield await run.add(_without_calls(partial.message))
         yield await run.add(Message.user(_TRY_AGAIN))
         yield AskedAgain("a tool call could not be read")
 
@@ -202,13 +201,23 @@ def waits(run: Run, call: ToolCall) -> bool:
     return tools.is_for_caller(call) or tools.needs_approval(call)
 
 
+def parted(
+    calls: Iterable[ToolCall], waits: Callable[[ToolCall], bool]
+) -> tuple[list[ToolCall], list[ToolCall]]:
+    """The calls that are run, and those that wait. Not by `==`, for which ids don't count."""
+    sides: tuple[list[ToolCall], list[ToolCall]] = ([], [])
+    for call in calls:
+        sides[waits(call)].append(call)
+    return sides
+
+
 def refusals(calls: Sequence[ToolCall]) -> dict[str, ToolResult]:
     """What is said, by id, to calls of an answer that was cut off."""
     return {each.id: ToolResult.error(each.id, CUT_OFF, tool_name=each.name) for each in calls}
 
 
 async def _noted(run: Run, request: Request, response: Response) -> Answered:
-    told = await hooked(run.setup.hooks.after_response, response, run.context)
+    told = await run.hooked(run.setup.hooks.after_response, response)
     if run.setup.links is not None and told is response:  # what a hook made is not what is kept
         run.setup.links.remember(request, response, run.target)
     run.answered(told)
@@ -219,7 +228,28 @@ def _message(run: Run) -> Message:
     response = run.response
     if response is None or not response.choices:
         return Message(Role.ASSISTANT)
-    return response.message
+    return _with_distinct_ids(response.message)
+
+
+def _with_distinct_ids(message: Message) -> Message:
+    """By ids, calls and results are paired; not all models take care of them (I5)."""
+    ids = [call.id for call in message.tool_calls]
+    if all(ids) and len(set(ids)) == len(ids):
+        return message
+    seen = {""}
+    parts: list[AnyPart] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall) and part.id in seen:
+            part = part.replace(id=new_id("call_"), wire_id=part.id or None)  # noqa: PLW2901 - the same, told apart
+        if isinstance(part, ToolCall):
+            seen.add(part.id)
+        parts.append(part)
+    return message.replace(parts=tuple(parts))
+
+
+def _without_calls(message: Message) -> Message:
+    """What was said beside calls that nobody will run."""
+    return message.replace(parts=tuple(p for p in message.parts if not isinstance(p, ToolCall)))
 
 
 def _is_unfinished(run: Run, message: Message) -> bool:

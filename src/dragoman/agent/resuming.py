@@ -10,8 +10,7 @@ from msgspec import UNSET
 
 from dragoman.agent.conversations import unanswered
 from dragoman.agent.events import AgentEvent
-from dragoman.agent.hooks import hooked
-from dragoman.agent.orchestrator import Orchestrator, ToolOrchestrator, refusals, waits
+from dragoman.agent.orchestrator import Orchestrator, ToolOrchestrator, parted, refusals, waits
 from dragoman.agent.rounds import Round
 from dragoman.agent.runs import Run
 from dragoman.agent.tool_results import result_of
@@ -68,7 +67,7 @@ async def begun(
         _expect_something_to_answer(earlier)
     if prompt is not None and not run.is_over:
         run.output = UNSET  # of what was asked before
-        prompt = await hooked(run.setup.hooks.before_send, prompt, run.context)
+        prompt = await run.hooked(run.setup.hooks.before_send, prompt)
         yield await run.add(prompt)
 
 
@@ -76,21 +75,22 @@ async def _answered(
     run: Run, beginning: Beginning, waiting: Sequence[ToolCall], known: Mapping[str, ToolResult]
 ) -> AsyncGenerator[AgentEvent]:
     """Run what may be run of the calls that wait; what is still to be decided ends the run."""
-    left = tuple(
-        call
-        for call in waiting
-        if call.id not in known
-        and beginning.approvals.get(call.id) is not True
-        and waits(run, call)
+    mine, left = parted(
+        waiting, lambda call: call.id not in known and _still_waits(run, call, beginning)
     )
-    mine = [call for call in waiting if call not in left]
     if mine:
-        to_run = [call for call in mine if call.id not in known]
-        async with aclosing(Round(run, mine, known).play(to_run)) as events:
+        async with aclosing(Round(run, mine, known).play()) as events:
             async for event in events:
                 yield event
     if left or (run.output is not UNSET and beginning.prompt is None):
-        run.finish(deferred=left)
+        run.finish(deferred=tuple(left))
+
+
+def _still_waits(run: Run, call: ToolCall, beginning: Beginning) -> bool:
+    """Whether somebody has to decide; to agree is not enough where the caller runs the tool."""
+    if beginning.approvals.get(call.id) is True:
+        return run.setup.tools.is_for_caller(call)
+    return waits(run, call)
 
 
 async def _foreseen(

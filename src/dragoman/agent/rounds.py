@@ -45,18 +45,18 @@ class Round:
         self._places: dict[int, int] = {}  # of what is run, by its identity
         self._begun: set[int] = set()  # the places of calls that have been begun
 
-    async def play(self, to_run: Sequence[ToolCall]) -> AsyncGenerator[Happening]:
-        """Run these of the calls; the last event is the message with all results."""
+    async def play(self) -> AsyncGenerator[Happening]:
+        """Run the calls whose results are not known; the last event is the message with all."""
         run = self._run
+        to_run = [place for place in range(len(self._calls)) if place not in self._results]
         run.tally.calls(len(to_run))
         allowed: list[ToolCall] = []
-        for call in to_run:
-            decided = await self._decided(call)
+        for place in to_run:
+            decided = await self._decided(self._calls[place])
             if isinstance(decided, ToolResult):
-                yield self._settled(call, decided)
+                yield self._settled(place, decided)
             else:
-                self._places[id(decided)] = self._place(call)
-                allowed.append(decided)
+                allowed.append(self._placed(place, decided))
         try:
             async with aclosing(self._executed(allowed)) as events:
                 async for event in events:
@@ -70,8 +70,12 @@ class Round:
         run.tally.round([(call, self._results[i]) for i, call in enumerate(self._calls)
                          if i in self._results])  # fmt: skip
 
-    def _place(self, call: ToolCall) -> int:
-        return next(i for i, each in enumerate(self._calls) if each is call)
+    def _placed(self, place: int, call: ToolCall) -> ToolCall:
+        """What is run for a place, an object of its own: a hook may give the same for several."""
+        if id(call) in self._places:
+            call = call.replace()
+        self._places[id(call)] = place
+        return call
 
     async def _decided(self, call: ToolCall) -> ToolCall | ToolResult:
         """What is to be run, or the result where a hook stands in the way."""
@@ -79,14 +83,13 @@ class Round:
         if hook is None:
             return call
         try:
-            decided = await hooked(hook, call, self._run.context.for_call(call))
+            context = self._run.context.for_call(call)
+            decided = await hooked(hook, call, context, kinds=(ToolCall, ToolResult))
         except ToolError as veto:
             return ToolResult.error(call.id, str(veto), tool_name=call.name)
-        if isinstance(decided, ToolCall):
-            return decided
         if isinstance(decided, ToolResult):
             return decided.replace(call_id=call.id)
-        return call
+        return decided  # type: ignore[no-any-return]  # `hooked` has seen to it
 
     async def _executed(self, calls: Sequence[ToolCall]) -> AsyncGenerator[Happening]:
         run = self._run
@@ -97,14 +100,15 @@ class Round:
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, ToolStarted):
-                    # What begins at once is written down at once.
-                    wave = calls if executor.runs_at_once(len(calls)) else (event.call,)
-                    fresh = {self._places[id(call)] for call in wave} - written
-                    if keeps and fresh:
+                    place = self._places[id(event.call)]
+                    if keeps and place not in written:
+                        # What begins at once is written down at once.
+                        wave = calls if executor.runs_at_once(len(calls)) else (event.call,)
+                        fresh = {self._places[id(call)] for call in wave}
                         written |= fresh
                         await self._write_unknown(fresh)
                     yield event
-                    self._begun.add(self._places[id(event.call)])
+                    self._begun.add(place)
                 else:
                     yield await self._finished(event)
 
@@ -129,14 +133,16 @@ class Round:
         if hook is not None:
             context = self._run.context.for_call(call)
             result = await hooked(hook, result, event.call, context)
-        told = self._settled(call, result.replace(call_id=call.id), event.seconds)
+        if hook is not None or result.call_id != call.id:
+            result = result.replace(call_id=call.id)
+        told = self._settled(place, result, event.seconds)
         if self._written is not None:
             await self._write()
         return told
 
-    def _settled(self, call: ToolCall, result: ToolResult, seconds: float = 0.0) -> ToolFinished:
-        self._results[self._place(call)] = result
-        return ToolFinished(call, result, seconds)
+    def _settled(self, place: int, result: ToolResult, seconds: float = 0.0) -> ToolFinished:
+        self._results[place] = result
+        return ToolFinished(self._calls[place], result, seconds)
 
     def _message(self) -> Message:
         parts = tuple(self._results[place] for place in sorted(self._results))

@@ -12,9 +12,11 @@ from msgspec import UNSET
 from dragoman.agent.context import RunContext
 from dragoman.agent.conversations import Conversation
 from dragoman.agent.events import MessageAdded, TextDelta, ThinkingDelta
+from dragoman.agent.hooks import Hook, hooked
 from dragoman.agent.limits import Tally
 from dragoman.agent.results import Result
 from dragoman.agent.setup import Setup, system_of
+from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.ids import new_id
@@ -62,6 +64,8 @@ class Run:
         self.is_over = False
         self.retries: dict[str, int] = {}
         """How often the model was asked again, by reason."""
+        self.notes: dict[str, Any] = {}
+        """What an orchestrator notes for itself: one and the same may drive many runs at once."""
         self.watch: Watch | None = None
         """Shows a typed output as it comes, from pieces of text and of calls' arguments."""
         self._cost: Decimal | None = Decimal(0)
@@ -93,10 +97,18 @@ class Run:
     async def system(self) -> tuple[AnyPart, ...]:
         """The instructions for the next request."""
         system = self.setup.system
-        while callable(system):
-            told = system(self.context)
-            system = system_of(await told if isawaitable(told) else told)
-        return system
+        if not callable(system):
+            return system
+        told = system(self.context)
+        made = system_of(await told if isawaitable(told) else told)
+        if callable(made):  # it might go on like that for ever
+            msg = "the function given as system must return text or parts, not another function"
+            raise InvalidInputError(msg)
+        return made
+
+    async def hooked(self, hook: Hook | None, value: Any, kinds: type | None = None) -> Any:
+        """The value, or what the hook makes of it; a context is made only where one is told."""
+        return value if hook is None else await hooked(hook, value, self.context, kinds=kinds)
 
     # --- how it goes on
 

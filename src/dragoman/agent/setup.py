@@ -94,7 +94,9 @@ def thinking_of(thinking: Any) -> ThinkingConfig | None:
     if isinstance(thinking, int):
         return ThinkingConfig(enabled=True, budget=thinking, visible=True)
     expect(thinking, str, "thinking")
-    return ThinkingConfig(enabled=thinking != "none", effort=thinking, visible=True)
+    if thinking == "none":
+        return ThinkingConfig(enabled=False, effort=thinking)  # there is nothing to show
+    return ThinkingConfig(enabled=True, effort=thinking, visible=True)
 
 
 def tool_choice_of(choice: Any) -> ToolChoice | None:

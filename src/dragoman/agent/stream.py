@@ -43,7 +43,9 @@ class AgentStream(Generic[T]):
         self._play = play
         self._events: AsyncGenerator[AgentEvent] | None = None
         self._deadline: float | None = None
-        self._is_taken = self._is_complete = False
+        self._is_taken = self._is_complete = self._is_closed = False
+        self._reader: asyncio.Task[Any] | None = None  # who waits for the next event
+        self._has_left: asyncio.Event | None = None  # told when the reader was sent away
         self._result: Result[T] | None = None
 
     @property
@@ -63,13 +65,22 @@ class AgentStream(Generic[T]):
         await self.close()
 
     async def close(self) -> None:
-        """Stop everything. Calling it again does nothing."""
-        self._is_taken = True
-        if self._events is not None:
-            with suppress(RuntimeError):  # another task is waiting at it, and will be told
+        """Stop everything, also what another task waits for. Calling it again does nothing."""
+        self._is_taken = self._is_closed = True
+        if self._reader is None and self._events is not None:
+            with suppress(RuntimeError):  # another task is closing it
                 await self._events.aclose()
+        if self._reader is not None and self._reader is not asyncio.current_task():
+            await self._send_away(self._reader)  # else: a tool of the run, which ends with the tool
 
     aclose = close  # for `contextlib.aclosing`
+
+    async def _send_away(self, reader: asyncio.Task[Any]) -> None:
+        """End another task's wait; to that task the run is simply over."""
+        if self._has_left is None:
+            self._has_left = asyncio.Event()
+            reader.cancel()
+        await self._has_left.wait()
 
     async def collect(self) -> Result[T]:
         """The whole result, when it is there."""
@@ -114,14 +125,47 @@ class AgentStream(Generic[T]):
         return None
 
     async def _next(self) -> AgentEvent:
+        if self._is_closed:
+            raise StopAsyncIteration
+        if self._reader is not None:
+            msg = "a stream has one reader, and another one is waiting for its next event"
+            raise InvalidInputError(msg)
         if self._events is None:
             self._events = self._play()
+        task = self._reader = asyncio.current_task()
+        cancels = task.cancelling() if task else 0
+        event = None
         try:
-            event = await self._in_time(self._events)
+            event = await self._awaited(self._events)
+        except asyncio.CancelledError:
+            if not self._leaves(task, cancels):
+                raise
+        except BaseException:
+            self._leaves(task, cancels)
+            raise
+        else:
+            self._leaves(task, cancels)
+        finally:
+            self._reader = None
+        if event is None or self._is_closed:
+            await self._events.aclose()
+            raise StopAsyncIteration
+        return event
+
+    def _leaves(self, task: asyncio.Task[Any] | None, cancels: int) -> bool:
+        """Whether the reader was sent away by `close`, and cancelled by nobody else."""
+        if self._has_left is None or task is None:
+            return False
+        self._has_left.set()
+        return task.uncancel() <= cancels
+
+    async def _awaited(self, events: AsyncGenerator[AgentEvent]) -> AgentEvent:
+        try:
+            event = await self._in_time(events)
         except StopAsyncIteration:
             raise
         except BaseException as error:  # cancelled, for one: nothing goes on
-            await self._events.aclose()
+            await events.aclose()
             if isinstance(error, LimitExceeded):
                 error.partial = self._run.result
             raise

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import UNSET
 
 from dragoman.agent.events import AgentEvent, AskedAgain
-from dragoman.agent.hooks import hooked
 from dragoman.agent.orchestrator import ToolOrchestrator
+from dragoman.agent.output.modes import Mode
 from dragoman.agent.output.typed import Misfit, TypedOutput
 from dragoman.agent.output.wording import (
     PHASE_TWO,
@@ -21,13 +22,14 @@ from dragoman.agent.output.wording import (
     tool_feedback,
 )
 from dragoman.agent.runs import Run, Watch
-from dragoman.errors import LimitExceeded, Refused, ToolRetry
+from dragoman.errors import InvalidInputError, LimitExceeded, Refused, ToolRetry
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.requests import AnyTool, Request
-from dragoman.model.tools import ToolCall, ToolChoice, ToolResult
+from dragoman.model.tools import ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.model.usage import FinishReason
 
+_NOTES = "typed output"
 _REFUSALS = frozenset({FinishReason.REFUSAL, FinishReason.CONTENT_FILTER})
 
 
@@ -41,26 +43,20 @@ class TypedOrchestrator(ToolOrchestrator):
     Whichever it is, a value in the other form is taken too: models mix them up.
     """
 
-    def __init__(self) -> None:
-        self._mode = "tool"
-        self._is_second_phase = False
-
     async def initialize(self, run: Run) -> None:
         """Choose how to ask, by what the model can do."""
         spec, tools = _spec(run), run.setup.tools.definitions
-        self._mode = spec.mode_for(run.target, has_tools=bool(tools))
-        self._tool = spec.tool_beside([each.name for each in tools])
+        run.notes[_NOTES] = _Asking(
+            spec.mode_for(run.target, has_tools=bool(tools)),
+            spec.tool_beside([each.name for each in tools]),
+        )
 
     # --- what is asked
-
-    @property
-    def _is_held_to_schema(self) -> bool:
-        return self._mode == "native" or self._is_second_phase
 
     async def request(self, run: Run) -> Request:
         """As ever, with the schema where the provider takes it."""
         request = await super().request(run)
-        if self._is_held_to_schema:
+        if _asking(run).is_held_to_schema:
             request = request.replace(output=_spec(run).output)
             if run.target is not None and "schema" not in run.target.outputs:
                 told = Text(_spec(run).instruction)  # somebody insisted: in words, then
@@ -71,7 +67,8 @@ class TypedOrchestrator(ToolOrchestrator):
 
     def _watch(self, run: Run) -> Watch:
         """Shows the value of one answer: in what is said, or in the tool's arguments."""
-        preview, own = _spec(run).preview(), None if self._is_held_to_schema else self._tool.name
+        preview, asking = _spec(run).preview(), _asking(run)
+        own = None if asking.is_held_to_schema else asking.tool.name
 
         def watch(name: str | None, text: str) -> Any:
             return preview.feed(text) if name == own else UNSET
@@ -80,15 +77,16 @@ class TypedOrchestrator(ToolOrchestrator):
 
     def tools(self, run: Run) -> tuple[AnyTool, ...]:
         """As ever; with `return_result`, or none in the second phase."""
-        if self._is_second_phase:
+        asking = _asking(run)
+        if asking.is_second_phase:
             return ()
         own = super().tools(run)
-        return (*own, self._tool) if self._mode == "tool" else own
+        return (*own, asking.tool) if asking.mode == "tool" else own
 
     def tool_choice(self, run: Run) -> ToolChoice | None:
         """With `return_result` some tool has to be called, always: it is how the run ends."""
-        choice = super().tool_choice(run)
-        if self._mode != "tool" or (choice is not None and choice.mode in {"required", "named"}):
+        choice, mode = super().tool_choice(run), _asking(run).mode
+        if mode != "tool" or (choice is not None and choice.mode in {"required", "named"}):
             return choice
         return ToolChoice("required", parallel=None if choice is None else choice.parallel)
 
@@ -96,12 +94,13 @@ class TypedOrchestrator(ToolOrchestrator):
 
     async def known(self, run: Run, calls: Sequence[ToolCall]) -> Mapping[str, ToolResult]:
         """What is said to calls of `return_result`: the output is in them."""
-        final = [call for call in calls if call.name == self._tool.name]
+        final = [call for call in calls if call.name == _asking(run).tool.name]
         return {call.id: await self._received(run, call) for call in final}
 
     async def call(self, run: Run, message: Message) -> AsyncGenerator[AgentEvent]:
         """As ever; a call of `return_result` is the output."""
-        is_final = any(call.name == self._tool.name for call in message.tool_calls)
+        own = _asking(run).tool.name
+        is_final = any(call.name == own for call in message.tool_calls)
         is_cut_off = message.finish is not None and message.finish.is_cut_off
         if not is_final or is_cut_off:
             events = super().call(run, message)
@@ -110,6 +109,18 @@ class TypedOrchestrator(ToolOrchestrator):
         async with aclosing(events):
             async for event in events:
                 yield event
+
+    async def refuse(self, run: Run, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent]:
+        """As ever; but where the model is not asked again, there is no output."""
+        async with aclosing(super().refuse(run, calls)) as events:
+            async for event in events:
+                yield event
+        if run.is_over:
+            msg = (
+                "the model's answers were cut off, so there is no output of the type asked for;"
+                " raise max_tokens"
+            )
+            raise LimitExceeded(msg)
 
     async def _returned(self, run: Run, message: Message) -> AsyncGenerator[AgentEvent]:
         yield await run.add(message)
@@ -138,8 +149,9 @@ class TypedOrchestrator(ToolOrchestrator):
         if message.finish in _REFUSALS:
             msg = "the model refused to answer, so there is no output of the type asked for"
             raise Refused(msg)
-        if self._mode == "two_phase" and not self._is_second_phase:
-            self._is_second_phase = True
+        asking = _asking(run)
+        if asking.mode == "two_phase" and not asking.is_second_phase:
+            asking.is_second_phase = True
             yield await run.add(Message.user(PHASE_TWO))
             return
         try:
@@ -150,8 +162,8 @@ class TypedOrchestrator(ToolOrchestrator):
             run.finish()
             return
         again = self._asked_again(run)
-        is_tool = self._mode == "tool"
-        told = reminder(self._tool.name) if is_tool else feedback(problems)
+        is_tool = asking.mode == "tool"
+        told = reminder(asking.tool.name) if is_tool else feedback(problems)
         yield await run.add(Message.user(told))
         yield again
 
@@ -164,16 +176,36 @@ class TypedOrchestrator(ToolOrchestrator):
         return AskedAgain("the answer did not fit the type")
 
 
+@dataclass(slots=True)
+class _Asking:
+    """How one run asks for its value, and how far it has come."""
+
+    mode: Mode
+    tool: ToolDefinition
+    is_second_phase: bool = False
+
+    @property
+    def is_held_to_schema(self) -> bool:
+        return self.mode == "native" or self.is_second_phase
+
+
+def _asking(run: Run) -> _Asking:
+    asking: _Asking = run.notes[_NOTES]
+    return asking
+
+
 def _spec(run: Run) -> TypedOutput:
     spec = run.setup.output
-    assert spec is not None  # noqa: S101 - or else this orchestrator is not chosen
+    if spec is None:
+        msg = "a TypedOrchestrator needs a type: give the agent, or the call, an output"
+        raise InvalidInputError(msg)
     return spec
 
 
 async def _accepted(run: Run, value: Any) -> Any:
     """The value, as hooks leave it; they may send it back."""
     try:
-        return await hooked(run.setup.hooks.before_output, value, run.context)
+        return await run.hooked(run.setup.hooks.before_output, value, kinds=object)
     except ToolRetry as retry:
         advice = str(retry)
     raise Misfit(advice)

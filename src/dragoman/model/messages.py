@@ -152,8 +152,10 @@ class Message(Value, frozen=True):
             return cls(role, (Text(content[0]),))
         parts = tuple(part for item in content for part in _parts_of(item))
         if not parts:
-            needs = "content or tool calls" if role is _ASSISTANT else "content"
-            msg = f"a {role} message needs {needs}; the empty text will do"
+            is_answer = role is _ASSISTANT
+            what = "an assistant" if is_answer else f"a {role}"
+            needs = "content or tool calls" if is_answer else "content"
+            msg = f"{what} message needs {needs}; the empty text will do"
             raise InvalidInputError(msg)
         if role is _TOOL:
             own = [part for part in parts if isinstance(part, ToolResult)]

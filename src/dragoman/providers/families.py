@@ -149,15 +149,31 @@ GEMINI = (
             "media_in_results": False,
             "refuses_json_with_tools": True,
             "refuses_mixed_tools": True,
+            "thinking_budgets": (1, 24_576),  # the documentation's numbers; 0 is off
         },
         "gemini",
     ),
+    Family(
+        r"(models/)?gemini-2\.5-pro",
+        {"thinking_budgets": (128, 32_768), "always_thinks": True},
+        "gemini",
+    ),
+    Family(r"(models/)?gemini-2\.5-flash-lite", {"thinking_budgets": (512, 24_576)}, "gemini"),
     # W83, W96: calls are signed from here on, and results hold media.
     Family(
         r"(models/)?gemini-([3-9]|\d\d)",
-        {"thinking_form": "effort", "signs_calls": True, "media_in_results": True},
+        {
+            "thinking_form": "effort",
+            "thinks_by_default": True,
+            "signs_calls": True,
+            "media_in_results": True,
+        },
         "gemini",
     ),
+    # "Thinking level MEDIUM is not supported for this model": from 3.1 on it is, and MINIMAL is
+    # Flash's alone.
+    Family(r"(models/)?gemini-3-pro", {"efforts": ("low", "high")}, "gemini"),
+    Family(r"(models/)?gemini-[3-9]\.\d+-pro", {"efforts": _LOW_TO_HIGH}, "gemini"),
 )
 
 # W117, W118: what the chat templates of open models insist on, wherever a server runs them.

@@ -1,14 +1,18 @@
-"""A provider that can't verify reasoning it is said to have made (W27): once more, without it."""
+"""A provider that can't verify reasoning it is said to have made (W27), or has not kept it (W25).
+
+It is asked once more, without it.
+"""
 
 from __future__ import annotations
 
-from dragoman.errors import ProviderError
+from dragoman.errors import InvalidRequest, ProviderError
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.parts import Thinking
 from dragoman.model.requests import Request
 
 _CODES = frozenset({"invalid_encrypted_content", "invalid_thinking_signature"})
+_NOT_FOUND = 404
 
 
 def verified(request: Request, error: ProviderError) -> Request:
@@ -17,8 +21,12 @@ def verified(request: Request, error: ProviderError) -> Request:
 
 
 def is_unverified(error: ProviderError) -> bool:
-    """Whether the provider refused a request for reasoning that it can't verify."""
-    return error.code in _CODES
+    """Whether the provider refused a request for reasoning that it can't verify, or can't find.
+
+    OpenAI keeps nothing for some of its customers, whatever they ask for: W25's 404 tells them.
+    """
+    is_lost = error.status == _NOT_FOUND and error.param == "input"
+    return error.code in _CODES or (is_lost and isinstance(error, InvalidRequest))
 
 
 def without_sealed_thinking(request: Request) -> Request:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from dragoman.model.validation.formats import broken_format
 from dragoman.model.validation.patterns import Budget, search
 from dragoman.model.validation.words import (
+    USUAL_KINDS,
     Problem,
     in_words,
     is_number,
@@ -60,6 +61,8 @@ Check = Callable[[Checker, Any, Any, Mapping[str, Any], str], Found]
 
 
 def _type(_run: Checker, types: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:
+    if USUAL_KINDS.get(type(value)) == types:
+        return
     listed_types = types if isinstance(types, list) else [types]
     names = [name for name in listed_types if isinstance(name, str) and name in _TYPES]
     if names and not any(_TYPES[name](value) for name in names):

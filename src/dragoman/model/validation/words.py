@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from dragoman.errors import InvalidInputError
+from dragoman.model.frozen import FrozenDict
 from dragoman.model.jsontext import dumps
 
 _MAX_LISTED = 20
@@ -37,8 +38,8 @@ class Problem(NamedTuple):
 
 def kind_of(value: Any) -> str:
     """The JSON type of a value; for what JSON has not, the name of its class."""
-    if value is None:
-        return "null"
+    if (usual := USUAL_KINDS.get(type(value))) is not None:
+        return usual
     if isinstance(value, float) and not isfinite(value):
         return "number that is not finite"
     for kinds, name in _KINDS:
@@ -47,6 +48,17 @@ def kind_of(value: Any) -> str:
     return type(value).__name__
 
 
+USUAL_KINDS: dict[type, str] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    str: "string",
+    list: "array",
+    tuple: "array",
+    dict: "object",
+    FrozenDict: "object",
+}
+"""What nearly all values are. Not floats: some of them are no JSON."""
 _KINDS: tuple[tuple[Any, str], ...] = (
     (bool, "boolean"),
     (int, "integer"),

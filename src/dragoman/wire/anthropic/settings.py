@@ -227,7 +227,8 @@ def _fit_budget(wire: Block, context: Encoding) -> None:
     if type(budget) is not int or type(limit) is not int or budget < limit:
         return
     if limit > MIN_BUDGET:
-        wire["thinking"] = {**thinking, "budget_tokens": limit - 1}
+        # Half of it, or nothing would be left to answer with.
+        wire["thinking"] = {**thinking, "budget_tokens": max(MIN_BUDGET, limit // 2)}
         context.lose_at("thinking.budget", "it is cut to what may be written in all")
     else:
         wire["thinking"] = {"type": "disabled"}

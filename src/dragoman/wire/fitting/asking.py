@@ -28,10 +28,19 @@ def with_askable_thinking(request: Request, target: Target, losses: list[Loss]) 
     config = request.thinking
     if config is None or (target.thinking_form == "any" and target.efforts is None):
         return request
-    asked = _FORMS.get(target.thinking_form, _as_it_is)(config, losses)
+    asked = _asked(config, target, losses)
     if asked is not None and asked.effort is not None and target.efforts is not None:
         asked = _with_known_effort(asked, target.efforts, losses)
+    if asked is not None and target.thinking_budgets is not None:
+        asked = _within(asked, target, target.thinking_budgets, losses)
     return request if asked is config else request.replace(thinking=asked)
+
+
+def _asked(config: ThinkingConfig, target: Target, losses: list[Loss]) -> ThinkingConfig | None:
+    is_bare = bool(config.enabled) and config.effort is None and config.budget is None
+    if is_bare and target.thinking_form == "effort" and target.thinks_by_default:
+        return config.replace(enabled=None)  # how much is its own business
+    return _FORMS.get(target.thinking_form, _as_it_is)(config, losses)
 
 
 def _as_it_is(config: ThinkingConfig, _losses: list[Loss]) -> ThinkingConfig | None:
@@ -79,10 +88,19 @@ def _by_budget(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | N
 
 def _adaptively(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | None:
     """On or off; how much is the model's own business, but for an effort."""
+    if config.effort == "none":
+        return _either(config, losses)
     changes = _without_budget(config, losses)
     if changes and config.enabled is None:
         changes["enabled"] = True
     return config.replace(**changes) if changes else config
+
+
+def _either(config: ThinkingConfig, _losses: list[Loss]) -> ThinkingConfig | None:
+    """As it was said; but no effort at all is no thinking: efforts are for the answer, too."""
+    if config.effort != "none":
+        return config
+    return config.replace(enabled=False, effort=None, budget=None)
 
 
 _FORMS = {
@@ -92,6 +110,7 @@ _FORMS = {
     "template": _by_switch,
     "budget": _by_budget,
     "adaptive": _adaptively,
+    "either": _either,
 }
 
 
@@ -121,6 +140,22 @@ def _with_known_effort(
     if not candidates:
         losses.append(Loss("thinking.effort", "this model knows no such effort"))
         return config.replace(effort=None)
-    nearest = min(candidates, key=lambda one: abs(EFFORTS.index(one) - wanted))
+    # Of two that are as near, the greater one: so does Google with what OpenAI's clients ask for.
+    nearest = min(candidates[::-1], key=lambda one: abs(EFFORTS.index(one) - wanted))
     losses.append(Loss("thinking.effort", "told as the nearest effort that this model knows"))
     return config.replace(effort=nearest)
+
+
+def _within(
+    config: ThinkingConfig, target: Target, limits: tuple[int, int], losses: list[Loss]
+) -> ThinkingConfig:
+    """With a number of tokens that the model takes."""
+    least, most = limits
+    is_off = config.enabled is False or config.budget == 0
+    if is_off and target.always_thinks:
+        losses.append(Loss("thinking", "it can't be turned off here; little was asked for"))
+        return config.replace(enabled=None, budget=least)
+    if is_off or config.budget is None or least <= config.budget <= most or config.budget < 0:
+        return config
+    losses.append(Loss("thinking.budget", "told as the nearest number that this model takes"))
+    return config.replace(budget=min(max(config.budget, least), most))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
-from dragoman.model.parts import Text
+from dragoman.model.parts import Refusal, Text
 from dragoman.model.roles import Role
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
@@ -42,7 +42,7 @@ def without_blanks(
 
 def _has_blanks(message: Message) -> bool:
     for part in message.parts:
-        if type(part) is Text and not part.text.strip():
+        if (type(part) is Text or type(part) is Refusal) and not part.text.strip():
             return True
     return not message.parts
 
@@ -52,4 +52,4 @@ def _is_empty(message: Message) -> bool:
 
 
 def _is_blank(part: AnyPart) -> bool:
-    return isinstance(part, Text) and not part.text.strip()
+    return isinstance(part, (Text, Refusal)) and not part.text.strip()  # both are sent as text

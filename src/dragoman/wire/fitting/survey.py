@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
-from dragoman.model.parts import Text, Thinking
+from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolResult
 
 
@@ -27,8 +27,8 @@ class Survey:
                 self.extended.append(index)
             for part in message.parts:
                 kind = type(part)
-                if kind is Text:
-                    text = part.text  # type: ignore[union-attr]  # a Text
+                if kind is Text or kind is Refusal:
+                    text = part.text  # type: ignore[union-attr]  # it is one of them
                     if not text or text.isspace():
                         self.has_blanks = True
                 elif kind is ToolCall:

@@ -31,6 +31,7 @@ from dragoman.wire.openai_responses.settings import (
     encode_sampling,
     encode_state,
     encode_thinking,
+    is_stored,
     is_unasked,
 )
 from dragoman.wire.openai_responses.target import TARGET
@@ -141,7 +142,7 @@ def _is_continued(request: Request) -> bool:
 
 def _situation(request: Request, target: Target) -> Situation:
     return Situation(
-        is_stored=request.state is None or request.state.store is not False,
+        is_stored=is_stored(request),
         is_continued=_is_continued(request),
         gaps=frozenset(
             index

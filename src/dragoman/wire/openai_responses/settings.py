@@ -88,15 +88,22 @@ def is_unasked(wire: Mapping[str, Any]) -> bool:
     return wire.get("store") is False and not is_asked
 
 
+def is_stored(request: Request) -> bool:
+    """Whether the provider keeps what it is sent; the word in the extras is the last one."""
+    store = request.state.store if request.state is not None else None
+    return request.extras.get(NAME, EMPTY).get("store", store) is not False
+
+
 def encode_include(request: Request) -> dict[str, Any]:
     """The field of a request that says what should come along, besides what it asked for.
 
     Where nothing is stored, reasoning can be replayed only if it comes sealed (W25, W26).
     """
-    given = request.extras.get(NAME, EMPTY).get("include")
+    own = request.extras.get(NAME, EMPTY)
+    given = own.get("include")
     known = list(given) if isinstance(given, (list, tuple)) else []
     wanted = [_LOGPROBS] if request.sampling.logprobs else []
-    if request.state and request.state.store is False and UNASKED not in request.extras:
+    if not is_stored(request) and UNASKED not in request.extras:
         wanted.append(_SEALED)
     kept = [name for name in known if name != _LOGPROBS or name in wanted]
     asked = [*kept, *(name for name in wanted if name not in known)]

@@ -1,0 +1,287 @@
+"""Runs that are cut off at any moment: how they are made, kept, cut, resumed and looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from dragoman import (
+    Agent,
+    ChatHistory,
+    ConversationHistory,
+    Message,
+    Messages,
+    Request,
+    Role,
+    ScriptedModel,
+    SessionIdentity,
+    ToolCall,
+    ToolExecutor,
+    tool,
+)
+from dragoman.agent.rounds import UNKNOWN
+from dragoman.agent.stream import AgentStream
+from tests.agent.scripts import asks, call
+from tests.agent.torture import check_on_the_wire, results_in
+
+DONE = "All done."
+_MOST = 400
+_ONE = SessionIdentity(chat="7")
+
+
+class Report(Struct):
+    """What a typed run gives."""
+
+    city: str
+
+
+# --- what is run
+
+
+class Scene:
+    """An agent whose tools write down what they do; a new one for every attempt."""
+
+    def __init__(self, way: str = "send", limit: int | None = None) -> None:
+        self.begun: list[str] = []
+        self.ended: list[str] = []
+        self.way = way
+        self._limit = limit
+
+    def agent(self) -> Agent:
+        """Two rounds of tools, and an answer in words or of a type."""
+        return Agent(
+            ScriptedModel([self._answer], repeat=True),
+            tools=[self._patient(), self._blocking(), self._guarded()],
+            output=Report if self.way == "typed" else None,
+            executor=ToolExecutor(limit=self._limit),
+        )
+
+    def _patient(self) -> Any:
+        @tool
+        async def patient(id: str) -> str:
+            """Waits a little."""
+            self.begun.append(id)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            self.ended.append(id)
+            return f"{id} is done"
+
+        return patient
+
+    def _blocking(self) -> Any:
+        @tool
+        def blocking(id: str) -> str:
+            """Runs on a thread."""
+            self.begun.append(id)
+            self.ended.append(id)
+            return f"{id} is done"
+
+        return blocking
+
+    def _guarded(self) -> Any:
+        @tool(requires_approval=self.way == "approval")
+        async def guarded(id: str) -> str:
+            """Perhaps somebody has to agree."""
+            self.begun.append(id)
+            await asyncio.sleep(0)
+            self.ended.append(id)
+            return f"{id} is done"
+
+        return guarded
+
+    def _answer(self, request: Request) -> Message | str:
+        said = sum(bool(m.tool_calls) for m in request.messages)
+        if said == 0:
+            return asks(_call("patient", "a"), _call("blocking", "b"), _call("patient", "c"))
+        if said == 1:
+            return asks(_call("guarded", "d"), text="Go on?")
+        return (
+            asks(call("return_result", f"out{said}", city="Basel")) if self.way == "typed" else DONE
+        )
+
+    # --- ways to run it
+
+    async def run(self, history: Any) -> None:
+        """From the prompt to the answer."""
+        if self.way == "approval":
+            asked = await self.agent().send("Go", history=history)
+            await self.agent().send(history=history, approvals={c.id: True for c in asked.deferred})
+        elif self.way == "chunks":
+            async with self.streamed(history) as stream:
+                async for _ in stream:
+                    await asyncio.sleep(0)  # the reader's own waits count as well
+        elif self.way == "events":
+            async with self.streamed(history) as stream:
+                async for _ in stream.events():
+                    await asyncio.sleep(0)
+        else:
+            await self.agent().send("Go", history=history)
+
+    def streamed(self, history: Any) -> AgentStream[Any]:
+        """The run, to be gone through by the caller."""
+        return self.agent().stream("Go", history=history)
+
+    async def resume(self, history: Any, messages: Sequence[Message]) -> None:
+        """Go on from what there is, to the end."""
+        if messages and messages[-1].text == DONE:
+            return
+        prompt = () if any(m.role is Role.USER for m in messages) else ("Go",)
+        result = await self.agent().send(*prompt, history=history)
+        if result.deferred:
+            approvals = {each.id: True for each in result.deferred}
+            result = await self.agent().send(history=history, approvals=approvals)
+        if self.way == "typed":
+            assert result.output == Report("Basel")
+        else:
+            assert result.text.endswith(DONE)
+
+    async def until_threads_end(self) -> None:
+        """Until blocking tools that were left alone have ended."""
+        async with asyncio.timeout(10):
+            while "b" in self.begun and "b" not in self.ended:  # noqa: ASYNC110 - a thread's doing
+                await asyncio.sleep(0.001)
+
+    # --- what must be so
+
+    def check_left(self, messages: Sequence[Message]) -> None:
+        """What was begun is written down, once: with its result, or as unknown."""
+        results = dict(results_in(messages))
+        assert Counter(self.begun) <= Counter(set(self.begun))
+        assert set(self.begun) <= results.keys()
+        for id, text in results.items():
+            assert text == UNKNOWN or id in self.ended or id.startswith("out")
+
+    def check_end(self, messages: Sequence[Message]) -> None:
+        """Every call has one result, and any provider takes the conversation."""
+        self.check_left(messages)
+        asked = [each.id for m in messages for each in m.tool_calls]
+        answered = [id for id, _ in results_in(messages)]
+        assert sorted(asked) == sorted(answered)
+        assert {"a", "b", "c", "d"} <= set(asked)
+        check_on_the_wire(messages)
+
+
+def _call(name: str, id: str) -> ToolCall:
+    return ToolCall.create(id, name, {"id": id})
+
+
+# --- where it is kept
+
+
+class Kept:
+    """A conversation that outlives a run."""
+
+    def __init__(self, history: Any) -> None:
+        self.history = history
+
+    async def messages(self) -> Messages:
+        """All messages."""
+        if isinstance(self.history, ConversationHistory):
+            return self.history.messages
+        found = self.history.messages()
+        return found if isinstance(found, Messages) else await found
+
+
+@asynccontextmanager
+async def kept(kind: str, path: Path) -> AsyncGenerator[Callable[[int], Awaitable[Kept]]]:
+    """Makes fresh conversations of a kind."""
+    if kind == "strict":
+
+        async def strict(_number: int) -> Kept:
+            return Kept(ConversationHistory([Message.system("Be brief.")]))
+
+        yield strict
+        return
+    urls = {"files": f"file://{path}/x", "memory": "memory:"}
+    url = urls.get(kind, f"sqlite:///{path}/x.db")
+    if kind == "blocking":
+        with ChatHistory.open_sync(_ONE, storage=url) as first:
+
+            async def blocking(number: int) -> Kept:
+                who = SessionIdentity(chat=str(number))
+                return Kept(ChatHistory.open_sync(who, storage=first.storage))
+
+            yield blocking
+        return
+    async with await ChatHistory.open(_ONE, storage=url) as one:
+
+        async def stored(number: int) -> Kept:
+            return Kept(await ChatHistory.open(SessionIdentity(chat=str(number)), one.storage))
+
+        yield stored
+
+
+# --- cancelling
+
+
+@types.coroutine
+def _cancelled_at(work: Coroutine[Any, Any, Any], nth: int) -> Generator[Any, Any, None]:
+    """Run, and cancel the task the n-th time that it waits for something."""
+    number, value, error = 0, None, None
+    while True:
+        try:
+            waiting = work.send(value) if error is None else work.throw(error)
+        except StopIteration:
+            return
+        number += 1
+        if number == nth:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+        value = error = None
+        try:
+            value = yield waiting
+        except BaseException as caught:  # noqa: BLE001 - the work itself decides
+            error = caught
+
+
+async def at_wait(work: Coroutine[Any, Any, Any], nth: int) -> bool:
+    """Whether it was cancelled, the n-th time that it waited; False: it ended before."""
+
+    async def run() -> None:
+        await _cancelled_at(work, nth)
+
+    return await _was_cut(asyncio.create_task(run()))
+
+
+async def at_tick(work: Coroutine[Any, Any, Any], nth: int) -> bool:
+    """Whether it was cancelled, after the n-th turn of the loop; False: it ended before."""
+    task = asyncio.create_task(work)
+    for _ in range(nth):
+        await asyncio.sleep(0)
+    if not task.done():
+        task.cancel()
+    return await _was_cut(task)
+
+
+async def _was_cut(task: asyncio.Task[Any]) -> bool:
+    try:
+        await task
+    except asyncio.CancelledError:
+        return True
+    assert not task.cancelling()  # nobody may keep a cancellation to himself
+    return False
+
+
+async def alone(before: set[asyncio.Task[Any]]) -> None:
+    """Expect that no other tasks run than before, when those that were collected have ended."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+
+
+async def everywhere(attempt: Callable[[int], Awaitable[bool]]) -> None:
+    """At the first moment, at the second and so on, until there are no more."""
+    for nth in range(1, _MOST):
+        if not await attempt(nth):
+            assert nth > 2
+            return
+    pytest.fail("it never ends")

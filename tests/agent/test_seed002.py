@@ -1,0 +1,490 @@
+"""Seed 002 as it is written: its examples, its layers, and what each provider is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import (
+    Agent,
+    AllFailed,
+    Choice,
+    Client,
+    ConversationHistory,
+    FallbackModel,
+    FinishReason,
+    InvalidInputError,
+    Message,
+    Messages,
+    Origin,
+    Overloaded,
+    Policy,
+    ReplayTransport,
+    Request,
+    Response,
+    Role,
+    Run,
+    Text,
+    Thinking,
+    ToolExecutor,
+    ToolOrchestrator,
+    TypedOrchestrator,
+    tool,
+)
+from dragoman.agent.events import AgentEvent, MessageAdded
+from tests.agent.scripts import asks, call, clock, model, weather
+
+BOTH = asks(call("weather", "1", city="NYC"), call("clock", "2", city="NYC"))
+RAIN, HOUR = "rain in NYC", '{"city":"NYC","hour":15}'
+
+
+@tool
+def broken() -> str:
+    """A tool that fails."""
+    raise LookupError
+
+
+# --- the seed's own examples
+
+
+async def test_a_conversation_of_several_turns_with_tools() -> None:
+    """The seed's longest example: each call gives its new messages, the caller adds them up."""
+    answers = model("Hi! How can I help?", BOTH, "It's 72°F and 3:45 PM in NYC", "Yes.")
+    agent = Agent(answers, tools=[weather, clock])
+    history = Messages()
+    hello = await agent.send("Hello!")
+    history += hello.messages
+    told = await agent.send("What is the weather and time in NYC?", history=history)
+    history += told.messages
+    walk = await agent.send("Is that good weather for a walk?", history=history)
+    history += walk.messages
+    assert [len(each.messages) for each in (hello, told, walk)] == [2, 4, 2]
+    assert [message.role.value for message in told.messages] == [
+        "user", "assistant", "tool", "assistant",
+    ]  # fmt: skip
+    assert answers.requests[-1].messages == tuple(history[:-1])
+    assert walk.output == "Yes."
+
+
+async def test_messages_and_text_are_collected_from_a_stream() -> None:
+    """What chunks bring adds up to the prompt, the calls, the results and the answer."""
+    first = asks(call("weather", city="Basel"), text="Calling tools.")
+    agent = Agent(model(first, "The weather is wet."), tools=[weather])
+    messages: list[Message] = []
+    text = ""
+    async for chunk in agent.stream("Call my tools please"):
+        text += chunk.output
+        messages.extend(chunk.messages)
+    assert text == "Calling tools.\nThe weather is wet."
+    assert [message.role.value for message in messages] == [
+        "user", "assistant", "tool", "assistant",
+    ]  # fmt: skip
+
+
+async def test_only_the_first_chunk_of_a_further_message_begins_a_line() -> None:
+    """Within a message nothing is put between its pieces."""
+    first = asks(call("weather", city="Basel"), text="Let me look.")
+    agent = Agent(model(first, "It will rain all day."), tools=[weather])
+    pieces = [chunk.output async for chunk in agent.stream("Weather?") if chunk.output]
+    assert [piece for piece in pieces if piece.startswith("\n")] == ["\nIt"]
+    assert "".join(pieces).count("\n") == 1
+
+
+async def test_a_type_makes_no_difference_to_the_messages() -> None:
+    """With a typed output all messages come back as well, and the value stands for the text."""
+    result_call = call("return_result", "9", result=[1, 2])
+    agent = Agent(model(BOTH, asks(result_call)), tools=[weather, clock])
+    result = await agent.send("Numbers of the day?", output=list[int])
+    assert result.output == [1, 2]
+    assert [message.role.value for message in result.messages] == [
+        "user", "assistant", "tool", "assistant", "tool",
+    ]  # fmt: skip
+    assert [r.call_id for r in result.messages[2].tool_results] == ["1", "2"]
+
+
+async def test_users_and_models_take_turns() -> None:
+    """A strict history takes all that a run adds, and finds nothing wrong with the whole."""
+    history = ConversationHistory([Message.system("Be brief.")], policy=Policy.STRICT)
+    agent = Agent(model(BOTH, "Both.", "Yes."), tools=[weather, clock])
+    await agent.send("Weather and time?", history=history)
+    await agent.send("Really?", history=history)
+    history.validate()
+    assert len(history) == 7
+
+
+async def test_a_result_knows_the_answers_id() -> None:
+    """The id that a further request may name, and the model that answered, are in the metadata."""
+    choice = Choice(0, Message.assistant("Hi."), FinishReason.STOP)
+    answer = Response(choices=(choice,), id="resp_abc123", model="gpt-5")
+    result = await Agent(model(answer)).send("Hello")
+    assert result.metadata == {"response_id": "resp_abc123", "model": "gpt-5"}
+
+
+async def test_arguments_are_there_parsed() -> None:
+    """A call has its arguments as a mapping; without any it is empty."""
+    agent = Agent(model(asks(call("broken"), call("weather", "2", city="Basel")), "Done."),
+                  tools=[broken, weather])  # fmt: skip
+    result = await agent.send("Go")
+    assert [dict(each.arguments) for each in result.messages[1].tool_calls] == [
+        {},
+        {"city": "Basel"},
+    ]
+
+
+# --- thinking
+
+
+class TestThinking:
+    """Thinking is metadata to whoever listens, and no content of the conversation."""
+
+    FOREIGN = Origin(dialect="elsewhere", provider="elsewhere", model="deep")
+
+    def answer(self) -> Message:
+        """An answer that was thought about somewhere else."""
+        return Message.assistant(Thinking("Hmm, Basel."), Text("Rain.")).replace(
+            origin=self.FOREIGN
+        )
+
+    async def test_it_comes_in_chunks_of_its_own_and_once(self) -> None:
+        """Deltas are in the metadata, without text or message; the end does not repeat them."""
+        chunks = [chunk async for chunk in Agent(model(self.answer())).stream("Weather?")]
+        thoughts = [chunk for chunk in chunks if "thinking" in chunk.metadata]
+        assert "".join(chunk.metadata["thinking"] for chunk in thoughts) == "Hmm, Basel."
+        assert not any(chunk.output or chunk.messages for chunk in thoughts)
+        assert "thinking" not in chunks[-1].metadata
+
+    async def test_each_message_keeps_its_own_and_shows_none(self) -> None:
+        """All of a turn's thinking is on its message, and none of it in the message's text."""
+        result = await Agent(model(self.answer())).send("Weather?")
+        (answer,) = result.messages.for_roles("assistant")
+        assert (answer.thinking, answer.text, str(answer)) == ("Hmm, Basel.", "Rain.", "Rain.")
+
+    @pytest.mark.parametrize("name", dragoman.dialects())
+    async def test_it_does_not_go_to_another_provider(self, name: str) -> None:
+        """Whoever has not made it is not sent it, in any field."""
+        answers = model(self.answer(), "Yes.")
+        agent = Agent(answers)
+        first = await agent.send("Weather?")
+        await agent.send("Sure?", history=first.messages)
+        sent = dragoman.dialect(name).encode_request(answers.requests[1].replace(model="m"))
+        assert b"Rain." in sent.to_bytes()
+        assert b"Hmm" not in sent.to_bytes()
+
+
+# --- what each provider is sent
+
+
+async def asked_after_tools() -> Request:
+    """The request in which an agent sends the results of two tools."""
+    answers = model(BOTH, "It rains at three.")
+    await Agent(answers, tools=[weather, clock]).send("Weather and time?")
+    (results,) = [m for m in answers.requests[1].messages if m.role is Role.TOOL]
+    assert len(results.tool_results) == 2  # the agent knows nothing of providers
+    return answers.requests[1].replace(model="m")
+
+
+class TestProviders:
+    """One message with all results is what each provider wants of it."""
+
+    async def body(self, dialect: str) -> Any:
+        """What goes out in a dialect; it is what its provider takes."""
+        encoded = dragoman.dialect(dialect).encode_request(await asked_after_tools())
+        found = dragoman.dialect(dialect).check(encoded.body, path=encoded.path)
+        assert [each for each in found if each.severity == "error"] == []
+        return json.loads(encoded.to_bytes())
+
+    async def test_openai_chat_gets_a_message_for_each(self) -> None:
+        """Each is a `tool` message with its call's id, after the calls."""
+        calls, *results = (await self.body("openai-chat"))["messages"][1:]
+        assert [each["id"] for each in calls["tool_calls"]] == ["1", "2"]
+        assert results == [
+            {"role": "tool", "tool_call_id": "1", "content": RAIN},
+            {"role": "tool", "tool_call_id": "2", "content": HOUR},
+        ]
+
+    async def test_openai_responses_gets_an_item_for_each(self) -> None:
+        """Each is a `function_call_output`."""
+        items = (await self.body("openai-responses"))["input"][-2:]
+        assert items == [
+            {"type": "function_call_output", "call_id": "1", "output": RAIN},
+            {"type": "function_call_output", "call_id": "2", "output": HOUR},
+        ]
+
+    async def test_anthropic_gets_them_in_one_user_message(self) -> None:
+        """As blocks, each with the id of its `tool_use`."""
+        calls, results = (await self.body("anthropic"))["messages"][1:]
+        assert [each["id"] for each in calls["content"]] == ["1", "2"]
+        assert results["role"] == "user"
+        assert [(each["type"], each["tool_use_id"]) for each in results["content"]] == [
+            ("tool_result", "1"),
+            ("tool_result", "2"),
+        ]
+
+    async def test_gemini_gets_them_in_one_message(self) -> None:
+        """As function responses, which are objects."""
+        results = (await self.body("gemini"))["contents"][-1]
+        assert results["role"] == "user"
+        responses = [part["functionResponse"] for part in results["parts"]]
+        assert [each["name"] for each in responses] == ["weather", "clock"]
+        assert responses[1]["response"] == {"city": "NYC", "hour": 15}
+
+    async def test_ollama_gets_its_own_form_or_openais(self) -> None:
+        """By its own endpoint results name their tool; by the other they are OpenAI's."""
+        native = (await self.body("ollama"))["messages"][-2:]
+        assert [(each["role"], each["tool_name"]) for each in native] == [
+            ("tool", "weather"),
+            ("tool", "clock"),
+        ]
+        assert "openai-chat" in {each.dialect for each in dragoman.provider("ollama").targets}
+
+    @pytest.mark.parametrize("name", dragoman.dialects())
+    async def test_a_single_result_is_sent_alike(self, name: str) -> None:
+        """One result is as good as several: the request is accepted, and has its words."""
+        answers = model(asks(call("weather", city="Basel")), "Rain.")
+        await Agent(answers, tools=[weather]).send("Weather?")
+        dialect = dragoman.dialect(name)
+        encoded = dialect.encode_request(answers.requests[1].replace(model="m"))
+        assert b"rain in Basel" in encoded.to_bytes()
+        found = dialect.check(encoded.body, path=encoded.path)
+        assert [each for each in found if each.severity == "error"] == []
+
+
+# --- the layers
+
+
+class Noting(ToolOrchestrator):
+    """Notes what it is asked to do."""
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+
+    async def initialize(self, run: Run) -> None:
+        """Nothing has been asked by now."""
+        self.noted.append(f"initialize {run.tally.steps}")
+
+    async def iterate(self, run: Run) -> AsyncIterator[AgentEvent]:  # type: ignore[override]  # less will do
+        """One request and what follows from it."""
+        self.noted.append("iterate")
+        async for event in super().iterate(run):
+            yield event
+
+    async def finalize(self, run: Run) -> None:
+        """However it ended."""
+        self.noted.append(f"finalize {run.is_over}")
+
+
+class TestOrchestrator:
+    """Who drives a run can be replaced."""
+
+    async def test_it_begins_goes_on_and_ends(self) -> None:
+        """It is prepared once, iterates until the run is over, and clears up once."""
+        noting = Noting()
+        agent = Agent(model(BOTH, "Both."), tools=[weather, clock], orchestrator=noting)
+        assert (await agent.send("Weather and time?")).output == "Both."
+        assert noting.noted == ["initialize 0", "iterate", "iterate", "finalize True"]
+
+    async def test_it_clears_up_after_a_failure(self) -> None:
+        """And after a reader that left early."""
+        noting = Noting()
+        with pytest.raises(Overloaded):
+            await Agent(model(Overloaded("busy")), orchestrator=noting).send("Hi")
+        assert noting.noted[-1] == "finalize False"
+        noting = Noting()
+        async with Agent(model("One two three"), orchestrator=noting).stream("Hi") as stream:
+            async for chunk in stream:
+                if chunk.output:
+                    break
+        assert noting.noted == ["initialize 0", "iterate", "finalize False"]
+
+    async def test_one_of_ones_own_decides_what_is_asked(self) -> None:
+        """Three methods are all there is to it: here, one that answers without any model."""
+
+        class Canned:
+            async def initialize(self, run: Run) -> None:
+                run.retries.clear()
+
+            async def iterate(self, run: Run) -> AsyncIterator[AgentEvent]:
+                yield run.says("Canned.")
+                yield await run.add(Message.assistant("Canned."))
+                run.finish()
+
+            async def finalize(self, run: Run) -> None:
+                assert run.is_over
+
+        silent = model()
+        result = await Agent(silent, orchestrator=Canned()).send("Hi")
+        assert (result.output, len(result.messages)) == ("Canned.", 2)
+        assert silent.requests == []
+
+    async def test_it_is_chosen_by_what_is_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A type has its own; words have the one for tools."""
+        used: list[str] = []
+
+        def noting(kind: type) -> Any:
+            begin = kind.initialize  # type: ignore[attr-defined]
+
+            async def initialize(self: Any, run: Run) -> None:
+                used.append(type(self).__name__)
+                await begin(self, run)
+
+            return initialize
+
+        for kind in (ToolOrchestrator, TypedOrchestrator):
+            monkeypatch.setattr(kind, "initialize", noting(kind))
+        agent = Agent(model("Hi.", asks(call("return_result", result=7))))
+        await agent.send("Hello")
+        assert (await agent.send("A number?", output=int)).output == 7
+        assert used == ["ToolOrchestrator", "TypedOrchestrator"]
+
+    async def test_a_runs_state_is_its_own(self) -> None:
+        """What changes in a run is in the run: two of them share nothing but the setup."""
+        seen: list[Run] = []
+
+        class Keeping(ToolOrchestrator):
+            async def initialize(self, run: Run) -> None:
+                seen.append(run)
+
+        agent = Agent(model("One.", "Two."), tools=[weather], orchestrator=Keeping())
+        await agent.send("First")
+        await agent.send("Second")
+        first, second = seen
+        assert [m.text for m in first.new] == ["First", "One."]
+        assert [m.text for m in second.new] == ["Second", "Two."]
+        assert first.conversation is not second.conversation
+        assert first.setup is second.setup
+        assert [*first.setup.tools.runnable] == ["weather"]
+
+
+class TestExecutor:
+    """The executor works without an agent, and within one."""
+
+    async def test_a_batch_has_a_result_for_each_call(self) -> None:
+        """In their order; a failure is a result as well, and says so."""
+        calls = [call("broken", "1"), call("weather", "2", city="Basel")]
+        tools = {each.name: each for each in (weather, broken)}
+        failed, rain = await ToolExecutor().execute_batch(calls, tools)
+        assert (failed.call_id, failed.is_error) == ("1", True)
+        assert (rain.call_id, rain.is_error, rain.text) == ("2", False, "rain in Basel")
+
+    async def test_one_message_is_made_of_all_results(self) -> None:
+        """It is the round's last event, and a good result stands beside a failure."""
+        calls = asks(call("broken", "1"), call("weather", "2", city="Basel"))
+        agent = Agent(model(calls, "Half of it."), tools=[broken, weather])
+        added = [
+            event.message
+            async for event in agent.stream("Go").events()
+            if isinstance(event, MessageAdded) and event.message.role is Role.TOOL
+        ]
+        (message,) = added
+        assert [result.is_error for result in message.tool_results] == [True, False]
+
+
+# --- embeddings
+
+
+def recorded(place: str, asked: dict[str, Any], answered: dict[str, Any]) -> str:
+    """A line of a recording."""
+    request = {"method": "POST", "place": place, "body": json.dumps(asked)}
+    reply = {"status": 200, "chunks": [json.dumps(answered)]}
+    return json.dumps({"request": request, "reply": reply})
+
+
+async def test_an_agent_embeds_texts(tmp_path: Path) -> None:
+    """A query has one place, documents have theirs in their order."""
+    name, place = "text-embedding-3-small", "/v1/embeddings"
+    one = {"index": 0, "embedding": [1.0, 0.0]}
+    two = {"index": 1, "embedding": [0.0, 1.0]}
+    lines = [
+        json.dumps({"dragoman_recording": 1}),
+        recorded(place, {"model": name, "input": ["search text"]}, {"data": [one]}),
+        recorded(place, {"model": name, "input": ["doc1", "doc2"]}, {"data": [two, one]}),
+    ]
+    path = tmp_path / "embeddings.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    transport = ReplayTransport(path, ignore=["encoding_format"])
+    async with Agent(Client(f"openai:{name}", key="any", transport=transport)) as agent:
+        query = await agent.embed_query("search text")
+        documents = await agent.embed_documents(["doc1", "doc2"])
+    assert transport.unplayed == 0
+    assert query.vector == (1.0, 0.0)
+    assert documents.vectors == ((1.0, 0.0), (0.0, 1.0))
+    with pytest.raises(InvalidInputError, match="embed_query"):
+        await agent.embed_documents("doc1")
+
+
+# --- what the seed's own system tests (acceptance 33 to 36)
+
+
+async def test_round_robin_over_models_with_tools_in_the_history() -> None:
+    """Each turn is another model's; each is sent all that was said to the others."""
+    models = [model(BOTH, f"Answer {n}.") for n in range(5)]
+    agent, history = Agent(models[0], tools=[weather, clock]), Messages()
+    for n, each in enumerate(models):
+        result = await agent.with_model(each).send(f"Question {n}", history=history)
+        assert result.output == f"Answer {n}."
+        history += result.messages
+    assert len(history) == 20
+    for name in dragoman.dialects():
+        dialect = dragoman.dialect(name)
+        encoded = dialect.encode_request(models[-1].requests[-1].replace(model="m"))
+        found = dialect.check(encoded.body, path=encoded.path)
+        assert [each for each in found if each.severity == "error"] == []
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["sent", "streamed"])
+async def test_a_fallback_in_an_agent(streams: bool) -> None:
+    """In the second step another model goes on; the next send begins with the first again."""
+    first = model(BOTH, Overloaded("busy"), "First again.")
+    second = model("Second.")
+    agent = Agent(FallbackModel(first, second), tools=[weather, clock])
+    result = await (agent.stream("Go").collect() if streams else agent.send("Go"))
+    assert result.output == "Second."
+    assert [m.role.value for m in result.messages] == ["user", "assistant", "tool", "assistant"]
+    assert [m.role.value for m in second.requests[0].messages] == ["user", "assistant", "tool"]
+    assert (await agent.send("Go on", history=result.messages)).output == "First again."
+
+
+async def test_a_fallback_whose_models_all_fail() -> None:
+    """All causes are there, and the prompt is in the history once, to go on from."""
+    history = ConversationHistory(policy=Policy.LENIENT)
+    both = FallbackModel(model(Overloaded("a")), model(Overloaded("b"), "At last."))
+    with pytest.raises(AllFailed) as failed:
+        await Agent(both).send("Go", history=history)
+    assert len(failed.value.causes) == 2
+    assert [m.text for m in history.messages] == ["Go"]
+
+
+async def test_a_failing_tool_is_no_failing_model() -> None:
+    """What a tool raises goes to the model that called it, never to the next one."""
+    second = model()
+    agent = Agent(FallbackModel(model(asks(call("broken")), "Too bad."), second), tools=[broken])
+    assert (await agent.send("Go")).output == "Too bad."
+    assert second.requests == []
+
+
+async def test_dependent_tools_then_a_type() -> None:
+    """Rounds that build on each other end in a value, in one send (acceptance 36)."""
+    seen: list[str] = []
+
+    @tool
+    def town() -> str:
+        """Where the user is."""
+        return "Basel"
+
+    def then(request: Request) -> Message:
+        place = request.messages[-1].tool_results[0].text
+        seen.append(place)
+        return asks(call("weather", "2", city=place))
+
+    def last(request: Request) -> Message:
+        told = request.messages[-1].tool_results[0].text
+        return asks(call("return_result", "3", result=told == f"rain in {seen[0]}"))
+
+    agent = Agent(model(asks(call("town", "1")), then, last), tools=[town, weather], output=bool)
+    result = await agent.send("Will it rain here?")
+    assert (seen, result.output, result.steps) == (["Basel"], True, 3)
