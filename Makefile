@@ -15,7 +15,7 @@ PYTEST := $(VENV)/bin/python -m pytest -q -n $(JOBS) --maxprocesses=4
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.cli ## take the guided tour
+run: $(VENV)/.local ## chat with a small model on this machine; without a terminal, watch
 	@$(VENV)/bin/python -m dragoman.cli tour
 
 # Two processes on two cores, no more than four anywhere; JOBS=0 runs in this one, for a debugger.
@@ -31,9 +31,11 @@ test-all: $(VENV)/.dev ## run all tests: slow ones, the extended corpus, the pac
 	@echo "==> running all tests (corpus tier: extended)"
 	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=extended $(PYTEST) -m '' --cov --cov-report=term
 
-torture: $(VENV)/.dev ## kill, crowd and starve the histories (minutes), then property tests in full (hours)
+torture: $(VENV)/.dev ## kill, crowd and starve histories and agents (minutes), then property tests in full (hours)
 	@echo "==> torturing the histories"
 	@DRAGOMAN_PROFILE=torture $(PYTEST) tests/history/test_torture.py --durations=0
+	@echo "==> torturing the agents"
+	@DRAGOMAN_PROFILE=torture $(PYTEST) tests/agent/test_crash.py --durations=0
 	@echo "==> torturing (corpus tier: extended)"
 	@DRAGOMAN_PROFILE=torture DRAGOMAN_TIER=extended $(PYTEST) -m hypothesis
 
@@ -71,15 +73,18 @@ clean: ## remove everything that make made
 
 # --- environments: a stamp says what is installed, so that the second run is quick ---
 
-$(VENV)/.cli: pyproject.toml src/dragoman/_version.py | $(VENV)/bin/python
-	@echo "==> installing dragoman[cli]"
-	@$(VENV)/bin/python $(PIP) -e '.[cli]'
+# What runs the local model has no wheel for some platforms: then the tour goes without it.
+$(VENV)/.local: pyproject.toml src/dragoman/_version.py | $(VENV)/bin/python
+	@echo "==> installing dragoman[cli,local]"
+	@$(VENV)/bin/python $(PIP) --only-binary xllamacpp -e '.[cli,local]' 2>/dev/null || { \
+	  echo "==> xllamacpp can't be had here; installing dragoman[cli]"; \
+	  $(VENV)/bin/python $(PIP) -e '.[cli]'; }
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml src/dragoman/_version.py | $(VENV)/bin/python
 	@echo "==> installing dragoman[dev]"
 	@$(VENV)/bin/python $(PIP) -e '.[dev]'
-	@touch $(VENV)/.cli $@
+	@touch $@
 
 $(BENCH)/.peers: pyproject.toml src/dragoman/_version.py benchmarks/requirements.txt | $(BENCH)/bin/python
 	@echo "==> installing the peers"

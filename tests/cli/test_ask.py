@@ -164,6 +164,30 @@ def test_options_reach_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (came.json["max_completion_tokens"], came.json["temperature"]) == (50, 0)
 
 
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("gpt-5", "A model is named provider:model"),
+        ("nobody:gpt-5", "there are anthropic,"),
+        ("nobody:gpt-5", "and here local: and echo:"),
+    ],
+)
+def test_who_names_no_provider_is_told_how(model: str, words: str) -> None:
+    """With all that there are."""
+    done = run(model, "Hi")
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+def test_where_nobody_answers_is_told() -> None:
+    """Without what an address may hold that is secret."""
+    url = f"http://me:{SECRET}@127.0.0.1:1/v1?key={SECRET}"
+    done = run("openai-compatible:m", "Hi", "--base-url", url)
+    assert done.exit_code == 5
+    assert done.stderr.endswith("could be made (http://127.0.0.1:1/v1)\n")
+    assert SECRET not in done.stderr
+
+
 def test_another_dialect_can_be_spoken() -> None:
     """At the address that goes with it."""
     with serving(refused(500, "server_error")) as vendor:
@@ -354,6 +378,25 @@ def test_an_answer_that_is_no_json_is_broken(how: str) -> None:
     assert "the answer is not JSON" in done.stderr
 
 
+@pytest.mark.parametrize("how", ["--stream", "--no-stream", "--json"])
+def test_an_answer_that_does_not_fit_the_schema_is_told(how: str) -> None:
+    """It is printed, but the exit code says that it is not what was asked for, and where."""
+    done = run("echo:", f'{{"city": 5, "{SECRET}": "{SECRET}"}}', "--schema", _schema(CITY), how)
+    assert done.exit_code == 3
+    assert SECRET in done.stdout
+    assert done.stderr == (
+        "dragoman: the answer does not fit the schema: $.city: expected a string, got integer\n"
+    )
+
+
+def test_a_fitting_answer_is_fine_however_it_is_printed() -> None:
+    """References within the schema are followed."""
+    place = {"$ref": "#/$defs/place", "$defs": {"place": CITY}}
+    for how in ("--stream", "--no-stream", "--json"):
+        done = run("echo:", '{"city": "Mostar"}', "--schema", _schema(place), how)
+        assert (done.exit_code, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [("[1]", "schema.json: a JSON Schema is an object"), ("{", "schema.json: ")],
@@ -384,8 +427,8 @@ def test_thinking_is_dimmed_and_controls_are_made_visible() -> None:
 
 def test_json_is_laid_out_for_people() -> None:
     """In lines; in a pipe it is one."""
-    _, seen = on_terminal("ask", "echo:", '{"a":1}', "--schema", _schema(CITY))
-    assert '{\n  "a": 1\n}\n' in seen
+    _, seen = on_terminal("ask", "echo:", '{"city":"Basel"}', "--schema", _schema(CITY))
+    assert '{\n  "city": "Basel"\n}\n' in seen
 
 
 # --- local models

@@ -16,6 +16,7 @@ from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.value import expect
 
 Piece = TextDelta | ThinkingDelta | PartialOutput | Answered
 
@@ -56,6 +57,7 @@ async def _asked(run: Run, request: Request) -> AsyncGenerator[Piece]:
         response = stream.response
     else:
         response = await run.setup.model.send(request)
+        expect(response, Response, "what a model's send returns")
         for whole in _told(run, response):
             yield whole
     yield Answered(response)

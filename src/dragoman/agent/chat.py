@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from dragoman.agent.agent import Agent
+from dragoman.agent.raw_messages import messages_from
 from dragoman.agent.results import Result
 from dragoman.agent.stream import AgentStream, BlockingAgentStream
 from dragoman.model import portal
@@ -90,5 +91,5 @@ def _kept(history: Any) -> Any:
         return history
     kept = ConversationHistory(policy=Policy.LENIENT)
     if history is not None:
-        kept.add_all(history)
+        kept.add_all(messages_from(history))
     return kept

@@ -17,10 +17,10 @@ Hook = Callable[..., Any]
 class Hooks:
     """Functions, plain or async, that are called on the way, each with the `RunContext` last.
 
-    What a hook returns takes the place of what it was given; None leaves it as it is. One that
-    raises stops the run with that exception, with two exceptions: a `ToolError` raised before a
-    tool call is the call's result (the tool is not run), and a `ToolRetry` raised before an output
-    goes back to the model as advice.
+    What a hook returns takes the place of what it was given, and must be of its kind; None leaves
+    it as it is. One that raises stops the run with that exception, with two exceptions: a
+    `ToolError` raised before a tool call is the call's result (the tool is not run), and a
+    `ToolRetry` raised before an output goes back to the model as advice.
     """
 
     before_send: Hook | None = None

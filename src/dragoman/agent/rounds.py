@@ -50,6 +50,8 @@ class Round:
         run = self._run
         to_run = [place for place in range(len(self._calls)) if place not in self._results]
         run.tally.calls(len(to_run))
+        for place, known in [*self._results.items()]:
+            yield ToolFinished(self._calls[place], known)
         allowed: list[ToolCall] = []
         for place in to_run:
             decided = await self._decided(self._calls[place])

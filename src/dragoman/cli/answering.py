@@ -16,7 +16,7 @@ from dragoman.cli.waiting import waiting
 
 if TYPE_CHECKING:
     from dragoman.model.events import Event
-    from dragoman.model.requests import Request
+    from dragoman.model.requests import Output, Request
     from dragoman.model.responses import Response
     from dragoman.model.usage import Usage
     from dragoman.transport.model import Model
@@ -85,7 +85,7 @@ class Printer:
 
     # --- when it is there
 
-    def show(self, response: Response) -> None:
+    def show(self, response: Response, output: Output | None) -> None:
         """Print a whole answer; of one that was streamed, what that did not show."""
         if not self.streams and response.choices:
             self._say("thinking", response.message.thinking)
@@ -97,8 +97,8 @@ class Printer:
         elif self._options.schema is not None and not self.streams:
             self._show_json(response)
         if self._options.usage:
-            click.echo(_cost(response.usage), err=True)
-        self._remark(response)
+            click.echo(cost_line(response.usage), err=True)
+        self._remark(response, output)
 
     def _show_json(self, response: Response) -> None:
         from dragoman.model.jsontext import dumps
@@ -109,14 +109,14 @@ class Printer:
             text = json.dumps(value, ensure_ascii=False, indent=2) if self._is_seen else ""
             click.echo(harmless(text) if text else dumps(value).decode())
 
-    def _remark(self, response: Response) -> None:
+    def _remark(self, response: Response, output: Output | None) -> None:
         """Say what the text alone does not; ends the command where it is no answer."""
         for remark in _remarks(response):
             complain(remark)
         if _is_refused(response):
             raise Ending(PROVIDER, "the model refused, or was kept from answering")
-        if self._options.schema is not None and _parsed(response) is _NOTHING:
-            raise Ending(BROKEN, "the answer is not JSON, though the schema asked for it")
+        if output is not None and (problem := _misfit(response, output)):
+            raise Ending(BROKEN, problem)
 
 
 async def answer(model: Model, request: Request, printer: Printer) -> None:
@@ -127,7 +127,7 @@ async def answer(model: Model, request: Request, printer: Printer) -> None:
         else:
             with waiting(f"Asking {model.name} …"):
                 response = await model.send(request)
-    printer.show(response)
+    printer.show(response, request.output)
 
 
 async def _streamed(model: Model, request: Request, printer: Printer) -> Response:
@@ -157,6 +157,17 @@ def _parsed(response: Response) -> Any:
         return loads(response.text)
     except InvalidInputError:
         return _NOTHING
+
+
+def _misfit(response: Response, output: Output) -> str | None:
+    """What is wrong with an answer that was to be of a form; its own words are not quoted."""
+    from dragoman.model.validation.problems import in_sentences, problems
+
+    value = _parsed(response)
+    if value is _NOTHING:
+        return "the answer is not JSON, though the schema asked for it"
+    found = problems(output.schema, value)
+    return f"the answer does not fit the schema: {in_sentences(found)}" if found else None
 
 
 def _is_refused(response: Response) -> bool:
@@ -189,7 +200,7 @@ def _remarks(response: Response) -> list[str]:
     return found
 
 
-def _cost(usage: Usage | None) -> str:
+def cost_line(usage: Usage | None) -> str:
     """What an answer cost, on a line."""
     if usage is None:
         return "tokens: the provider did not say"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.endings import EXIT_CODES, INPUT, USAGE, Ending, clean_ending, complain
-from dragoman.cli.places import OwnModel, expect_llama, expect_ready, own_model
+from dragoman.cli.opening import address_asked, opened, settings_of
 
 if TYPE_CHECKING:
     from dragoman.model.requests import Request
@@ -24,7 +24,7 @@ _SECONDS = click.FloatRange(0, min_open=True)
 @click.option("--attach", type=INPUT, multiple=True, metavar="FILE",
               help="Send a file along: pictures, sound, PDF, text. Repeatable.")  # fmt: skip
 @click.option("--schema", type=INPUT, metavar="FILE",
-              help="Have the answer as JSON of this JSON Schema.")  # fmt: skip
+              help="Have the answer as JSON of this JSON Schema; it is checked.")  # fmt: skip
 @click.option("--stream/--no-stream", default=None,
               help="Print the answer as it comes; on a terminal that is the default.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the whole response, canonically.")
@@ -54,81 +54,28 @@ def ask(model: str, words: tuple[str, ...], **options: Any) -> None:
         from dragoman.cli.refusals import run
 
         given = Options(**options)
-        settings = _settings(model, given)  # what is wrong with the model is said before all else
-        request, files = request_of(words, given)
-        opened = _opened(model, given, settings)
-        _tell_losses(opened, request, files, given.dialect)
-        run(answer(opened, request, Printer(given, sys.stdout)), opened.name)
-
-
-def _settings(model: str, given: Any) -> dict[str, Any]:
-    """What the model is opened with; ends the command where it can't be."""
-    own = own_model(model)
-    named = {"base_url": given.base_url, "dialect": given.dialect}
-    settings = {name: value for name, value in named.items() if value is not None}
-    if own is None:
-        _expect_model(model, given.base_url)
-        return settings | _timeouts(given.timeout)
-    wrong = [name for name in settings if own.kind != "local" or name == "base_url"]
-    if wrong:
-        option = wrong[0].replace("_", "-")
-        raise Ending(USAGE, f"{own.kind}: runs here, and takes no --{option}")
-    return settings | _timeouts(given.timeout) if own.kind == "local" else settings
-
-
-def _timeouts(seconds: float | None) -> dict[str, Any]:
-    from dragoman.transport.protocol import Timeouts
-
-    return {} if seconds is None else {"timeouts": Timeouts(total=seconds)}
-
-
-def _expect_model(model: str, base_url: str | None) -> None:
-    """End the command where a provider or its model is not known."""
-    from dragoman.providers.registry import provider
-    from dragoman.transport.names import parse_model
-
-    name = parse_model(model)
-    place = provider(name.provider)
-    expect_ready(place, base_url)
-    if name.chat is None and place.auth is not None and base_url is None:
-        listing = f"`dragoman models {place.name}` lists them"
-        raise Ending(
-            USAGE, f"which model of {place.name}? Name it as {place.name}:MODEL; {listing}"
+        # What is wrong with the model is said before all else.
+        settings = settings_of(
+            model, base_url=given.base_url, dialect=given.dialect, timeout=given.timeout
         )
-
-
-def _opened(model: str, given: Any, settings: dict[str, Any]) -> Model:
-    from dragoman.transport.model import open_model
-
-    own = own_model(model)
-    if own is not None and own.kind == "local":
-        _ensure_here(own, is_allowed=given.yes)
-    return open_model(model, **settings)
-
-
-def _ensure_here(own: OwnModel, *, is_allowed: bool) -> None:
-    from dragoman.cli.fetching import ensure_fetched
-    from dragoman.transport.local.files import found
-
-    source = found(own.rest)
-    expect_llama()
-    ensure_fetched(source, is_allowed=is_allowed)
+        request, files = request_of(words, given)
+        there = opened(model, settings, may_fetch=given.yes)
+        _tell_losses(there, request, files)
+        address = address_asked(there, given.base_url)
+        run(answer(there, request, Printer(given, sys.stdout)), there.name, address)
 
 
 # --- what the model can't be told
 
 
-def _tell_losses(model: Model, request: Request, files: list[str], dialect: str | None) -> None:
+def _tell_losses(model: Model, request: Request, files: list[str]) -> None:
     """Say what can't be told there; an attachment that can't be ends the command."""
     from dragoman.cli.asking import attachment_of
     from dragoman.transport.client import Client
-    from dragoman.transport.deployments import Deployment
 
     if not isinstance(model, Client):
         return
-    name = model.name.partition(":")[2] or None
-    spoken = Deployment(model.provider, dialect_name=dialect or model.provider.dialect_of(name))
-    for loss in spoken.dialect.encode_request(request, spoken.target(name)).losses:
+    for loss in model.encode(request).losses:
         place = attachment_of(loss.path, files)
         if place is not None:
             raise Ending(USAGE, f"{place}: can't be sent to {model.name} ({loss.reason})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mimetypes
 import os
 import re
 import stat
@@ -23,8 +22,6 @@ MOST_BYTES = 50_000_000
 """Of all attachments, or of standard input: more no provider takes in a request."""
 
 _STDIN = "standard input"
-_HEAD = 32
-_CONTAINERS = {None, "application/zip"}  # what the name tells more about
 _PART = re.compile(r"messages\[0\]\.parts\[(\d+)\]")
 
 
@@ -56,10 +53,10 @@ def request_of(words: tuple[str, ...], options: Options) -> tuple[Request, list[
     if sum(names) > 1 or options.attach.count("-") > 1:
         raise Ending(USAGE, f"{_STDIN} can be read once: name - in one place")
     prompt = _prompt(words, is_taken=names[0] or names[1])
-    attached = _attached(options.attach)
-    if not prompt and not attached:
+    files = attached(options.attach)
+    if not prompt and not files:
         raise Ending(USAGE, f"ask what? Give a PROMPT, or pipe it in; - reads {_STDIN}")
-    parts = [*attached, *([Text(prompt)] if prompt else [])]
+    parts = [*files, *([Text(prompt)] if prompt else [])]
     request = Request(
         system=() if options.system is None else (Text(options.system),),
         messages=(Message.user(*parts),),
@@ -130,7 +127,8 @@ def _named(name: str) -> str:
     return _STDIN if name == "-" else name
 
 
-def _attached(names: tuple[str, ...]) -> list[AnyPart]:
+def attached(names: tuple[str, ...]) -> list[AnyPart]:
+    """Files as the parts that they are sent as."""
     left = MOST_BYTES
     parts: list[AnyPart] = []
     for name in names:
@@ -144,16 +142,14 @@ def _attached(names: tuple[str, ...]) -> list[AnyPart]:
 
 def _part(content: bytes, name: str) -> AnyPart:
     """A file as what it is: its first bytes tell, or that it is text, or its name."""
-    from dragoman.model.media import Audio, File, Image, Video, sniff
+    from dragoman.model.media import Audio, File, Image, Video, mime_of, sniff
     from dragoman.model.parts import Text
 
     label = "" if name == "-" else Path(name).name
-    mime = sniff(content[:_HEAD])
-    if mime is None and (text := _as_text(content)) is not None:
+    if sniff(content) is None and (text := _as_text(content)) is not None:
         # As text, which every model takes; as a file only some would.
         return Text(f"{label}:\n\n{text}" if label else text)
-    if mime in _CONTAINERS:
-        mime = mimetypes.guess_type(label)[0] or mime
+    mime = mime_of(content, label)
     kinds: dict[str, Any] = {"image": Image, "audio": Audio, "video": Video}
     kind = kinds.get((mime or "").partition("/")[0], File)
     part: AnyPart = kind.from_bytes(content, mime, name=label or None)

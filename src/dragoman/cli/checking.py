@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from dragoman.cli.documents import Batch
 from dragoman.cli.endings import fault
-from dragoman.cli.kinds import NO_DOCUMENT, Reader, is_canonical, is_response, refuse_others
+from dragoman.cli.kinds import NO_DOCUMENT, Reader, refuse_others
 from dragoman.cli.targets import Named
 from dragoman.errors import DragomanError, InvalidInputError
 from dragoman.model.jsontext import loads
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.wire.recognition import is_canonical, is_response
 from dragoman.wire.violations import Violation
 
 _ABOUT_REQUESTS = "this is a response; checks are about requests"

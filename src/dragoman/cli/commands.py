@@ -6,10 +6,11 @@ import click
 
 from dragoman import __version__
 from dragoman.cli.ask import ask
+from dragoman.cli.chat import chat
 from dragoman.cli.check import check
 from dragoman.cli.convert import convert
 from dragoman.cli.dialects import dialects
-from dragoman.cli.endings import EXIT_CODES
+from dragoman.cli.endings import EXIT_CODES, clean_ending
 from dragoman.cli.history import history
 from dragoman.cli.models import models
 from dragoman.cli.providers import providers
@@ -23,13 +24,19 @@ def dragoman() -> None:
     """Conversations with language models that belong to their owner."""
 
 
-@dragoman.command()
-def tour() -> None:
-    """Show what Dragoman does, on examples that run as you watch."""
-    from dragoman.cli.tour import take
+@dragoman.command(epilog=EXIT_CODES)
+@click.option("--watch", is_flag=True, help="Watch a short conversation, on a terminal too.")
+def tour(*, watch: bool) -> None:
+    """Talk with a small model on this machine; it is fetched if it is not here.
 
-    take()
+    Without a terminal, a short conversation with it is held and printed: with a tool, and with
+    another dialect for each turn.
+    """
+    with clean_ending():
+        from dragoman.cli.tour import take
+
+        take(watches=watch)
 
 
-for command in (ask, check, convert, dialects, history, models, providers, schema, show):
+for command in (ask, chat, check, convert, dialects, history, models, providers, schema, show):
     dragoman.add_command(command)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from dragoman.cli.documents import Batch
 from dragoman.cli.endings import fault
-from dragoman.cli.kinds import CANONICAL, Conversation, Reader
+from dragoman.cli.kinds import CANONICAL, Reader
 from dragoman.cli.splitting import Piece
 from dragoman.cli.targets import Named
 from dragoman.errors import DragomanError
@@ -18,6 +18,7 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.losses import Loss
+from dragoman.wire.recognition import Conversation
 
 Weight = Literal["loss", "note"]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman.cli.endings import EXIT_CODES, PROVIDER, USAGE, Ending, clean_ending, complain
-from dragoman.cli.history.stores import json_option, print_found, print_json, wants_json
 from dragoman.cli.listing import Row, echo_row, listed, local_rows, row_of
-from dragoman.cli.places import described, expect_ready, own_model
+from dragoman.cli.places import address_of, described, expect_ready, named_place, own_model
+from dragoman.cli.printing import json_option, print_found, print_json, wants_json
 
 if TYPE_CHECKING:
     from dragoman.errors import DragomanError
@@ -68,17 +68,17 @@ def _at(name: str, base_url: str | None, seconds: float) -> list[Row]:
     """The models in one place."""
     from dragoman.cli.refusals import run
     from dragoman.cli.waiting import waiting
-    from dragoman.providers.registry import provider
 
     own = own_model(name)
     if own is not None:
         if base_url is not None:
             raise Ending(USAGE, f"{own.kind} runs here, and takes no --base-url")
         return local_rows() if own.kind == "local" else [echo_row()] if own.kind == "echo" else []
-    place = provider(name)
+    place = named_place(name)
     expect_ready(place, base_url)
     with waiting(f"Asking {place.name} …"):
-        found = run(_asked(place.name, base_url, seconds), place.name)
+        address = address_of(place, base_url)
+        found = run(_asked(place.name, base_url, seconds), place.name, address)
     return [row_of(place.name, model) for model in found]
 
 

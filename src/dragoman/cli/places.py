@@ -57,6 +57,28 @@ def needs(place: Provider) -> list[str]:
     return missing
 
 
+def named_place(name: str, *, has_model: bool = True) -> Provider:
+    """The provider of that name; ends the command with those there are, and how models are named.
+
+    Somebody who leaves out the provider has named a model.
+    """
+    from dragoman.errors import ConfigError
+    from dragoman.providers.registry import provider
+
+    try:
+        return provider(name)
+    except ConfigError as error:
+        problem = f"{error}; and here local: and echo:"
+    form = "" if has_model else ". A model is named provider:model, such as openai:gpt-5"
+    raise Ending(USAGE, f"{problem}{form}")
+
+
+def address_of(place: Provider, base_url: str | None) -> str | None:
+    """Where a provider is asked, as far as that is known without the environment."""
+    found = shown_address(base_url or place.base_url)
+    return None if found is None or "{" in found else found
+
+
 def expect_ready(place: Provider, base_url: str | None) -> None:
     """End the command with what to set, where something is missing."""
     if base_url is not None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.endings import EXIT_CODES, FOUND, Ending, clean_ending
-from dragoman.cli.history.stores import json_option, print_json, wants_json
 from dragoman.cli.places import OWN, described, described_own
+from dragoman.cli.printing import json_option, print_json, wants_json
 
 if TYPE_CHECKING:
     from dragoman.transport.protocol import Transport

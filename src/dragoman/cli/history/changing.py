@@ -13,15 +13,12 @@ from dragoman.cli.history.stores import (
     counted,
     filter_of,
     filter_options,
-    json_option,
-    print_found,
-    print_json,
     session_named,
     sessions_of,
     store_option,
-    wants_json,
     with_store,
 )
+from dragoman.cli.printing import json_option, print_found, print_json, wants_json
 
 if TYPE_CHECKING:
     from dragoman.history.branches import Branch

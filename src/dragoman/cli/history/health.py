@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from dragoman.cli.endings import FOUND, Ending, complain
-from dragoman.cli.history.stores import (
-    counted,
-    json_option,
-    print_json,
-    session_named,
-    store_option,
-    wants_json,
-    with_store,
-)
+from dragoman.cli.history.stores import counted, session_named, store_option, with_store
+from dragoman.cli.printing import json_option, print_json, wants_json
 
 if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Storage

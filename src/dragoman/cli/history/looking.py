@@ -10,18 +10,15 @@ from dragoman.cli.endings import BROKEN, Ending, complain
 from dragoman.cli.history.stores import (
     filter_of,
     filter_options,
-    json_option,
     moment,
     names_of,
-    print_found,
-    print_json,
     session_meant,
     sessions_of,
     shown,
     store_option,
-    wants_json,
     with_store,
 )
+from dragoman.cli.printing import json_option, print_found, print_json, wants_json
 
 if TYPE_CHECKING:
     from dragoman.history.keeping import Damaged

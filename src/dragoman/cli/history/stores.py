@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
 import os
-import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,9 +27,6 @@ store_option = click.option(
     "--store",
     metavar="URL",
     help="Where the conversations are kept; by default $DRAGOMAN_HISTORY, or a file of yours.",
-)
-json_option = click.option(
-    "--json/--table", "as_json", default=None, help="Print JSON, or a table, wherever it goes."
 )
 
 
@@ -79,15 +73,18 @@ def with_store(
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
+    import asyncio
+
     from dragoman.errors import DragomanError
 
     try:
         asyncio.run(work)
     except DragomanError as error:
-        raise Ending(_code_of(error), str(error)) from None
+        raise Ending(code_of(error), str(error)) from None
 
 
-def _code_of(error: DragomanError) -> int:
+def code_of(error: DragomanError) -> int:
+    """The exit code for what went wrong with a store."""
     from dragoman.errors import ConfigError, Conflict, Corrupt, InvalidInputError, NotFound
 
     match error:
@@ -162,26 +159,6 @@ async def sessions_of(storage: Storage, which: Filter) -> list[Session]:
 
     found = [session async for session in every_session(storage, which)]
     return sorted(found, key=lambda session: session.updated_at, reverse=True)
-
-
-def wants_json(as_json: bool | None) -> bool:  # noqa: FBT001 - what click gives
-    """Whether to print JSON: asked for, or not on a terminal."""
-    return not sys.stdout.isatty() if as_json is None else as_json
-
-
-def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
-
-
-def print_found(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table; where it would be empty, a word on standard error instead."""
-    from dragoman.cli.screen import print_table
-
-    if rows:
-        print_table(headers, rows)
-    else:
-        click.echo("nothing found", err=True)
 
 
 def names_of(identity: SessionIdentity) -> dict[str, str]:

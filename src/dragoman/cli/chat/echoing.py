@@ -1,0 +1,27 @@
+"""Whether a terminal shows what is typed: not while an answer is drawn."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+
+def silenced() -> Callable[[], None]:
+    """Have the terminal keep what is typed to itself; returns what undoes that.
+
+    What is typed ahead would land in the middle of what is drawn. It is not lost: the next line
+    that is read has it. Ctrl-C goes on working.
+    """
+    try:
+        import termios
+    except ImportError:  # Windows
+        return lambda: None
+    try:
+        handle = sys.stdin.fileno()
+        before = termios.tcgetattr(handle)
+    except (OSError, ValueError, termios.error):  # it is no terminal
+        return lambda: None
+    quiet = [*before]
+    quiet[3] &= ~termios.ECHO  # of its local modes
+    termios.tcsetattr(handle, termios.TCSANOW, quiet)
+    return lambda: termios.tcsetattr(handle, termios.TCSANOW, before)

@@ -1,0 +1,103 @@
+"""A text that grows on the screen: what is settled is printed for good, the rest stays live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import dropwhile
+
+from rich.console import Console, RenderableType
+from rich.segment import Segment, SegmentLines
+
+Split = Callable[[str], tuple[list[str], str]]
+Typeset = Callable[[str], RenderableType]
+
+_BELOW = 4
+_FEWEST = 3
+
+
+class Flow:
+    """Prints a text block by block as it comes in.
+
+    Only its last block is drawn anew while it grows, and of that no more than fits on the screen:
+    a terminal can't take back what has left it at the top.
+    """
+
+    def __init__(
+        self, console: Console, split: Split, typeset: Typeset, *, is_spaced: bool = True
+    ) -> None:
+        self._console = console
+        self._split = split
+        self._typeset = typeset
+        self._is_spaced = is_spaced
+        self._has_begun = False
+        self._rest = ""
+        self._gone = 0  # lines of the last block that are printed for good
+
+    def feed(self, text: str) -> None:
+        """Add to it."""
+        if not self._rest and not self._has_begun:
+            text = text.lstrip("\n")
+        self._rest += text
+        if "\n" in text:
+            blocks, self._rest = self._split(self._rest)
+            for block in blocks:
+                self._print(block)
+        self._let_go()
+
+    def tail(self) -> RenderableType:
+        """What is not printed for good yet, as it looks now."""
+        lines = self._lines(self._rest)[self._gone :] if self._rest.strip() else []
+        if lines and self._is_spaced and self._has_begun and not self._gone:
+            lines.insert(0, [])
+        return SegmentLines(lines, new_lines=True)
+
+    def close(self) -> None:
+        """Print what is left."""
+        rest, self._rest = self._rest, ""
+        if rest.strip():
+            self._print(rest.rstrip())
+
+    # What is printed for good is noted first: the rest is drawn below it in the same moment.
+
+    def _print(self, block: str) -> None:
+        gone, self._gone = self._gone, 0
+        self._put(self._lines(block)[gone:], is_first=not gone)
+
+    def _let_go(self) -> None:
+        """Print the first lines of a block that has grown taller than the screen."""
+        console = self._console
+        room = max(console.height - _BELOW, _FEWEST)
+        rest = self._rest
+        if len(rest) // max(console.width, 1) + rest.count("\n") < room:
+            return
+        lines = self._lines(rest)
+        gone, last = self._gone, len(lines) - room
+        if last > gone:
+            self._gone = last
+            self._put(lines[gone:last], is_first=not gone)
+
+    def _put(self, lines: list[list[Segment]], *, is_first: bool) -> None:
+        if not lines:
+            return
+        if self._has_begun and self._is_spaced and is_first:
+            lines = [[], *lines]
+        self._has_begun = True
+        self._console.print(SegmentLines(lines, new_lines=True), end="")
+
+    def _lines(self, text: str) -> list[list[Segment]]:
+        rendered = self._console.render_lines(self._typeset(text), pad=False)
+        lines = [_without_padding(line) for line in rendered]
+        while lines and not lines[-1]:
+            lines.pop()
+        return [*dropwhile(lambda line: not line, lines)]
+
+
+def _without_padding(line: list[Segment]) -> list[Segment]:
+    """A line without blanks at its end, which would get in the way of who copies it."""
+    kept = [*line]
+    while kept and not kept[-1].text.strip():
+        kept.pop()
+    if kept:
+        last = kept[-1]
+        kept[-1] = Segment(last.text.rstrip(), last.style)
+    return kept

@@ -1,0 +1,57 @@
+"""What was heard of an answer that broke off."""
+
+from __future__ import annotations
+
+from dragoman.agent.events import (
+    AgentEvent,
+    AskedAgain,
+    MessageAdded,
+    StepStarted,
+    TextDelta,
+    ThinkingDelta,
+)
+from dragoman.history.chat import ChatHistory
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text, Thinking
+from dragoman.model.roles import Role
+from dragoman.model.usage import FinishReason
+
+
+class Heard:
+    """The words of the answer that is coming in; those of earlier ones are messages already."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+        self._thought: list[str] = []
+
+    def hear(self, event: AgentEvent) -> None:
+        """Note what an event adds."""
+        if isinstance(event, TextDelta):
+            self._said.append(event.text)
+        elif isinstance(event, ThinkingDelta):
+            self._thought.append(event.text)
+        elif isinstance(event, (StepStarted, AskedAgain, MessageAdded)):
+            self._said.clear()
+            self._thought.clear()
+
+    def message(self, finish: FinishReason) -> Message | None:
+        """What was said, and thought before it; None where that is nothing.
+
+        Its tool calls are left out: they may be incomplete, and none of them was run.
+        """
+        said, thought = ("".join(words).lstrip("\n") for words in (self._said, self._thought))
+        if not said.strip():
+            return None
+        parts: list[Text | Thinking] = [Thinking(thought)] if thought.strip() else []
+        return Message(Role.ASSISTANT, (*parts, Text(said)), finish=finish)
+
+    async def keep(self, history: ChatHistory, finish: FinishReason) -> bool:
+        """Make it part of the conversation; whether there was something to keep."""
+        message = self.message(finish)
+        if message is None:
+            return False
+        last = await history.last()
+        # Cancelled while the whole answer was being stored: it may be there.
+        if last is None or last.role is not Role.ASSISTANT or last.text != message.text:
+            await history.add(message)
+        return True

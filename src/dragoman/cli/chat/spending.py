@@ -1,0 +1,67 @@
+"""What a chat has used so far."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.answering import cost_line
+from dragoman.model.usage import Usage
+
+if TYPE_CHECKING:
+    from dragoman.agent.results import Result
+
+
+class Spending:
+    """Tokens and dollars, added up. What is not known is said to be so, and is no zero."""
+
+    def __init__(self) -> None:
+        self.answers = 0
+        self._usage: Usage | None = None
+        self._cost = Decimal(0)
+        self._unknown = 0
+        self._uncounted = 0
+
+    def add(self, result: Result[Any], *, is_whole: bool = True) -> None:
+        """Add what an answer took; of one that broke off, nobody tells all of it."""
+        if not result.steps:
+            return
+        self.answers += 1
+        self._uncounted += not is_whole or result.usage is None
+        if result.usage is not None:
+            self._usage = result.usage if self._usage is None else self._usage + result.usage
+        self._unknown += not is_whole or result.cost is None
+        self._cost += result.cost or 0
+
+    def lines(self) -> list[str]:
+        """What it comes to, on a few lines."""
+        if not self.answers:
+            return ["nothing has been asked yet"]
+        tokens = cost_line(self._usage)
+        if self._uncounted and self._usage is not None:
+            tokens += f"; {self._uncounted} of {self.answers} answers were not counted"
+        return [tokens, f"cost: {self._dollars()}"]
+
+    def _dollars(self) -> str:
+        if self._unknown == self.answers:
+            return "unknown"
+        known = dollars(self._cost)
+        if not self._unknown:
+            return known
+        return f"{known}, and that of {self._unknown} of {self.answers} answers is unknown"
+
+
+def dollars(cost: Decimal | None) -> str:
+    """A sum as people read it; None is unknown.
+
+    >>> dollars(Decimal("0.00234"))
+    '$0.0023'
+    """
+    if cost is None:
+        return "unknown"
+    return "$0" if not cost else f"${cost:.4f}" if cost >= Decimal("0.0001") else "under $0.0001"
+
+
+def usage_line(result: Result[Any]) -> str:
+    """What one answer took."""
+    return f"{cost_line(result.usage)} · cost: {dollars(result.cost)}"

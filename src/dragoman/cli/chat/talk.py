@@ -1,0 +1,218 @@
+"""A chat under way: what is said goes to the agent, and what comes back goes to the screen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dragoman.agent.agent import Agent
+from dragoman.agent.conversations import unanswered
+from dragoman.agent.results import Result
+from dragoman.cli.chat.partial import Heard
+from dragoman.cli.chat.screens import Screen
+from dragoman.cli.chat.spending import Spending, usage_line
+from dragoman.cli.chat.typed import Lines
+from dragoman.cli.endings import INTERRUPTED, Ending
+from dragoman.cli.opening import address_asked
+from dragoman.cli.refusals import ending_of, explained
+from dragoman.errors import DragomanError
+from dragoman.history.chat import ChatHistory
+from dragoman.model.messages import Message
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolResult
+from dragoman.model.usage import FinishReason
+
+if TYPE_CHECKING:
+    from dragoman.model.functions.tool import Tool
+    from dragoman.model.tools import ToolCall
+    from dragoman.transport.model import Model
+
+T = TypeVar("T")
+
+STOPPED = "This call was not run: the user stopped it."
+_ENOUGH = 400  # tokens: what a small model says after that, it has said before
+_SOBER = {"temperature": 0.2, "top_p": 0.9}  # as its makers advise
+_NOBODY = "nobody is here to allow it"
+_ENDS = {
+    FinishReason.LENGTH: "the answer is cut off; --max-tokens allows for more",
+    FinishReason.CONTEXT_FULL: "the conversation is as long as the model can take",
+    FinishReason.CONTENT_FILTER: "the provider's filter ended the answer",
+    FinishReason.REFUSAL: "the model refused",
+}
+
+
+@dataclass
+class Talk:
+    """All that a chat has."""
+
+    agent: Agent
+    history: ChatHistory
+    screen: Screen
+    lines: Lines
+    runner: asyncio.Runner
+    tools: Sequence[Tool[..., Any]] = ()
+    base_url: str | None = None
+    """Where the model is, if not where it usually is."""
+    shows_usage: bool = False
+    may_fetch: bool = False
+    is_patient: bool = True
+    """Whether it goes on after an error: with a person it does, a pipe ends."""
+    chooses_tools: bool = True
+    """Whether the model is told of tools at all times, or only where one is asked for."""
+    has_limit: bool = False
+    """Whether the user said how long an answer may be."""
+    attached: list[Any] = field(default_factory=list[Any])
+    spent: Spending = field(default_factory=Spending)
+    saved_as: Path | None = None
+    retired: list[Model] = field(default_factory=list["Model"])
+    """Models that were left, and are closed at the end: they share what the new one needs."""
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What the work returns, on the chat's own loop; ctrl-C cancels it."""
+        return self.runner.run(work)
+
+    # --- a turn
+
+    def say(self, text: str, **options: Any) -> None:
+        """Say something, with what was attached, and show the answer."""
+        content = [*self.attached, *([text] if text else [])]
+        self.attached.clear()
+        self.go_on(*content, **{**self._usual(), **options})
+
+    def retry(self) -> None:
+        """Have an answer to what was said last."""
+        self.go_on(**self._usual())
+
+    def _usual(self) -> dict[str, Any]:
+        """How a model is asked that is too small to choose tools, or to know when it is done."""
+        if self.chooses_tools:
+            return {}
+        usual: dict[str, Any] = {**_SOBER} if self.has_limit else {**_SOBER, "max_tokens": _ENOUGH}
+        return {**usual, "tool_choice": "none"} if self.tools else usual
+
+    def go_on(self, *content: Any, **options: Any) -> None:
+        """Have an answer, asking for whatever it needs approval for."""
+        result = self.run(self._answer(content, options))
+        while result is not None and result.deferred:
+            approvals = self._approvals(result.deferred)
+            if approvals is None:
+                self.run(drop_calls(self.history, result.deferred))
+                self.screen.note("(stopped)")
+                return
+            result = self.run(self._answer((), {"approvals": approvals}))
+
+    async def _answer(
+        self, content: Sequence[Any], options: Mapping[str, Any]
+    ) -> Result[Any] | None:
+        """Ask, and show what comes; None where it broke off."""
+        heard = Heard()
+        stream = self.agent.stream(*content, history=self.history, **options)
+        self.screen.begin()
+        failure: DragomanError | None = None
+        is_stopped = False
+        try:
+            async with stream:
+                async for event in stream.events():
+                    heard.hear(event)
+                    self.screen.show(event)
+        except asyncio.CancelledError:
+            is_stopped = _is_ours()
+            if not is_stopped:
+                raise
+        except DragomanError as error:
+            failure = error
+        finally:
+            self.screen.end()
+        is_whole = failure is None and not is_stopped
+        self.spent.add(stream.result, is_whole=is_whole)
+        if is_whole:
+            self._remark(stream.result)
+            return stream.result
+        await self._break_off(heard, failure)
+        return None
+
+    async def _break_off(self, heard: Heard, failure: DragomanError | None) -> None:
+        """Keep what was heard, and say why there is no more."""
+        finish = FinishReason.CANCELLED if failure is None else FinishReason.ERROR
+        is_kept = await heard.keep(self.history, finish)
+        if failure is None and not self.is_patient:
+            raise Ending(INTERRUPTED, "interrupted")
+        if failure is None:
+            self.screen.note("(stopped; what was said is kept)" if is_kept else "(stopped)")
+        else:
+            self.fail(failure)
+
+    def fail(self, error: DragomanError) -> None:
+        """Say what went wrong; without a person to read it, the command ends."""
+        model = self.agent.model
+        address = address_asked(model, self.base_url)
+        if not self.is_patient:
+            raise ending_of(error, model.name, address)
+        self.screen.complain(explained(error, address))
+
+    def _remark(self, result: Result[Any]) -> None:
+        if result.finish is not None and result.finish in _ENDS:
+            self.screen.note(f"({_ENDS[result.finish]})")
+        elif not result.text and not result.deferred:
+            self.screen.note("(the model said nothing)")
+        if self.shows_usage and not result.deferred:
+            self.screen.note(usage_line(result))
+
+    # --- approval
+
+    def _approvals(self, calls: Sequence[ToolCall]) -> dict[str, bool | str] | None:
+        """What the user says to each call; None where that is to stop."""
+        from dragoman.cli.chat.calls import call_line
+
+        decided: dict[str, bool | str] = {}
+        for call in calls:
+            self.screen.note(f"The model wants to run {call_line(call)}")
+            try:
+                decided[call.id] = _decision(self.lines.answer("Allow it? [y/n, or why not] "))
+            except EOFError:
+                decided[call.id] = _NOBODY
+                self.screen.complain(f"{call.name} was not run: {_NOBODY}")
+            except KeyboardInterrupt:
+                return None
+        return decided
+
+    # --- what an earlier chat left
+
+    def take_up(self) -> None:
+        """Where an earlier chat ended in mid-round, go on from there or let it be."""
+        waiting = unanswered(self.run(self.history.messages()))
+        if not waiting:
+            return
+        names = ", ".join(call.name for call in waiting)
+        self.screen.note(f"The last answer called tools that have not been run: {names}")
+        try:
+            is_wanted = self.lines.answer("Go on from there? [Y/n] ").strip().lower() in {"", "y"}
+        except (EOFError, KeyboardInterrupt):
+            is_wanted = False
+        if is_wanted:
+            self.go_on()
+        else:
+            self.run(drop_calls(self.history, waiting))
+
+
+def _is_ours() -> bool:
+    """Whether it was ctrl-C that cancelled us: then the task goes on."""
+    task = asyncio.current_task()
+    return task is not None and task.uncancel() == 0
+
+
+def _decision(said: str) -> bool | str:
+    """What an answer comes to: whether the call may run, or why not."""
+    word = said.strip()
+    if word.lower() in {"y", "yes"}:
+        return True
+    return False if word.lower() in {"", "n", "no"} else word
+
+
+async def drop_calls(history: ChatHistory, calls: Sequence[ToolCall]) -> None:
+    """Answer calls that will never be run."""
+    results = [ToolResult.error(call.id, STOPPED, tool_name=call.name) for call in calls]
+    await history.add(Message(Role.TOOL, tuple(results)))

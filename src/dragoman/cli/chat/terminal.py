@@ -1,0 +1,200 @@
+"""A chat on a terminal: answers in Markdown as they come, tools as they run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from dragoman.agent.events import (
+    AgentEvent,
+    AskedAgain,
+    StepStarted,
+    TextDelta,
+    ThinkingDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from dragoman.cli.chat.calls import call_line, result_line
+from dragoman.cli.chat.echoing import silenced
+from dragoman.cli.chat.flow import Flow
+from dragoman.cli.chat.prose import Prose, settled
+from dragoman.cli.screen import harmless, print_table
+from dragoman.model.tools import ToolCall
+
+_REFRESHES = 12
+"""A second: what comes faster is drawn together."""
+_SHOWN_SECONDS = 0.05
+
+
+class TerminalScreen:
+    """What a person sees."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False)
+        self._live: Live | None = None
+        self._flow: Flow | None = None
+        self._is_thought = False
+        self._is_waiting = False
+        self._has_shown = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._unsilence: Callable[[], None] | None = None
+        self._running: dict[str, tuple[ToolCall, float]] = {}
+        self._spinner = Spinner("dots", style="dim")
+
+    # --- an answer
+
+    def begin(self) -> None:
+        """Show that something is going on."""
+        self.end()
+        self._is_waiting, self._has_shown = True, False
+        self._unsilence = silenced()
+        self._live = Live(
+            _Tail(self._tail),
+            console=self.console,
+            auto_refresh=False,
+            transient=True,
+        )
+        self._live.start()
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Draw anew, now and again; on the loop, as rich's own thread would draw in between."""
+        if self._live is not None:
+            self._live.refresh()
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(1 / _REFRESHES, self._refresh)
+
+    def show(self, event: AgentEvent) -> None:
+        """Show what an event adds."""
+        match event:
+            case TextDelta():
+                self._grow(event.text, is_thought=False)
+            case ThinkingDelta():
+                self._grow(event.text, is_thought=True)
+            case ToolStarted():
+                self._close_flow()
+                self._running[event.call.id] = event.call, monotonic()
+                self._is_waiting = False
+            case ToolFinished():
+                self._close_flow()
+                self._running.pop(event.call.id, None)
+                self._has_shown = True
+                self.console.print(_finished(event))
+            case StepStarted():
+                self._close_flow()
+                self._is_waiting = True
+            case AskedAgain():
+                self._close_flow()
+                self.note(f"({event.reason}; asking once more)")
+            case _:
+                pass
+
+    def end(self) -> None:
+        """Print what is left, and be still."""
+        self._is_waiting = False
+        self._running.clear()
+        self._close_flow()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._live is not None:
+            live, self._live = self._live, None
+            with suppress(KeyboardInterrupt):  # it has stopped all the same
+                live.stop()
+        if self._unsilence is not None:
+            self._unsilence()
+            self._unsilence = None
+        if self._has_shown:
+            self._has_shown = False
+            self.console.print()
+
+    def _grow(self, text: str, *, is_thought: bool) -> None:
+        if self._flow is None or self._is_thought is not is_thought:
+            self._close_flow()
+            self._is_thought = is_thought
+            self._flow = self._thinking() if is_thought else self._speaking()
+        self._is_waiting, self._has_shown = False, True
+        self._flow.feed(harmless(text))
+
+    def _speaking(self) -> Flow:
+        return Flow(self.console, settled, Prose)
+
+    def _thinking(self) -> Flow:
+        return Flow(self.console, _lines, _dimmed, is_spaced=False)
+
+    def _close_flow(self) -> None:
+        flow, self._flow = self._flow, None
+        if flow is not None:
+            flow.close()
+
+    def _tail(self) -> RenderableType:
+        """What is drawn anew, time and again, below what is printed."""
+        if self._running:
+            return Group(*(_under_way(*each) for each in [*self._running.values()]))
+        flow = self._flow
+        if flow is not None:
+            return flow.tail()
+        return self._spinner if self._is_waiting else ""
+
+    # --- all else
+
+    def told(self, text: str) -> None:
+        """Show a text in Markdown."""
+        flow = self._speaking()
+        flow.feed(harmless(text))
+        flow.close()
+
+    def note(self, *lines: str) -> None:
+        """Dimmed: it is no part of the conversation."""
+        for line in lines:
+            self.console.print(Text(harmless(line), style="dim"))
+
+    def complain(self, problem: str) -> None:
+        """In red, on a line."""
+        self.console.print(Text(harmless(problem), style="red"))
+
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """A table."""
+        print_table(headers, rows)
+
+
+class _Tail:
+    """What is below what is printed, as it is whenever it is drawn."""
+
+    def __init__(self, tail: Callable[[], RenderableType]) -> None:
+        self._now = tail
+
+    def __rich__(self) -> RenderableType:
+        return self._now()
+
+
+def _lines(text: str) -> tuple[list[str], str]:
+    """Thoughts are settled line by line."""
+    *whole, rest = text.split("\n")
+    return whole, rest
+
+
+def _dimmed(text: str) -> Text:
+    return Text(text, style="dim italic")
+
+
+def _under_way(call: ToolCall, since: float) -> Text:
+    seconds = f" … {monotonic() - since:.0f} s"
+    return Text.assemble(("⚙ ", "yellow"), (call_line(call), "yellow"), (seconds, "dim"))
+
+
+def _finished(event: ToolFinished) -> Text:
+    result, seconds = event.result, event.seconds
+    arrow, style = (" ✗ ", "red") if result.is_error else (" → ", "")
+    took = f"  {seconds:.1f} s" if seconds >= _SHOWN_SECONDS else ""
+    return Text.assemble(
+        ("⚙ ", "yellow"), (call_line(event.call), "yellow"), (arrow, style or "dim"),
+        (result_line(result), style), (took, "dim"),
+    )  # fmt: skip

@@ -1,0 +1,87 @@
+"""A model from what was said on the command line; what stands in its way ends the command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.endings import USAGE, Ending
+from dragoman.cli.places import (
+    OwnModel,
+    address_of,
+    expect_llama,
+    expect_ready,
+    named_place,
+    own_model,
+)
+
+if TYPE_CHECKING:
+    from dragoman.transport.model import Model
+
+
+def settings_of(
+    model: str,
+    *,
+    base_url: str | None = None,
+    dialect: str | None = None,
+    timeout: float | None = None,
+) -> dict[str, Any]:
+    """What the model is opened with; ends the command where it can't be."""
+    own = own_model(model)
+    named = {"base_url": base_url, "dialect": dialect}
+    settings = {name: value for name, value in named.items() if value is not None}
+    if own is None:
+        _expect_model(model, base_url)
+        return settings | _timeouts(timeout)
+    wrong = [name for name in settings if own.kind != "local" or name == "base_url"]
+    if wrong:
+        option = wrong[0].replace("_", "-")
+        raise Ending(USAGE, f"{own.kind}: runs here, and takes no --{option}")
+    return settings | _timeouts(timeout) if own.kind == "local" else settings
+
+
+def opened(model: str, settings: dict[str, Any], *, may_fetch: bool) -> Model:
+    """The model; a local one that is not here is fetched, if that is allowed or agreed to."""
+    from dragoman.transport.model import open_model
+
+    own = own_model(model)
+    if own is not None and own.kind == "local":
+        _ensure_here(own, is_allowed=may_fetch)
+    return open_model(model, **settings)
+
+
+def address_asked(model: Model, base_url: str | None = None) -> str | None:
+    """Where a model is asked, if that is not here."""
+    from dragoman.transport.client import Client
+
+    if not isinstance(model, Client) or own_model(model.name) is not None:
+        return None
+    return address_of(model.provider, base_url)
+
+
+def _timeouts(seconds: float | None) -> dict[str, Any]:
+    from dragoman.transport.protocol import Timeouts
+
+    return {} if seconds is None else {"timeouts": Timeouts(total=seconds)}
+
+
+def _expect_model(model: str, base_url: str | None) -> None:
+    """End the command where a provider or its model is not known."""
+    from dragoman.transport.names import parse_model
+
+    name = parse_model(model)
+    place = named_place(name.provider, has_model=name.chat is not None)
+    expect_ready(place, base_url)
+    if name.chat is None and place.auth is not None and base_url is None:
+        listing = f"`dragoman models {place.name}` lists them"
+        raise Ending(
+            USAGE, f"which model of {place.name}? Name it as {place.name}:MODEL; {listing}"
+        )
+
+
+def _ensure_here(own: OwnModel, *, is_allowed: bool) -> None:
+    from dragoman.cli.fetching import ensure_fetched
+    from dragoman.transport.local.files import found
+
+    source = found(own.rest)
+    expect_llama()
+    ensure_fetched(source, is_allowed=is_allowed)

@@ -1,0 +1,545 @@
+"""`dragoman chat` in a pipe: each line is something said, and the answers are plain text."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dragoman import Agent, ChatHistory, Message, Messages, SessionIdentity, ToolCall
+from dragoman.cli.chat.commands import chooses_tools, obey
+from dragoman.cli.chat.screens import PipeScreen
+from dragoman.cli.chat.talk import Talk
+from dragoman.cli.chat.toolset import now
+from dragoman.cli.chat.typed import PipedLines
+from dragoman.cli.commands import dragoman as command
+from dragoman.transport.model import open_model
+from dragoman.transport.scripted import ScriptedModel
+from tests.cli.loopback import DRAGOMAN, refused, said, serving, streamed
+from tests.cli.samples import SECRET
+
+TOOLS = '''
+from dragoman import tool
+
+@tool
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return f"rain in {city}"
+
+@tool(requires_approval=True)
+def wipe(path: str) -> str:
+    """Delete a file."""
+    return "wiped"
+
+def not_a_tool() -> str:
+    """Never offered: the others are made by @tool."""
+    return ""
+'''
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No keys, no model, and a store and a folder of our own."""
+    for name in [*os.environ]:
+        if name.endswith(("_API_KEY", "_ACCESS_TOKEN")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("DRAGOMAN_MODEL", raising=False)
+    monkeypatch.setenv("DRAGOMAN_HISTORY", f"sqlite:///{tmp_path / 'chats.db'}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str, stdin: str = "") -> Result:
+    """Run the command."""
+    return CliRunner().invoke(command, ["chat", *arguments], input=stdin)
+
+
+def script(*steps: Any) -> str:
+    """The name of a model that says so."""
+    Path("play.json").write_text(json.dumps(steps))
+    return "scripted:play.json"
+
+
+def call(name: str, id: str = "call_1", **arguments: Any) -> dict[str, Any]:
+    """A step of a script: the call of a tool."""
+    return {"role": "assistant", "tool_calls": [
+        {"id": id, "type": "function",
+         "function": {"name": name, "arguments": json.dumps(arguments)}}]}  # fmt: skip
+
+
+def stored(session: str = "s") -> Messages:
+    """What a chat is stored as."""
+    shown = CliRunner().invoke(
+        command, ["history", "show", "--agent", "chat", "--chat", session, "--json"]
+    )
+    assert shown.exit_code == 0, shown.output
+    return Messages.from_json(shown.stdout)
+
+
+def roles(messages: Messages) -> list[str]:
+    """Who spoke, in order."""
+    return [message.role.value for message in messages]
+
+
+def test_help_loads_neither_the_model_nor_the_network() -> None:
+    """So that it is there at once."""
+    code = (
+        "import sys\n"
+        "from dragoman.cli.commands import dragoman\n"
+        "for name in ('chat', 'tour'):\n"
+        "    dragoman([name, '--help'], standalone_mode=False)\n"
+        "heavy = ('rich', 'msgspec', 'aiohttp', 'dragoman.model', 'dragoman.transport')\n"
+        "sys.exit(','.join(name for name in sys.modules if name.startswith(heavy)) or 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- what is said, and what is answered
+
+
+def test_each_line_is_a_turn_and_answers_are_plain_text() -> None:
+    """Nothing but answers is on standard output: no prompts, no colours."""
+    done = run("echo:", stdin="Hello **there**\n\nAnd again\n")
+    assert (done.exit_code, done.stdout) == (0, "Hello **there**\nAnd again\n")
+    assert "\x1b" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("stdin", "answer"),
+    [
+        ("one\\\ntwo\n", "one\ntwo\n"),
+        ('"""one\n\ntwo"""\nthree\n', "one\n\ntwo\nthree\n"),
+        ('"""\none\n"""\n', "one\n"),
+        ("never ended\\\n", "never ended\n\n"),
+        ("//etc is a folder\n", "/etc is a folder\n"),
+    ],
+)
+def test_messages_of_several_lines(stdin: str, answer: str) -> None:
+    """A backslash and three quotes go on; two slashes are one."""
+    done = run("echo:", stdin=stdin)
+    assert (done.exit_code, done.stdout.strip()) == (0, answer.strip())
+
+
+def test_the_conversation_goes_along_to_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instructions, settings, and everything that was said before, in each request."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(streamed("In", " Mostar.")) as vendor:
+        done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--system", "Be brief.",
+                   "--max-tokens", "9", "--dialect", "openai-chat",
+                   stdin="Where is it?\nSure?\n")  # fmt: skip
+    assert (done.exit_code, done.stdout) == (0, "In Mostar.\nIn Mostar.\n")
+    second = vendor.came[1].json
+    assert [m["content"] for m in second["messages"]] == [
+        "Be brief.", "Where is it?", "In Mostar.", "Sure?"]  # fmt: skip
+    assert "tools" not in second
+
+
+def test_thinking_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An effort, or a number of tokens."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(streamed("Yes.")) as vendor:
+        run("openai:gpt-5", "--base-url", f"{vendor.url}/v1", "--thinking", "low",
+            "--dialect", "openai-chat", stdin="Well?\n")  # fmt: skip
+    assert vendor.came[0].json["reasoning_effort"] == "low"
+
+
+# --- tools
+
+
+def test_tools_from_a_file_are_run() -> None:
+    """Only what is made by @tool, where something is; the result goes back to the model."""
+    Path("mine.py").write_text(TOOLS)
+    done = run("--tools", "mine.py", script(call("weather", city="Basel"), "Take an umbrella."),
+               "--session", "s", stdin="Weather?\n")  # fmt: skip
+    assert (done.exit_code, done.stdout) == (0, "Take an umbrella.\n")
+    messages = stored()
+    assert roles(messages) == ["user", "assistant", "tool", "assistant"]
+    assert messages[2].tool_results[0].text == "rain in Basel"
+
+
+def test_tools_of_a_module_by_name() -> None:
+    """A single one, plain functions, and a list of them."""
+    Path("bag.py").write_text('def f() -> str:\n    """F."""\n    return "f"\nall_of_it = [f]\n')
+    for name in ("bag:f", "bag:all_of_it", "bag"):
+        done = run("--tools", name, "echo:", stdin="/tools\n/tool f\n")
+        assert (done.exit_code, done.stdout) == (0, "f\n"), done.stderr
+        assert "f     F." in done.stderr
+
+
+def test_what_runs_here_has_tools_of_its_own() -> None:
+    """So that there is a tool to see; a provider is told of none."""
+    done = run("echo:", stdin='/tool calculate {"expression": "6 * (3 + 4)"}\n')
+    assert done.stdout == "42\n"
+    done = run("--no-tools", "echo:", stdin="/tools\n")
+    assert "there are none" in done.stderr
+
+
+def test_what_needs_approval_is_not_run_without_anybody_to_ask() -> None:
+    """The model is told why, and the chat goes on."""
+    Path("mine.py").write_text(TOOLS)
+    done = run("--tools", "mine.py", script(call("wipe", path="x"), "Then not."),
+               "--session", "s", stdin="Wipe x.\n")  # fmt: skip
+    assert (done.exit_code, done.stdout) == (0, "Then not.\n")
+    assert "wipe was not run: nobody is here to allow it" in done.stderr
+    assert "nobody is here to allow it" in stored()[2].tool_results[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("none.py", None, "there is no such file"),
+        ("broken.py", "def (:", "is not Python (line 1)"),
+        ("bad.py", "1 / 0", "can't be loaded (ZeroDivisionError at bad.py:1)"),
+        ("empty.py", "x = 1", "there is no tool in it"),
+        ("nowhere_at_all:f", None, "there is no module nowhere_at_all"),
+        ("json:nothing_of_the_kind", None, "the module has nothing of that name"),
+        ("json:__name__", None, "a tool is a function, not a str"),
+    ],
+)
+def test_tools_that_can_t_be_had(name: str, content: str | None, problem: str) -> None:
+    """End the command with what is wrong."""
+    if content is not None:
+        Path(name).write_text(content)
+    done = run("--tools", name, "echo:", stdin="Hi\n")
+    assert done.exit_code == 2
+    assert f"{name}: {problem}" in done.stderr
+
+
+# --- what is kept
+
+
+def test_chats_are_kept_and_gone_on_with() -> None:
+    """By name, or the latest one; `history` shows them."""
+    assert run("--session", "s", "echo:", stdin="One\n").exit_code == 0
+    assert run("--session", "t", "echo:", stdin="Other\n").exit_code == 0
+    assert run("--session", "s", "echo:", stdin="Two\n").exit_code == 0
+    done = run("--continue", stdin="Three\n")  # with the model that spoke last
+    assert (done.exit_code, done.stdout) == (0, "Three\n")
+    assert [m.text for m in stored()] == ["One", "One", "Two", "Two", "Three", "Three"]
+    assert [m.text for m in stored("t")] == ["Other", "Other"]
+
+
+def test_each_chat_is_a_session_of_its_own() -> None:
+    """Unless somebody says otherwise."""
+    for _ in range(2):
+        run("echo:", stdin="Hi\n")
+    listed = CliRunner().invoke(command, ["history", "list", "--agent", "chat", "--json"])
+    assert len(json.loads(listed.stdout)) == 2
+
+
+def test_nothing_is_kept_where_nothing_is_to_be() -> None:
+    """There is not even a store."""
+    done = run("--no-history", "echo:", stdin="Hi\n/undo\nYou\n")
+    assert (done.exit_code, done.stdout) == (0, "Hi\nYou\n")
+    assert not [*Path.cwd().glob("chats.db*")]
+
+
+def test_a_store_that_can_t_be_used_ends_it() -> None:
+    """With the exit code that `history` has for it."""
+    done = run("--store", "nonsense://x", "echo:", stdin="Hi\n")
+    assert done.exit_code == 2
+    assert "a store's URL begins with" in done.stderr
+
+
+# --- commands
+
+
+def test_undo_takes_back_the_last_exchange_and_loses_nothing() -> None:
+    """It goes on from before it, on a branch; the other one is still there."""
+    run("--session", "s", "echo:", stdin="One\nTwo\n/undo\nThree\n/undo\n/undo\nFour\n")
+    assert [m.text for m in stored()] == ["Four", "Four"]
+    first = CliRunner().invoke(
+        command, ["history", "show", "--chat", "s", "--branch", "0", "--json"]
+    )
+    assert [m.text for m in Messages.from_json(first.stdout)] == ["One", "One", "Two", "Two"]
+
+
+def test_undo_takes_back_a_whole_round_of_tools() -> None:
+    """All that came after what the user said last."""
+    said_twice = "/tool now\n/undo\nBye\n"
+    run("--session", "s", "echo:", stdin=f"Hi\n{said_twice}")
+    assert [m.text for m in stored()] == ["Hi", "Hi", "Bye", "Bye"]
+
+
+def test_fork_goes_on_from_an_earlier_message() -> None:
+    """Alone it lists what was said, with numbers."""
+    done = run("--session", "s", "echo:", stdin="One\nTwo\nThree\n/fork\n/fork 2\nNew\n")
+    assert done.exit_code == 0, done.stderr
+    assert "2  Two" in done.stderr
+    assert [m.text for m in stored()] == ["One", "One", "New", "New"]
+
+
+@pytest.mark.parametrize("number", ["0", "3", "-1", "x", "²"])
+def test_fork_takes_numbers_that_there_are(number: str) -> None:
+    """Anything else is told so."""
+    done = run("echo:", stdin=f"One\nTwo\n/fork {number}\n")
+    assert done.exit_code == 2
+    assert "a number from 1 to 2" in done.stderr
+
+
+def test_retry_asks_again_for_what_was_said_last() -> None:
+    """The other answer is kept, on its branch."""
+    done = run("--session", "s", script("No.", "Yes."), stdin="Well?\n/retry\n")
+    assert (done.exit_code, done.stdout) == (0, "No.\nYes.\n")
+    assert [m.text for m in stored()] == ["Well?", "Yes."]
+
+
+def test_the_model_is_switched_in_mid_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new one is told everything, tools and all, in its own dialect."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(streamed("Indeed.")) as vendor:
+        there = f"{vendor.url}/v1"
+        monkeypatch.setattr(
+            "dragoman.cli.chat.commands.opened",
+            lambda name, settings, **_: open_model(name, base_url=there, **settings),
+        )
+        done = run("echo:", "--session", "s",
+                   stdin="/tool now\n/model\n/model openai:gpt-4.1 openai-chat\nSo?\n")  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    assert "you talk to echo:" in done.stderr
+    assert "from here on with openai:gpt-4.1 in openai-chat" in done.stderr
+    sent = vendor.came[0].json["messages"]
+    assert [m["role"] for m in sent] == ["user", "assistant", "tool", "assistant", "user"]
+    assert roles(stored()) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("openai:gpt-5", "openai needs an API key: set OPENAI_API_KEY"),
+        ("nobody:x", "unknown provider"),
+        ("echo: anthropic", "takes no --dialect"),
+        ("local:", "which local model?"),
+    ],
+)
+def test_a_model_that_can_t_be_switched_to(name: str, problem: str) -> None:
+    """In a pipe it ends the command, with ask's exit code."""
+    done = run("echo:", stdin=f"/model {name}\n")
+    assert done.exit_code == 2
+    assert problem in done.stderr
+
+
+def test_files_go_along_with_the_next_message() -> None:
+    """And with no other."""
+    Path("note.txt").write_text("The bridge is old.")
+    done = run("--session", "s", "echo:", stdin="/attach note.txt\nWhat?\nWell?\n")
+    assert done.exit_code == 0
+    messages = stored()
+    assert "The bridge is old." in messages[0].text
+    assert messages[0].text.endswith("What?")
+    assert messages[2].text == "Well?"
+
+
+@pytest.mark.parametrize(("rest", "code"), [("", 2), (" none.txt", 4)])
+def test_what_can_t_be_attached(rest: str, code: int) -> None:
+    """Is told by its name."""
+    done = run("echo:", stdin=f"/attach{rest}\n")
+    assert done.exit_code == code
+    assert rest.strip() in done.stderr
+
+
+def test_conversations_are_saved() -> None:
+    """As canonical JSON, or for people to read; a file that is there stays as it is."""
+    Path("taken.md").write_text("mine")
+    done = run("--session", "s", "echo:",
+               stdin="Hi\n/tool now\n/save a.json\n/save a.md\n/save taken.md\n")  # fmt: skip
+    assert done.exit_code == 4
+    assert Messages.from_json(Path("a.json").read_bytes()) == stored()
+    readable = Path("a.md").read_text()
+    assert readable.startswith("## user\n\nHi\n\n## assistant (echo)\n\nHi\n")
+    assert "```\nnow {}\n```" in readable
+    assert Path("taken.md").read_text() == "mine"
+
+
+def test_the_name_of_a_session_is_no_path(tmp_path: Path) -> None:
+    """A file gets a name that stays in the folder."""
+    run("--session", "../../etc/x", "echo:", stdin="Hi\n/save\n")
+    assert [path.name for path in tmp_path.glob("*.json")] == ["-..-etc-x.json"]
+
+
+def test_usage_says_what_is_not_known() -> None:
+    """What runs here costs nothing; an unknown price is no zero."""
+    assert "nothing has been asked yet" in run("echo:", stdin="/usage\n").stderr
+    assert "cost: $0" in run("echo:", stdin="Hi\n/usage\n").stderr
+    done = run("--usage", "echo:", stdin="Hi there\n")
+    assert "tokens: 2 in, 2 out (estimated) · cost: $0" in done.stderr
+
+
+def test_an_unknown_price_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else there was."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(streamed("Yes.")) as vendor:
+        done = run("openai:no-such-model", "--base-url", f"{vendor.url}/v1", "--dialect",
+                   "openai-chat", stdin="Well?\n/usage\n/model echo:\nHi\n/usage\n")  # fmt: skip
+    assert "cost: unknown\n" in done.stderr
+    assert "cost: $0, and that of 1 of 2 answers is unknown" in done.stderr
+
+
+def test_an_unknown_command_says_what_there_is() -> None:
+    """Nobody has to look it up."""
+    done = run("echo:", stdin="/nope\n")
+    assert done.exit_code == 2
+    assert "there is no /nope; there are /model, /tools" in done.stderr
+    assert "/undo" in run("echo:", stdin="/help\n").stderr
+
+
+def test_quit_leaves() -> None:
+    """What comes after it is not said."""
+    done = run("echo:", stdin="Hi\n/quit\nNo\n")
+    assert (done.exit_code, done.stdout) == (0, "Hi\n")
+
+
+@pytest.mark.parametrize("name", ["undo", "fork", "retry", "save"])
+def test_before_anything_was_said(name: str) -> None:
+    """There is nothing to go back to."""
+    done = run("echo:", stdin=f"/{name}\n")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "nothing has been said yet" in done.stderr
+
+
+# --- what goes wrong
+
+
+def test_a_provider_s_error_ends_a_pipe_as_it_ends_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, the exit code 5, and nothing of what was said."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(refused(400, "bad", SECRET)) as vendor:
+        done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--session", "s",
+                   stdin="One\nTwo\n")  # fmt: skip
+    assert done.exit_code == 5
+    assert done.stderr.startswith("dragoman: openai:gpt-4.1: ")
+    assert SECRET not in done.output
+    assert len(done.stderr.splitlines()) == 1
+    assert [m.text for m in stored()] == ["One"]
+
+
+def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was seen is in the history, and says that it is not whole."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(streamed("Half", " an", is_whole=False)) as vendor:
+        done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--session", "s",
+                   "--dialect", "openai-chat", stdin="Well?\n")  # fmt: skip
+    assert (done.exit_code, done.stdout) == (5, "Half an\n")
+    last = stored()[-1]
+    assert (last.role.value, last.text, last.finish) == ("assistant", "Half an", "error")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "which model?"),
+        (("openai:gpt-5",), "openai needs an API key"),
+        (("--continue", "--session", "s", "echo:"), "takes no --session"),
+        (("--continue", "--no-history", "echo:"), "takes no --no-history"),
+        (("--tools", "builtin", "--no-tools", "echo:"), "which of them?"),
+        (("--continue", "echo:"), "there is no chat yet"),
+        (("--dialect", "anthropic", "echo:"), "takes no --dialect"),
+    ],
+)
+def test_what_is_wrong_with_the_command_line(arguments: tuple[str, ...], problem: str) -> None:
+    """Is said before anything else is done."""
+    done = run(*arguments, stdin="Hi\n")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert problem in done.stderr
+
+
+def test_the_environment_names_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the command line does not."""
+    monkeypatch.setenv("DRAGOMAN_MODEL", "echo:")
+    assert run(stdin="Hi\n").stdout == "Hi\n"
+
+
+def test_what_is_no_text_ends_it() -> None:
+    """And is not quoted."""
+    done = subprocess.run(
+        [*DRAGOMAN, "chat", "echo:"], input=b"Hi\n\xff\xfe\n", capture_output=True, check=False,
+        env={**os.environ, "PYTHONUTF8": "1"},
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert b"is not text in UTF-8" in done.stderr
+
+
+def test_an_answer_without_a_stream_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some servers answer at once, whatever they are asked for."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(said("At once.")) as vendor:
+        done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--dialect", "openai-chat",
+                   stdin="Well?\n")  # fmt: skip
+    assert done.stdout == "At once.\n", done.stderr
+
+
+def test_an_interrupt_ends_a_pipe_and_keeps_what_was_said() -> None:
+    """With the exit code of an interrupt; the next line is not said."""
+    with serving(streamed("Half", " an", is_whole=False, hangs=True)) as vendor:
+        process = subprocess.Popen(
+            [*DRAGOMAN, "chat", "openai:gpt-4.1", "--base-url", f"{vendor.url}/v1",
+             "--session", "s", "--dialect", "openai-chat"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "OPENAI_API_KEY": "sk-1"},
+        )  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"Well?\nAnd?\n")
+        process.stdin.flush()
+        assert process.stdout.read(len("Half an")) == b"Half an"
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert (process.returncode, told) == (130, b"dragoman: interrupted\n")
+    last = stored()[-1]
+    assert (last.text, last.finish) == ("Half an", "cancelled")
+
+
+def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the address that was given."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(said("")) as vendor:
+        gone = vendor.url
+    done = run("openai:gpt-4.1", "--base-url", f"{gone}/v1", stdin="Hi\n")
+    assert done.exit_code == 5
+    assert gone in done.stderr
+
+
+# --- the small model
+
+
+@pytest.mark.parametrize(
+    ("name", "can"),
+    [("local:smollm2", False), ("local:SmolLM2", False), ("local:/x/big.gguf", True),
+     ("echo:", True), ("openai:gpt-5", True)],
+)  # fmt: skip
+def test_which_models_can_choose_tools(name: str, can: bool) -> None:
+    """All but the one that we bring along."""
+    assert chooses_tools(name) is can
+
+
+@pytest.mark.parametrize("has_limit", [False, True])
+def test_a_small_model_is_told_of_a_tool_only_where_one_is_asked_for(has_limit: bool) -> None:
+    """Its answers have an end, unless the user says how long they may be."""
+    called = Message.assistant(tool_calls=[ToolCall.create("1", "now", {})])
+    model = ScriptedModel(["Hi.", called, "Late."], name="local:smollm2")
+    with asyncio.Runner() as runner:
+        history = runner.run(ChatHistory.open(SessionIdentity(chat="7"), "memory:"))
+        talk = Talk(
+            agent=Agent(model, tools=[now]), history=history, screen=PipeScreen(),
+            lines=PipedLines(), runner=runner, tools=[now], chooses_tools=False,
+            has_limit=has_limit, is_patient=False,
+        )  # fmt: skip
+        talk.say("Hello")
+        obey(talk, "/tool now What time is it?")
+    choices = [request.tool_choice for request in model.requests]
+    assert [choice and (choice.mode, choice.names) for choice in choices] == [
+        ("none", ()), ("named", ("now",)), ("auto", ())]  # fmt: skip
+    assert model.requests[1].messages[-1].text == "What time is it?"
+    most = None if has_limit else 400
+    assert {request.sampling.max_tokens for request in model.requests} == {most}

@@ -1,0 +1,152 @@
+"""How a growing text is cut into blocks and printed, and what tools of a chat's own do."""
+
+from __future__ import annotations
+
+import io
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from dragoman import ToolCall
+from dragoman.cli.chat.calls import call_line
+from dragoman.cli.chat.flow import Flow
+from dragoman.cli.chat.prose import Prose, settled
+from dragoman.cli.chat.toolset import calculate, now
+from dragoman.errors import ToolRetry
+
+PIECES = st.lists(
+    st.sampled_from(["word ", "two words", "\n", "\n\n", "- item", "1. one", "# Head", "```", "> q",
+                     "| a | b |", "|---|---|", "    ", "**b", "*", "<b>", "---"]),
+    max_size=30,
+)  # fmt: skip
+
+
+def shown(text: str) -> str:
+    """A text as a terminal shows it, without colours."""
+    console = Console(file=io.StringIO(), width=60, height=20, no_color=True)
+    flow = Flow(console, settled, Prose)
+    flow.feed(text)
+    flow.close()
+    return _printed(console)
+
+
+def _printed(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@given(PIECES)
+def test_blocks_and_rest_are_the_whole_text(pieces: list[str]) -> None:
+    """Nothing is left out and nothing is turned around, wherever it is cut."""
+    text = "".join(pieces)
+    blocks, rest = settled(text)
+    assert "".join("".join([*blocks, rest]).split()) == "".join(text.split())
+
+
+@given(PIECES)
+def test_words_are_printed_once_however_they_come(pieces: list[str]) -> None:
+    """Piece by piece as at once, on a screen however small."""
+    text = "".join(pieces)
+    console = Console(file=io.StringIO(), width=60, height=8, no_color=True)
+    flow = Flow(console, settled, Prose)
+    for piece in pieces:
+        flow.feed(piece)
+    flow.close()
+    # Not of the text: the language of a fence, say, is no part of what is shown.
+    whole = Console(file=io.StringIO(), width=60, no_color=True)
+    whole.print(Prose(text))
+    assert _printed(console).count("word") == _printed(whole).count("word")
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks", "rest"),
+    [
+        ("One.\n\nTwo", [], "One.\n\nTwo"),
+        ("One.\n\nTwo\n", ["One."], "Two\n"),
+        ("- a\n\n- b\n\nEnd\n", ["- a\n\n- b"], "End\n"),
+        ("```\nx\n\ny\n", [], "```\nx\n\ny\n"),
+        ("```\nx\n```\nEnd\n", ["```\nx\n```"], "End\n"),
+        ("1. a\n\n2", [], "1. a\n\n2"),
+        ("Title\n===\n\nText\n", ["Title\n==="], "Text\n"),
+    ],
+)
+def test_what_may_go_on_is_not_settled(text: str, blocks: list[str], rest: str) -> None:
+    """A list, a fence and a paragraph may; what the first half of a line is, nobody knows."""
+    assert settled(text) == (blocks, rest)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("one\ntwo", "one\ntwo\n"),
+        ("One.\n\n\n\nTwo.", "One.\n\nTwo.\n"),
+        ("## Head\n\n- a\n- b", "Head\n\n • a\n • b\n"),
+        ("a <b>tag</b>", "a <b>tag</b>\n"),
+        ("<div>\nx\n</div>", "<div>\nx\n</div>\n"),
+        ("[here](https://x.example)", "here (https://x.example)\n"),
+        ("![a bridge](b.png)", "![a bridge](b.png)\n"),
+        ("\n\nLate", "Late\n"),
+        ("", ""),
+    ],
+)
+def test_what_it_looks_like(text: str, expected: str) -> None:
+    """Lines, tags, links and pictures are all there; blanks at the ends are not."""
+    assert shown(text) == expected
+
+
+def test_a_tall_block_leaves_the_screen_line_by_line() -> None:
+    """What is drawn anew never fills the screen."""
+    console = Console(file=io.StringIO(), width=60, height=10, no_color=True)
+    flow = Flow(console, settled, Prose)
+    flow.feed("```\n")
+    for number in range(50):
+        flow.feed(f"line {number}\n")
+        tail = console.render_lines(flow.tail(), pad=False)
+        assert len(tail) <= 10 - 3
+    flow.feed("```\n")
+    flow.close()
+    printed = [line.strip() for line in _printed(console).splitlines()]
+    assert [line for line in printed if line] == [f"line {number}" for number in range(50)]
+
+
+def test_calls_are_shown_short_and_harmless() -> None:
+    """Whatever a model writes."""
+    assert call_line(ToolCall.create("1", "f", {"a": [1, {"b": "ü"}]})) == 'f(a=[1,{"b":"ü"}])'
+    assert call_line(ToolCall("1", "f", raw="{broken\x1b[2J")) == "f({broken␛[2J)"
+    assert len(call_line(ToolCall.create("1", "f", {"a": "x" * 500, "b": "y" * 500}))) < 100
+
+
+# --- tools
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [("6 * (7 + 1)", "48"), ("2 ** 10", "1024"), ("-7 // 2", "-4"), ("1 / 4", "0.25"),
+     (" 7 % 4 ", "3"), ("2 ** -1", "0.5")],
+)  # fmt: skip
+def test_arithmetic(expression: str, value: str) -> None:
+    """As Python does it."""
+    assert calculate(expression) == value
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["", "1 +", "x", "f(1)", "'a' * 9", "9 ** 9 ** 9", "2 ** 100000", "(-8) ** 0.5", "1 / 0",
+     "True + 1", "1 if 1 else 2", "1.0e308 * 10 ** 400", "(" * 150, "1 < 2", "~1", "9" * 201],
+)  # fmt: skip
+def test_what_is_no_arithmetic_is_told(expression: str) -> None:
+    """Nothing is run, nothing takes long, and the model hears what to do."""
+    with pytest.raises(ToolRetry):
+        calculate(expression)
+
+
+def test_the_time() -> None:
+    """Here, or in a zone that there is."""
+    assert str(datetime.now().astimezone().year) in now()
+    assert "(UTC)" in now("UTC")
+    for zone in ("Nowhere/Land", "../etc/passwd", "\x00"):
+        with pytest.raises(ToolRetry, match="time zone"):
+            now(zone)

