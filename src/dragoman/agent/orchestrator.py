@@ -220,6 +220,7 @@ async def _noted(run: Run, request: Request, response: Response) -> Answered:
     told = await run.hooked(run.setup.hooks.after_response, response)
     if run.setup.links is not None and told is response:  # what a hook made is not what is kept
         run.setup.links.remember(request, response, run.target)
+    told = _with_distinct_ids(told)
     run.answered(told)
     return Answered(told)
 
@@ -228,23 +229,29 @@ def _message(run: Run) -> Message:
     response = run.response
     if response is None or not response.choices:
         return Message(Role.ASSISTANT)
-    return _with_distinct_ids(response.message)
+    return response.message
 
 
-def _with_distinct_ids(message: Message) -> Message:
+def _with_distinct_ids(response: Response) -> Response:
     """By ids, calls and results are paired; not all models take care of them (I5)."""
-    ids = [call.id for call in message.tool_calls]
+    ids = [call.id for call in response.tool_calls]
     if all(ids) and len(set(ids)) == len(ids):
-        return message
+        return response
+    first, *others = response.choices
+    message = first.message.replace(parts=_told_apart(first.message.parts))
+    return response.replace(choices=(first.replace(message=message), *others))
+
+
+def _told_apart(given: Iterable[AnyPart]) -> tuple[AnyPart, ...]:
     seen = {""}
     parts: list[AnyPart] = []
-    for part in message.parts:
+    for part in given:
         if isinstance(part, ToolCall) and part.id in seen:
             part = part.replace(id=new_id("call_"), wire_id=part.id or None)  # noqa: PLW2901 - the same, told apart
         if isinstance(part, ToolCall):
             seen.add(part.id)
         parts.append(part)
-    return message.replace(parts=tuple(parts))
+    return tuple(parts)
 
 
 def _without_calls(message: Message) -> Message:

@@ -48,9 +48,7 @@ async def begun(
     run: Run, beginning: Beginning, orchestrator: Orchestrator
 ) -> AsyncGenerator[AgentEvent]:
     """Answer the calls that wait, as far as can be; then say what is to be said."""
-    earlier = await run.conversation.window(
-        run.setup.model.name, run.setup.tools.definitions, await run.system()
-    )
+    earlier = await run.conversation.window(run.setup.model.name, (), ())  # its end is what counts
     waiting = unanswered(earlier)
     _expect_waiting(beginning, waiting)
     prompt = beginning.prompt

@@ -11,7 +11,6 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.events import Event
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
-from dragoman.model.value import expect
 from dragoman.providers.provider import Provider
 
 _OWN = re.compile(r"(local|echo|scripted)(?:[:/](.*))?", re.DOTALL)
@@ -95,11 +94,19 @@ def open_model(model: str | Provider | Model, **settings: Any) -> Model:
         return _client(model, settings) if own is None else _own(own[1], own[2], settings)
     if isinstance(model, Provider):
         return _client(model, settings)
-    expect(model, Model, "what is no name and no Provider")
+    _expect_model(model)
     if settings:
         msg = "a model that is open already takes no settings"
         raise InvalidInputError(msg)
     return model
+
+
+def _expect_model(model: object) -> None:
+    is_class = isinstance(model, type)  # which has the methods of its instances
+    if is_class or not isinstance(model, Model):
+        kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        msg = f"a model is a name, as in `provider:model`, a Provider or a Model, not {kind}"
+        raise InvalidInputError(msg)
 
 
 def _client(model: str | Provider, settings: dict[str, Any]) -> Model:

@@ -10,7 +10,8 @@ def silenced() -> Callable[[], None]:
     """Have the terminal keep what is typed to itself; returns what undoes that.
 
     What is typed ahead would land in the middle of what is drawn. It is not lost: the next line
-    that is read has it. Ctrl-C goes on working.
+    that is read has it. Ctrl-C goes on working, and throws away nothing that is on its way to a
+    slow screen: what is drawn next counts on it.
     """
     try:
         import termios
@@ -22,6 +23,6 @@ def silenced() -> Callable[[], None]:
     except (OSError, ValueError, termios.error):  # it is no terminal
         return lambda: None
     quiet = [*before]
-    quiet[3] &= ~termios.ECHO  # of its local modes
+    quiet[3] = quiet[3] & ~termios.ECHO | termios.NOFLSH  # its local modes
     termios.tcsetattr(handle, termios.TCSANOW, quiet)
     return lambda: termios.tcsetattr(handle, termios.TCSANOW, before)

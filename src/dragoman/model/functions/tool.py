@@ -146,8 +146,9 @@ def tool(
 
 
 def _check_options(requires_approval: object, timeout: object) -> None:
-    if not isinstance(requires_approval, bool) and not callable(requires_approval):
-        msg = "requires_approval must be True, False or a function of the arguments"
+    is_function = callable(requires_approval) and not inspect.iscoroutinefunction(requires_approval)
+    if not isinstance(requires_approval, bool) and not is_function:
+        msg = "requires_approval must be True, False or a plain function of the arguments"
         raise InvalidInputError(msg)
     expect_number(timeout, "the timeout of a tool")
     if timeout is not None and not timeout > 0:  # type: ignore[operator]  # it is a number

@@ -1,0 +1,179 @@
+"""Answers, decisions and hooks that are not as one would expect, each with what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import (
+    Agent,
+    FinishReason,
+    Hooks,
+    LimitExceeded,
+    Message,
+    Request,
+    Role,
+    StreamInterrupted,
+    ToolCall,
+    ToolDefinition,
+    TypedOrchestrator,
+    tool,
+)
+from dragoman.agent.events import Answered, ToolStarted
+from dragoman.agent.results import Result
+from dragoman.model.parts import Refusal
+from dragoman.model.responses import Choice, Response
+from tests.agent.scripts import asks, call, model
+
+MINE = ToolDefinition.create("mine", "The caller's.")
+CUT_OFF = asks(call("return_result", result=2)).replace(finish=FinishReason.LENGTH)
+
+
+@tool(requires_approval=True)
+def danger(x: int) -> str:
+    """Asks first."""
+    return f"done {x}"
+
+
+@tool
+def double(x: int = 0) -> str:
+    """Twice as much."""
+    return str(2 * x)
+
+
+def results(result: Result[Any]) -> list[tuple[str, str]]:
+    """The results of what is new, by the id of their calls."""
+    return [(each.call_id, each.text) for m in result.messages for each in m.tool_results]
+
+
+def ids(result: Result[Any]) -> list[str]:
+    """The ids of what is called, in order."""
+    return [each.id for message in result.messages for each in message.tool_calls]
+
+
+class TestDecisions:
+    """Calls are told apart by their ids, however alike they are."""
+
+    HISTORY = (Message.user("x"), asks(call("danger", "a", x=1), call("danger", "b", x=1)))
+
+    @pytest.mark.parametrize(("decision", "told"), [(True, "done 1"), (False, "not allowed")])
+    async def test_one_of_two_equal_calls_is_decided(self, decision: Any, told: str) -> None:
+        """It is run, or refused; the other one still waits."""
+        agent = Agent(model("Done."), tools=[danger])
+        result = await agent.send(history=self.HISTORY, approvals={"a": decision})
+        ((id, text),) = results(result)
+        assert id == "a"
+        assert told in text
+        assert [each.id for each in result.deferred] == ["b"]
+
+    async def test_agreeing_does_not_run_what_the_caller_runs(self) -> None:
+        """There is nothing to run here: the call still waits for its result."""
+        history = [Message.user("x"), asks(call("mine", "a"))]
+        result = await Agent(model(), tools=[MINE]).send(history=history, approvals={"a": True})
+        assert [each.id for each in result.deferred] == ["a"]
+        assert not result.messages
+
+
+class TestIds:
+    """Calls and results are paired by ids, which a model may have given badly (I5)."""
+
+    @pytest.mark.parametrize("odd", ["a", ""])
+    async def test_calls_get_ids_of_their_own(self, odd: str) -> None:
+        """Only those that are empty or taken are changed; the wire's own is kept."""
+        answer = asks(ToolCall("a", "double", '{"x":1}'), ToolCall(odd, "double", '{"x":2}'))
+        result = await Agent(model(answer, "Done."), tools=[double]).send("x")
+        first, second = ids(result)
+        assert first == "a"
+        assert second not in {"a", ""}
+        assert results(result) == [("a", "2"), (second, "4")]
+        assert result.messages[1].tool_calls[1].wire_id == (odd or None)
+
+    async def test_all_events_name_a_call_alike(self) -> None:
+        """The answer, the message and the tool that runs have the same ids."""
+        one = call("double", "a", x=1)
+        stream = Agent(model(asks(one, one), "Done."), tools=[double]).stream("x")
+        events = [event async for event in stream.events()]
+        first = next(each for each in events if isinstance(each, Answered))
+        begun = [each.call.id for each in events if isinstance(each, ToolStarted)]
+        assert [each.id for each in first.response.tool_calls] == begun == ids(stream.result)
+
+    async def test_one_call_twice_is_two_calls(self) -> None:
+        """The very same object, each with its result."""
+        one = call("double", "a", x=1)
+        result = await Agent(model(asks(one, one), "Done."), tools=[double]).send("x")
+        assert [text for _, text in results(result)] == ["2", "2"]
+        assert len(set(ids(result))) == 2
+
+    async def test_a_call_beside_the_output_is_run_though_they_share_an_id(self) -> None:
+        """What is said to the one is not said to the other."""
+        answer = asks(call("return_result", "a", result=7), call("double", "a", x=1))
+        agent = Agent(model(answer), tools=[double], output=int, output_mode="tool")
+        result = await agent.send("x")
+        assert result.output == 7
+        assert results(result)[1][1] == "2"
+
+    async def test_deferred_calls_can_be_answered_one_by_one(self) -> None:
+        """Two calls that came with one id."""
+        agent = Agent(model(asks(call("mine", "a"), call("mine", "a")), "Done."), tools=[MINE])
+        waiting = await agent.send("x")
+        one, other = (each.id for each in waiting.deferred)
+        told = {one: "first", other: "second"}
+        result = await agent.send(history=waiting.messages, results=told)
+        assert dict(results(result)) == told
+
+
+class TestHooks:
+    """What hooks return is put where it belongs, or refused."""
+
+    async def test_the_same_call_in_the_place_of_several(self) -> None:
+        """Each of them has its result."""
+        same = call("double", "z", x=9)
+        hooks = Hooks(before_tool_call=lambda _call, _run: same)
+        answer = asks(call("double", "a"), call("double", "b"))
+        result = await Agent(model(answer, "Done."), tools=[double], hooks=hooks).send("x")
+        assert results(result) == [("a", "18"), ("b", "18")]
+
+
+async def test_a_typed_run_never_ends_with_plain_text() -> None:
+    """Answers that are cut off again and again are no output."""
+    agent = Agent(model(*[CUT_OFF] * 5), output=int)
+    with pytest.raises(LimitExceeded, match="max_tokens"):
+        await agent.send("x")
+
+
+async def test_calls_of_a_broken_answer_are_left_out() -> None:
+    """What was said beside a call that can't be read is kept, without calls that nobody runs."""
+    said = asks(call("double", "a"), text="Let me see.")
+    choice = Choice(0, said, FinishReason.MALFORMED_CALL)
+    broken = StreamInterrupted("broken", partial=Response(choices=(choice,)))
+    result = await Agent(model(broken, "Done."), tools=[double]).send("x")
+    assert [message.text for message in result.messages][1] == "Let me see."
+    assert ids(result) == []
+
+
+async def test_one_orchestrator_drives_many_runs_at_once() -> None:
+    """Each run has its own phase."""
+
+    def answer(request: Request) -> str:
+        return (
+            "Thinking." if request.output is None else f'{{"result": {request.messages[0].text}}}'
+        )
+
+    models = dragoman.ScriptedModel([answer], repeat=True)
+    agent = Agent(models, tools=[double], output=int, output_mode="two_phase",
+                  orchestrator=TypedOrchestrator())  # fmt: skip
+    found = await asyncio.gather(*(agent.send(str(number)) for number in range(20)))
+    assert [(each.output, each.steps) for each in found] == [(n, 2) for n in range(20)]
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_refusal_is_an_empty_answer(text: str) -> None:
+    """It goes out as text, and blank texts are refused (W46, W47)."""
+    spoken = dragoman.dialect("anthropic")
+    refused = Message(Role.ASSISTANT, (Refusal(text),))
+    messages = (Message.user("x"), refused, Message.user("y"))
+    body = spoken.encode_request(Request(model="m", messages=messages)).body
+    assert [each for each in spoken.check(body) if each.severity == "error"] == []

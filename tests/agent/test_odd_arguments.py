@@ -1,0 +1,191 @@
+"""Arguments of the wrong kind: an error of ours says so, when the agent is made or called."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import pytest
+
+from dragoman import (
+    Agent,
+    Hooks,
+    InvalidInputError,
+    Message,
+    RunLimits,
+    ScriptedModel,
+    TypedOrchestrator,
+    tool,
+)
+from tests.agent.scripts import asks, call, model, weather
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("tools", "x"),
+        ("tools", 5),
+        ("tools", [5]),
+        ("tools", weather),
+        ("system", 5),
+        ("system", int),
+        ("output", object()),
+        ("output_mode", "other"),
+        ("output_retries", -1),
+        ("output_retries", True),
+        ("limits", {"steps": 1}),
+        ("hooks", []),
+        ("executor", 5),
+        ("orchestrator", 5),
+        ("orchestrator", TypedOrchestrator),
+        ("prices", 5),
+        ("thinking", object()),
+        ("tool_choice", 5),
+        ("temperature", "hot"),
+        ("unheard_of", 1),
+    ],
+)
+def test_an_agent_is_not_made_of_anything(argument: str, value: Any) -> None:
+    """Nothing waits until it is used."""
+    with pytest.raises(InvalidInputError):
+        Agent(model(), **{argument: value})
+
+
+@pytest.mark.parametrize("value", [3, None, object(), ScriptedModel])
+def test_a_model_is_a_name_or_a_model(value: Any) -> None:
+    """Not anything else."""
+    with pytest.raises(InvalidInputError):
+        Agent(value)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("approvals", ["a"]),
+        ("approvals", None),
+        ("approvals", {"a": 1}),
+        ("results", None),
+        ("history", 5),
+        ("history", [5]),
+        ("history", Message),
+        ("limits", {}),
+        ("limits", 0),
+        ("output", object()),
+        ("output_mode", "other"),
+        ("tools", [weather]),
+    ],
+)
+async def test_a_call_takes_not_anything(argument: str, value: Any) -> None:
+    """And says so before the model is asked."""
+    scripted = model("Hi.")
+    with pytest.raises(InvalidInputError):
+        await Agent(scripted).send("x", **{argument: value})
+    assert scripted.requests == []
+
+
+async def test_a_call_may_have_the_output_in_another_mode() -> None:
+    """The type is the agent's, the way to it the call's."""
+    scripted = model('{"result": 7}')
+    result = await Agent(scripted, output=int).send("x", output_mode="native", limits=None)
+    assert result.output == 7
+    assert scripted.requests[0].output is not None
+    assert scripted.requests[0].tools == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "before_send",
+        "after_send",
+        "before_response",
+        "after_response",
+        "before_tool_call",
+        "after_tool_call",
+    ],
+)
+@pytest.mark.parametrize("value", ["x", False, object()])
+async def test_hooks_return_what_they_were_given_or_none(name: str, value: Any) -> None:
+    """Anything else is an error: `False` before a tool call does not run the tool."""
+    ran: list[str] = []
+
+    @tool
+    def act(city: str) -> None:
+        """Takes effect."""
+        ran.append(city)
+
+    hooks = Hooks(**{name: lambda *_: value})
+    agent = Agent(model(asks(call("act", city="Basel")), "Done."), tools=[act], hooks=hooks)
+    with pytest.raises(InvalidInputError, match="hook"):
+        await agent.send("x")
+    assert (ran == []) == (name in {"before_send", "before_response", "after_response",
+                                    "before_tool_call"})  # fmt: skip
+
+
+async def test_instructions_are_not_functions_for_ever() -> None:
+    """A function that returns itself is not called again and again."""
+
+    def system(_run: Any) -> Any:
+        return system
+
+    with pytest.raises(InvalidInputError, match="not another function"):
+        await Agent(model("Hi."), system=system).send("x")
+
+
+async def test_an_orchestrator_for_types_needs_a_type() -> None:
+    """It says so."""
+    with pytest.raises(InvalidInputError, match="needs a type"):
+        await Agent(model("Hi."), orchestrator=TypedOrchestrator()).send("x")
+
+
+def test_approval_is_decided_at_once() -> None:
+    """A coroutine function would always have said yes, and never been awaited."""
+
+    async def asks_somebody(_arguments: Any) -> bool:
+        return False
+
+    with pytest.raises(InvalidInputError, match="plain function"):
+        tool(name="act", description="x", requires_approval=asks_somebody)(lambda: None)  # type: ignore[arg-type]
+
+
+class Own:
+    """A model of somebody's that does not do what models do."""
+
+    name = "own:"
+
+    async def send(self, _request: Any) -> Any:
+        """Not a `Response`."""
+        return "Hi."
+
+    def stream(self, _request: Any) -> Any:
+        """Nothing."""
+
+    async def close(self) -> None:
+        """Nothing."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        """Nothing."""
+
+
+async def test_a_model_answers_with_a_response() -> None:
+    """A model of one's own that does not is told so."""
+    odd: Any = Own()
+    with pytest.raises(InvalidInputError, match="Response"):
+        await Agent(odd).send("x")
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [{"role": "user", "parts": [{"text": "x"}]}],
+        {"contents": [{"role": "user", "parts": [{"text": "x"}]}]},
+        {"messages": [{"role": "user", "content": "x"}]},
+        [{"role": "user", "content": [{"type": "text", "text": "x"}]}],
+    ],
+)
+async def test_a_chat_takes_the_histories_that_a_call_takes(history: Any) -> None:
+    """In any dialect, not only in those that look like ours."""
+    chat = Agent(model("Hi."), limits=RunLimits()).chat(history)
+    await chat.send("y")
+    assert [message.text for message in await chat.messages()] == ["x", "y", "Hi."]
