@@ -1,11 +1,14 @@
-"""Hypothesis profiles, and recorded traffic as test parameters.
+"""Hypothesis profiles, recorded traffic as test parameters, async tests, a bare environment.
 
 `DRAGOMAN_PROFILE` picks the profile: `dev` (default), `ci` or `torture`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
+import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +19,9 @@ from tests.corpus import Corpus, CorpusNotFoundError, current_tier
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
+
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 # No deadlines anywhere: on a shared machine they measure the neighbours.
 settings.register_profile("dev", max_examples=50, deadline=None)
@@ -35,6 +41,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile(os.environ.get("DRAGOMAN_PROFILE") or "dev")
+
+# Started in the background of a script, we and all that we start would be deaf to ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:
@@ -89,3 +99,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("extended"):
             item.add_marker(skip)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run coroutine tests; they need no plugin then."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    arguments = {name: pyfuncitem.funcargs[name] for name in wanted}
+    asyncio.run(pyfuncitem.obj(**arguments))
+    return True
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No keys, no proxies, no authorities: a test sets what it is about."""
+    for name in [*os.environ]:
+        is_proxy = name.lower() in _PROXIES
+        if is_proxy or name in _AUTHORITIES or name.endswith(("_API_KEY", "_ACCESS_TOKEN")):
+            monkeypatch.delenv(name)

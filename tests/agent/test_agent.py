@@ -172,7 +172,7 @@ async def test_settings_of_the_agent_and_of_a_call() -> None:
         "high",
         100,
     )
-    with pytest.raises(InvalidInputError, match=r"max_token; there are .*max_tokens"):
+    with pytest.raises(InvalidInputError, match=r"no setting max_token .*max_tokens"):
         agent.stream("Hi", max_token=5)
     with pytest.raises(InvalidInputError, match="no setting bogus"):
         Agent(model(), bogus=1)

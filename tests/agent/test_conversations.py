@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dragoman import (
+    Agent,
     BlockingChatHistory,
     ChatHistory,
     ChatHistoryConfig,
@@ -170,6 +171,12 @@ class TestMessages:
         ):
             assert await read(one) == Messages(Message.user("Hi"))
 
+    async def test_a_role_and_a_text_are_a_message(self) -> None:
+        """As LangChain takes them; other pairs of texts are what a user says."""
+        pairs = await read([("human", "Hi"), ("ai", "Hello."), ("one", "two")])
+        assert [message.role.value for message in pairs] == ["user", "assistant", "user"]
+        assert texts(pairs)[:2] == ["Hi", "Hello."]
+
     async def test_a_text_that_is_json_is_still_a_text(self) -> None:
         """Unless it is a document of ours, and then it must be a whole one."""
         assert texts(await read('{"messages": []}')) == ['{"messages": []}']
@@ -323,6 +330,28 @@ class TestRefused:
             conversation_of(history)
         error = caught.value
         assert SECRET not in f"{error!r}{error}{error.__context__}"
+
+    @pytest.mark.parametrize(
+        "history",
+        [
+            [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": SECRET}]}],
+            [{"type": "human", "data": {"content": SECRET}}],
+            [{"type": "ai", "content": SECRET}],
+            [{"lc": 1, "type": "constructor", "id": [], "kwargs": {"content": SECRET}}],
+        ],
+        ids=["pydantic-ai", "LangChain", "LangChain-flat", "LangChain-dumps"],
+    )
+    def test_what_other_libraries_store_is_not_taken_for_something_else(self, history: Any) -> None:
+        """It would be an empty conversation; the error says where to read how."""
+        with pytest.raises(InvalidInputError, match="howto-import-history") as caught:
+            conversation_of(history)
+        assert SECRET not in f"{caught.value}{caught.value.__context__}"
+
+    async def test_a_result_has_its_messages(self) -> None:
+        """It is no history itself: which messages led to it is not in it."""
+        result = await Agent("echo:").send("Hi")
+        with pytest.raises(InvalidInputError, match="its `messages`"):
+            conversation_of(result)
 
     def test_what_holds_itself_is_refused(self) -> None:
         """At once."""

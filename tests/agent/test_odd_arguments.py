@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import pytest
@@ -17,6 +18,13 @@ from dragoman import (
     tool,
 )
 from tests.agent.scripts import asks, call, model, weather
+
+
+@dataclass
+class Seat:
+    """What somebody might ask for."""
+
+    row: str
 
 
 @pytest.mark.parametrize(
@@ -48,6 +56,40 @@ def test_an_agent_is_not_made_of_anything(argument: str, value: Any) -> None:
     """Nothing waits until it is used."""
     with pytest.raises(InvalidInputError):
         Agent(model(), **{argument: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("system_prompt", "mean system?"),
+        ("message_history", "mean history"),
+        ("api_key", "`Client`"),
+        ("temprature", "mean temperature?"),
+        ("sytem", "mean system?"),
+        ("deps", "a call is told"),
+    ],
+)
+def test_a_setting_by_another_name_is_guessed(name: str, advice: str) -> None:
+    """Names of other libraries, and slips of the pen."""
+    settings: dict[str, Any] = {name: 1}
+    with pytest.raises(InvalidInputError) as caught:
+        Agent(model(), **settings)
+    assert advice in str(caught.value)
+
+
+async def test_tools_are_told_to_the_agent() -> None:
+    """A call that is given some says where they belong."""
+    with pytest.raises(InvalidInputError, match="the agent is told"):
+        await Agent(model()).send("Hi", tools=[weather])
+
+
+@pytest.mark.parametrize("value", [Seat("s3cret"), "s3cret", ("s3cret",), ["s3cret"], lambda: "x"])
+def test_an_output_is_a_type_and_no_value(value: Any) -> None:
+    """A value in its place is named by its type, and not quoted."""
+    with pytest.raises(InvalidInputError, match="is a type") as caught:
+        Agent(model(), output=value)
+    assert "s3cret" not in str(caught.value)
+    assert type(value).__name__ in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [3, None, object(), ScriptedModel])

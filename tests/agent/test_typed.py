@@ -140,6 +140,24 @@ async def test_words_in_place_of_the_tool() -> None:
     assert "return_result" in result.messages[2].text
 
 
+async def test_a_value_in_words_is_judged_as_well() -> None:
+    """Where the tool was to be called, too: the model learns what is wrong with it."""
+    scripted = model('{"city": "Basel"}', '{"city": "Basel", "degrees": 99}', GOOD)
+
+    def cooler(report: Report, _run: object) -> None:
+        if report.degrees > 50:
+            msg = "nowhere is it that hot"
+            raise ToolRetry(msg)
+
+    hooks = Hooks(before_output=cooler)
+    result = await Agent(scripted, output=Report, output_mode="tool", hooks=hooks).send("Weather?")
+    assert result.output == BASEL
+    first, second = (request.messages[-1].text for request in scripted.requests[1:])
+    assert "degrees" in first
+    assert "Nowhere is it that hot" in second
+    assert first.count("`return_result`") == second.count("`return_result`") == 1
+
+
 async def test_a_refusal_is_no_value() -> None:
     """Nor is it asked for again."""
     no = Message.assistant("I can't.").replace(finish=FinishReason.REFUSAL)

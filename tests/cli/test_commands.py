@@ -19,6 +19,7 @@ def test_help_lists_the_commands(flag: str) -> None:
     assert result.exit_code == 0
     for name in ("ask", "chat", "tour"):
         assert name in result.output
+    assert "..." not in result.output.partition("Commands:")[2]  # none is cut in mid-sentence
 
 
 def test_the_version_is_the_package_s() -> None:

@@ -1,9 +1,7 @@
-"""Async tests run on a loop of their own; backends are found by themselves."""
+"""Backends are found by themselves."""
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -15,17 +13,6 @@ from dragoman.history.storage.protocol import Storage
 
 _HERE = Path(__file__).parent
 NAMES = sorted(path.stem.removeprefix("backend_") for path in _HERE.glob("storage/backend_*.py"))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run coroutine tests; they need no plugin then."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    wanted = inspect.signature(pyfuncitem.obj).parameters
-    arguments = {name: pyfuncitem.funcargs[name] for name in wanted}
-    asyncio.run(pyfuncitem.obj(**arguments))
-    return True
 
 
 class Backend:

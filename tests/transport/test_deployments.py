@@ -180,6 +180,15 @@ def test_a_key_with_a_line_break_inside_is_refused() -> None:
     assert "sk" not in str(raised.value)
 
 
+@pytest.mark.parametrize(("model", "is_told"), [("large-9", True), ("nobody:large-9", False)])
+def test_a_model_without_its_provider_is_no_provider(model: str, is_told: bool) -> None:
+    """How models are named is told to whoever left the provider out."""
+    with pytest.raises(ConfigError, match="unknown provider") as caught:
+        Deployment(model)
+    assert ("provider:model" in str(caught.value)) is is_told
+    assert model not in str(caught.value)
+
+
 # --- addresses
 
 

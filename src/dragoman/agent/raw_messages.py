@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
+from dragoman.agent.results import Result
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.collection import Messages, ProvidesMessages
 from dragoman.model.content import is_content
@@ -38,6 +40,7 @@ _KINDS = (
     " ChatHistory"
 )
 _A_RESPONSE = "a response is no history; give the messages that led to it, and its own"
+_ELSEWHERE = "docs/howto-import-history.md reads what other libraries write"
 _DOCUMENT = re.compile(r'\s*\{\s*"dragoman"\s*:')
 _WITHOUT_IDS = frozenset({"gemini", "ollama"})  # where a result need not name its call (W81, W103)
 _SPELLED_OTHERWISE = frozenset({"openai-chat", "ollama"})  # our shapes are variations of theirs
@@ -73,7 +76,8 @@ def _refuse(value: Any) -> NoReturn:
     """Raise for what is no history, by its type."""
     is_class = isinstance(value, type)
     kind = f"the class {value.__name__}" if is_class else type(value).__name__
-    msg = f"a history is {_KINDS}, not {kind}"
+    hint = "; its `messages` are one" if isinstance(value, Result) else ""
+    msg = f"a history is {_KINDS}, not {kind}{hint}"
     raise InvalidInputError(msg)
 
 
@@ -163,9 +167,26 @@ def _message(item: Any) -> Message:
     """One of several that are not of a dialect."""
     is_known = isinstance(item, (Message, ProvidesMessage, str, Part, Mapping))
     if isinstance(item, type) or not (is_known or _is_content(item)):
-        msg = f"a message of a history can't be made from a {type(item).__name__}"
+        msg = f"a message of a history can't be made from {type(item).__name__}; {_ELSEWHERE}"
         raise InvalidInputError(msg)
-    return Message.from_any(item)
+    if _is_pair(item):
+        return Message.from_any({"role": item[0], "content": item[1]})
+    try:
+        return Message.from_any(item)
+    except InvalidInputError:
+        if not isinstance(item, Mapping) or "role" in item:
+            raise
+    msg = f"a message of a history has no role, and is no part of one either; {_ELSEWHERE}"
+    raise InvalidInputError(msg)
+
+
+def _is_pair(item: Any) -> TypeGuard[tuple[str, str]]:
+    """Whether this is a role and a text, as LangChain takes them: `("human", "Hi")`."""
+    if not (isinstance(item, tuple) and [type(piece) for piece in item] == [str, str]):
+        return False
+    with suppress(InvalidInputError):
+        return bool(Role.parse(item[0]))
+    return False
 
 
 def _is_content(item: Any) -> bool:

@@ -29,6 +29,21 @@ System = Callable[..., Any] | tuple[AnyPart, ...]
 
 _MODES = ("auto", "none", "required")
 _OWN = frozenset({"model", "system", "messages", "tools", "stream"})
+_OF_AGENTS = frozenset({"executor", "history_hooks", "hooks", "links_responses", "model",
+                        "orchestrator", "output_retries", "prices", "system",
+                        "tools"})  # fmt: skip
+_OF_CALLS = frozenset({"approvals", "deps", "history", "results"})
+_BY_OTHER_NAMES = {
+    **dict.fromkeys(("instructions", "prompt", "system_message", "system_prompt"), "system"),
+    **dict.fromkeys(("chat_history", "message_history", "messages"), "history, of a call"),
+    **dict.fromkeys(("output_type", "response_format", "response_model", "result_type"), "output"),
+    **dict.fromkeys(("context", "deps_type"), "deps, of a call"),
+    **dict.fromkeys(("api_key", "base_url", "key", "retries", "timeout"), "those of `Client`"),
+    "max_completion_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens",
+    "stop_sequences": "stop",
+    "usage_limits": "limits",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -81,8 +96,23 @@ def _expect_known(settings: Mapping[str, Any]) -> None:
     unknown = [name for name in settings if name not in known]
     if unknown:
         names = ", ".join(sorted(known))
-        msg = f"an agent has no setting {', '.join(map(str, unknown))}; there are {names}"
+        named = ", ".join(f"{name}{_meant(name, known)}" for name in unknown)
+        msg = f"an agent has no setting {named}; there are {names}"
         raise InvalidInputError(msg)
+
+
+def _meant(name: str, known: set[str]) -> str:
+    """What to write instead, where that can be guessed."""
+    if name in _OF_AGENTS:
+        return " (the agent is told, not a call)"
+    if name in _OF_CALLS:
+        return " (a call is told, not the agent)"
+    from difflib import get_close_matches  # only where something is wrong already
+
+    meant = _BY_OTHER_NAMES.get(name)
+    spelled = known | _OF_AGENTS | _OF_CALLS
+    close = get_close_matches(name, spelled, n=1) if meant is None else [meant]
+    return f" (do you mean {close[0]}?)" if close else ""
 
 
 def thinking_of(thinking: Any) -> ThinkingConfig | None:

@@ -29,7 +29,7 @@ class Toolbox(NamedTuple):
     def of(cls, tools: Iterable[AgentTool]) -> Toolbox:
         """The tools, each under a name of its own."""
         if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable):
-            msg = "tools must be a sequence of functions or tool definitions"
+            msg = "tools must be a list of functions or tool definitions, as in tools=[weather]"
             raise InvalidInputError(msg)
         definitions: list[AnyTool] = []
         runnable: dict[str, Tool[..., Any]] = {}
@@ -73,7 +73,7 @@ def _made(each: Any) -> Tool[..., Any] | ToolDefinition | ServerTool:
         return each
     if callable(each):
         return tool(each)
-    msg = f"a tool is a function or a ToolDefinition, not a {type(each).__name__}"
+    msg = f"a tool is a function or a ToolDefinition, not {type(each).__name__}"
     raise InvalidInputError(msg)
 
 

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from dragoman.agent.events import AgentEvent, AskedAgain
 from dragoman.agent.orchestrator import ToolOrchestrator
 from dragoman.agent.output.modes import Mode
-from dragoman.agent.output.typed import Misfit, TypedOutput
+from dragoman.agent.output.typed import Misfit, Missing, TypedOutput
 from dragoman.agent.output.wording import (
     PHASE_TWO,
     RECEIVED,
@@ -157,13 +157,11 @@ class TypedOrchestrator(ToolOrchestrator):
         try:
             run.output = await _accepted(run, _spec(run).read(message.text))
         except Misfit as misfit:
-            problems = str(misfit)
+            told = _objection(asking, misfit)
         else:
             run.finish()
             return
         again = self._asked_again(run)
-        is_tool = asking.mode == "tool"
-        told = reminder(asking.tool.name) if is_tool else feedback(problems)
         yield await run.add(Message.user(told))
         yield again
 
@@ -200,6 +198,15 @@ def _spec(run: Run) -> TypedOutput:
         msg = "a TypedOrchestrator needs a type: give the agent, or the call, an output"
         raise InvalidInputError(msg)
     return spec
+
+
+def _objection(asking: _Asking, misfit: Misfit) -> str:
+    """The user's words after an answer in words that was no use."""
+    if asking.mode != "tool":
+        return feedback(str(misfit))
+    if isinstance(misfit, Missing):
+        return reminder(asking.tool.name)
+    return tool_feedback(str(misfit), asking.tool.name)
 
 
 async def _accepted(run: Run, value: Any) -> Any:

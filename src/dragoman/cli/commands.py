@@ -24,7 +24,7 @@ def dragoman() -> None:
     """Conversations with language models that belong to their owner."""
 
 
-@dragoman.command(epilog=EXIT_CODES)
+@dragoman.command(epilog=EXIT_CODES, short_help="Talk with a small model on this machine.")
 @click.option("--watch", is_flag=True, help="Watch a short conversation, on a terminal too.")
 def tour(*, watch: bool) -> None:
     """Talk with a small model on this machine; it is fetched if it is not here.

@@ -11,7 +11,7 @@ import click
 from dragoman.cli.endings import clean_ending
 
 
-@click.command()
+@click.command(short_help="List the dialects.")
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def dialects(*, as_json: bool) -> None:
     """List the dialects: what each is, where it is spoken, and by whom."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog=EXIT_CODES, short_help="List the providers, and what they need.")
 @click.argument("names", nargs=-1, metavar="[PROVIDER]...")
 @click.option("--check", is_flag=True, help="Ask those that are configured whether they answer.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=10.0,

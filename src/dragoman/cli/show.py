@@ -7,7 +7,7 @@ import click
 from dragoman.cli.endings import BROKEN, EXIT_CODES, INPUT, Ending, clean_ending, complain
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog=EXIT_CODES, short_help="Show requests, responses and histories.")
 @click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
 @click.option("--from", "source", default="auto", show_default=True, metavar="DIALECT",
               help="What the documents are written in: a dialect, canonical, or auto.")  # fmt: skip

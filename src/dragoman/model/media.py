@@ -174,7 +174,8 @@ class Media(Part, frozen=True):
 
     def __post_init__(self) -> None:
         if (self.data is None) + (self.url is None) + (self.file_id is None) != 2:  # noqa: PLR2004 - one of three is set
-            msg = f"{type(self).__name__} needs exactly one of data, url and file_id"
+            name = type(self).__name__
+            msg = f"{name} needs exactly one of data, url and file_id (see {name}.from_bytes)"
             raise InvalidInputError(msg)
         expect_fields(self, data=str, url=str, file_id=str, mime=str, name=str, detail=str)
         if self.extras is not EMPTY:

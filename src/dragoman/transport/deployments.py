@@ -42,7 +42,7 @@ class Deployment:
         dialect_name: str | None = None,
     ) -> None:
         self.name = ModelName(model.name) if isinstance(model, Provider) else parse_model(model)
-        self.provider = model if isinstance(model, Provider) else provider(self.name.provider)
+        self.provider = model if isinstance(model, Provider) else _named(self.name)
         self.dialect: Dialect = dialect(dialect_name or self.provider.dialect_of(self.name.chat))
         self._is_chosen = dialect_name is not None
         self._key = key
@@ -117,7 +117,7 @@ class Deployment:
         if self.provider.auth is None or self._base_url is not None or not self.provider.keys:
             return {}
         names = " or ".join(self.provider.keys)
-        msg = f"{self.provider.name} needs an API key: set {names}, or give key="
+        msg = f"{self.provider.name} needs an API key: set {names}, or give `Client` a key="
         raise ConfigError(msg)
 
     def _key_around(self) -> str | None:
@@ -125,6 +125,18 @@ class Deployment:
 
     def __repr__(self) -> str:
         return f"Deployment({self.name})"
+
+
+def _named(name: ModelName) -> Provider:
+    """The provider of a model string; whoever leaves it out has named a model."""
+    try:
+        return provider(name.provider)
+    except ConfigError as error:
+        problem = str(error)
+    has_model = name.chat is not None or name.embeddings is not None
+    form = "" if has_model else ". A model is named provider:model, as in openai:gpt-5"
+    msg = f"{problem}{form}"
+    raise ConfigError(msg)
 
 
 def _checked(headers: Mapping[str, str]) -> dict[str, str]:

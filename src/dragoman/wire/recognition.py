@@ -83,12 +83,20 @@ def _given_away(item: Any) -> str | None:
     if not isinstance(item, dict):
         return None
     if isinstance(item.get("parts"), list):
+        _expect_no_pydantic_ai(item["parts"])
         return "gemini"
     content = item.get("content")
     parts = content if isinstance(content, list) else ()
     is_item = _is_one_of(item, _ALL_ITEMS)
     is_item = is_item or any(_is_one_of(part, _ITEM_PARTS) for part in parts)
     return "openai-responses" if is_item else None
+
+
+def _expect_no_pydantic_ai(parts: list[Any]) -> None:
+    """Raise for its messages, which have parts as Gemini's do: read so, nothing would be left."""
+    if any(isinstance(part, dict) and "part_kind" in part for part in parts):
+        msg = "these are pydantic-ai's messages; docs/howto-import-history.md says how to read them"
+        raise InvalidInputError(msg)
 
 
 def _is_one_of(wire: Any, kinds: frozenset[str]) -> bool:

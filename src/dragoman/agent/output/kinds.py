@@ -13,6 +13,7 @@ from dragoman.model.functions.shapes import Shape
 
 _NAME_LENGTH = 64
 _USUAL_NAME = "result"
+_OF_TYPES = frozenset({"types", "typing", "typing_extensions"})  # where unions and aliases are from
 
 
 class Kind(NamedTuple):
@@ -38,6 +39,7 @@ def _of_schema(asked: Mapping[str, Any]) -> Kind:
 
 
 def _of_type(asked: Any) -> Kind:
+    _expect_type(asked)
     shape, schema = _described(asked)
     name = asked.__name__ if isinstance(asked, type) else None
     frozen = freeze_mapping(schema, "the schema of the output")
@@ -53,6 +55,15 @@ def _described(asked: Any) -> tuple[Shape, dict[str, Any]]:
     except Exception as error:  # noqa: BLE001 - a class of the user's describes itself (pydantic)
         problem = type(error).__name__
     msg = f"JSON Schema can't describe the type of the output ({problem})"
+    raise InvalidInputError(msg)
+
+
+def _expect_type(asked: Any) -> None:
+    """Raise for a value, `Place("Mostar")` in place of `Place`, without quoting it."""
+    if asked is None or isinstance(asked, type) or type(asked).__module__ in _OF_TYPES:
+        return
+    given = type(asked).__name__
+    msg = f"the output is a type, as in `output=list[str]`, not a value of the type {given}"
     raise InvalidInputError(msg)
 
 

@@ -32,6 +32,10 @@ class Misfit(DragomanError):  # noqa: N818 - says what happened, as the names in
     """The answer is not what was asked for; the text tells the model why, and quotes nothing."""
 
 
+class Missing(Misfit):
+    """There is nothing in the answer that could be the value."""
+
+
 class TypedOutput(Shown):
     """A type that the model's answer is to be of.
 
@@ -138,7 +142,9 @@ class TypedOutput(Shown):
                 lenient.append(outcome)
         if lenient:
             return lenient[0]
-        raise Misfit(worst.text or _unreadable(text, findings.problem))
+        if worst.text:
+            raise Misfit(worst.text)
+        raise Missing(_unreadable(text, findings.problem))
 
     def _is_as_asked(self, value: Any) -> bool:
         return not self.is_wrapped or _has_result(value)

@@ -16,7 +16,7 @@ from dragoman.cli.history.stores import store_option
 @click.option("--system", metavar="TEXT", help="Instructions for the model.")
 @click.option("--tools", multiple=True, metavar="FILE.py|MODULE:NAME",
               help="Functions for the model to call; `builtin`: now, calculate.")  # fmt: skip
-@click.option("--no-tools", is_flag=True, help="None at all; what runs here has `builtin` else.")
+@click.option("--no-tools", is_flag=True, help="None; local: and echo: have `builtin` else.")
 @click.option("--continue", "is_continued", is_flag=True, help="Go on with the latest chat.")
 @click.option("--session", metavar="NAME", help="The chat of that name, new or not.")
 @store_option

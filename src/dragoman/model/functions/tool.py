@@ -10,6 +10,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 from dragoman.errors import InvalidInputError
 from dragoman.model.functions.signatures import signature_of
 from dragoman.model.tools import ToolDefinition
+from dragoman.model.validation.plain import plain_check
 from dragoman.model.value import expect_number
 
 P = ParamSpec("P")
@@ -42,6 +43,7 @@ class Tool(Generic[P, R]):
         self.timeout = timeout
         """Seconds that it may take; None: as the agent says."""
         self._signature = signature_of(function)
+        self._fits = plain_check(definition.parameters)
         functools.update_wrapper(self, function)
 
     @property
@@ -70,7 +72,8 @@ class Tool(Generic[P, R]):
 
         Raises `InvalidInputError` with a text that the model can act on.
         """
-        self.definition.check_arguments(arguments)
+        if self._fits is None or not self._fits(arguments):
+            self.definition.check_arguments(arguments)
         return self._signature.read(arguments)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
