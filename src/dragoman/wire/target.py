@@ -81,7 +81,7 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     """How it is asked to think; see `ThinkingForm`."""
     efforts: tuple[str, ...] | None = None
     """The efforts that it knows, from the least to the most; None: whatever is asked for."""
-    thinking_budgets: tuple[int, int] | None = None
+    thinking_budgets: tuple[int, ...] | None = None
     """The least and the most tokens that it may be told to think with; None: any number."""
     always_thinks: bool = False
     """Whether a model that is told a budget can't be told to think not at all (Gemini 2.5 Pro)."""

@@ -147,7 +147,7 @@ def _with_known_effort(
 
 
 def _within(
-    config: ThinkingConfig, target: Target, limits: tuple[int, int], losses: list[Loss]
+    config: ThinkingConfig, target: Target, limits: tuple[int, ...], losses: list[Loss]
 ) -> ThinkingConfig:
     """With a number of tokens that the model takes."""
     least, most = limits
