@@ -198,4 +198,6 @@ def test_blocking_streams() -> None:
             if chunk.output:
                 break
     assert not stream.is_complete
-    assert agent.chat().stream_sync("Weather?").collect().text
+    chat = agent.chat()
+    assert chat.stream_sync("Weather?").collect().text
+    assert chat.messages_sync()[0].text == "Weather?"

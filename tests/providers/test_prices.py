@@ -307,6 +307,6 @@ def test_packages_are_looked_through_once_for_a_name(monkeypatch: pytest.MonkeyP
     costs = [own.cost_of(MILLION, "mine:large") for _ in range(3)]
     assert costs == [Decimal(1)] * 3
     assert looked == ["mine"]
-    for number in range(1000):
+    for number in range(150):
         assert own.price(f"other{number}:x") is None
     assert len(own._places) < 100

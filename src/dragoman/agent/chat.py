@@ -63,6 +63,10 @@ class AgentChat:
         found = self.history.messages()
         return found if isinstance(found, Messages) else await found
 
+    def messages_sync(self) -> Messages:
+        """See `messages`."""
+        return portal.run(self.messages())
+
     async def send(self, *content: Any, **options: Any) -> Result[Any]:
         """See `Agent.send`."""
         return await self.agent.send(*content, **self._with(options))
