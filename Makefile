@@ -19,15 +19,16 @@ run: $(VENV)/.local ## chat with a small model on this machine; without a termin
 	@$(VENV)/bin/python -m dragoman.cli tour
 
 # Two processes on two cores, no more than four anywhere; JOBS=0 runs in this one, for a debugger.
-test: $(VENV)/.dev ## run the tests, with coverage
+# Without coverage, which takes as long again: test-all measures it.
+test: $(VENV)/.dev ## run the tests
 	@echo "==> running the tests (corpus tier: core)"
-	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=core $(PYTEST) --cov --cov-report=term
+	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=core $(PYTEST)
 	@$(VENV)/bin/python -m tests.wire.recorded
 
 fidelity: $(VENV)/.dev ## show how much of the recorded traffic comes back whole
 	@$(VENV)/bin/python -m tests.wire.recorded
 
-test-all: $(VENV)/.dev ## run all tests: slow ones, the extended corpus, the packaging
+test-all: $(VENV)/.dev ## run all tests, with coverage: slow ones, the extended corpus, the packaging
 	@echo "==> running all tests (corpus tier: extended)"
 	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=extended $(PYTEST) -m '' --cov --cov-report=term
 

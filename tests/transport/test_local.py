@@ -294,8 +294,10 @@ def _is_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    state = Path(f"/proc/{pid}/stat")
-    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+    state, threads = Path(f"/proc/{pid}/stat"), Path(f"/proc/{pid}/task")
+    if not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z":
+        return True
+    return len(list(threads.iterdir())) > 1  # nobody can collect it before its last thread is gone
 
 
 def _ends(pid: int) -> bool:
