@@ -5,9 +5,9 @@ Names are resolved when first used: `import dragoman` loads msgspec and nothing 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dragoman._lazy import lazily
 from dragoman._version import __version__
 
 if TYPE_CHECKING:
@@ -188,7 +188,6 @@ _HOMES = {
     "wire.translation": ("detect",),
     "wire.violations": ("Violation",),
 }  # fmt: skip
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Agent",
@@ -318,16 +317,4 @@ __all__ = [
     "translate",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        msg = f"module 'dragoman' has no attribute {name!r}"
-        raise AttributeError(msg)
-    value = getattr(import_module(f"dragoman.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _HOMES)

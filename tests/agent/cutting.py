@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import types
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from dragoman.agent.rounds import UNKNOWN
 from dragoman.agent.stream import AgentStream
 from tests.agent.scripts import asks, call
 from tests.agent.torture import check_on_the_wire, results_in
+from tests.cancelling import cancelled_at
 
 DONE = "All done."
 _MOST = 400
@@ -222,32 +222,11 @@ async def kept(kind: str, path: Path) -> AsyncGenerator[Callable[[int], Awaitabl
 # --- cancelling
 
 
-@types.coroutine
-def _cancelled_at(work: Coroutine[Any, Any, Any], nth: int) -> Generator[Any, Any, None]:
-    """Run, and cancel the task the n-th time that it waits for something."""
-    number, value, error = 0, None, None
-    while True:
-        try:
-            waiting = work.send(value) if error is None else work.throw(error)
-        except StopIteration:
-            return
-        number += 1
-        if number == nth:
-            task = asyncio.current_task()
-            assert task is not None
-            task.cancel()
-        value = error = None
-        try:
-            value = yield waiting
-        except BaseException as caught:  # noqa: BLE001 - the work itself decides
-            error = caught
-
-
 async def at_wait(work: Coroutine[Any, Any, Any], nth: int) -> bool:
     """Whether it was cancelled, the n-th time that it waited; False: it ended before."""
 
     async def run() -> None:
-        await _cancelled_at(work, nth)
+        await cancelled_at(work, nth)
 
     return await _was_cut(asyncio.create_task(run()))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from contextlib import ExitStack, contextmanager
 from itertools import product
 from pathlib import Path
@@ -40,18 +40,16 @@ _LIMITS = pytest.mark.parametrize("limit", [None, 1], ids=["at once", "one by on
 _PARTS = pytest.mark.parametrize("parts", ["chunks", "events"])
 
 
-@_LIMITS
-@pytest.mark.parametrize(("kind", "way"), _KINDS)
-async def test_a_run_is_cancelled_anywhere(
-    kind: str, way: str, limit: int | None, tmp_path: Path
-) -> None:
-    """What was begun is written down, and the conversation goes on to its end."""
+async def _cut_everywhere(
+    cut: Callable[[Coroutine[Any, Any, Any], int], Awaitable[bool]],
+    kind: str, tmp_path: Path, way: str, limit: int | None,
+) -> None:  # fmt: skip
     async with kept(kind, tmp_path) as make:
 
         async def attempt(nth: int) -> bool:
             scene, conversation = Scene(way, limit), await make(nth)
             before = asyncio.all_tasks()
-            was_cut = await at_wait(scene.run(conversation.history), nth)
+            was_cut = await cut(scene.run(conversation.history), nth)
             assert asyncio.all_tasks() == before
             await scene.until_threads_end()
             left = await conversation.messages()
@@ -62,6 +60,15 @@ async def test_a_run_is_cancelled_anywhere(
             return was_cut
 
         await everywhere(attempt)
+
+
+@_LIMITS
+@pytest.mark.parametrize(("kind", "way"), _KINDS)
+async def test_a_run_is_cancelled_anywhere(
+    kind: str, way: str, limit: int | None, tmp_path: Path
+) -> None:
+    """What was begun is written down, and the conversation goes on to its end."""
+    await _cut_everywhere(at_wait, kind, tmp_path, way, limit)
 
 
 @_LIMITS
@@ -71,22 +78,7 @@ async def test_a_run_is_cancelled_at_any_turn_of_the_loop(
     kind: str, way: str, limit: int | None, tmp_path: Path
 ) -> None:
     """Also while it waits for nothing itself, and its tools are at work."""
-    async with kept(kind, tmp_path) as make:
-
-        async def attempt(nth: int) -> bool:
-            scene, conversation = Scene(way, limit), await make(nth)
-            before = asyncio.all_tasks()
-            was_cut = await at_tick(scene.run(conversation.history), nth)
-            assert asyncio.all_tasks() == before
-            await scene.until_threads_end()
-            left = await conversation.messages()
-            scene.check_left(left)
-            if was_cut:
-                await scene.resume(conversation.history, left)
-            scene.check_end(await conversation.messages())
-            return was_cut
-
-        await everywhere(attempt)
+    await _cut_everywhere(at_tick, kind, tmp_path, way, limit)
 
 
 # --- leaving a stream

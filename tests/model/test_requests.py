@@ -97,3 +97,12 @@ def test_a_function_made_a_tool_stands_for_its_definition() -> None:
         return "noon"
 
     assert Request(tools=(now,)).tools == (now.definition,)  # type: ignore[arg-type]  # by its definition
+
+
+def test_settings_may_be_given_all_together() -> None:
+    """Those of the sampling among the others; what was set before stays."""
+    request = Request(sampling=Sampling(seed=7)).with_settings(max_tokens=5, model="m")
+    assert (request.sampling, request.model) == (Sampling(seed=7, max_tokens=5), "m")
+    assert request.with_settings() is request
+    with pytest.raises(InvalidInputError, match="no such field"):
+        request.with_settings(max_token=5)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import types
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +14,7 @@ from dragoman.transport.client import Client
 from dragoman.transport.gates import Limits
 from dragoman.transport.protocol import Timeouts
 from dragoman.transport.streaming import ResponseStream
+from tests.cancelling import cancelled_at
 from tests.transport.answers import DIALECTS, TEXT, body, client, frames, kind
 from tests.transport.servers import Fault, Server, Step, plain, serving, streamed
 
@@ -22,32 +22,11 @@ _LIMITS = Limits(concurrent=1, per_minute=1_000_000)
 _TIMEOUTS = Timeouts(total=30)
 
 
-@types.coroutine
-def _cancelled_at(work: Coroutine[Any, Any, Any], most: int) -> Generator[Any, Any, int]:
-    """Run, and cancel the task at the suspension of that number; how many there were."""
-    number, value, error = 0, None, None
-    while True:
-        try:
-            waiting = work.send(value) if error is None else work.throw(error)
-        except StopIteration:
-            return number
-        number += 1
-        if number == most:
-            task = asyncio.current_task()
-            assert task is not None
-            task.cancel()
-        value = error = None
-        try:
-            value = yield waiting
-        except BaseException as caught:  # noqa: BLE001 - the work itself decides
-            error = caught
-
-
 async def _cut(work: Coroutine[Any, Any, Any], number: int) -> int | None:
     """How often the work waited; None where it was cancelled."""
 
     async def run() -> int:
-        return await _cancelled_at(work, number)
+        return await cancelled_at(work, number)
 
     try:
         return await asyncio.create_task(run())

@@ -5,8 +5,9 @@ Names are resolved when first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dragoman._lazy import lazily
 
 if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
@@ -62,7 +63,6 @@ _HOMES = {
     "stream": ("AgentStream", "BlockingAgentStream"),
     "typed": ("TypedOrchestrator",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Agent",
@@ -93,16 +93,4 @@ __all__ = [
     "TypedOrchestrator",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        msg = f"module 'dragoman.agent' has no attribute {name!r}"
-        raise AttributeError(msg)
-    value = getattr(import_module(f"dragoman.agent.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -7,6 +7,7 @@ a list or a sequence of messages is never changed: the adapter has its own view.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -141,7 +142,7 @@ class GrowingConversation:
         return message
 
 
-class SharedConversation:
+class SharedConversation(ABC):
     """A conversation in a store, where other runs, and other programs, may be at it as well.
 
     Results are written down before their tools run, and no call is anybody's twice: who comes
@@ -183,14 +184,14 @@ class SharedConversation:
     # --- the history
 
     @property
-    def _version(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def _version(self) -> int: ...
 
-    async def _messages(self) -> Messages:
-        raise NotImplementedError
+    @abstractmethod
+    async def _messages(self) -> Messages: ...
 
-    async def _added(self, message: Message, version: int | None = None) -> Message:
-        raise NotImplementedError
+    @abstractmethod
+    async def _added(self, message: Message, version: int | None = None) -> Message: ...
 
 
 class KeptConversation(SharedConversation):

@@ -133,7 +133,7 @@ class ToolOrchestrator:
         if message.finish is not None and message.finish.is_cut_off:
             events = self.refuse(run, calls)
         else:
-            events = self.play(run, calls)
+            events = self.play(run, calls, await self.known(run, calls))
         async with aclosing(events):
             async for event in events:
                 yield event

@@ -79,16 +79,13 @@ def system_of(system: Any) -> System:
 
 def request_with(request: Request, settings: Mapping[str, Any]) -> Request:
     """The request with settings as people give them: `max_tokens=500, thinking="high"`."""
-    drawn = {key: settings[key] for key in settings if key in Sampling.__struct_fields__}
-    others = {key: settings[key] for key in settings if key not in drawn}
-    _expect_known(others)
-    if "thinking" in others:
-        others["thinking"] = thinking_of(others["thinking"])
-    if "tool_choice" in others:
-        others["tool_choice"] = tool_choice_of(others["tool_choice"])
-    if drawn:
-        others["sampling"] = request.sampling.replace(**drawn)
-    return request.replace(**others) if others else request
+    _expect_known(settings)
+    given = dict(settings)
+    if "thinking" in given:
+        given["thinking"] = thinking_of(given["thinking"])
+    if "tool_choice" in given:
+        given["tool_choice"] = tool_choice_of(given["tool_choice"])
+    return request.with_settings(**given)
 
 
 def _expect_known(settings: Mapping[str, Any]) -> None:

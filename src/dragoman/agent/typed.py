@@ -99,16 +99,15 @@ class TypedOrchestrator(ToolOrchestrator):
 
     async def call(self, run: Run, message: Message) -> AsyncGenerator[AgentEvent]:
         """As ever; a call of `return_result` is the output."""
-        own = _asking(run).tool.name
-        is_final = any(call.name == own for call in message.tool_calls)
-        is_cut_off = message.finish is not None and message.finish.is_cut_off
-        if not is_final or is_cut_off:
-            events = super().call(run, message)
-        else:
-            events = self._returned(run, message)
-        async with aclosing(events):
+        async with aclosing(super().call(run, message)) as events:
             async for event in events:
                 yield event
+        own = _asking(run).tool.name
+        is_cut_off = message.finish is not None and message.finish.is_cut_off
+        if run.output is not UNSET:
+            run.finish(deferred=run.deferred)
+        elif not is_cut_off and any(call.name == own for call in message.tool_calls):
+            yield self._asked_again(run)
 
     async def refuse(self, run: Run, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent]:
         """As ever; but where the model is not asked again, there is no output."""
@@ -121,17 +120,6 @@ class TypedOrchestrator(ToolOrchestrator):
                 " raise max_tokens"
             )
             raise LimitExceeded(msg)
-
-    async def _returned(self, run: Run, message: Message) -> AsyncGenerator[AgentEvent]:
-        yield await run.add(message)
-        known = await self.known(run, message.tool_calls)
-        async with aclosing(self.play(run, message.tool_calls, known)) as events:
-            async for event in events:
-                yield event
-        if run.output is not UNSET:
-            run.finish(deferred=run.deferred)
-        else:
-            yield self._asked_again(run)
 
     async def _received(self, run: Run, call: ToolCall) -> ToolResult:
         """Take the output out of a call; the result says what came of it."""

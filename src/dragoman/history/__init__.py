@@ -5,8 +5,9 @@ Names are resolved when first used: a backend is loaded by those who use it.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dragoman._lazy import lazily
 
 if TYPE_CHECKING:
     from dragoman.history.blocking import BlockingChatHistory
@@ -46,7 +47,6 @@ _HOMES = {
     "storage.sqlite": ("SQLiteStorage",),
     "transfer": ("Imported", "export", "import_lines"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BlockingChatHistory",
@@ -77,16 +77,4 @@ __all__ = [
     "sweep",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        msg = f"module 'dragoman.history' has no attribute {name!r}"
-        raise AttributeError(msg)
-    value = getattr(import_module(f"dragoman.history.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _HOMES)

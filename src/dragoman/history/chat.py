@@ -29,7 +29,7 @@ from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.ids import new_id
 from dragoman.model.messages import Message
-from dragoman.model.requests import AnyTool, Request, Sampling
+from dragoman.model.requests import AnyTool, Request
 from dragoman.model.usage import Usage
 from dragoman.model.value import expect
 
@@ -622,7 +622,4 @@ def _request(settings: dict[str, Any]) -> Request:
     if "messages" in settings:
         msg = "the messages of a request are the history's"
         raise InvalidInputError(msg)
-    drawn = {key: settings[key] for key in settings if key in Sampling.__struct_fields__}
-    others = {key: settings[key] for key in settings if key not in drawn}
-    request = Request().replace(**others)
-    return request.replace(sampling=request.sampling.replace(**drawn)) if drawn else request
+    return Request().with_settings(**settings)

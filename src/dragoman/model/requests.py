@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from msgspec.structs import force_setattr
 
@@ -145,6 +145,13 @@ class Request(Value, frozen=True, kw_only=True):
                       thinking=ThinkingConfig, state=State, stream=bool)  # fmt: skip
         own_mapping(self, "metadata")
         own_mapping(self, "extras")
+
+    def with_settings(self, **settings: Any) -> Self:
+        """With these fields; those of `Sampling` may stand among them: `max_tokens=500`."""
+        drawn = {key: settings[key] for key in settings if key in Sampling.__struct_fields__}
+        others = {key: settings[key] for key in settings if key not in drawn}
+        changed = self.replace(**others) if others else self
+        return changed.replace(sampling=changed.sampling.replace(**drawn)) if drawn else changed
 
     def settle(self) -> None:
         """Assign the ids of messages that have none yet."""
