@@ -88,9 +88,8 @@ class Messages(Sequence[Message]):
             return value if isinstance(value, cls) else cls.wrapping(value)
         if issubclass(kind, (str, Message)) or inputs.is_plain(value):
             return cls(Message.from_any(value))
-        if kind is list or (kind is tuple and not inputs.is_pair(value)):
-            if all(issubclass(type(item), (Message, str)) or inputs.is_plain(item) for item in value):
-                return cls.wrapping([Message.from_any(item) for item in value])
+        if (kind is list or kind is tuple) and _are_plain(value):
+            return cls.wrapping([Message.from_any(item) for item in value])
         if callable(getattr(kind, "to_messages", None)):
             provided = value.to_messages()
             if isinstance(provided, Messages):
@@ -423,6 +422,17 @@ class Messages(Sequence[Message]):
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
         return self
+
+
+def _are_plain(items: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether these are all texts, messages, or dicts of a role and a text."""
+    kinds = set(map(type, items))
+    if kinds == {str}:
+        # Two texts in a tuple may be a role and what it says: `("human", "Hi")`.
+        return type(items) is list or len(items) != 2  # noqa: PLR2004 - a pair
+    if not all(kind in (str, dict) or issubclass(kind, Message) for kind in kinds):
+        return False
+    return dict not in kinds or all(inputs.is_plain(item) for item in items if type(item) is dict)
 
 
 document.register("Messages", list[Message], Messages.wrapping)

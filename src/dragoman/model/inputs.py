@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _ROLES = frozenset(role.value for role in Role)
 _PLAIN = 2  # a role and a content
+_DOCUMENT = frozenset({"dragoman", "value"})
 _PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
 _OF_MODELS = (ToolCall, Thinking, Refusal, ServerToolCall)
 
@@ -62,15 +63,10 @@ def from_json(raw: JsonText, problem: str) -> Messages:
     wire = None
     with suppress(InvalidInputError):
         wire = loads(raw)
-    is_document = isinstance(wire, dict) and ("dragoman" in wire or {"kind", "value"} <= wire.keys())
-    if is_document or not isinstance(wire, (dict, list)):
+    is_other = isinstance(wire, list) or (isinstance(wire, dict) and _DOCUMENT.isdisjoint(wire))
+    if not is_other:
         raise InvalidInputError(problem)
     return reader().from_json(raw)
-
-
-def is_pair(value: tuple[Any, ...]) -> bool:
-    """Whether a tuple may be a role and a text, `("human", "Hi")`, rather than two texts."""
-    return len(value) == _PLAIN and all(type(item) is str for item in value)
 
 
 def is_plain(value: Any) -> bool:

@@ -117,8 +117,8 @@ class FallbackModel:
 
     def stream(self, request: Request | Any) -> FallbackStream:
         """The answer of the first model that begins one, as it comes; to be gone through once."""
-        goes_on = self._when
-        return FallbackStream(self._models, read_request(request), goes_on, interrupted=self._interrupted)
+        asked, goes_on = read_request(request), self._when
+        return FallbackStream(self._models, asked, goes_on, interrupted=self._interrupted)
 
     # --- the same without `await`: in scripts, in notebooks, in threads
 

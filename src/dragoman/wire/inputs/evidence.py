@@ -20,7 +20,7 @@ OWN = "own"
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI = "openai-chat", "openai-responses", "anthropic", "gemini"
 _WORDS = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
-_SPOKEN = frozenset({"system", "developer", "user", "assistant"})  # roles that several dialects have
+_SPOKEN = frozenset({"system", "developer", "user", "assistant"})  # in several dialects
 
 # What only our own shapes have: fields of a message, and kinds of content. Three kinds Anthropic
 # has as well, with a field that ours lack.
@@ -66,7 +66,7 @@ def _fits(item: Mapping[str, Any], name: str) -> bool:
 
 def _has_marks(item: Mapping[str, Any]) -> bool:
     """Whether a text in the content has fields of a wire, such as `cache_control`."""
-    texts = (part for part in _content(item) if part.get("type") == "text")
+    texts = (part for part in _blocks(item) if part.get("type") == "text")
     return any(len(part) > _TEXT for part in texts)
 
 
@@ -84,9 +84,12 @@ def dialect_of(item: dict[str, Any]) -> str | None:
         return ANTHROPIC if is_answer(item) else name
     if isinstance(item.get("type"), str):
         return None
-    if _has_own_content(item) or _has_own_fields(item):
-        return OWN
-    if any(map(is_block, _content(item))):
+    return OWN if _has_own_content(item) or _has_own_fields(item) else _dialect_of_message(item)
+
+
+def _dialect_of_message(item: dict[str, Any]) -> str | None:
+    """As `dialect_of`, for a dict with a role and a content."""
+    if any(map(is_block, _blocks(item))):
         return ANTHROPIC
     role = item.get("role")
     if not isinstance(role, str) or role not in _WORDS:
@@ -101,9 +104,10 @@ def is_answer(item: Mapping[str, Any]) -> bool:
     return item.get("type") == "message" and "stop_reason" in item
 
 
-def _content(item: Mapping[str, Any]) -> list[Any]:
+def _blocks(item: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = item.get("content")
-    return content if isinstance(content, list) else []
+    blocks = content if isinstance(content, list) else ()
+    return [block for block in blocks if isinstance(block, dict)]
 
 
 def _has_gemini_parts(item: Mapping[str, Any]) -> bool:
@@ -141,9 +145,7 @@ def _has_own_fields(item: Mapping[str, Any]) -> bool:
     calls = item.get("tool_calls")
     if isinstance(calls, list) and any(map(_is_flat, calls)):
         return True
-    if "tool_call_id" in item and (
-        not _RESULT.isdisjoint(item) or item.get("role") == "function"
-    ):
+    if "tool_call_id" in item and (not _RESULT.isdisjoint(item) or item.get("role") == "function"):
         return True
     return not _CAMEL.isdisjoint(item)
 
@@ -155,7 +157,7 @@ def _is_flat(call: Any) -> bool:
 def _is_chats(item: Mapping[str, Any]) -> bool:
     if not _CHAT_FIELDS.isdisjoint(item):
         return True
-    kinds = (part.get("type") for part in _content(item) if isinstance(part, dict))
+    kinds = (part.get("type") for part in _blocks(item))
     return any(isinstance(kind, str) and kind in _CHAT_PARTS for kind in kinds)
 
 

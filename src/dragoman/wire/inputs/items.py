@@ -124,7 +124,7 @@ def provided(item: Any) -> Iterable[Slot]:
         messages = item.to_messages()
         expect(messages, Messages, "what to_messages() returns")
         return messages
-    refuse(item)
+    return refuse(item)
 
 
 def is_several(value: Any) -> TypeGuard[Iterable[Any]]:

@@ -20,13 +20,8 @@ from dragoman.wire.inputs.runs import Run
 
 
 def paired(runs: Sequence[Run]) -> list[Message]:
-    """The messages of all runs: no made id occurs twice, and results have the ids of their calls."""
-    # The decoder of a single run has seen all of it.
-    messages = list(runs[0].messages) if len(runs) == 1 else _Pairing(runs).messages
-    if any(not result.call_id for message in messages for result in message.tool_results):
-        msg = "a tool message needs the id of the call it answers; no call stands before it"
-        raise InvalidInputError(msg)
-    return messages
+    """The messages of all runs, their results with the ids of the calls that they answer."""
+    return _Pairing(runs).messages
 
 
 class _Pairing:
@@ -89,12 +84,13 @@ class _Pairing:
         found = next(called, None)
         if found is not None:
             return found
+        if not is_named and not result.call_id:
+            msg = "a tool message needs the id of the call it answers; no call stands before it"
+            raise InvalidInputError(msg)
         return result.call_id if is_named else self._free(result.call_id)
 
     def _free(self, id_: str) -> str:
         """The id, or one made from it where it is taken."""
-        if not id_:
-            return id_
         free = id_
         while free in self._taken:
             self._copies[id_] += 1
