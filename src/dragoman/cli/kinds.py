@@ -86,9 +86,7 @@ class Reader:
 
 def _is_of_one_dialect(items: list[Any]) -> bool:
     """Whether one dialect can read all of these; its decoder keeps what it does not know."""
-    if not all(isinstance(item, dict) for item in items):
-        return False
-    found = {dialect_of(item) for item in items} - {None}
+    found = {dialect_of(item) for item in items if isinstance(item, dict)} - {None}
     return OWN not in found and len(found) <= 1
 
 

@@ -7,7 +7,7 @@ is everybody's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.model.content import is_message as is_own_message
@@ -169,21 +169,18 @@ def is_part(wire: Mapping[str, Any]) -> bool:
     return _is_geminis(wire) or any(kind in wire for kind in ("text", *_CHAT_PARTS))
 
 
-def message_around(part: Mapping[str, Any]) -> dict[str, Any]:
-    """The message dict that holds a bare content block or part, whichever dialect's it is."""
-    is_gemini = "type" not in part and set(part) != {"text"} and _is_geminis(part)
-    return {"parts": [part]} if is_gemini else {"content": [part]}
+def message_around(content: list[Any]) -> dict[str, Any] | None:
+    """The message dict around bare blocks or parts of a dialect; None where they are our own."""
+    blocks = [part for part in content if isinstance(part, dict)]
+    if not blocks or len(blocks) < len(content):
+        return None
+    if any(is_block(part) and not _is_own_part(part) for part in blocks):
+        return {"content": blocks}
+    is_gemini = all("type" not in part and _is_geminis(part) for part in blocks)
+    is_text = all(part.keys() == {"text"} for part in blocks)
+    return {"parts": blocks} if is_gemini and not is_text else None
 
 
 def is_message(wire: Mapping[str, Any]) -> bool:
     """Whether a dict describes a message, or an item of Responses that stands for one."""
     return is_own_message(wire) or given_away(wire) is not None
-
-
-def blocks_in(content: Iterable[Any]) -> bool:
-    """Whether bare content is some dialect's rather than our own."""
-    return any(
-        isinstance(part, dict)
-        and ("parts" in message_around(part) or (is_block(part) and not _is_own_part(part)))
-        for part in content
-    )

@@ -16,7 +16,7 @@ from dragoman.model.parts import Part
 from dragoman.model.responses import Response
 from dragoman.model.roles import Role
 from dragoman.model.value import expect
-from dragoman.wire.inputs.evidence import blocks_in, is_message, message_around
+from dragoman.wire.inputs.evidence import is_message, message_around
 from dragoman.wire.inputs.objects import read_object
 from dragoman.wire.inputs.plain import plain
 from dragoman.wire.inputs.runs import Slot
@@ -27,10 +27,7 @@ _TAKEN = (
     " the message objects of known libraries (docs/howto-import-history.md)"
 )
 _BY_TEXT = "from_input takes any object by its text"
-_NO_ROLE = (
-    "a message of a history has no role, and is no part of one either;"
-    " docs/howto-import-history.md reads what other libraries write"
-)
+_ELSEWHERE = "docs/howto-import-history.md says what is read, and how to read the rest"
 _BINARY = (bytes, bytearray, memoryview)
 
 
@@ -91,18 +88,16 @@ def content_of(items: Sequence[Any]) -> Slot:
 
 
 def _around(content: list[Any]) -> Slot:
-    if blocks_in(content):
-        dicts = [{"text": item} if isinstance(item, str) else item for item in content]
-        held = [message_around(item) for item in dicts if isinstance(item, dict)]
-        if all("parts" in item for item in held) and len(held) == len(content):
-            return {"parts": dicts}
-        return {"content": [{"type": "text", **item} if item.keys() == {"text"} else item
-                            for item in dicts if isinstance(item, dict)]}  # fmt: skip
+    """A message around content that stands alone: of a dialect, or our own."""
+    wire = message_around(content)
+    if wire is not None:
+        return wire
     try:
         return said(parts_from(content))
     except InvalidInputError as error:
         problem = str(error)
-    raise InvalidInputError(problem if "content as" in problem else f"{problem}; {_NO_ROLE}")
+    msg = f"this is neither a message nor content ({problem}); {_ELSEWHERE}"
+    raise InvalidInputError(msg)
 
 
 # --- objects
