@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError, InvalidInputError
 from dragoman.history.chat import ChatHistory
+from dragoman.history.identity import SessionIdentity
 from dragoman.model.collection import Messages
 from dragoman.model.conversation import ConversationHistory, Policy
 from dragoman.model.messages import Message
@@ -115,8 +116,14 @@ DOORS: dict[str, Callable[[Any], Any]] = {
 
 
 async def _added(value: Any) -> Message:
-    async with await ChatHistory.open("reader") as history:
+    async with await ChatHistory.open(SessionIdentity(chat="7")) as history:
         return await history.add(value)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_takes_messages(door: str) -> None:
+    """So that what follows shows more than that the door is closed."""
+    assert DOORS[door]({"role": "system", "content": "hi"}) is not False
 
 
 @pytest.mark.parametrize("door", DOORS)

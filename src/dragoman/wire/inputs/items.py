@@ -116,7 +116,7 @@ def provided(item: Any) -> Iterable[Slot]:
         expect(message, Message, "what to_message() returns")
         return (message,)
     if callable(getattr(type(item), "to_messages", None)):
-        messages = item.to_messages()
+        messages: Messages = item.to_messages()
         expect(messages, Messages, "what to_messages() returns")
         return messages
     return refuse(item)
