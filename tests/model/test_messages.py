@@ -274,15 +274,26 @@ def test_joined_takes_any_separator() -> None:
 
 @pytest.mark.parametrize(("message", "content"), [
     (Message.user("a"), "a"),
-    (Message.user("a", "b"), (Text("a"), Text("b"))),
+    (Message.user("a", "b"), "a\nb"),
+    (Message.assistant("a", "b"), "ab"),
+    (Message.assistant(Text("a", (Citation(kind="url"),))), "a"),
     (Message.assistant(Thinking("hm"), CALL), None),
-    (Message.assistant("a", CALL), (Text("a"),)),
+    (Message.assistant("a", CALL), "a"),
+    (Message.assistant(Thinking("hm"), "a", CALL, "b"), "ab"),
+    (Message.assistant("", tool_calls=[CALL]), ""),
+    (Message.assistant("a", Refusal("no")), (Text("a"), Refusal("no"))),
+    (Message.empty(), None),
     (Message.tool(RESULT), "sunny"),
+    (Message.tool(ToolResult("c1", (Text("a"), Text("b")))), "a\nb"),
+    (Message.tool(ToolResult("c1", (Text("a"), IMAGE))), (ToolResult("c1", (Text("a"), IMAGE)),)),
+    (Message.tool(RESULT, RESULT), (RESULT, RESULT)),
     (Message.user(IMAGE), (IMAGE,)),
+    (Message.user("a", IMAGE), (Text("a"), IMAGE)),
 ])  # fmt: skip
 def test_content_is_what_is_said_besides_thinking_and_calls(message: Message, content: Any) -> None:
-    """Plain text where that is all, else parts, or nothing."""
+    """The text where that is all, as `text` joins it; else the parts, or nothing (FR-14)."""
     assert message.content == content
+    assert type(message.content) is type(content)
 
 
 def test_the_parts_of_each_kind_can_be_asked_for() -> None:

@@ -34,7 +34,7 @@ from dragoman.model.collection import Messages
 from dragoman.model.events import PartDelta, PartStart, StreamError
 from dragoman.model.media import File, Image
 from dragoman.model.messages import Message
-from dragoman.model.parts import Citation, Opaque, Origin, Text, Thinking
+from dragoman.model.parts import Citation, Opaque, Origin, Refusal, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta, ToolDefinition, ToolResult
 from dragoman.model.value import Value
@@ -101,7 +101,7 @@ def look_at(secret: str, value: Any, where: str) -> None:
     if isinstance(value, (Value, Messages, MessageAccumulator)):
         find(secret, repr(value), f"repr after {where}")
         find(secret, pretty_repr(value), f"rich after {where}")
-        if not isinstance(value, Message):  # a message is printed as its text
+        if not isinstance(value, (Message, Text, Refusal, ToolResult)):  # printed as their text
             find(secret, str(value), f"str after {where}")
 
 
@@ -429,6 +429,17 @@ def test_a_message_is_printed_as_its_text(secret: str) -> None:
     assert str(message) == secret
     assert message.preview(4) == "zqz…"
     assert repr(message) == "Message(user, Text(20 chars))"
+
+
+@given(Secrets)
+def test_texts_and_results_are_printed_as_their_text(secret: str) -> None:
+    """As messages are: seed 000's `__toString`; their `repr` stays private."""
+    result = ToolResult.success("call_1", [Text(secret), Text("b")])
+    shown = [str(Text(secret)), str(Refusal(secret)), str(ToolResult("call_1", secret))]
+    assert shown == [secret] * 3
+    assert str(result) == f"{secret}\nb"
+    for part in (Text(secret), Refusal(secret), ToolResult("call_1", secret), result):
+        assert secret not in repr(part)
 
 
 def test_the_search_finds_what_is_there() -> None:

@@ -283,13 +283,17 @@ class Message(Value, frozen=True):
 
     @property
     def content(self) -> str | tuple[Part, ...] | None:
-        """What is said besides thinking and tool calls: plain text where that is all, or parts."""
+        """What is said besides thinking and tool calls: the text where that is all, or parts.
+
+        >>> call = ToolCall.create("call_1", "weather", {"city": "Basel"})
+        >>> Message.assistant("One moment.", tool_calls=[call]).content
+        'One moment.'
+        """
         parts = self.content_parts
         if not parts:
             return None
-        if len(parts) == 1 and isinstance(parts[0], (Text, ToolResult)) and not self.is_composite:
-            return parts[0].text
-        return parts
+        is_text = all(isinstance(part, Text) for part in parts) or _is_text_result(parts)
+        return self.text if is_text else parts
 
     @property
     def content_parts(self) -> tuple[Part, ...]:
@@ -357,12 +361,9 @@ class Message(Value, frozen=True):
 
     def normalized(self) -> str | list[dict[str, Any]]:
         """The content as seed 003 has it: `""` for none, a text where that is all, or dicts."""
-        content = self.content
-        if content is None:
-            return ""
-        if isinstance(content, str):
-            return content
-        return [part_to_dict(part) for part in content]
+        parts = self.content_parts
+        is_simple = len(parts) == 1 and (_is_plain_text(parts[0]) or _is_text_result(parts))
+        return self.text if is_simple or not parts else [part_to_dict(part) for part in parts]
 
     def preview(self, length: int = 50) -> str:
         """The beginning of the text, for people who asked to see it."""
@@ -524,6 +525,14 @@ def _check_fields(fields: dict[str, Any]) -> None:
 
 def _is_plain_text(part: Part) -> bool:
     return isinstance(part, Text) and not part.citations and _CANONICAL not in part.extras
+
+
+def _is_text_result(parts: tuple[Part, ...]) -> bool:
+    """Whether this is one tool result, and nothing in it but text."""
+    only = parts[0]
+    if len(parts) > 1 or not isinstance(only, ToolResult):
+        return False
+    return isinstance(only.content, str) or all(isinstance(part, Text) for part in only.content)
 
 
 def _parts_of(item: Any) -> tuple[AnyPart, ...]:

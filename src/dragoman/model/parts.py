@@ -128,6 +128,9 @@ class Text(Part, frozen=True, tag="text"):
         """Other words in the same place; what was true of the old words only is dropped."""
         return Text(text, origin=self.origin, cache=self.cache)
 
+    def __str__(self) -> str:
+        return self.text
+
     def _said(self) -> tuple[Any, ...]:
         return (self.text, self.citations)
 
@@ -183,6 +186,9 @@ class Refusal(Part, frozen=True, tag="refusal"):
         """As every part; the text must be a text."""
         expect(self.text, str, "Refusal.text")
         Part.check(self)
+
+    def __str__(self) -> str:
+        return self.text
 
     def _said(self) -> tuple[Any, ...]:
         return (self.text,)

@@ -280,6 +280,9 @@ class ToolResult(Part, frozen=True, tag="tool_result"):
         """The content as parts, whichever way it is held."""
         return (Text(self.content),) if isinstance(self.content, str) else self.content
 
+    def __str__(self) -> str:
+        return self.text
+
     def _said(self) -> tuple[Any, ...]:
         content = self.content
         if type(content) is tuple and len(content) == 1 and type(content[0]) is Text:
@@ -316,6 +319,9 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta")
             expect_fields(self, id=str, name=str, arguments_delta=str, signature=str)
         if self.index.__class__ is not int:
             expect_fields(self, index=int)
+        elif self.index < 0:  # type: ignore[operator]  # an integer, as of the line before
+            msg = "ToolCallDelta.index must not be negative"
+            raise InvalidInputError(msg)
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
 
