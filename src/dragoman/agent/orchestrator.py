@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from dragoman.agent.answering import answered
 from dragoman.agent.events import AgentEvent, Answered, AskedAgain, StepStarted
@@ -220,7 +220,7 @@ async def _noted(run: Run, request: Request, response: Response) -> Answered:
     told = await run.hooked(run.setup.hooks.after_response, response)
     if run.setup.links is not None and told is response:  # what a hook made is not what is kept
         run.setup.links.remember(request, response, run.target)
-    told = _with_distinct_ids(told)
+    told = _completed(_with_distinct_ids(told, request))
     run.answered(told)
     return Answered(told)
 
@@ -232,18 +232,36 @@ def _message(run: Run) -> Message:
     return response.message
 
 
-def _with_distinct_ids(response: Response) -> Response:
+def _completed(response: Response) -> Response:
+    """With the usage and the finish on the message too, as decoders have them: both are stored."""
+    if len(response.choices) != 1:  # the usage is that of all choices
+        return response
+    (choice,) = response.choices
+    message = choice.message
+    missing: dict[str, Any] = {}
+    if message.usage is None and response.usage is not None:
+        missing["usage"] = response.usage.counts
+    if message.finish is None and choice.finish is not None:
+        missing["finish"] = choice.finish
+    if not missing:
+        return response
+    return response.replace(choices=(choice.replace(message=message.replace(**missing)),))
+
+
+def _with_distinct_ids(response: Response, request: Request) -> Response:
     """By ids, calls and results are paired; not all models take care of them (I5)."""
     ids = [call.id for call in response.tool_calls]
-    if all(ids) and len(set(ids)) == len(ids):
+    if not ids:
+        return response
+    used = {"", *(call.id for message in request.messages for call in message.tool_calls)}
+    if used.isdisjoint(ids) and len(set(ids)) == len(ids):
         return response
     first, *others = response.choices
-    message = first.message.replace(parts=_told_apart(first.message.parts))
+    message = first.message.replace(parts=_told_apart(first.message.parts, used))
     return response.replace(choices=(first.replace(message=message), *others))
 
 
-def _told_apart(given: Iterable[AnyPart]) -> tuple[AnyPart, ...]:
-    seen = {""}
+def _told_apart(given: Iterable[AnyPart], seen: set[str]) -> tuple[AnyPart, ...]:
     parts: list[AnyPart] = []
     for part in given:
         if isinstance(part, ToolCall) and part.id in seen:
