@@ -340,12 +340,14 @@ class Messages(Sequence[Message]):
     def to_list(
         self, *, skip_empty: bool = True, shape: shapes.Shape = "openai", metadata: bool = True
     ) -> list[dict[str, Any]]:
-        """The messages as dicts, in one of the shapes of `Message.to_dict`."""
-        return [
-            message.to_dict(shape=shape, metadata=metadata)
-            for message in self
-            if not (skip_empty and message.is_empty)
-        ]
+        """The messages as dicts, in one of the shapes of `Message.to_dict`.
+
+        Every message has a place in every shape: where one holds a single tool result, the
+        results of a round become several entries (`split_results`).
+        """
+        kept = (message for message in self if not (skip_empty and message.is_empty))
+        each = kept if shape == "canonical" else merging.split_results(kept)
+        return [message.to_dict(shape=shape, metadata=metadata) for message in each]
 
     def to_text(
         self, separator: str = "\n", renderer: Callable[[Message], str] | None = None

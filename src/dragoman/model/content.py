@@ -2,9 +2,10 @@
 
 In: a text, a part, a list of either, OpenAI's content parts (`image_url`, `input_audio`, `file`,
 with their payload nested, or flat as older code has it; where both are there, nested wins), and
-the canonical form. Out: the nested shape. Unknown fields of a part are kept as its extras under
-`canonical`, and written again. Unknown kinds of content are refused here: only a dialect's decoder
-knows enough to carry them on.
+the canonical form. Out: the nested shape, or the canonical form for what that shape can't say.
+Unknown fields of a part are kept as its extras under `canonical`, and written again. Unknown kinds
+of content are refused here, as they are typing errors mostly: one of your own is of the type
+`custom`, or made with `Opaque.custom`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import msgspec
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.jsontext import convert, dumps
-from dragoman.model.media import Audio, File, Image, Video, audio_mime
+from dragoman.model.media import Audio, File, Image, Media, Video, audio_mime
 from dragoman.model.parts import (
     Opaque,
     Part,
@@ -26,6 +27,7 @@ from dragoman.model.parts import (
     ServerToolResult,
     Text,
     Thinking,
+    own_extras,
 )
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.value import expect
@@ -116,7 +118,10 @@ def _part_from_mapping(item: Mapping[str, Any]) -> AnyPart:
         raise InvalidInputError(msg)
     if isinstance(kind, str) and kind in _CANONICAL:
         return _canonical(item)
-    msg = "unknown type of content part; text, image_url, input_audio and file are known"
+    msg = (
+        "unknown type of content part; text, image_url, input_audio and file are known, and custom"
+        " for one of your own"
+    )
     raise InvalidInputError(msg)
 
 
@@ -169,7 +174,7 @@ class _Fields:
 def _keeping(part: AnyPart, unknown: Mapping[str, Any]) -> AnyPart:
     if not unknown:
         return part
-    known = part.extras.get("canonical", EMPTY)
+    known = own_extras(part.extras)
     return part.replace(extras={**part.extras, "canonical": {**known, **unknown}})
 
 
@@ -206,6 +211,10 @@ def _file(item: Mapping[str, Any]) -> AnyPart:
     raise InvalidInputError(msg)
 
 
+def _custom(item: Mapping[str, Any]) -> AnyPart:
+    return Opaque.custom("custom", item)
+
+
 def _read_file(item: Mapping[str, Any]) -> AnyPart:
     # The canonical form of a file has the same type name; its fields are flat and called otherwise.
     is_canonical = item.keys() <= {*File.__struct_fields__, "type"}
@@ -222,6 +231,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], AnyPart]] = {
     "input_audio": _audio,
     "file": _read_file,
     "refusal": _refusal,
+    "custom": _custom,
 }
 
 _ELSEWHERE = (
@@ -240,12 +250,14 @@ _CANONICAL = frozenset(
 
 
 def part_to_dict(part: Part) -> dict[str, Any]:
-    """A part in the seeds' nested shape; raises for what that shape can't say.
+    """A part in the seeds' nested shape; in the canonical form where that shape can't say it.
 
     Of its extra fields, those that are empty and those with a leading underscore stay private.
     """
     written = _written(part)
-    for name, value in thaw(part.extras.get("canonical", EMPTY)).items():
+    if written is None:
+        return cast("dict[str, Any]", thaw(msgspec.to_builtins(part)))
+    for name, value in thaw(own_extras(part.extras)).items():
         if name.startswith("_") or value in (None, "", [], {}):
             continue
         # What nobody knew goes back to where it stood, in the part or in its payload.
@@ -257,7 +269,7 @@ def part_to_dict(part: Part) -> dict[str, Any]:
     return written
 
 
-def _written(part: Part) -> dict[str, Any]:
+def _written(part: Part) -> dict[str, Any] | None:
     if isinstance(part, Text):
         citations = (
             {"citations": thaw(msgspec.to_builtins(part.citations))} if part.citations else {}
@@ -265,6 +277,8 @@ def _written(part: Part) -> dict[str, Any]:
         return {"type": "text", "text": part.text, **citations}
     if isinstance(part, Refusal):
         return {"type": "refusal", "refusal": part.text}
+    if isinstance(part, Media) and part.data == "":
+        return None  # an empty payload counts as none there
     if isinstance(part, Image):
         url = part.data_url if part.file_id is None else None
         fields = _filled(url=url, file_id=part.file_id, detail=part.detail)
@@ -277,8 +291,13 @@ def _written(part: Part) -> dict[str, Any]:
             file_data=data, file_url=part.url, file_id=part.file_id, file_name=part.name
         )
         return {"type": "file", "file": fields}
-    msg = f"the OpenAI shape can't hold a {type(part).__name__}; use shape='canonical'"
-    raise InvalidInputError(msg)
+    if isinstance(part, Opaque) and _is_custom(part.payload):
+        return cast("dict[str, Any]", thaw(part.payload))
+    return None
+
+
+def _is_custom(payload: Any) -> bool:
+    return isinstance(payload, Mapping) and payload.get("type") == "custom"
 
 
 def _filled(**fields: Any) -> dict[str, Any]:

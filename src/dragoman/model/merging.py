@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
-from dragoman.model.parts import Text
+from dragoman.model.parts import Text, own_extras
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 
@@ -77,7 +76,7 @@ def _own_extras(*messages: Message) -> dict[str, Any]:
     fields = {
         key: value
         for message in messages
-        for key, value in message.extras.get("canonical", EMPTY).items()
+        for key, value in own_extras(message.extras).items()
     }
     return {"canonical": fields} if fields else {}
 

@@ -23,7 +23,7 @@ from dragoman.model.frozen import EMPTY, FrozenDict, thaw
 from dragoman.model.ids import new_id
 from dragoman.model.jsontext import convert
 from dragoman.model.media import Audio, Image, Media
-from dragoman.model.parts import Origin, Part, Refusal, Text, Thinking
+from dragoman.model.parts import Origin, Part, Refusal, Text, Thinking, own_extras
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.usage import FinishReason, Usage
@@ -218,10 +218,12 @@ class Message(Value, frozen=True):
         expect(data, Mapping, "a message dict")
         if "parts" in data:
             known = {key: data[key] for key in data if key in cls.__struct_fields__}
+            if isinstance(extras := known.get("extras"), Mapping):
+                known["extras"] = shapes.keyed(extras)
             message: Self = convert({**known, "role": Role.parse(data.get("role", _USER))}, cls)
             unknown = {key: data[key] for key in data if key not in known}
             return message if not unknown else message._with_extras_of(
-                _CANONICAL, {**message.extras.get(_CANONICAL, EMPTY), **unknown}
+                _CANONICAL, {**own_extras(message.extras), **unknown}
             )  # fmt: skip
         return cls(**shapes.read(data))
 
@@ -236,15 +238,14 @@ class Message(Value, frozen=True):
         if shape not in shapes.SHAPES:
             msg = f"unknown shape; expected one of {', '.join(shapes.SHAPES)}"
             raise InvalidInputError(msg)
-        if shape == "canonical":
+        written = None if shape == "canonical" else shapes.write(self, shape)
+        if written is None:
             self.settle()
-            written: dict[str, Any] = thaw(msgspec.to_builtins(self))
+            written = thaw(msgspec.to_builtins(self))
             written.setdefault("parts", ())  # by which `from_dict` knows this shape
             if not metadata:
                 written.pop("metadata", None)
-            return written
-        written = shapes.write(self, shape)
-        if metadata and self.metadata:
+        elif metadata and self.metadata:
             written["_metadata" if shape == "content" else "metadata"] = thaw(self.metadata)
         return written
 
@@ -470,19 +471,19 @@ class Message(Value, frozen=True):
 
     def extra(self, key: str, default: Any = None, *, dialect: str = _CANONICAL) -> Any:
         """One extra field, of the canonical form or of a dialect."""
-        return self.extras.get(dialect, EMPTY).get(key, default)
+        return own_extras(self.extras, dialect).get(key, default)
 
     def has_extra(self, key: str, *, dialect: str = _CANONICAL) -> bool:
         """Whether there is such an extra field."""
-        return key in self.extras.get(dialect, EMPTY)
+        return key in own_extras(self.extras, dialect)
 
     def with_extra(self, key: str, value: Any, *, dialect: str = _CANONICAL) -> Self:
         """With an extra field; one of a dialect is sent to that dialect's targets."""
-        return self._with_extras_of(dialect, {**self.extras.get(dialect, EMPTY), key: value})
+        return self._with_extras_of(dialect, {**own_extras(self.extras, dialect), key: value})
 
     def without_extra(self, key: str, *, dialect: str = _CANONICAL) -> Self:
         """Without that extra field."""
-        kept = {k: v for k, v in self.extras.get(dialect, EMPTY).items() if k != key}
+        kept = {k: v for k, v in own_extras(self.extras, dialect).items() if k != key}
         return self._with_extras_of(dialect, kept)
 
     def _with_extras_of(self, dialect: str, fields: dict[str, Any]) -> Self:
@@ -491,7 +492,7 @@ class Message(Value, frozen=True):
 
     def _own_extras(self) -> Mapping[str, Any]:
         """Extras that no dialect gave: they survive a change of content."""
-        own = self.extras.get(_CANONICAL)
+        own = own_extras(self.extras)
         return FrozenDict({_CANONICAL: own}) if own else EMPTY
 
     # --- comparing and showing

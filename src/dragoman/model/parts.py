@@ -13,6 +13,12 @@ from dragoman.model.frozen import EMPTY, JsonObject
 from dragoman.model.value import Value, expect, expect_fields, own, own_mapping, own_tuple
 
 
+def own_extras(extras: Mapping[str, Any], dialect: str = "canonical") -> Mapping[str, Any]:
+    """The extras of one dialect; `canonical` are those of none: fields of our own shapes."""
+    found = extras.get(dialect)
+    return found if isinstance(found, Mapping) else EMPTY  # a stored document may hold anything
+
+
 class Origin(Value, frozen=True, kw_only=True):
     """Where something came from: needed to decide whether its opaque state may be replayed (I1)."""
 
@@ -90,7 +96,7 @@ class Part(Value, frozen=True, kw_only=True, tag_field="type"):
         if key in self.__struct_fields__:
             value = getattr(self, key)
             return default if value is None else value
-        return self.extras.get("canonical", EMPTY).get(key, default)
+        return own_extras(self.extras).get(key, default)
 
     def has_field(self, key: str) -> bool:
         """Whether the field of that name is there and set."""
@@ -101,7 +107,7 @@ class Part(Value, frozen=True, kw_only=True, tag_field="type"):
         if key in self.__struct_fields__:
             changed = self.replace(**{key: value})
         else:
-            own = {**self.extras.get("canonical", EMPTY), key: value}
+            own = {**own_extras(self.extras), key: value}
             changed = self.replace(extras={**self.extras, "canonical": own})
         changed.check()
         return changed
@@ -251,6 +257,22 @@ class Opaque(Part, frozen=True, tag="opaque"):
         expect(self.dialect, str, "Opaque.dialect")
         own(self, "payload")
         own_mapping(self, "extras")
+
+    @classmethod
+    def custom(cls, kind: str, fields: Mapping[str, Any] = EMPTY) -> Self:
+        """A content part of a type of your own (seed 003's `ContentPart`).
+
+        >>> Opaque.custom("custom", {"widget": "map"}).payload
+        {'type': 'custom', 'widget': 'map'}
+
+        It is stored and written in every shape. No dialect knows it: each reports it as a `Loss`.
+        """
+        expect(kind, str, "the type of a custom part")
+        expect(fields, Mapping, "the fields of a custom part")
+        if not kind:
+            msg = "the type of a custom part is empty"
+            raise InvalidInputError(msg)
+        return cls("canonical", {"type": kind, **{k: fields[k] for k in fields if k != "type"}})
 
     def _said(self) -> tuple[Any, ...]:
         return (self.dialect, self.payload)
