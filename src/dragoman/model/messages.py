@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from threading import Lock
-from typing import Any, Literal, Protocol, Self, get_args, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, get_args, runtime_checkable
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -64,6 +64,10 @@ class Message(Value, frozen=True):
     `==` asks whether the same was said: role, name, parts and metadata count, tool arguments by
     value; ids, times, usage, origin and extras don't. `identical` compares everything.
     """
+
+    schema_excludes: ClassVar[frozenset[str]] = frozenset(
+        {"id", "metadata", "extras", "origin", "usage", "finish", "created_at"}
+    )
 
     role: Role
     parts: tuple[AnyPart, ...] = ()

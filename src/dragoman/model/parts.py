@@ -6,7 +6,7 @@ Media are in `media`, tool calls and results in `tools`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, JsonObject
@@ -58,6 +58,10 @@ class Citation(Value, frozen=True, kw_only=True):
 
 class Part(Value, frozen=True, kw_only=True, tag_field="type"):
     """What every part carries besides its content."""
+
+    schema_excludes: ClassVar[frozenset[str]] = frozenset(
+        {"item_id", "origin", "cache", "signature", "extras"}
+    )
 
     item_id: str | None = None
     """The wire's own id of this item (Responses `msg_…`); what pairs a call is `ToolCall.id`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
@@ -52,6 +52,8 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True):
     (the model's own text, kept byte for byte) or `input` (where a wire has an object) is set;
     `raw_arguments` and `arguments` give both forms, each made at most once.
     """
+
+    schema_excludes: ClassVar[frozenset[str]] = Part.schema_excludes | {"wire_id"}
 
     id: str
     """Pairs the call with its result; unique within a conversation."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -30,6 +30,9 @@ class Value(
     `gc=False`: values form trees, never cycles, so the collector need not visit them; a
     conversation of 100,000 messages then costs no collection pauses.
     """
+
+    schema_excludes: ClassVar[frozenset[str]] = frozenset({"extras"})
+    """The fields that `schema_of` leaves out: what is kept for us, not for people to write."""
 
     def _said(self) -> tuple[Any, ...]:
         """The fields that make two values equal; all of them unless a class says otherwise."""
