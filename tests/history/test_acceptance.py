@@ -56,9 +56,10 @@ async def test_seed_001_the_config_may_be_an_array(is_opened: bool) -> None:
     )  # fmt: skip
     assert (history.config.limit, history.config.store_meta) == (800, False)
     assert ChatHistory.open_sync(ONE, storage, given).config == history.config
-    for wrong in ({"window": 5}, {"context_window": "5"}, [], "x", 5):
+    refused: list[Any] = [{"window": 5}, {"context_window": "5"}, [], "x", 5]
+    for wrong in refused:
         with pytest.raises(InvalidInputError):
-            ChatHistory(ONE, storage, wrong)  # type: ignore[arg-type]
+            ChatHistory(ONE, storage, wrong)
 
 
 async def test_seed_001_calls_hooks(backend: Backend) -> None:

@@ -403,6 +403,8 @@ ODD_PARTS = (
     ServerToolResult("web_search", "s1", [{"url": "x"}], is_error=False),
     Opaque("anthropic", {"type": "container_upload", "source": 1}),
     Opaque.custom("custom", {"widget": "map", "at": None, "_private": [1]}),
+    Opaque.custom("custom", {"widget": "map"}).with_field("note", 1),
+    Opaque("anthropic", {"type": "custom", "a": 1}),
     Opaque.custom("hologram", {"depth": 3}),
     Video(url=URL),
     Audio(url=URL, transcript="la"),
@@ -526,14 +528,17 @@ _results = st.builds(
     ToolResult, some.words,
     some.texts | st.lists(_spoken.filter(_is_result_part), max_size=2).map(tuple),
     tool_name=st.none() | _names, is_error=st.booleans(),
-) | st.builds(ToolResult, some.words, st.just(""), some.json_values, st.none() | _names)  # fmt: skip
+)  # fmt: skip
+_data = st.builds(ToolResult, some.words, st.just(""), some.json_values, st.none() | _names)
 _turns: st.SearchStrategy[Message] = st.one_of(
     st.builds(
         lambda thought, said, calls: Message(Role.ASSISTANT, (*thought, *said, *calls)),
         st.lists(_thoughts, max_size=2), st.lists(_spoken, max_size=3),
         st.lists(some.tool_calls, max_size=2),
     ),
-    st.lists(_results, min_size=1, max_size=3).map(lambda parts: Message(Role.TOOL, tuple(parts))),
+    st.lists(_results | _data, min_size=1, max_size=3).map(
+        lambda parts: Message(Role.TOOL, tuple(parts))
+    ),
     st.lists(_spoken, min_size=1, max_size=3).map(lambda parts: Message(Role.USER, tuple(parts))),
 )  # fmt: skip
 
@@ -546,9 +551,7 @@ def test_what_agents_produce_comes_back_from_the_default_shape(messages: Message
     apart = messages.split_results()
     assert [message.is_null or message == other
             for message, other in zip(apart, read, strict=True)] == [True] * len(apart)  # fmt: skip
-    assert [m.id for m in apart if not m.tool_results] == [
-        m.id for m in read if not m.tool_results
-    ]
+    assert [m.id for m in apart if not m.tool_results] == [m.id for m in read if not m.tool_results]
 
 
 def test_citations_survive_the_openai_shape() -> None:

@@ -16,7 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.frozen import EMPTY, thaw
+from dragoman.model.frozen import thaw
 from dragoman.model.jsontext import convert, dumps
 from dragoman.model.media import Audio, File, Image, Media, Video, audio_mime
 from dragoman.model.parts import (
@@ -277,8 +277,16 @@ def _written(part: Part) -> dict[str, Any] | None:
         return {"type": "text", "text": part.text, **citations}
     if isinstance(part, Refusal):
         return {"type": "refusal", "refusal": part.text}
-    if isinstance(part, Media) and part.data == "":
-        return None  # an empty payload counts as none there
+    if isinstance(part, Media):
+        return _written_media(part)
+    if isinstance(part, Opaque) and _is_custom(part):
+        return cast("dict[str, Any]", thaw(part.payload))
+    return None
+
+
+def _written_media(part: Media) -> dict[str, Any] | None:
+    if part.data == "":
+        return None  # an empty payload counts as none in this shape
     if isinstance(part, Image):
         url = part.data_url if part.file_id is None else None
         fields = _filled(url=url, file_id=part.file_id, detail=part.detail)
@@ -291,12 +299,12 @@ def _written(part: Part) -> dict[str, Any] | None:
             file_data=data, file_url=part.url, file_id=part.file_id, file_name=part.name
         )
         return {"type": "file", "file": fields}
-    if isinstance(part, Opaque) and _is_custom(part.payload):
-        return cast("dict[str, Any]", thaw(part.payload))
     return None
 
 
-def _is_custom(payload: Any) -> bool:
+def _is_custom(part: Opaque) -> bool:
+    """Whether it is as `_custom` makes it: of no dialect, and with nothing beside its payload."""
+    payload = part.payload if part.dialect == "canonical" and not part.extras else None
     return isinstance(payload, Mapping) and payload.get("type") == "custom"
 
 

@@ -18,7 +18,6 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.model.value import expect
 
-
 C = TypeVar("C", bound="ConversationHistory")
 
 
@@ -69,15 +68,19 @@ class _Order:
             return "only an assistant message may hold tool_calls"
         if message.tool_results and role is not Role.TOOL:
             return "tool results belong in a tool message; see Messages.split_results"
-        if role.is_system:
-            if self.is_instructed:
-                return "there is a system message already"
-            return "the system message must come first" if self.last_spoken else None
+        if role.is_system and self.is_instructed:
+            return "there is a system message already"
         if role is Role.TOOL and not self.pending:  # wherever it stands, the first one too
             return "a tool message must follow an assistant message with tool_calls"
-        if self.system_first and not self.is_instructed:
+        if self._is_before_system(role):
             return "the system message must come first"
         return self._tool_problem(message) if role is Role.TOOL else self._spoken_problem(message)
+
+    def _is_before_system(self, role: Role) -> bool:
+        """Whether somebody speaks before the system message, or it comes too late."""
+        if self.is_instructed:
+            return False
+        return self.last_spoken is not None if role.is_system else self.system_first
 
     def _spoken_problem(self, message: Message) -> str | None:
         role = message.role

@@ -74,9 +74,7 @@ def _merged(one: Message, other: Message, separator: str) -> Message:
 def _own_extras(*messages: Message) -> dict[str, Any]:
     """The extras that no dialect gave, later ones win; a dialect's are of the old messages."""
     fields = {
-        key: value
-        for message in messages
-        for key, value in own_extras(message.extras).items()
+        key: value for message in messages for key, value in own_extras(message.extras).items()
     }
     return {"canonical": fields} if fields else {}
 

@@ -30,7 +30,7 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Part, Refusal, Text, Thinking, own_extras
 from dragoman.model.reasoning_fields import read_thinking, write_thinking
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolResult
 from dragoman.model.value import expect
 
 Shape = Literal["canonical", "openai", "content", "flat"]
@@ -209,10 +209,8 @@ def _write_extras(extras: Mapping[str, Any]) -> dict[str, Any]:
 def _spoken_fields(message: Any, shape: Shape) -> dict[str, Any]:
     thinking = [part for part in message.parts if isinstance(part, Thinking)]
     parts = message.content_parts
-    if parts:
-        content = _content(parts, message.text, shape)
-    else:
-        content = None if message.parts else ""
+    nothing = None if message.parts else ""
+    content = _content(parts, message.text, shape) if parts else nothing
     return {"content": content, **write_thinking(thinking)}
 
 
@@ -228,14 +226,14 @@ def _has_more(part: Text) -> bool:
 
 
 def _is_answer(message: Any) -> bool:
-    """Whether a tool message is a result that reads as one: `name` would be taken for the tool's."""
+    """Whether a tool message reads as a result; its `name` would be taken for the tool's."""
     return bool(message.tool_call_id) and not message.name
 
 
 def _tool_fields(result: ToolResult, shape: Shape) -> dict[str, Any]:
-    content = result.content
+    content, text = result.content, result.text
     fields: dict[str, Any] = {
-        "content": result.text if isinstance(content, str) else _content(content, result.text, shape),
+        "content": text if isinstance(content, str) else _content(content, text, shape),
         "tool_call_id": result.call_id,
     }
     if result.tool_name:

@@ -321,7 +321,7 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta")
             expect_fields(self, id=str, name=str, arguments_delta=str, signature=str)
         if self.index.__class__ is not int:
             expect_fields(self, index=int)
-        elif self.index < 0:  # type: ignore[operator]  # an integer, as of the line before
+        elif self.index < 0:
             msg = "ToolCallDelta.index must not be negative"
             raise InvalidInputError(msg)
         if self.extras is not EMPTY:

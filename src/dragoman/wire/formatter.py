@@ -23,7 +23,6 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.dialect import Body, Dialect
 from dragoman.wire.target import Target
 
-
 AnyMessage = Message | Mapping[str, Any]
 
 
@@ -120,6 +119,4 @@ def _joined(system: Any) -> Any:
 
 
 def _is_plain(block: Any) -> bool:
-    return (
-        isinstance(block, dict) and block.keys() == {"type", "text"} and block["type"] == "text"
-    )
+    return isinstance(block, dict) and block.keys() == {"type", "text"} and block["type"] == "text"
