@@ -222,8 +222,6 @@ class Message(Value, frozen=True):
         expect(data, Mapping, "a message dict")
         if "parts" in data:
             known = {key: data[key] for key in data if key in cls.__struct_fields__}
-            if isinstance(extras := known.get("extras"), Mapping):
-                known["extras"] = shapes.keyed(extras)
             message: Self = convert({**known, "role": Role.parse(data.get("role", _USER))}, cls)
             unknown = {key: data[key] for key in data if key not in known}
             return message if not unknown else message._with_extras_of(

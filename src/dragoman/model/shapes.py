@@ -87,7 +87,7 @@ def _read_extras(fields: dict[str, Any]) -> Mapping[str, Any]:
     given = fields.get("extras") or EMPTY  # PHP writes an empty object as an empty list
     expect(given, Mapping, "the extras of a message")
     # Flat, as seed 000 has them; those with an entry `canonical` are by dialect.
-    kept = keyed(given) if isinstance(given.get(_CANONICAL), Mapping) else {_CANONICAL: given}
+    kept = _keyed(given) if isinstance(given.get(_CANONICAL), Mapping) else {_CANONICAL: given}
     unknown = {key: value for key, value in fields.items() if key not in _KNOWN}
     if _is_by_dialect(unknown.get(_DIALECTS)):
         kept = {**unknown.pop(_DIALECTS), **kept}
@@ -96,7 +96,7 @@ def _read_extras(fields: dict[str, Any]) -> Mapping[str, Any]:
     return {**others, _CANONICAL: own} if own else others
 
 
-def keyed(extras: Mapping[str, Any]) -> Mapping[str, Any]:
+def _keyed(extras: Mapping[str, Any]) -> Mapping[str, Any]:
     """Extras by dialect; an entry that is no object is a field of no dialect."""
     loose = {key: value for key, value in extras.items() if not isinstance(value, Mapping)}
     if not loose:
