@@ -17,7 +17,6 @@ from dragoman import (
     Request,
     Role,
     StreamInterrupted,
-    ToolCall,
     ToolDefinition,
     TypedOrchestrator,
     tool,
@@ -26,6 +25,7 @@ from dragoman.agent.events import Answered, ToolStarted
 from dragoman.agent.results import Result
 from dragoman.model.parts import Refusal
 from dragoman.model.responses import Choice, Response
+from dragoman.model.tools import make_call
 from tests.agent.scripts import asks, call, model
 
 MINE = ToolDefinition.create("mine", "The caller's.")
@@ -83,7 +83,7 @@ class TestIds:
     @pytest.mark.parametrize("odd", ["a", ""])
     async def test_calls_get_ids_of_their_own(self, odd: str) -> None:
         """Only those that are empty or taken are changed; the wire's own is kept."""
-        answer = asks(ToolCall("a", "double", '{"x":1}'), ToolCall(odd, "double", '{"x":2}'))
+        answer = asks(make_call("a", "double", '{"x":1}'), make_call(odd, "double", '{"x":2}'))
         result = await Agent(model(answer, "Done."), tools=[double]).send("x")
         first, second = ids(result)
         assert first == "a"

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.media import Image
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Citation, Origin, Refusal, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.shapes import Shape
@@ -52,7 +52,7 @@ URL = "https://example.com/cat.png"
     ({"role": "user", "content": "hi", "metadata": []}, Message.user("hi")),
     ({"role": "user", "_metadata": {"a": 2}, "content": "hi", "metadata": {"a": 1}},
      Message.user("hi", metadata={"a": 1})),
-    ({"role": "user", "name": "Ann"}, Message(Role.USER, name="Ann")),
+    ({"role": "user", "name": "Ann"}, make_message(Role.USER, name="Ann")),
     ({"role": "user", "content": None}, Message.empty()),
     ({"role": "assistant", "tool_calls": [NESTED]}, Message.assistant(tool_calls=[CALL])),
     ({"role": "assistant", "content": None, "tool_calls": [NESTED]},

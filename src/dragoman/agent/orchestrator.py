@@ -14,7 +14,7 @@ from dragoman.errors import ProviderError, StreamInterrupted
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text, Thinking
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.responses import Response
@@ -228,7 +228,7 @@ async def _noted(run: Run, request: Request, response: Response) -> Answered:
 def _message(run: Run) -> Message:
     response = run.response
     if response is None or not response.choices:
-        return Message(Role.ASSISTANT)
+        return make_message(Role.ASSISTANT)
     return response.message
 
 
@@ -238,7 +238,7 @@ def _with_distinct_ids(response: Response) -> Response:
     if all(ids) and len(set(ids)) == len(ids):
         return response
     first, *others = response.choices
-    message = first.message.replace(parts=_told_apart(first.message.parts))
+    message = first.message.replace_unchecked(parts=_told_apart(first.message.parts))
     return response.replace(choices=(first.replace(message=message), *others))
 
 
@@ -247,7 +247,7 @@ def _told_apart(given: Iterable[AnyPart]) -> tuple[AnyPart, ...]:
     parts: list[AnyPart] = []
     for part in given:
         if isinstance(part, ToolCall) and part.id in seen:
-            part = part.replace(id=new_id("call_"), wire_id=part.id or None)  # noqa: PLW2901 - the same, told apart
+            part = part.replace_unchecked(id=new_id("call_"), wire_id=part.id or None)  # noqa: PLW2901 - the same, told apart
         if isinstance(part, ToolCall):
             seen.add(part.id)
         parts.append(part)
@@ -256,7 +256,9 @@ def _told_apart(given: Iterable[AnyPart]) -> tuple[AnyPart, ...]:
 
 def _without_calls(message: Message) -> Message:
     """What was said beside calls that nobody will run."""
-    return message.replace(parts=tuple(p for p in message.parts if not isinstance(p, ToolCall)))
+    return message.replace_unchecked(
+        parts=tuple(p for p in message.parts if not isinstance(p, ToolCall))
+    )
 
 
 def _is_unfinished(run: Run, message: Message) -> bool:

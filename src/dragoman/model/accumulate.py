@@ -31,11 +31,11 @@ from dragoman.model.events import (
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
 from dragoman.model.media import Audio
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Citation, Refusal, Text, Thinking
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason, Usage
 
 _STRUCTURE = re.compile(r'["\\{}\[\]]')
@@ -140,7 +140,7 @@ class GrowingPart:
             late = {name: {**part.extras.get(name, EMPTY), **self.extras[name]}
                     for name in self.extras}  # fmt: skip
             changes["extras"] = {**part.extras, **late}
-        return part.replace(**changes) if changes else part
+        return part.replace_unchecked(**changes) if changes else part
 
 
 def _joined_base64(pieces: list[str]) -> str:
@@ -254,7 +254,7 @@ class MessageAccumulator:
     def message(self) -> Message:
         """The first choice's message so far."""
         if not self._choices:
-            return Message(Role.ASSISTANT, id=self._first_id)
+            return make_message(Role.ASSISTANT, id=self._first_id)
         return self.response.message
 
     @property
@@ -274,7 +274,7 @@ class MessageAccumulator:
         )
 
     def _choice(self, index: int, growing: _Growing) -> Choice:
-        message = Message(
+        message = make_message(
             Role.ASSISTANT,
             tuple(slot.built() for slot in growing.slots),
             id=growing.id,
@@ -330,7 +330,7 @@ class MessageAccumulator:
         if slot is None:
             # Ids are left out, empty, or used twice (I5): such calls get one of their own.
             is_free = bool(event.id) and event.id not in growing.by_id
-            call = ToolCall(
+            call = make_call(
                 event.id if event.id and is_free else new_id("call_"),
                 event.name or "",
                 raw="",
@@ -438,7 +438,7 @@ def _completed(slot: GrowingPart, delta: ToolCallDelta) -> ToolCall:
         changes["signature"] = delta.signature
     if delta.extras:
         changes["extras"] = {**call.extras, **delta.extras}
-    return call.replace(**changes) if changes else call
+    return call.replace_unchecked(**changes) if changes else call
 
 
 def _call(slot: GrowingPart) -> ToolCall:

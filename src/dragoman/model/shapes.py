@@ -20,7 +20,7 @@ from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.ids import new_id
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolCall, ToolResult, make_call, make_result
 from dragoman.model.value import expect
 
 Shape = Literal["canonical", "openai", "content", "flat"]
@@ -115,11 +115,11 @@ def read_call(call: Any) -> ToolCall:
     arguments = inner.get("input" if kind == "custom" else "arguments")
     if isinstance(arguments, str) or kind == "custom":
         expect(arguments, str, "the input of a custom tool call")
-        return ToolCall(id_, name, raw=arguments, kind=kind, extras=extras)
+        return make_call(id_, name, raw=arguments, kind=kind, extras=extras)
     if arguments in (None, []):  # as above
         arguments = EMPTY
     expect(arguments, Mapping, "the arguments of a tool call")
-    return ToolCall(id_, name, input=arguments, extras=extras)
+    return make_call(id_, name, input=arguments, extras=extras)
 
 
 def _call_extras(call: Mapping[str, Any], kind: str, inner: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -153,7 +153,7 @@ def _tool_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
     body = content if isinstance(content, str) else parts_from(content)
     # `function` messages of old have the tool's name where others have the speaker's.
     name = name or fields.pop("name", None)
-    result = ToolResult(call_id, body, tool_name=name, is_error=fields.get("is_error"))  # type: ignore[arg-type]  # checked now
+    result = make_result(call_id, body, tool_name=name, is_error=fields.get("is_error"))  # type: ignore[arg-type]  # checked now
     result.check()
     return (result,)
 

@@ -9,7 +9,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.ids import new_id
 from dragoman.model.parts import Citation, Text, Thinking
-from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.wire.anthropic.block_writers import BlockWriter, TextWriter, writer_of
 from dragoman.wire.anthropic.context import Encoding
 from dragoman.wire.streams import CORRECTED
@@ -140,7 +140,7 @@ class BlockQueue:
 
     def _call(self, delta: ToolCallDelta) -> ToolCall:
         is_free = delta.id and delta.id not in self._ids  # I5
-        return ToolCall(
+        return make_call(
             delta.id if delta.id and is_free else new_id("call_"),
             delta.name or "",
             raw="",
@@ -229,7 +229,7 @@ def _with_head(part: AnyPart, delta: ToolCallDelta) -> AnyPart:
     if not isinstance(part, ToolCall):
         return part
     if delta.id and part.wire_id is None:
-        part = part.replace(id=delta.id, wire_id=delta.id)
+        part = part.replace_unchecked(id=delta.id, wire_id=delta.id)
     if delta.name and delta.name != part.name:
-        part = part.replace(name=part.name + delta.name)
+        part = part.replace_unchecked(name=part.name + delta.name)
     return part

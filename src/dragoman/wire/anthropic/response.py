@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
@@ -29,7 +29,7 @@ def decode_response(wire: Block) -> Response:
     model = model if type(model) is str else None
     finish, usage = decode_finish(reason), decode_usage(wire.get("usage"))
     context = Decoding(None)  # the message's origin is its parts' too
-    message = Message(
+    message = make_message(
         _ASSISTANT,
         tuple([decode_part(block, context) for block in content]) + _decode_refusal(wire),
         origin=Origin(dialect=NAME, model=model, response_id=response_id),
@@ -49,7 +49,7 @@ def encode_response(response: Response) -> Encoded:
     context = Encoding("choices[0].message.parts[{1}]")
     for index in range(1, len(response.choices)):
         context.lose_at(f"choices[{index}]", "there is one choice only")
-    choice = response.choices[0] if response.choices else Choice(0, Message(_ASSISTANT))
+    choice = response.choices[0] if response.choices else Choice(0, make_message(_ASSISTANT))
     if choice.logprobs is not None:
         context.lose_at("choices[0].logprobs", "there are no log probabilities here")
     body = _fields(response, choice)

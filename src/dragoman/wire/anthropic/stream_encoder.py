@@ -24,7 +24,7 @@ from dragoman.model.events import (
     UsageUpdate,
 )
 from dragoman.model.ids import new_id
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
@@ -148,7 +148,7 @@ class StreamEncoder:
     def _choice(self) -> Choice:
         """The choice without its content; the words of a refusal stand beside that here."""
         refusals = tuple(Refusal("".join(words)) for words in self._refusals.values())
-        message = Message(Role.ASSISTANT, refusals, origin=self._start.origin)
+        message = make_message(Role.ASSISTANT, refusals, origin=self._start.origin)
         end = self._finish
         if end is None:
             return Choice(0, message)

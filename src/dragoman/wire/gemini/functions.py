@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UnsetType
 
 from dragoman.model.parts import Origin
-from dragoman.model.tools import ToolCall
+from dragoman.model.tools import ToolCall, make_call
 from dragoman.wire.calls import Calls
 from dragoman.wire.gemini.trace import Trace, is_object
 from dragoman.wire.gemini.writing import Writing
@@ -30,7 +30,7 @@ def decode_call(
             trace.fields.setdefault("functionCall", {})[key] = value
     call_id, kept = calls.admit(name, wire_id if type(wire_id) is str else None)
     signature = trace.leave(fields, "functionCall")
-    return ToolCall(
+    return make_call(
         call_id,
         name,
         # Without arguments the model wrote nothing; the empty text says so (W80).

@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.wire.calls import Calls
@@ -136,7 +136,7 @@ def _decode_contents(wire: Any, trace: Trace) -> tuple[Message, ...]:
             calls.begin_step()  # neighbouring contents of the model are one
         was_model = is_model
         role, parts, extras = decode_content(item, calls, _USER, ORIGIN, ("$.contents[{}]", index))
-        messages.append(Message(role, parts, None, "", EMPTY, extras))
+        messages.append(make_message(role, parts, None, "", EMPTY, extras))
     return tuple(unsealed_messages(messages))
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
@@ -84,7 +84,7 @@ def decode_blocked(wire: dict[str, Any], origin: Origin) -> Choice | None:
     trace.note(BLOCKED, True)  # noqa: FBT003 - the note's value
     finish = FinishReason.CONTENT_FILTER
     word = reason if type(reason) is str else None
-    return Choice(0, Message(_ASSISTANT, origin=origin, finish=finish), finish, word,
+    return Choice(0, make_message(_ASSISTANT, origin=origin, finish=finish), finish, word,
                   extras=trace.extras())  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def decode_candidate(
     role, parts, extras = said
     finish, word = decode_finish(fields.get("finishReason"), has_calls(parts))
     cited = decode_citations(fields, parts)
-    message = Message(role, cited, None, "", EMPTY, extras, origin, None, finish)
+    message = make_message(role, cited, None, "", EMPTY, extras, origin, None, finish)
     index, logprobs = fields.get("index"), fields.get("logprobsResult")
     choice = Choice(
         index if type(index) is int else position,

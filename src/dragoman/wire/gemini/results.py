@@ -14,7 +14,7 @@ from msgspec import UNSET
 from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.parts import Opaque, Origin, Part, Refusal, Text
-from dragoman.model.tools import ResultPart, ToolResult
+from dragoman.model.tools import ResultPart, ToolResult, make_result
 from dragoman.wire.calls import Calls
 from dragoman.wire.gemini.functions import wire_id
 from dragoman.wire.gemini.media import decode_media, encode_media
@@ -73,7 +73,7 @@ def decode_result(
         origin = ORIGIN  # may go back as it came, and only here
     elif signature is None:
         origin = None
-    return ToolResult(
+    return make_result(
         call_id,
         (*_told(said), *media) if media else said.text,
         said.data,

@@ -176,7 +176,7 @@ class CandidateDecoder:
         if not isinstance(part, ToolCall):
             return False
         # Until it is whole, its arguments can't be taken for any.
-        self._start(part.replace(raw="{", input=None))
+        self._start(part.replace_unchecked(raw="{", input=None))
         self._call = GrowingCall(self._index)
         self._grow_call(self._call, call)
         return True

@@ -12,7 +12,7 @@ from typing import Any
 from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Refusal, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
@@ -51,7 +51,7 @@ def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
             if role is _ASSISTANT:
                 incoming.calls.begin_step()
             if role is not None and (item["content"] or role is not _ASSISTANT):
-                messages.append(Message(role, (Text(item["content"]),)))
+                messages.append(make_message(role, (Text(item["content"]),)))
                 continue
         messages.append(_decode_message(item, incoming, f"messages[{index}]"))
     return tuple(messages)
@@ -84,7 +84,7 @@ def _decode_talk(wire: dict[str, Any], role: Role, path: str) -> Message:
     images = take_images(wire, known)
     is_said = text or ("content" in known and not images)
     parts = (Text(text), *images) if is_said else tuple(images)
-    return Message(role, parts, extras=kept(wire, known, written))
+    return make_message(role, parts, extras=kept(wire, known, written))
 
 
 def encode_messages(

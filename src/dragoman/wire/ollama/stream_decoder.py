@@ -67,7 +67,9 @@ class StreamDecoder:
         if self._count < 2:  # noqa: PLR2004 - nothing could be out of order
             return response
         choices = tuple(
-            choice.replace(message=choice.message.replace(parts=_arranged(choice.message.parts)))
+            choice.replace(
+                message=choice.message.replace_unchecked(parts=_arranged(choice.message.parts))
+            )
             for choice in response.choices
         )
         return response.replace(choices=choices)

@@ -14,7 +14,7 @@ from dragoman.model.events import ChoiceFinish, PartDelta
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
 from dragoman.model.media import Audio
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import (
     Opaque,
     Origin,
@@ -234,7 +234,7 @@ class ChoiceEncoder:
         elif isinstance(part, Thinking) and not is_ours:
             parts = (self._apart(number, part),)
         out = Outgoing(is_response=True)
-        message = Message(_ASSISTANT, parts, origin=self.origin)
+        message = make_message(_ASSISTANT, parts, origin=self.origin)
         body = encode_assistant(message, out, self._path)
         for loss in out.losses:
             self._losses.add(loss.path.replace(".parts[0]", f".parts[{number}]"), loss.reason)

@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
@@ -52,7 +52,7 @@ def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
             word = item.get("role")
             role = _ANYONE.get(word) if type(word) is str else None
             if role is not None:
-                messages.append(Message(role, (Text(item["content"]),)))
+                messages.append(make_message(role, (Text(item["content"]),)))
                 continue
         messages.append(_decode_message(item, incoming, index))
     return tuple(messages)
@@ -91,7 +91,7 @@ def _decode_talk(wire: dict[str, Any], role: Role, incoming: Incoming, index: in
         msg = f"messages[{index}].content is neither a text nor a list"
         raise WireError(msg, dialect=NAME, path=f"messages[{index}].content")
     if parts and len(wire) == used:
-        return Message(role, parts)
+        return make_message(role, parts)
     name = wire.get("name")
     known = {"role", "content"} if parts else {"role"}
     if isinstance(name, str):
@@ -99,7 +99,7 @@ def _decode_talk(wire: dict[str, Any], role: Role, incoming: Incoming, index: in
     else:
         name = None
     words = () if "content" in wire else (NO_CONTENT,)
-    return Message(role, parts, name, extras=left_over(wire, known, words))
+    return make_message(role, parts, name, extras=left_over(wire, known, words))
 
 
 def encode_messages(

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.errors import InvalidInputError, WireError
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
@@ -146,7 +146,7 @@ def _encode_choice(choice: Choice, out: Outgoing, path: str) -> dict[str, Any]:
 def _decode_message(wire: dict[str, Any], path: str, used: set[str]) -> Message:
     message = wire.get("message")
     if not is_object(message):
-        return Message(_ASSISTANT)  # Azure's filter leaves none
+        return make_message(_ASSISTANT)  # Azure's filter leaves none
     used.add("message")
     return decode_assistant(message, Incoming(None), f"{path}.message", is_response=True)
 

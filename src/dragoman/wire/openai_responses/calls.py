@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
 from dragoman.model.parts import Opaque, Origin, Text
-from dragoman.model.tools import ResultPart, ToolCall, ToolResult
+from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, make_result
 from dragoman.wire.fitting.arguments import is_blank
 from dragoman.wire.openai_responses.content import decode_input, encode_input, is_plain
 from dragoman.wire.openai_responses.forms import (
@@ -110,12 +110,12 @@ def decode_call(wire: dict[str, Any], calls: ReadCalls, origin: Origin | None) -
     if kind == "custom" or not is_blank(raw):
         origin = None
     if len(wire) == 4 and not renamed:  # noqa: PLR2004 - type, name, text and call id: nothing else
-        return ToolCall(call_id, name, raw, kind=kind, origin=origin)
+        return make_call(call_id, name, raw, kind=kind, origin=origin)
     optional = {field: wire[field] for field in wire if field not in {"type", "name", key}}
     item_id = decode_id(wire, optional)
     if wire_id is not None:
         del optional["call_id"]
-    return ToolCall(
+    return make_call(
         call_id,
         name,
         raw,
@@ -158,11 +158,11 @@ def decode_output(wire: dict[str, Any], calls: ReadCalls) -> ToolResult | None:
         return None
     kind = _OUTPUT_KINDS[wire["type"]]
     if len(wire) == 3 and wire_id is not None:  # noqa: PLR2004 - type, output and call id
-        return ToolResult(call_id, content, kind=kind)
+        return make_result(call_id, content, kind=kind)
     known = {"type", "output"} if wire_id is None else {"type", "output", "call_id"}
     optional = {field: wire[field] for field in wire if field not in known}
     failed = optional.get("status") == "incomplete"
-    return ToolResult(
+    return make_result(
         call_id,
         content,
         kind=kind,

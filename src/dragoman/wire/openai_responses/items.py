@@ -12,7 +12,7 @@ from typing import Any
 
 from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Origin
 from dragoman.model.roles import Role
 from dragoman.wire.envelope import is_sealed
@@ -86,16 +86,16 @@ class _Reader:
         if type(role) is str and (speaker := SPEAKERS.get(role)) is not None:
             is_message = kind is None or kind == "message"
             message = decode_message(item, speaker) if is_message else None
-            self._say(message or Message(speaker, (self._opaque(item, index),)))
+            self._say(message or make_message(speaker, (self._opaque(item, index),)))
         elif type(kind) is not str or kind in _ASSISTANT_SIDE:
             self.read_into_run(item, index)
         elif kind in _OUTPUTS:
             result = decode_output(item, self._calls)
-            self._say(Message(TOOL, (result or self._opaque(item, index),)))
+            self._say(make_message(TOOL, (result or self._opaque(item, index),)))
         elif is_result(kind) and is_answer(item):
-            self._say(Message(TOOL, (decode_server_result(item, self._origin),)))
+            self._say(make_message(TOOL, (decode_server_result(item, self._origin),)))
         elif kind in _FROM_THE_USER:
-            self._say(Message(USER, (self._opaque(item, index),)))
+            self._say(make_message(USER, (self._opaque(item, index),)))
         else:
             self.read_into_run(item, index)
 
@@ -112,7 +112,7 @@ class _Reader:
             if self._has_envelopes:
                 self._has_envelopes, parts = False, unsealed(parts)
             if parts:  # or it was nothing but a carrier
-                self.messages.append(Message(ASSISTANT, parts))
+                self.messages.append(make_message(ASSISTANT, parts))
 
     def read_into_run(self, item: Any, index: int) -> None:
         """Take in an item of the assistant's turn."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
@@ -59,7 +59,7 @@ def decode(wire: Mapping[str, Any]) -> Response:
     counts, created_at = wire.get("usage"), wire.get("created_at")
     usage = decode_usage(counts) if isinstance(counts, dict) else None
     spent = usage and usage.counts
-    message = Message(Role.ASSISTANT, parts, origin=origin, usage=spent, finish=finish)
+    message = make_message(Role.ASSISTANT, parts, origin=origin, usage=spent, finish=finish)
     response = Response(
         choices=(Choice(0, message, finish, finish_raw),),
         usage=usage,

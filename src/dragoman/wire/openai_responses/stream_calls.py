@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.ids import new_id
-from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 
 
 class Heads:
@@ -39,9 +39,9 @@ class Heads:
         call = self._waiting[1]
         if delta.id and call.wire_id is None and delta.id not in self._ids:
             self._ids.add(delta.id)
-            call = call.replace(id=delta.id, wire_id=UNSET)
+            call = call.replace_unchecked(id=delta.id, wire_id=UNSET)
         if delta.name and delta.name != call.name:
-            call = call.replace(name=call.name + delta.name)
+            call = call.replace_unchecked(name=call.name + delta.name)
         self._waiting = (key, call)
 
     def take(self) -> tuple[Hashable, ToolCall] | None:
@@ -53,7 +53,7 @@ class Heads:
         is_free = bool(delta.id) and delta.id not in self._ids  # I5
         call_id = delta.id if delta.id and is_free else new_id("call_")
         self._ids.add(call_id)
-        return ToolCall(
+        return make_call(
             call_id,
             delta.name or "",
             raw="",

@@ -76,7 +76,9 @@ class StreamDecoder:
         for number, part in partial:
             parts[number] = part
         arranged = tuple(parts if order is None else [parts[number] for number in order])
-        return response.replace(choices=(choice.replace(message=message.replace(parts=arranged)),))
+        return response.replace(
+            choices=(choice.replace(message=message.replace_unchecked(parts=arranged)),)
+        )
 
     @property
     def is_complete(self) -> bool:

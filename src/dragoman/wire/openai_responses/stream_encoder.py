@@ -23,7 +23,7 @@ from dragoman.model.events import (
     StreamError,
     UsageUpdate,
 )
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
@@ -114,7 +114,7 @@ class StreamEncoder:
     def _body(self, end: ChoiceFinish | None) -> Body:
         """The response without its items."""
         start = self._start
-        message = Message(Role.ASSISTANT, id=self._answer.id, origin=start.origin)
+        message = make_message(Role.ASSISTANT, id=self._answer.id, origin=start.origin)
         choice = Choice(0, message)
         if end is not None:
             choice = Choice(0, message, end.finish, end.finish_raw)

@@ -67,13 +67,13 @@ class Numbering:
             return part
         wire_id = part.id if part.wire_id is UNSET else part.wire_id
         if wire_id == (known.id if known.wire_id is UNSET else known.wire_id):
-            return part.replace(id=known.id, wire_id=known.wire_id, origin=known.origin)
+            return part.replace_unchecked(id=known.id, wire_id=known.wire_id, origin=known.origin)
         return self._named(part)
 
     def _named(self, call: ToolCall) -> ToolCall:
         """The call, under a name of its own where another one has its id (I5)."""
         if call.id in self._call_ids:
-            call = call.replace(id=new_id("call_"), wire_id=call.id, origin=ORIGIN)
+            call = call.replace_unchecked(id=new_id("call_"), wire_id=call.id, origin=ORIGIN)
         self._call_ids.add(call.id)
         return call
 
