@@ -32,7 +32,9 @@ from dragoman import (
 )
 from dragoman.cli.commands import dragoman as command
 from dragoman.cli.typesetting import folded
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Citation
+from dragoman.model.roles import Role
 from dragoman.model.tools import make_call
 from tests.cli.samples import ANSWERS, HISTORIES, REQUESTS, SECRET, chat, jsonl
 
@@ -116,7 +118,7 @@ def test_a_conversation_reads_as_one() -> None:
 )  # fmt: skip
 def test_every_part_has_its_form(part: Any, lines: list[str]) -> None:
     """Media by kind and size, never by their data."""
-    found = shown(Message.from_any({"role": "assistant", "content": ""}).replace(parts=(part,)))
+    found = shown(make_message(Role.ASSISTANT, (part,)))
     assert found == ["assistant", *(f"  {line}" for line in lines)]
 
 

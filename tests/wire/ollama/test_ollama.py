@@ -586,7 +586,7 @@ def test_tools_that_are_no_functions() -> None:
     tools = (
         ToolDefinition("shell", "Runs.", kind="custom", origin=OPENAIS),
         ServerTool("web_search", "anthropic"),
-        ToolDefinition("f", "F.", {"type": "object"}, strict=True, cache=CacheHint()),
+        make_definition("f", "F.", {"type": "object"}, strict=True, cache=CacheHint()),
     )
     made = DIALECT.encode_request(Request(model="m", tools=tools))
     shell, function = (tool["function"] for tool in made.body["tools"])
@@ -803,7 +803,7 @@ def test_a_response_without_a_model_comes_back() -> None:
 
 def test_marks_on_tools_are_told_where_nobody_fits_them() -> None:
     """A deployment that is said to take them is told that they have no place."""
-    tool = ToolDefinition("f", "F.", {"type": "object"})
+    tool = make_definition("f", "F.", {"type": "object"})
     choice = ToolChoice("auto", parallel=True)
     made = DIALECT.encode_request(Request(model="m", tools=(tool,), tool_choice=choice), LOOSE)
     assert {loss.path for loss in made.losses} == {"tools[0].strict", "tool_choice.parallel"}
