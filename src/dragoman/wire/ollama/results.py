@@ -29,7 +29,7 @@ def decode_result(wire: dict[str, Any], incoming: Incoming, path: str) -> Messag
     name, wire_id = wire.get("tool_name"), wire.get("tool_call_id")
     name = name if name and isinstance(name, str) else None
     wire_id = wire_id if wire_id and isinstance(wire_id, str) else None
-    call_id, ours = incoming.calls.answer(name, wire_id)
+    call_id, ours = incoming.calls.answer_named(name, wire_id)
     if name is not None:
         known.add("tool_name")
     elif call_id in incoming.names:
