@@ -36,7 +36,7 @@ def decode_result(wire: dict[str, Any], incoming: Incoming, path: str) -> Messag
         written["tool_name"] = incoming.names[call_id]
     if wire_id is not None and wire_id == ours:
         known.add("tool_call_id")
-    elif ours is not None:
+    elif ours:  # an empty one is not written
         written["tool_call_id"] = ours
     images = take_images(wire, known)
     content = _decode_content(text, images) if images else text
