@@ -19,6 +19,7 @@ from dragoman.model.derived_ids import REQUEST, Identity, derived_call_id
 
 T = TypeVar("T")
 _Queues = defaultdict[tuple[str | None, str | None], deque[str]]
+"""Calls in their order, by the id that the wire has for them, and by name."""
 
 
 def decode_calls(read: Callable[[CallIds], T]) -> T:
@@ -36,21 +37,22 @@ class CallIds:
     """The calls read so far, their results, and the ids of both."""
 
     __slots__ = ("_answered", "_clashes", "_count", "_derived", "_done", "_open", "_place",
-                 "_step", "_taken", "_used", "_wire_ids", "identity")  # fmt: skip
+                 "_repeated", "_step", "_taken", "_used", "_wire_ids", "identity")  # fmt: skip
 
     def __init__(self, identity: Identity = REQUEST, *, taken: Collection[str] = ()) -> None:
         self.identity = identity
         """Tells the ids of this body from those of others; a stream may learn it on the way."""
         self._taken = taken
         self._place, self._count = 0, 0
-        self._used: set[str] = set()  # by calls
+        self._used: set[str] = set()
         self._derived: set[str] = set()
         self._clashes: set[str] = set()
         self._wire_ids: dict[str, str | None] = {}  # of calls whose id is derived
         self._answered: dict[str, str] = {}  # by a result's id: the call that it was for last
-        self._done: set[str] = set()
-        self._open: _Queues = defaultdict(deque)  # by the wire's id, and by name where it has none
-        self._step: _Queues = defaultdict(deque)  # by name: all calls of this step
+        self._done: set[str] = set()  # calls with a result
+        self._repeated: dict[str, deque[str]] = {}  # by an id that came twice: its calls
+        self._open: _Queues = defaultdict(deque)  # the calls of this step without an id
+        self._step: _Queues = defaultdict(deque)  # all calls of this step; see `admit_named`
 
     # --- where the reader is
 
@@ -63,7 +65,7 @@ class CallIds:
         if self._step:
             self._step = defaultdict(deque)
         if self._open:
-            self._open = defaultdict(deque, {key: q for key, q in self._open.items() if key[0]})
+            self._open = defaultdict(deque)
 
     def begin_turn(self, place: int) -> None:
         """A message of the model; one right after another is of the same step."""
@@ -81,39 +83,42 @@ class CallIds:
         if wire_id and wire_id not in self._used:
             self._used.add(wire_id)
             return wire_id, UNSET
-        return self._admit_derived(name, wire_id, arguments), wire_id
+        made = self._derive(name, arguments)
+        self._wire_ids[made] = wire_id
+        if wire_id:
+            self._repeat(wire_id, made)
+        else:
+            self._open[wire_id, name].append(made)
+            self._open[wire_id, None].append(made)
+        return made, wire_id
 
     def admit_named(
         self, name: str, wire_id: str | None, arguments: Any = None
     ) -> tuple[str, str | UnsetType | None]:
         """As `admit`, for a call that a result may name by its tool alone."""
         found = self.admit(name, wire_id, arguments)
-        self._step["", name].append(found[0])
-        self._step["", None].append(found[0])
+        self._step[None, name].append(found[0])
+        self._step[None, None].append(found[0])
         return found
-
-    def _admit_derived(self, name: str, wire_id: str | None, arguments: Any) -> str:
-        if wire_id:
-            self._note_clash(wire_id)
-            is_first = not self._open[wire_id, None] and wire_id not in self._derived
-            if is_first and wire_id not in self._answered:
-                self._open[wire_id, None].append(wire_id)  # who had it first still waits
-        made = self._derive(name, arguments)
-        self._used.add(made)
-        self._wire_ids[made] = wire_id
-        self._open[wire_id, None].append(made)
-        if not wire_id:
-            self._open[wire_id, name].append(made)
-        return made
 
     def _derive(self, name: str, arguments: Any) -> str:
         place = (self._place, self._count)
         made = derived_call_id(self.identity, place, (name, arguments), self._is_taken)
         self._derived.add(made)
+        self._used.add(made)
         return made
 
     def _is_taken(self, call_id: str) -> bool:
         return call_id in self._used or call_id in self._taken or call_id in self._answered
+
+    def _repeat(self, wire_id: str, made: str) -> None:
+        """Note a call whose id another has; results go to them in their order."""
+        self._note_clash(wire_id)
+        queue = self._repeated.get(wire_id)
+        if queue is None:
+            is_open = wire_id not in self._answered and wire_id not in self._derived
+            queue = self._repeated[wire_id] = deque([wire_id] if is_open else [])
+        queue.append(made)
 
     # --- results
 
@@ -122,28 +127,29 @@ class CallIds:
 
         Without an id a result is for a call that came without, of that name if one waits.
         """
-        if wire_id and not self._derived:  # every id was there, once: as it should be
+        if not wire_id:
+            named, first = self._open.get((wire_id, name)), self._open.get((wire_id, None))
+            found = self._oldest(named) or self._oldest(first)
+            return wire_id if found is None else self._finished(found)
+        if not self._derived:  # every id was there, once: as it should be
             self._answered[wire_id] = wire_id
             return wire_id
-        if wire_id:
-            return self._answer_id(wire_id) or wire_id
-        found = self._oldest(self._open, wire_id, name) or self._oldest(self._open, wire_id, None)
-        return wire_id if found is None else self._finished(found)
+        return self._answer_id(wire_id) or self._known(wire_id)
 
     def answer_named(self, name: str | None, wire_id: str | None) -> tuple[str, str | None]:
         """The id of the call that a result answers, and the id that the wire has for that call.
 
         A result of nothing keeps its id, or gets one of its own.
         """
-        call_id = self._answer_id(wire_id, waiting=True) if wire_id else None
+        call_id = self._answer_id(wire_id) if wire_id else None
         if call_id is None:
-            call_id = self._oldest(self._step, "", name)
+            call_id = self._oldest(self._step.get((None, name)))
             if call_id is not None and wire_id and self.wire_id(call_id):
                 call_id = None  # both have ids, and they differ
         if call_id is not None:
-            return self._finished(call_id), self.wire_id(call_id)
-        if wire_id:
-            call_id = self._answer_id(wire_id) or wire_id
+            self._finished(call_id)
+        elif wire_id:
+            call_id = self._known(wire_id)
         else:
             self._count += 1
             call_id = self._derive(name or "", None)
@@ -153,27 +159,29 @@ class CallIds:
         """What the wire calls a call; None where it has no id there."""
         return self._wire_ids.get(call_id, call_id)
 
-    def _answer_id(self, wire_id: str, *, waiting: bool = False) -> str | None:
-        """The oldest open call of that id, else the one that was answered last."""
-        found = self._oldest(self._open, wire_id, None)
-        if found is None and not self._open.get((wire_id, None)) and wire_id not in self._answered:
-            found = wire_id if wire_id in self._used and wire_id not in self._derived else None
+    def _answer_id(self, wire_id: str) -> str | None:
+        """The oldest call of that id without a result, which has one now."""
+        queue = self._repeated.get(wire_id)
+        if queue is not None:
+            found = self._oldest(queue)
+        else:
+            is_open = wire_id in self._used and wire_id not in self._answered
+            found = wire_id if is_open and wire_id not in self._derived else None
         if found is not None:
             self._answered[wire_id] = self._finished(found)
-            return found
-        if waiting:
-            return None
+        return found
+
+    def _known(self, wire_id: str) -> str:
+        """The call that was answered last under that id; the id itself where there is none."""
         if wire_id not in self._answered:
             self._note_clash(wire_id)
-            self._answered[wire_id] = wire_id
-        return self._answered[wire_id]
+        return self._answered.setdefault(wire_id, wire_id)
 
     def _finished(self, call_id: str) -> str:
         self._done.add(call_id)
         return call_id
 
-    def _oldest(self, queues: _Queues, wire_id: str | None, name: str | None) -> str | None:
-        queue = queues.get((wire_id, name))
+    def _oldest(self, queue: deque[str] | None) -> str | None:
         while queue:
             if queue[0] not in self._done:
                 return queue[0]
