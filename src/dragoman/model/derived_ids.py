@@ -49,24 +49,27 @@ def derived_call_id(
     `said` is the call's name and arguments, which count where the body has no id: some servers
     tell no time either, or always the same one.
     """
+    facts = (*identity, *place) if identity.id else (*identity, *place, *said)
+    written = _written(facts)
+    made = _hashed(written)
+    attempt = 0
+    while is_taken(made):
+        attempt += 1
+        made = _hashed(written + b"#%d" % attempt)
+    return made
+
+
+def _written(facts: tuple[Any, ...]) -> bytes:
+    """Facts as text, the same whatever the order of keys in arguments."""
+    try:
+        return _dump_sorted(facts)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        # Half a character, or a number without end: arguments are left out, the place has to do.
+        plain = [fact for fact in facts if isinstance(fact, str | int | float | None)]
+        return repr(plain).encode("utf-8", "backslashreplace")
+
+
+def _hashed(written: bytes) -> str:
     from hashlib import blake2b  # here: most programs that make messages never need it
 
-    told = () if identity.id else (said[0], _canonical(said[1]))
-    written = repr((*identity, *place, *told)).encode("utf-8", "backslashreplace")
-    attempt = 0
-    while True:
-        digest = blake2b(written, digest_size=_DIGEST_SIZE, salt=attempt.to_bytes(16, "big"))
-        made = f"call_{digest.hexdigest()}"
-        if not is_taken(made):
-            return made
-        attempt += 1
-
-
-def _canonical(arguments: Any) -> Any:
-    """Arguments as text, the same whatever the order of their keys."""
-    if arguments is None or isinstance(arguments, str):
-        return arguments
-    try:
-        return _dump_sorted(arguments)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return None  # half a character, or a number without end: the place has to do
+    return f"call_{blake2b(written, digest_size=_DIGEST_SIZE).hexdigest()}"
