@@ -91,6 +91,21 @@ class TestIds:
         assert results(result) == [("a", "2"), (second, "4")]
         assert result.messages[1].tool_calls[1].wire_id == (odd or None)
 
+    @pytest.mark.parametrize("streams", [False, True])
+    async def test_a_derived_id_is_used_once_in_a_conversation(self, streams: bool) -> None:
+        """Two answers that have no ids, of a server that gives its answers none either."""
+        asked = {"function": {"name": "double", "arguments": {"x": 1}}}
+        message = {"role": "assistant", "content": "", "tool_calls": [asked]}
+        body = {"message": message, "done": True}
+        answer = dragoman.dialect("ollama").decode_response(body)
+        agent = Agent(model(answer, answer, "Done."), tools=[double])
+        result = await (agent.stream("x").collect() if streams else agent.send("x"))
+        first, second = ids(result)
+        assert first != second
+        assert results(result) == [(first, "2"), (second, "2")]
+        made = [each for message in result.messages for each in message.tool_calls]
+        assert [each.wire_id for each in made] == [None, None]
+
     async def test_all_events_name_a_call_alike(self) -> None:
         """The answer, the message and the tool that runs have the same ids."""
         one = call("double", "a", x=1)

@@ -69,10 +69,6 @@ URL = "https://example.com/cat.png"
      Message.assistant(tool_calls=[ToolCall.create("c", "now")])),
     ({"role": "assistant", "content": "hi", "tool_calls": []}, Message.assistant("hi")),
     ({"role": "assistant", "content": "hi", "tool_calls": None}, Message.assistant("hi")),
-    ({"role": "assistant", "function_call": {"name": "weather", "arguments": '{"city":"Basel"}'}},
-     Message.assistant(tool_calls=[CALL])),
-    ({"role": "assistant", "functionCall": {"name": "weather", "arguments": '{"city":"Basel"}'}},
-     Message.assistant(tool_calls=[CALL])),
     ({"role": "assistant", "tool_calls": [
         {"id": "c", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}]},
      Message.assistant(tool_calls=[ToolCall.create("c", "sql", "select 1", kind="custom")])),
@@ -113,11 +109,24 @@ def test_a_calls_id_and_text_survive_reading() -> None:
     assert (call.id, call.raw_arguments) == ("c1", '{"city":"Basel"}')
 
 
+@pytest.mark.parametrize("key", ["function_call", "functionCall"])
+def test_the_old_form_of_a_call_is_read(key: str) -> None:
+    """It has no id on the wire, and gets one."""
+    data = {"role": "assistant", key: {"name": "weather", "arguments": '{"city":"Basel"}'}}
+    read = Message.from_dict(data)
+    assert read.equal_ignoring_call_ids(Message.assistant(tool_calls=[CALL]))
+    assert read.tool_calls[0].id
+    assert read.extras == {}
+
+
 def test_calls_without_ids_are_told_apart() -> None:
-    """Each gets an id of its own."""
+    """Each gets an id of its own, the same each time, and another in another message."""
     data = {"role": "assistant", "tool_calls": [{"name": "f"}, {"name": "f", "id": ""}]}
     first, second = Message.from_dict(data).tool_calls
     assert first.id != second.id
+    assert Message.from_dict(data) == Message.from_dict(data)
+    one, other = (Message.from_dict({**data, "id": id}) for id in ("m1", "m2"))
+    assert len({call.id for call in (*one.tool_calls, *other.tool_calls)}) == 4
 
 
 def test_id_and_time_are_read() -> None:

@@ -123,7 +123,7 @@ def test_arguments_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert call.arguments == {"a": 1}
         assert call.argument("a", int) == 1
         assert call.has_valid_arguments
-        assert call == ToolCall("d", "f", input={"a": 1})
+        assert call == ToolCall("c", "f", input={"a": 1})
     assert len(calls) == 1
 
 

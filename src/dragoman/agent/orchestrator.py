@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, M
 from contextlib import aclosing
 from typing import Protocol, runtime_checkable
 
+from msgspec import UNSET
+
 from dragoman.agent.answering import answered
 from dragoman.agent.events import AgentEvent, Answered, AskedAgain, StepStarted
 from dragoman.agent.rounds import CUT_OFF, Round
@@ -220,7 +222,7 @@ async def _noted(run: Run, request: Request, response: Response) -> Answered:
     told = await run.hooked(run.setup.hooks.after_response, response)
     if run.setup.links is not None and told is response:  # what a hook made is not what is kept
         run.setup.links.remember(request, response, run.target)
-    told = _with_distinct_ids(told)
+    told = _with_distinct_ids(told, request)
     run.answered(told)
     return Answered(told)
 
@@ -232,22 +234,31 @@ def _message(run: Run) -> Message:
     return response.message
 
 
-def _with_distinct_ids(response: Response) -> Response:
-    """By ids, calls and results are paired; not all models take care of them (I5)."""
+def _with_distinct_ids(response: Response, request: Request) -> Response:
+    """By ids, calls and results are paired; not all models take care of them (I5).
+
+    An id that was derived may be one of the conversation's too, where a server gives neither its
+    calls nor its answers any ids.
+    """
     ids = [call.id for call in response.tool_calls]
-    if all(ids) and len(set(ids)) == len(ids):
+    derived = {call.id for call in response.tool_calls if call.wire_id is None}
+    used = {call.id for each in request.messages for call in each.tool_calls} if derived else set()
+    if all(ids) and len(set(ids)) == len(ids) and derived.isdisjoint(used):
         return response
     first, *others = response.choices
-    message = first.message.replace_unchecked(parts=_told_apart(first.message.parts))
+    message = first.message.replace_unchecked(
+        parts=_told_apart(first.message.parts, derived & used)
+    )
     return response.replace(choices=(first.replace(message=message), *others))
 
 
-def _told_apart(given: Iterable[AnyPart]) -> tuple[AnyPart, ...]:
-    seen = {""}
+def _told_apart(given: Iterable[AnyPart], used: Iterable[str]) -> tuple[AnyPart, ...]:
+    seen = {"", *used}
     parts: list[AnyPart] = []
     for part in given:
         if isinstance(part, ToolCall) and part.id in seen:
-            part = part.replace_unchecked(id=new_id("call_"), wire_id=part.id or None)  # noqa: PLW2901 - the same, told apart
+            had = part.id or None if part.wire_id is UNSET else part.wire_id
+            part = part.replace_unchecked(id=new_id("call_"), wire_id=had)  # noqa: PLW2901 - the same, told apart
         if isinstance(part, ToolCall):
             seen.add(part.id)
         parts.append(part)

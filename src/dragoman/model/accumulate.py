@@ -16,6 +16,7 @@ from msgspec import UNSET, structs
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
+from dragoman.model.derived_ids import derived_call_id, response_identity
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -239,6 +240,11 @@ class MessageAccumulator:
         for event in events:
             self.add(event)
 
+    def add_call(self, delta: ToolCallDelta) -> tuple[int, ToolCall]:
+        """Take in a piece of a call; returns the call's number, and its head: id, name and kind."""
+        slot = self._tool_call_delta(delta)
+        return slot.place, _call(slot)
+
     def resolved(self, delta: ToolCallDelta) -> ToolCallDelta:
         """The delta with the number of the call that it belongs to, whatever its server sent.
 
@@ -324,14 +330,14 @@ class MessageAccumulator:
             slot.data, slot.citations, slot.extras = fresh.data, fresh.citations, fresh.extras
         slot.is_stopped = True
 
-    def _tool_call_delta(self, event: ToolCallDelta) -> None:
+    def _tool_call_delta(self, event: ToolCallDelta) -> GrowingPart:
         growing = self._growing(event.choice)
         slot = _slot_of(growing, event)
         if slot is None:
             # Ids are left out, empty, or used twice (I5): such calls get one of their own.
             is_free = bool(event.id) and event.id not in growing.by_id
             call = make_call(
-                event.id if event.id and is_free else new_id("call_"),
+                event.id if event.id and is_free else self._derived_id(growing, event),
                 event.name or "",
                 raw="",
                 kind=event.kind,
@@ -347,6 +353,14 @@ class MessageAccumulator:
         if event.arguments_delta:
             slot.pieces.append(event.arguments_delta)
             slot.progress.feed(event.arguments_delta)
+        return slot
+
+    def _derived_id(self, growing: _Growing, delta: ToolCallDelta) -> str:
+        start = self._start
+        identity = response_identity(start.id, start.created_at, start.model)
+        place = (delta.choice, len(growing.calls) + 1)
+        said = (delta.name or "", None)  # the arguments are still to come
+        return derived_call_id(identity, place, said, growing.by_id.__contains__)
 
     def _usage_update(self, event: UsageUpdate) -> None:
         self._usage = event.usage
@@ -366,7 +380,7 @@ class MessageAccumulator:
     def _response_end(self, _event: ResponseEnd) -> None:
         self.is_complete = True
 
-    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
+    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], object]]] = {
         ResponseStart: _response_start,
         PartStart: _part_start,
         PartDelta: _part_delta,

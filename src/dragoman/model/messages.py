@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
-from dragoman.model import shapes
+from dragoman.model import comparison, shapes
 from dragoman.model.content import (
     AnyPart,
     is_content,
@@ -552,6 +552,16 @@ class Message(Value, frozen=True, metaclass=Checked):
         return FrozenDict({_CANONICAL: own}) if own else EMPTY
 
     # --- comparing and showing
+
+    def equal_ignoring_call_ids(self, other: object) -> bool:
+        """As `==`, for messages that crossed providers: the ids of calls may differ.
+
+        >>> Message.tool("call_1", "noon").equal_ignoring_call_ids(Message.tool("toolu_1", "noon"))
+        True
+
+        They must correspond one to one, within the message; see `Messages` for conversations.
+        """
+        return isinstance(other, Message) and comparison.equal_ignoring_call_ids([self], [other])
 
     def _said(self) -> tuple[Any, ...]:
         return (self.role, self.name, self.parts, self.metadata)

@@ -215,7 +215,7 @@ class ServerToolCall(Part, frozen=True, tag="server_tool_call"):
         own_mapping(self, "extras")
 
     def _said(self) -> tuple[Any, ...]:
-        return (self.name, self.input, self.server)
+        return (self.call_id, self.name, self.input, self.server)
 
     def _sizes(self) -> Iterator[str]:
         yield "1 call"
@@ -236,7 +236,7 @@ class ServerToolResult(Part, frozen=True, tag="server_tool_result"):
         own_mapping(self, "extras")
 
     def _said(self) -> tuple[Any, ...]:
-        return (self.name, self.content, self.is_error)
+        return (self.call_id, self.name, self.content, self.is_error)
 
     def _sizes(self) -> Iterator[str]:
         yield "error" if self.is_error else "1 result"

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart, part_to_dict, parts_from
+from dragoman.model.derived_ids import Identity, derived_call_id
 from dragoman.model.frozen import EMPTY, thaw
-from dragoman.model.ids import new_id
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult, make_call, make_result
@@ -92,14 +92,16 @@ def _spoken_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
         parts.append(Refusal(refusal))
     calls = fields.get("tool_calls") or ()
     expect(calls, (list, tuple), "the tool_calls of a message")
-    parts += [read_call(call) for call in calls]
     if (legacy := fields.get("function_call")) is not None:
         expect(legacy, Mapping, "the function_call of a message")
-        parts.append(read_call({"function": legacy}))
+        calls = [*calls, {"function": legacy}]
+    message_id = fields.get("id")
+    identity = Identity("message", message_id if isinstance(message_id, str) else None)
+    parts += [_read_call(call, identity, number) for number, call in enumerate(calls)]
     return tuple(parts)
 
 
-def read_call(call: Any) -> ToolCall:
+def _read_call(call: Any, identity: Identity, number: int) -> ToolCall:
     """A tool call from a dict: nested under `function` or `custom`, or flat."""
     if isinstance(call, ToolCall):
         return call
@@ -109,10 +111,10 @@ def read_call(call: Any) -> ToolCall:
     inner: Mapping[str, Any] = nested if isinstance(nested, Mapping) else call
     name: Any = inner.get("name")
     expect(name, str, "the name of a tool call")
-    id_ = call.get("id") or new_id("call_")
-    expect(id_, str, "the id of a tool call")
     extras = _call_extras(call, kind, inner)
     arguments = inner.get("input" if kind == "custom" else "arguments")
+    id_ = call.get("id") or derived_call_id(identity, (0, number), (name, arguments))
+    expect(id_, str, "the id of a tool call")
     if isinstance(arguments, str) or kind == "custom":
         expect(arguments, str, "the input of a custom tool call")
         return make_call(id_, name, raw=arguments, kind=kind, extras=extras)

@@ -272,8 +272,9 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
 
     def _said(self) -> tuple[Any, ...]:
         if self.kind == "custom" or self._parsed is None:
-            return (self.name, self.kind, self.raw)  # free text: each of its characters counts
-        return (self.name, self.kind, self._parsed)
+            # Free text: each of its characters counts.
+            return (self.id, self.name, self.kind, self.raw)
+        return (self.id, self.name, self.kind, self._parsed)
 
     def _sizes(self) -> Iterator[str]:
         size = len(self.raw) if self.raw is not None else len(self.input or ())
@@ -373,7 +374,7 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
         content = self.content
         if type(content) is tuple and len(content) == 1 and type(content[0]) is Text:
             content = content[0].text  # one text part and a plain text say the same
-        return (content, self.data, self.tool_name, bool(self.is_error))
+        return (self.call_id, content, self.data, self.tool_name, bool(self.is_error))
 
     def _sizes(self) -> Iterator[str]:
         yield "error" if self.is_error else "ok"

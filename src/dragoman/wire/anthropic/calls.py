@@ -38,7 +38,7 @@ def decode_tool_use(block: Block, context: Decoding) -> ToolCall | Opaque:
         or not (wire_id is None or type(wire_id) is str)
     ):
         return decode_opaque(block, context)
-    call_id, kept = context.called(wire_id)
+    call_id, kept = context.calls.admit(name, wire_id, arguments)
     if len(block) == len(_CALL) and kept is UNSET:
         return make_call(call_id, name, None, arguments)
     cache, extras = decode_rest(block, _CALL if wire_id is not None else _CALL_WITHOUT_ID)
@@ -99,7 +99,7 @@ def decode_tool_result(block: Block, context: Decoding) -> ToolResult | Opaque:
     is_text = type(content) is str
     if type(wire_id) is not str or not (is_text or content is None or isinstance(content, list)):
         return decode_opaque(block, context)
-    call_id = context.answered(wire_id)
+    call_id = context.calls.answer(wire_id) or ""
     if is_text and len(block) == len(_BARE_RESULT):
         return make_result(call_id, content)
     inner: str | tuple[ResultPart, ...] = content if is_text else _decode_content(content, context)

@@ -15,6 +15,7 @@ from dragoman.wire.anthropic.calls import plain_call, plain_result
 from dragoman.wire.anthropic.content import decode_opaque, decode_text, is_plain, joined
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.parts import decode_part, encode_parts
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.overlay import has_overlay, laid_over, rest
 from dragoman.wire.unsealing import unsealed
 
@@ -130,7 +131,7 @@ def decode_system(wire: Any) -> tuple[AnyPart, ...]:
     if type(wire) is str:
         return (Text(wire),)
     if isinstance(wire, list):
-        context = Decoding(HERE)
+        context = Decoding(HERE, CallIds())
         return tuple([_decode_system_block(block, context) for block in wire])
     if wire is None:
         return ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.model.content import AnyPart
+from dragoman.model.derived_ids import response_identity
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.responses import Choice, Response
@@ -13,6 +14,7 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.context import NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.parts import decode_part, encode_parts
 from dragoman.wire.anthropic.usage import decode_finish, decode_usage, encode_finish, encode_usage
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import difference, laid_over, want
 
@@ -28,7 +30,8 @@ def decode_response(wire: Block) -> Response:
     response_id = response_id if type(response_id) is str else None
     model = model if type(model) is str else None
     finish, usage = decode_finish(reason), decode_usage(wire.get("usage"))
-    context = Decoding(None)  # the message's origin is its parts' too
+    calls = CallIds(response_identity(response_id, None, model))
+    context = Decoding(None, calls)  # the message's origin is its parts' too
     message = make_message(
         _ASSISTANT,
         tuple([decode_part(block, context) for block in content]) + _decode_refusal(wire),

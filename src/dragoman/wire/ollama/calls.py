@@ -30,7 +30,7 @@ def decode_call(wire: Any, incoming: Incoming) -> AnyPart:
     if not (arguments is None or isinstance(arguments, (dict, str))):
         return Opaque(NAME, wire, origin=incoming.origin)
     has_id = type(wire_id) is str
-    call_id, own_id = incoming.admit(name, wire_id if has_id else None)
+    call_id, own_id = incoming.admit(name, wire_id if has_id else None, arguments)
     origin = None if own_id is UNSET else incoming.origin  # else nobody knew whose id that was
     extras = _kept(wire, function, has_id=has_id)
     if isinstance(arguments, str):  # refused by the server, and written by many a client (W102)

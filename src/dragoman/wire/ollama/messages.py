@@ -16,6 +16,7 @@ from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Refusal, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
+from dragoman.wire.call_ids import decode_calls
 from dragoman.wire.ollama.assistant import (
     decode_assistant,
     decode_text,
@@ -42,7 +43,10 @@ _WRITTEN = {_USER: "user", Role.SYSTEM: "system", Role.DEVELOPER: "system", _TOO
 
 def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
     """One message for each of the wire's."""
-    incoming = Incoming(OWN)
+    return decode_calls(lambda calls: _decode_all(wire, Incoming(OWN, calls)))
+
+
+def _decode_all(wire: list[Any], incoming: Incoming) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, item in enumerate(wire):
         # A role and a text: most messages are this.
@@ -53,6 +57,7 @@ def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
             if role is not None and (item["content"] or role is not _ASSISTANT):
                 messages.append(make_message(role, (Text(item["content"]),)))
                 continue
+        incoming.calls.at(index)
         messages.append(_decode_message(item, incoming, f"messages[{index}]"))
     return tuple(messages)
 

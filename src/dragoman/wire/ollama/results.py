@@ -29,14 +29,14 @@ def decode_result(wire: dict[str, Any], incoming: Incoming, path: str) -> Messag
     name, wire_id = wire.get("tool_name"), wire.get("tool_call_id")
     name = name if name and isinstance(name, str) else None
     wire_id = wire_id if wire_id and isinstance(wire_id, str) else None
-    call_id, ours = incoming.calls.answer(name, wire_id)
+    call_id, ours = incoming.calls.answer_named(name, wire_id)
     if name is not None:
         known.add("tool_name")
     elif call_id in incoming.names:
         written["tool_name"] = incoming.names[call_id]
     if wire_id is not None and wire_id == ours:
         known.add("tool_call_id")
-    elif ours is not None:
+    elif ours:  # an empty one is not written
         written["tool_call_id"] = ours
     images = take_images(wire, known)
     content = _decode_content(text, images) if images else text

@@ -104,6 +104,7 @@ class StreamEncoder:
     def write_start(self, event: Any) -> bytes:
         """Nothing yet: what every line begins with."""
         self._start = known = self._start.filled(event)
+        self._calls.add(event)
         head = {"model": known.model or "", "created_at": encode_time(known.created_at)}
         self._head = laid(head, known.extras)
         if known.id is not None:

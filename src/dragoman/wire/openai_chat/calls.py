@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
@@ -50,9 +50,9 @@ def _decode_plain(wire: dict[str, Any], incoming: Incoming) -> ToolCall | None:
     name, arguments = function.get("name"), function.get("arguments")
     if type(name) is not str or type(arguments) is not str:
         return None
-    call_id = incoming.admit(wire_id)
-    if call_id != wire_id:
-        return make_call(call_id, name, arguments, wire_id=wire_id, origin=incoming.origin)
+    call_id, kept = incoming.calls.admit(name, wire_id, arguments)
+    if kept is not UNSET:
+        return make_call(call_id, name, arguments, wire_id=kept, origin=incoming.origin)
     if is_blank(arguments):
         return make_call(call_id, name, arguments, origin=incoming.origin)
     return make_call(call_id, name, arguments)
@@ -110,8 +110,9 @@ def _call_fields(
     left = {name: value for name, value in wire.items() if name not in known}
     if inner:
         left[key] = inner
-    call_id = incoming.admit(wire_id)
-    own_id: str | UnsetType | None = UNSET if call_id == wire_id else wire_id
+    said = wire[key]
+    arguments = said.get("arguments" if key == "function" else "input")
+    call_id, own_id = incoming.calls.admit(said["name"], wire_id, arguments)
     is_bound = signature is not None or own_id is not UNSET
     return {
         "id": call_id,
@@ -190,7 +191,7 @@ def decode_function_call(wire: Any, incoming: Incoming) -> ToolCall | None:
         return None
     left = {key: value for key, value in wire.items() if key not in ("name", "arguments")}
     return make_call(
-        incoming.admit(None),
+        incoming.calls.admit(name, None, arguments)[0],
         name,
         arguments,
         wire_id=None,

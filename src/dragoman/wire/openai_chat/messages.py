@@ -11,6 +11,7 @@ from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
+from dragoman.wire.call_ids import decode_calls
 from dragoman.wire.openai_chat.admission import admit_message
 from dragoman.wire.openai_chat.assistant import (
     NO_CONTENT,
@@ -44,7 +45,10 @@ _WRITTEN = {role: word for word, role in _TALKERS.items()}
 
 def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
     """One message for each of the wire's."""
-    incoming = Incoming(OWN)
+    return decode_calls(lambda calls: _decode_all(wire, Incoming(OWN, calls)))
+
+
+def _decode_all(wire: list[Any], incoming: Incoming) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, item in enumerate(wire):
         # A role and a text: more than half of all messages, in a third of the time.
@@ -63,6 +67,7 @@ def _decode_message(wire: Any, incoming: Incoming, index: int) -> Message:
     if word == "tool":
         return decode_result(wire, incoming, index)
     if word == "assistant":
+        incoming.calls.begin_turn(index)
         return decode_assistant(wire, incoming, f"messages[{index}]")
     if not isinstance(word, str):
         problem = "has no role" if isinstance(wire, dict) else "is no object"

@@ -28,21 +28,20 @@ def decode_result(wire: dict[str, Any], incoming: Incoming, index: int) -> Messa
         and (wire_id and isinstance(wire_id, str))
         and isinstance(content, str)
     ):
-        return make_message(_TOOL, (make_result(incoming.answer(wire_id), content),))
+        return make_message(_TOOL, (make_result(incoming.calls.answer(wire_id) or "", content),))
     known, words = {"role"} if wire["role"] == "tool" else set[str](), list[str]()
     has_id = isinstance(wire_id, str)
-    call_id = incoming.answer(wire_id if isinstance(wire_id, str) else None)
+    name = wire.get("name")
+    name = name if isinstance(name, str) else None
+    call_id = incoming.calls.answer(wire_id if isinstance(wire_id, str) else None, name) or ""
     if has_id and call_id:
         known.add("tool_call_id")
     if isinstance(content, str) or (is_list(content) and content):
         known.add("content")
     elif "content" not in wire:
         words.append("-content")
-    name = wire.get("name")
-    if isinstance(name, str):
+    if name is not None:
         known.add("name")
-    else:
-        name = None
     result = make_result(call_id, _decode_content(content, incoming, index), tool_name=name)
     return make_message(_TOOL, (result,), name, extras=left_over(wire, known, words))
 

@@ -93,6 +93,7 @@ class StreamEncoder:
 
     def _response_start(self, event: ResponseStart) -> bytes:
         self._start = self._start.filled(event)
+        self._heads.start(event)
         self._answer.came_from(self._start.origin)
         # Azure's preamble to Chat tells nothing yet, other servers' first chunk half of it.
         is_enough = bool(self._start.id and self._start.model)
@@ -275,7 +276,7 @@ class StreamEncoder:
         if part is None:
             if not self._heads.is_waiting(key):
                 written += self._pending()
-            self._heads.add(key, event)
+            self._heads.wait(key)
             if not event.arguments_delta:
                 return written
             written += self._pending()
