@@ -445,7 +445,7 @@ class TestChatHistory:
     async def test_tools_and_instructions_take_their_share(self) -> None:
         """Tools as they are defined or declared, instructions as a text or parts."""
         config = ChatHistoryConfig(context_window=1000, reserved_for_completion=100)
-        big = ToolDefinition("f", "word " * 500, {"type": "object"})
+        big = ToolDefinition("f", "word " * 200, {"type": "object"})
         async with await ChatHistory.open(ONE, "memory:", config) as history:
             await history.extend([f"{number} {'word ' * 20}" for number in range(20)])
             conversation = conversation_of(history)

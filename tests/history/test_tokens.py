@@ -26,6 +26,7 @@ from dragoman import (
 )
 from dragoman.history.media_tokens import dimensions, image_tokens, media_tokens
 from dragoman.history.tokens import Around, Count, count, estimate, estimate_tools
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult
 from dragoman.model.tools import ServerTool
 from tests.corpus import Corpus
@@ -86,7 +87,7 @@ def test_text_of_every_kind(text: str, least: int, most: int) -> None:
 )
 def test_every_part_counts(part: Any) -> None:
     """A message costs more with a part than without it."""
-    assert estimate(Message.empty("assistant").with_parts(part)) > estimate(
+    assert estimate(make_message(Message.empty("assistant").role, (part,))) > estimate(
         Message.empty("assistant")
     )
 

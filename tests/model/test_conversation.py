@@ -30,7 +30,7 @@ from dragoman.errors import InvalidInputError, OrderError
 from dragoman.model.collection import Messages
 from dragoman.model.conversation import ConversationHistory, Policy
 from dragoman.model.ids import new_id
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.roles import Role
 from dragoman.model.schema import document_schema
 from dragoman.model.tools import ToolCall, ToolResult
@@ -324,12 +324,12 @@ def test_nobody_speaks_while_calls_wait() -> None:
     ((USER,), answering("a"), "must follow"),
     ((), answering("a"), "must follow"),
     ((USER,), calling("a", "a"), "same id"),
-    ((USER, calling("a")), Message(Role.TOOL), "tool results only"),
-    ((USER, calling("a")), Message(Role.TOOL, (*answering("a").parts, *USER.parts)),
+    ((USER, calling("a")), make_message(Role.TOOL), "tool results only"),
+    ((USER, calling("a")), make_message(Role.TOOL, (*answering("a").parts, *USER.parts)),
      "tool results only"),
-    ((), Message.user(*calling("a").parts), "only an assistant"),
+    ((), make_message(Role.USER, calling("a").parts), "only an assistant"),
     ((USER, calling("a")), Message.user(*answering("a").parts), "belong in a tool message"),
-    ((USER,), Message.assistant("x", *answering("a").parts), "belong in a tool message"),
+    ((USER,), make_message(Role.ASSISTANT, answering("a").parts), "belong in a tool message"),
 ])  # fmt: skip
 def test_what_is_out_of_order_is_refused(
     before: tuple[Message, ...], message: Message, says: str

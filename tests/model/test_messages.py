@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.media import Audio, Image
-from dragoman.model.messages import Message, ProvidesMessage
+from dragoman.model.messages import Message, ProvidesMessage, make_message
 from dragoman.model.parts import Citation, Opaque, Origin, Part, Refusal, Text, Thinking
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolCall, ToolResult, make_call, make_result
 from dragoman.model.usage import FinishReason, Usage
 from tests.model import strategies as some
 
@@ -81,7 +81,7 @@ def test_a_tool_message_holds_results() -> None:
     (lambda: Message.tool("", "a"), "call id of a tool result is empty"),
     (lambda: Message.tool("c1", None), "content of a tool result"),  # type: ignore[arg-type]
     (lambda: Message.tool(RESULT, "text"), "each with the id of its call"),
-    (lambda: Message.tool(ToolResult("")), "each with the id of its call"),
+    (lambda: Message.tool(make_result("")), "each with the id of its call"),
     (lambda: Message.user(5), "content can't be made from a int"),  # type: ignore[arg-type]
     (lambda: Message.user(b"hi"), "content can't be made from a bytes"),  # type: ignore[arg-type]
     (lambda: Message.user({"type": "hologram"}), "unknown type of content part"),
@@ -133,9 +133,9 @@ def test_content_of_a_dialect_is_sent_to_its_reader(dialect: str, block: dict[st
 
 
 def test_decoders_may_make_what_people_may_not() -> None:
-    """A provider's empty answer and foreign names are legal: the plain constructor takes them."""
-    assert Message(Role.ASSISTANT).parts == ()
-    assert Message("model", [ToolCall("", "mcp.tool-x")]).role is Role.ASSISTANT  # type: ignore[arg-type]
+    """A provider's empty answer and foreign names are legal: the unchecked constructor's work."""
+    assert make_message(Role.ASSISTANT).parts == ()
+    assert make_message("model", [make_call("", "mcp.tool-x")]).role is Role.ASSISTANT
 
 
 # --- from anything
@@ -298,9 +298,8 @@ def test_content_is_what_is_said_besides_thinking_and_calls(message: Message, co
 
 def test_the_parts_of_each_kind_can_be_asked_for() -> None:
     """In order; thinking as text."""
-    message = Message.assistant(
-        Thinking("a"), Thinking(data="x"), Thinking("b"), IMAGE, CALL, RESULT
-    )
+    thoughts = (Thinking("a"), Thinking(data="x"), Thinking("b"))
+    message = make_message(Role.ASSISTANT, (*thoughts, IMAGE, CALL, RESULT))
     assert message.thinking == "a\nb"
     assert message.tool_calls == (CALL,)
     assert message.tool_results == (RESULT,)

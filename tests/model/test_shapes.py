@@ -14,7 +14,7 @@ from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.jsontext import dumps, loads
 from dragoman.model.media import Audio, File, Image, Video
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import (
     Citation,
     Opaque,
@@ -28,7 +28,7 @@ from dragoman.model.parts import (
 from dragoman.model.roles import Role
 from dragoman.model.shapes import Shape
 from dragoman.model.store import MessageStore
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolCall, ToolResult, make_call, make_result
 from dragoman.model.usage import FinishReason, Usage
 from tests.model import strategies as some
 
@@ -71,7 +71,7 @@ def _is_result_part(part: AnyPart) -> bool:
     ({"role": "user", "content": "hi", "metadata": []}, Message.user("hi")),
     ({"role": "user", "_metadata": {"a": 2}, "content": "hi", "metadata": {"a": 1}},
      Message.user("hi", metadata={"a": 1})),
-    ({"role": "user", "name": "Ann"}, Message(Role.USER, name="Ann")),
+    ({"role": "user", "name": "Ann"}, make_message(Role.USER, name="Ann")),
     ({"role": "user", "content": None}, Message.empty()),
     ({"role": "assistant", "tool_calls": [NESTED]}, Message.assistant(tool_calls=[CALL])),
     ({"role": "assistant", "content": None, "tool_calls": [NESTED]},
@@ -85,17 +85,13 @@ def _is_result_part(part: AnyPart) -> bool:
     ({"role": "assistant", "tool_calls": [{"id": "c", "name": "now", "arguments": []}]},
      Message.assistant(tool_calls=[ToolCall.create("c", "now")])),
     ({"role": "assistant", "content": "", "tool_calls": [{"id": "123"}]},
-     Message(Role.ASSISTANT, (Text(""), ToolCall("123", "")))),
+     make_message(Role.ASSISTANT, (Text(""), make_call("123", "")))),
     ({"role": "assistant", "tool_calls": [{"id": "123", "type": "function", "function": {}}]},
-     Message(Role.ASSISTANT, (ToolCall("123", ""),))),
+     make_message(Role.ASSISTANT, (make_call("123", ""),))),
     ({"role": "assistant", "tool_calls": [{"id": "c", "name": "now"}]},
      Message.assistant(tool_calls=[ToolCall.create("c", "now")])),
     ({"role": "assistant", "content": "hi", "tool_calls": []}, Message.assistant("hi")),
     ({"role": "assistant", "content": "hi", "tool_calls": None}, Message.assistant("hi")),
-    ({"role": "assistant", "function_call": {"name": "weather", "arguments": '{"city":"Basel"}'}},
-     Message.assistant(tool_calls=[CALL])),
-    ({"role": "assistant", "functionCall": {"name": "weather", "arguments": '{"city":"Basel"}'}},
-     Message.assistant(tool_calls=[CALL])),
     ({"role": "assistant", "tool_calls": [
         {"id": "c", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}]},
      Message.assistant(tool_calls=[ToolCall.create("c", "sql", "select 1", kind="custom")])),
@@ -136,11 +132,24 @@ def test_a_calls_id_and_text_survive_reading() -> None:
     assert (call.id, call.raw_arguments) == ("c1", '{"city":"Basel"}')
 
 
+@pytest.mark.parametrize("key", ["function_call", "functionCall"])
+def test_the_old_form_of_a_call_is_read(key: str) -> None:
+    """It has no id on the wire, and gets one."""
+    data = {"role": "assistant", key: {"name": "weather", "arguments": '{"city":"Basel"}'}}
+    read = Message.from_dict(data)
+    assert read.equal_ignoring_call_ids(Message.assistant(tool_calls=[CALL]))
+    assert read.tool_calls[0].id
+    assert read.extras == {}
+
+
 def test_calls_without_ids_are_told_apart() -> None:
-    """Each gets an id of its own."""
+    """Each gets an id of its own, the same each time, and another in another message."""
     data = {"role": "assistant", "tool_calls": [{"name": "f"}, {"name": "f", "id": ""}]}
     first, second = Message.from_dict(data).tool_calls
     assert first.id != second.id
+    assert Message.from_dict(data) == Message.from_dict(data)
+    one, other = (Message.from_dict({**data, "id": id}) for id in ("m1", "m2"))
+    assert len({call.id for call in (*one.tool_calls, *other.tool_calls)}) == 4
 
 
 def test_id_and_time_are_read() -> None:
@@ -382,11 +391,11 @@ def test_what_is_several_messages_in_a_shape_is_an_error(message: Message) -> No
 
 
 ODD_CALLS = (
-    ToolCall("c1", "f", raw='{"a": 1'),
-    ToolCall("c2", "f", raw="[1]"),
-    ToolCall("c3", "f", raw=""),
-    ToolCall("c4", "mcp.read-file", input={"a": [1]}, signature="sig"),
-    ToolCall("c5", "sql", raw="select {", kind="custom"),
+    make_call("c1", "f", raw='{"a": 1'),
+    make_call("c2", "f", raw="[1]"),
+    make_call("c3", "f", raw=""),
+    make_call("c4", "mcp.read-file", input={"a": [1]}, signature="sig"),
+    make_call("c5", "sql", raw="select {", kind="custom"),
 )
 THOUGHTS = (
     Thinking("hm", signature="sig"),
@@ -427,9 +436,9 @@ ODD_PARTS = (
     Message.tool(ToolResult("c1", "", None)),
     Message.tool(ToolResult("c1", (Text("a"), Video(url=URL), Opaque("gemini", {"x": 1})))),
     Message.tool(ToolResult("c1", ())),
-    Message(Role.TOOL, (Text("no result"),)),
-    Message(Role.TOOL, (ToolResult("", "no id"),)),
-    Message(Role.TOOL, (ToolResult("c1", "named"),), name="Ann"),
+    make_message(Role.TOOL, (Text("no result"),)),
+    make_message(Role.TOOL, (make_result("", "no id"),)),
+    make_message(Role.TOOL, (ToolResult("c1", "named"),), name="Ann"),
 ])  # fmt: skip
 def test_what_agents_produce_has_a_place_in_every_shape(message: Message, shape: Shape) -> None:
     """Nothing is refused, and all of it is read again as what it was, through JSON."""
@@ -529,14 +538,14 @@ _results = st.builds(
 _data = st.builds(ToolResult, some.words, st.just(""), some.json_values, st.none() | _names)
 _turns: st.SearchStrategy[Message] = st.one_of(
     st.builds(
-        lambda thought, said, calls: Message(Role.ASSISTANT, (*thought, *said, *calls)),
+        lambda thought, said, calls: make_message(Role.ASSISTANT, (*thought, *said, *calls)),
         st.lists(_thoughts, max_size=2), st.lists(_spoken, max_size=3),
         st.lists(some.tool_calls, max_size=2),
     ),
     st.lists(_results | _data, min_size=1, max_size=3).map(
-        lambda parts: Message(Role.TOOL, tuple(parts))
+        lambda parts: make_message(Role.TOOL, tuple(parts))
     ),
-    st.lists(_spoken, min_size=1, max_size=3).map(lambda parts: Message(Role.USER, tuple(parts))),
+    st.lists(_spoken, min_size=1, max_size=3).map(lambda parts: make_message(Role.USER, tuple(parts))),
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import dragoman
 from dragoman import Encoded, Message, Request, ToolDefinition
 from dragoman.model.parts import Origin
 from dragoman.model.requests import Output
+from dragoman.model.tools import make_definition
 from dragoman.wire.schemas import OPENAI_STRICT, projected
 from tests.corpus import Corpus
 from tests.wire.schemas.acceptance import refusals
@@ -94,7 +95,7 @@ def encoded(name: str, **fields: Any) -> Encoded:
 
 def tool(schema: Any, name: str = "f", *, strict: bool | None = None) -> ToolDefinition:
     """A tool from elsewhere: its schema may be anything."""
-    return ToolDefinition(name, "F.", schema, strict, origin=ELSEWHERE)
+    return make_definition(name, "F.", schema, strict, origin=ELSEWHERE)
 
 
 def sent(name: str, body: Any) -> list[tuple[Any, bool]]:

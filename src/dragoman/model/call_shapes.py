@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from dragoman.model.derived_ids import Identity, derived_call_id
 from dragoman.model.frozen import EMPTY, thaw
-from dragoman.model.ids import new_id
 from dragoman.model.parts import own_extras
-from dragoman.model.tools import ToolCall
+from dragoman.model.tools import ToolCall, make_call
 from dragoman.model.value import expect
 
 _FIELDS = frozenset({"name", "arguments", "input"})
 _SHARED = frozenset({"id", "type", "signature"})
 
 
-def read_call(call: Any) -> ToolCall:
+def read_call(call: Any, identity: Identity, number: int) -> ToolCall:
     """A tool call from a dict: nested under `function` or `custom`, or flat.
 
-    One without a name is kept if it has an id: stored conversations may hold it (seed 001).
+    One without a name is kept if it has an id: stored conversations may hold it (seed 001). An id
+    that is missing is derived from the message's identity and the number of the call in it.
     """
     if isinstance(call, ToolCall):
         return call
@@ -28,20 +29,20 @@ def read_call(call: Any) -> ToolCall:
     inner: Mapping[str, Any] = nested if isinstance(nested, Mapping) else call
     name: Any = inner.get("name", "" if call.get("id") else None)
     expect(name, str, "the name of a tool call")
-    id_ = call.get("id") or new_id("call_")
+    arguments = inner.get("input" if kind == "custom" else "arguments")
+    id_ = call.get("id") or derived_call_id(identity, (0, number), (name, arguments))
     expect(id_, str, "the id of a tool call")
     more: dict[str, Any] = {"extras": _read_extras(call, kind, inner)}
     if (signature := call.get("signature")) is not None:
         expect(signature, str, "the signature of a tool call")
         more["signature"] = signature
-    arguments = inner.get("input" if kind == "custom" else "arguments")
     if isinstance(arguments, str) or kind == "custom":
         expect(arguments, str, "the input of a custom tool call")
-        return ToolCall(id_, name, raw=arguments, kind=kind, **more)
+        return make_call(id_, name, raw=arguments, kind=kind, **more)
     if arguments in (None, []):  # PHP writes an empty object as an empty list
         arguments = EMPTY
     expect(arguments, Mapping, "the arguments of a tool call")
-    return ToolCall(id_, name, input=arguments, **more)
+    return make_call(id_, name, input=arguments, **more)
 
 
 def _read_extras(call: Mapping[str, Any], kind: str, inner: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any, Protocol, Self, TypeVar, overload, runtime_checkable
 
 from dragoman.errors import InvalidInputError
-from dragoman.model import document, merging, shapes
+from dragoman.model import comparison, document, merging, shapes
 from dragoman.model.content import AnyPart
 from dragoman.model.jsontext import JsonText
 from dragoman.model.messages import Message, ProvidesMessage, settle_all
@@ -399,6 +399,18 @@ class Messages(Sequence[Message]):
 
     def __hash__(self) -> int:
         return hash(tuple(self))
+
+    def equal_ignoring_call_ids(self, other: object) -> bool:
+        """As `==`, for conversations that crossed providers: the ids of tool calls may differ.
+
+        They must correspond one to one: a result that answers another call is a difference.
+
+        >>> answered = Messages(Message.tool("call_1", "noon"))
+        >>> renamed = Messages(Message.tool("toolu_1", "noon"))
+        >>> answered == renamed, answered.equal_ignoring_call_ids(renamed)
+        (False, True)
+        """
+        return isinstance(other, Messages) and comparison.equal_ignoring_call_ids(self, other)
 
     def __repr__(self) -> str:
         return f"Messages({', '.join(repr(message) for message in self)})"

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart, is_message, part_to_dict, parts_from
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Refusal, Text, own_extras
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
@@ -120,7 +120,7 @@ class Content(tuple[AnyPart, ...]):
 
     def to_message(self, role: Role | str = Role.USER) -> Message:
         """A message that says this."""
-        return Message(Role.parse(role), tuple(self))
+        return make_message(Role.parse(role), tuple(self))
 
     def __str__(self) -> str:
         return self.to_text()

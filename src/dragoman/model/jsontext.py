@@ -55,6 +55,16 @@ def dumps(value: Any) -> bytes:
     raise InvalidInputError(problem)
 
 
+def indented(raw: bytes) -> bytes:
+    """The same JSON over several lines, for people to read."""
+    try:
+        return msgspec.json.format(raw, indent=2)
+    except msgspec.DecodeError:  # half a surrogate pair, which msgspec can't read
+        import json
+
+        return json.dumps(_second_try(raw), indent=2).encode("ascii")
+
+
 def check_readable(raw: bytes, decoder: msgspec.json.Decoder[Any]) -> None:
     """Raise unless what was just written can be read: a value may hold what its types forbid."""
     try:

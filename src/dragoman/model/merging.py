@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text, own_extras
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
@@ -62,7 +62,8 @@ def _merged(one: Message, other: Message, separator: str) -> Message:
     )
     texts: tuple[AnyPart, ...] = (Text(text),) if text or not calls else ()
     usage = one.usage + other.usage if one.usage and other.usage else one.usage or other.usage
-    return one.with_parts(*texts, *calls).replace(
+    return one.replace_unchecked(
+        parts=(*texts, *calls),
         metadata={**one.metadata, **other.metadata},
         extras=_own_extras(one, other),
         usage=usage,
@@ -84,7 +85,8 @@ def consolidated(messages: Iterable[Message]) -> Iterator[Message]:
     pending: Message | None = None
     for message in messages:
         if pending is not None and pending.role is message.role is Role.TOOL:
-            pending = pending.add_content_from(message).replace(
+            pending = pending.replace_unchecked(
+                parts=(*pending.parts_with_origin(), *message.parts_with_origin()),
                 metadata={**pending.metadata, **message.metadata},
                 extras=_own_extras(pending, message),
             )
@@ -122,7 +124,7 @@ def split_results(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def _piece(message: Message, role: Role, parts: tuple[AnyPart, ...]) -> Message:
-    return Message(
+    return make_message(
         role,
         parts,
         name=message.name if role is message.role else None,

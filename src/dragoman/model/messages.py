@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from threading import Lock
-from typing import Any, ClassVar, Literal, Protocol, Self, get_args, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    get_args,
+    runtime_checkable,
+)
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
-from dragoman.model import shapes
+from dragoman.model import comparison, shapes
 from dragoman.model.content import (
     AnyPart,
     is_content,
@@ -27,7 +36,15 @@ from dragoman.model.parts import Origin, Part, Refusal, Text, Thinking, own_extr
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.model.value import Value, expect, expect_number, own_mapping, own_tuple
+from dragoman.model.value import (
+    Checked,
+    Value,
+    expect,
+    expect_number,
+    own_mapping,
+    own_tuple,
+    unchecked,
+)
 
 Kind = Literal["system", "developer", "user", "assistant", "tool_call", "tool_result"]
 Content = str | Part | Mapping[str, Any] | Iterable[str | Part | Mapping[str, Any]]
@@ -40,6 +57,9 @@ _KINDS: dict[Role, Kind] = {
     Role.USER: "user",
     Role.TOOL: "tool_result",
 }
+_REPORT = ("name", "origin", "usage", "finish", "created_at")
+_NOTHING = (None,) * len(_REPORT)
+_CHECKED = frozenset({ToolCall, ToolResult})  # checked when they were made
 _PART_KINDS = get_args(AnyPart)
 _PART_TYPES = frozenset(_PART_KINDS)
 _SYSTEM, _DEVELOPER, _USER = Role.SYSTEM, Role.DEVELOPER, Role.USER
@@ -55,7 +75,7 @@ class ProvidesMessage(Protocol):
         ...
 
 
-class Message(Value, frozen=True):
+class Message(Value, frozen=True, metaclass=Checked):
     """Who said what: a role and the parts of what was said. Immutable.
 
     >>> Message.user("What is in this picture?", Image.from_url("https://example.com/cat.png"))
@@ -87,17 +107,50 @@ class Message(Value, frozen=True):
         if self.role.__class__ is not Role:
             force_setattr(self, "role", Role.parse(self.role))
         if self.parts.__class__ is not tuple:
-            own_tuple(self, "parts", _PART_KINDS)
+            self._take_content()  # `Message("user", "Hello")`
         for part in self.parts:
             if type(part) is Text:
                 if part.text.__class__ is not str:  # a decoder's slip would brick the history
                     part.check()
             elif part.__class__ not in _PART_TYPES:
-                own_tuple(self, "parts", _PART_KINDS)
+                self._take_content()
         if self.metadata is not EMPTY:
             own_mapping(self, "metadata")
         if self.extras.__class__ is not FrozenDict:
             own_mapping(self, "extras")
+
+    if TYPE_CHECKING:  # the constructor takes more than the fields hold
+
+        def __init__(  # noqa: PLR0913, PLR0917 - the fields in their order
+            self,
+            role: Role | str,
+            parts: Content = (),
+            name: str | None = None,
+            id: str = "",
+            metadata: Mapping[str, Any] | None = EMPTY,
+            extras: Mapping[str, Any] = EMPTY,
+            origin: Origin | None = None,
+            usage: Usage | None = None,
+            finish: FinishReason | None = None,
+            created_at: float | None = None,
+        ) -> None: ...
+
+    def _take_content(self) -> None:
+        """Whatever people give as content becomes the parts."""
+        force_setattr(self, "parts", parts_from(self.parts))
+        own_tuple(self, "parts", _PART_KINDS)
+
+    def check_made(self) -> None:
+        """Raise where people could not have meant this: nothing said, or by the wrong role."""
+        for part in self.parts:
+            if part.__class__ not in _CHECKED:
+                part.check()
+        _check_parts(self.role, self.parts, self.parts)
+        given = (self.name, self.origin, self.usage, self.finish, self.created_at)
+        own_id = _id_slot.__get__(self)  # not `self.id`, which would assign one
+        if given != _NOTHING or own_id != "" or self.extras is not EMPTY:
+            _check_fields({**dict(zip(_REPORT, given, strict=True)), "id": own_id,
+                           "extras": self.extras})  # fmt: skip
 
     # --- making one
 
@@ -114,8 +167,6 @@ class Message(Value, frozen=True):
     @classmethod
     def user(cls, *content: Content, **fields: Any) -> Self:
         """What the user says: text, media, or both. `""` is content, None is not."""
-        if len(content) == 1 and type(content[0]) is str and not fields:
-            return cls(_USER, (Text(content[0]),))  # most messages are this; twice as fast
         return cls._made(_USER, content, fields)
 
     @classmethod
@@ -123,10 +174,9 @@ class Message(Value, frozen=True):
         cls, *content: Content | None, tool_calls: Iterable[ToolCall] = (), **fields: Any
     ) -> Self:
         """What the model says and the tools it calls; one of the two must be there."""
-        if not tool_calls and len(content) == 1 and type(content[0]) is str and not fields:
-            return cls(_ASSISTANT, (Text(content[0]),))  # as in `user`
-        said = tuple(item for item in content if item is not None)
-        return cls._made(_ASSISTANT, (*said, *tool_calls), fields)
+        if None in content:
+            content = tuple(item for item in content if item is not None)
+        return cls._made(_ASSISTANT, (*content, *tool_calls) if tool_calls else content, fields)
 
     @classmethod
     def tool(
@@ -145,34 +195,34 @@ class Message(Value, frozen=True):
             if len(results) != 2:  # noqa: PLR2004 - an id and a result
                 msg = "Message.tool takes tool results, or a call id and its result"
                 raise InvalidInputError(msg)
-            call_id, result = results
             make = ToolResult.error if is_error else ToolResult.success
-            results = (make(call_id, result, tool_name=tool_name),)  # type: ignore[arg-type]  # checked there
+            results = (make(*results, tool_name=tool_name),)  # type: ignore[arg-type]  # checked there
         return cls._made(_TOOL, results, fields)
 
     @classmethod
     def _made(cls, role: Role, content: tuple[Any, ...], fields: dict[str, Any]) -> Self:
-        if len(content) == 1 and type(content[0]) is str and not fields and role is not _TOOL:
-            return cls(role, (Text(content[0]),))
-        parts = tuple(part for item in content for part in _parts_of(item))
-        if not parts:
-            is_answer = role is _ASSISTANT
-            what = "an assistant" if is_answer else f"a {role}"
-            needs = "content or tool calls" if is_answer else "content"
-            msg = f"{what} message needs {needs}; the empty text will do"
-            raise InvalidInputError(msg)
-        if role is _TOOL:
-            own = [part for part in parts if isinstance(part, ToolResult)]
-            if len(own) != len(parts) or not all(result.call_id for result in own):
-                msg = "a tool message holds tool results, each with the id of its call"
-                raise InvalidInputError(msg)
-        _check_fields(fields)
-        return cls(role, parts, **fields)
+        make: Callable[..., Self] = _makers.get(cls) or unchecked(cls)
+        if len(content) == 1 and content[0].__class__ is str and not fields and role is not _TOOL:
+            return make(role, (make_text(content[0]),))  # most messages are this
+        made: list[AnyPart] = []
+        for item in content:
+            kind = item.__class__
+            if kind is str:
+                made.append(make_text(item))
+            elif kind in _CHECKED:
+                made.append(item)
+            else:
+                made += _parts_of(item)
+        parts = tuple(made)
+        _check_parts(role, parts, parts)
+        if fields:
+            _check_fields(fields)
+        return make(role, parts, **fields)
 
     @classmethod
     def empty(cls, role: Role | str = _USER) -> Self:
         """A message that says nothing."""
-        return cls(Role.parse(role))
+        return unchecked(cls)(Role.parse(role))
 
     @classmethod
     def from_any(cls, value: Any, role: Role | str | None = None) -> Self:
@@ -193,7 +243,7 @@ class Message(Value, frozen=True):
             msg = "None is not a message"
             raise InvalidInputError(msg)
         else:
-            made = cls(_USER, parts_from(value if is_content(value) else text_of(value)))
+            made = unchecked(cls)(_USER, parts_from(value if is_content(value) else text_of(value)))
         return made if role is None else made.with_role(role)
 
     @classmethod
@@ -201,7 +251,7 @@ class Message(Value, frozen=True):
         """A message as it is, from `to_message()`, or from anything else by its text."""
         if isinstance(value, (Message, ProvidesMessage)):
             return cls.from_any(value)
-        return cls(Role.parse(role), (Text(text_of(value)),))
+        return unchecked(cls)(Role.parse(role), (Text(text_of(value)),))
 
     @staticmethod
     def is_message(value: Any) -> bool:
@@ -227,7 +277,7 @@ class Message(Value, frozen=True):
             return message if not unknown else message._with_extras_of(
                 _CANONICAL, {**own_extras(message.extras), **unknown}
             )  # fmt: skip
-        return cls(**shapes.read(data))
+        return unchecked(cls)(**shapes.read(data))
 
     def to_dict(
         self, *, shape: shapes.Shape = "canonical", metadata: bool = True
@@ -383,15 +433,31 @@ class Message(Value, frozen=True):
     # --- changed copies
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with these fields changed; it is still the same message, with the same id."""
+        """A copy with these fields changed; it is still the same message, with the same id.
+
+        Only what changes is checked: a message that came off a wire may hold more than people may
+        make, and stays editable.
+        """
         if "id" not in changes:
             self.settle()
         _check_fields(changes)
         made = super().replace(**changes)
+        if "role" in changes and made.parts:
+            _check_parts(made.role, made.parts, made.parts)
         if "parts" in changes:
-            for part in made.parts:
-                part.check()
+            known = set(map(id, self.parts))
+            new = tuple(part for part in made.parts if id(part) not in known)
+            for part in new:
+                if part.__class__ not in _CHECKED:
+                    part.check()
+            _check_parts(made.role, made.parts, new)
         return made
+
+    def replace_unchecked(self, **changes: Any) -> Self:
+        """As `replace`, without the checks: for readers, fitting and stores."""
+        if "id" not in changes:
+            self.settle()
+        return super().replace_unchecked(**changes)
 
     def with_id(self, id: str) -> Self:
         """The same message under another id."""
@@ -421,7 +487,8 @@ class Message(Value, frozen=True):
 
     def without_empty(self) -> Self:
         """Without the parts that say nothing."""
-        return self.replace(parts=tuple(part for part in self.parts if not part.is_empty))
+        said = tuple(part for part in self.parts if not part.is_empty)
+        return self.replace_unchecked(parts=said)
 
     def add_content_from(self, other: Message) -> Self:
         """With the parts of another message at the end; each keeps its own origin."""
@@ -499,6 +566,16 @@ class Message(Value, frozen=True):
 
     # --- comparing and showing
 
+    def equal_ignoring_call_ids(self, other: object) -> bool:
+        """As `==`, for messages that crossed providers: the ids of calls may differ.
+
+        >>> Message.tool("call_1", "noon").equal_ignoring_call_ids(Message.tool("toolu_1", "noon"))
+        True
+
+        They must correspond one to one, within the message; see `Messages` for conversations.
+        """
+        return isinstance(other, Message) and comparison.equal_ignoring_call_ids([self], [other])
+
     def _said(self) -> tuple[Any, ...]:
         return (self.role, self.name, self.parts, self.metadata)
 
@@ -524,6 +601,31 @@ def _check_fields(fields: dict[str, Any]) -> None:
     if isinstance(extras := fields.get("extras"), Mapping):
         for of_dialect in extras.values():
             expect(of_dialect, Mapping, "the extras of a dialect")
+
+
+def _check_parts(role: Role, parts: tuple[Any, ...], new: tuple[Any, ...]) -> None:
+    """Raise where there are no parts, or new ones that this role does not say."""
+    if not parts:
+        is_answer = role is _ASSISTANT
+        what = "an assistant" if is_answer else f"a {role}"
+        needs = "content or tool calls" if is_answer else "content"
+        msg = f"{what} message needs {needs}; the empty text will do"
+        raise InvalidInputError(msg)
+    if role is _TOOL:
+        for part in new:
+            if not isinstance(part, ToolResult) or not part.call_id:
+                msg = "a tool message holds tool results, each with the id of its call"
+                raise InvalidInputError(msg)
+        return
+    refused = ToolResult if role is _ASSISTANT else ToolCall
+    for part in new:
+        if part.__class__ is refused:
+            what = (
+                "tool results go into a tool message"
+                if role is _ASSISTANT
+                else (f"a {role} message can't call tools; only an assistant's can")
+            )
+            raise InvalidInputError(what)
 
 
 def _is_plain_text(part: Part) -> bool:
@@ -563,6 +665,10 @@ def _read_id(message: Message) -> str:
         found = _id_slot.__get__(message)
     return found
 
+
+make_message, make_text = unchecked(Message), unchecked(Text)
+_makers: dict[type[Message], Any] = {Message: make_message}
+"""What decoders, fitting and stores make, as it came; see `unchecked`."""
 
 # The field's own descriptor gives way to one that assigns the id on first need: making a message
 # then costs half, and a gateway, which never asks, pays nothing.

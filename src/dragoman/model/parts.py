@@ -56,6 +56,9 @@ class Citation(Value, frozen=True, kw_only=True):
         return (self.kind, self.url, self.title, self.quote, self.start, self.end)
 
 
+_UNSAID = (None, None, None, None)
+
+
 class Part(Value, frozen=True, kw_only=True, tag_field="type"):
     """What every part carries besides its content."""
 
@@ -79,8 +82,10 @@ class Part(Value, frozen=True, kw_only=True, tag_field="type"):
         Parts that readers make are right by construction, and a `__post_init__` on the plain
         ones would cost a seventh of the time it takes to load a conversation.
         """
-        own_mapping(self, "extras")
-        expect_fields(self, item_id=str, signature=str, origin=Origin, cache=CacheHint)
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
+        if (self.item_id, self.signature, self.origin, self.cache) != _UNSAID:
+            expect_fields(self, item_id=str, signature=str, origin=Origin, cache=CacheHint)
 
     def replace(self, **changes: Any) -> Self:
         """A copy with these fields changed and all others as they are; checked."""
@@ -125,8 +130,10 @@ class Text(Part, frozen=True, tag="text"):
 
     def check(self) -> None:
         """As every part; the text must be a text."""
-        expect(self.text, str, "Text.text")
-        own_tuple(self, "citations", Citation)
+        if self.text.__class__ is not str:
+            expect(self.text, str, "Text.text")
+        if self.citations != ():
+            own_tuple(self, "citations", Citation)
         Part.check(self)
 
     @property
@@ -224,7 +231,7 @@ class ServerToolCall(Part, frozen=True, tag="server_tool_call"):
         own_mapping(self, "extras")
 
     def _said(self) -> tuple[Any, ...]:
-        return (self.name, self.input, self.server)
+        return (self.call_id, self.name, self.input, self.server)
 
     def _sizes(self) -> Iterator[str]:
         yield "1 call"
@@ -245,7 +252,7 @@ class ServerToolResult(Part, frozen=True, tag="server_tool_result"):
         own_mapping(self, "extras")
 
     def _said(self) -> tuple[Any, ...]:
-        return (self.name, self.content, self.is_error)
+        return (self.call_id, self.name, self.content, self.is_error)
 
     def _sizes(self) -> Iterator[str]:
         yield "error" if self.is_error else "1 result"

@@ -25,12 +25,13 @@ from msgspec import UNSET
 from dragoman.errors import InvalidInputError
 from dragoman.model.call_shapes import read_call, write_call
 from dragoman.model.content import AnyPart, part_to_dict, parts_from
+from dragoman.model.derived_ids import Identity
 from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Part, Refusal, Text, Thinking, own_extras
 from dragoman.model.reasoning_fields import read_thinking, write_thinking
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolResult
+from dragoman.model.tools import ToolResult, make_result
 from dragoman.model.value import expect
 
 Shape = Literal["canonical", "openai", "content", "flat"]
@@ -119,10 +120,12 @@ def _spoken_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
         parts.append(Refusal(refusal))
     calls = fields.get("tool_calls") or ()
     expect(calls, (list, tuple), "the tool_calls of a message")
-    parts += [read_call(call) for call in calls]
     if (legacy := fields.get("function_call")) is not None:
         expect(legacy, Mapping, "the function_call of a message")
-        parts.append(read_call({"function": legacy}))
+        calls = [*calls, {"function": legacy}]
+    message_id = fields.get("id")
+    identity = Identity("message", message_id if isinstance(message_id, str) else None)
+    parts += [read_call(call, identity, number) for number, call in enumerate(calls)]
     return tuple(parts)
 
 
@@ -148,7 +151,7 @@ def _tool_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
     data = UNSET
     if "data" in fields and body == _json_text(fields["data"]):
         body, data = "", fields.pop("data")
-    result = ToolResult(call_id, body, data, tool_name=name, is_error=fields.get("is_error"))  # type: ignore[arg-type]  # checked now
+    result = make_result(call_id, body, data, tool_name=name, is_error=fields.get("is_error"))  # type: ignore[arg-type]  # checked now
     result.check()
     return (result,)
 
