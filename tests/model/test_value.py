@@ -139,7 +139,7 @@ def test_equality_is_about_what_was_said(left: Value, right: Value) -> None:
     (ToolResult.success("1", "x"), ToolResult.error("1", "x")),
     (ToolResult("1", data=None), ToolResult("1")),
     (ToolCall("1", "f", raw="{}"), ToolCall("2", "f", raw="{}")),
-    (ToolCall("1", "f", raw="{"), ToolCall("2", "f", raw="{")),
+    (make_call("1", "f", raw="{"), make_call("2", "f", raw="{")),
     (ToolResult("1", "x"), ToolResult("2", "x")),
     (ServerToolCall("search", "1"), ServerToolCall("search", "2")),
     (ServerToolResult("search", "1"), ServerToolResult("search", "2")),
