@@ -22,12 +22,6 @@ _PATIENCE = 30.0
 
 CTRL_C, CTRL_D = "\x03", "\x04"
 
-WITHOUT_LLAMA = (  # a program that finds no xllamacpp
-    "import importlib.util as u; f = u.find_spec\n"
-    "u.find_spec = lambda name, *a: None if name == 'xllamacpp' else f(name, *a)\n"
-    "from dragoman.cli import main; main()"
-)
-
 
 class Terminal:
     """A running command that has a terminal for all its streams."""
