@@ -20,6 +20,9 @@ OUTSIDE = dict(os.environ)
 OPTIONAL = ("xllamacpp",)
 """Packages that may be installed (`make run` does), and count as absent unless a test asks."""
 
+PATIENCE = 60.0
+"""Seconds to wait for what must happen: a busy machine takes its time, a test that hangs ends."""
+
 _TESTS = Path(__file__).resolve().parent
 _FAKE_LLAMA = _TESTS / "transport" / "fake_llama"
 

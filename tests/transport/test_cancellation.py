@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
@@ -14,7 +13,7 @@ from dragoman.transport.client import Client
 from dragoman.transport.gates import Limits
 from dragoman.transport.protocol import Timeouts
 from dragoman.transport.streaming import ResponseStream
-from tests.cancelling import cancelled_at
+from tests.cancelling import ThreadWatch, cancelled_at
 from tests.transport.answers import DIALECTS, TEXT, body, client, frames, kind
 from tests.transport.servers import Fault, Server, Step, plain, serving, streamed
 
@@ -36,7 +35,7 @@ async def _cut(work: Coroutine[Any, Any, Any], number: int) -> int | None:
 
 async def _at_every_point(made: Client, server: Server, ask: Any) -> int:
     """Cancel at the first suspension, the second and so on, until there are no more."""
-    threads = threading.active_count()
+    threads = ThreadWatch()
     for number in range(1, 500):
         if await _cut(ask(made), number) is not None:
             assert number > 1
@@ -45,7 +44,7 @@ async def _at_every_point(made: Client, server: Server, ask: Any) -> int:
             await asyncio.sleep(0)
         assert _others(server) == set(), number
         assert _acquired(made) == 0, number
-        assert threading.active_count() <= threads
+        assert threads.started == []
         if server.open and _pooled(made) == 0:
             await server.until_idle()  # the server has seen it, too
     pytest.fail("it never ends")
