@@ -1,6 +1,6 @@
 """Hypothesis profiles, recorded traffic as test parameters, async tests, the environment.
 
-`DRAGOMAN_PROFILE` picks the profile: `dev` (default), `ci` or `torture`.
+`DRAGOMAN_PROFILE` picks the profile: `dev` (default), `quick`, `ci` or `torture`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 # No deadlines anywhere: on a shared machine they measure the neighbours.
 settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile(
-    "ci",
-    max_examples=50,
-    deadline=None,
-    derandomize=True,  # the same commit gives the same answer; `torture` explores
-    database=None,
-    print_blob=True,
-)
+for _name, _examples in (("quick", 15), ("ci", 50)):
+    settings.register_profile(
+        _name,
+        max_examples=_examples,
+        deadline=None,
+        derandomize=True,  # the same commit gives the same answer; `torture` explores
+        database=None,
+        print_blob=True,
+    )
 settings.register_profile(
     "torture",
     max_examples=10_000,

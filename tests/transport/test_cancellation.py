@@ -14,11 +14,12 @@ from dragoman.transport.gates import Limits
 from dragoman.transport.protocol import Timeouts
 from dragoman.transport.streaming import ResponseStream
 from tests.cancelling import ThreadWatch, cancelled_at
+from tests.environment import PATIENCE
 from tests.transport.answers import DIALECTS, TEXT, body, client, frames, kind
 from tests.transport.servers import Fault, Server, Step, plain, serving, streamed
 
 _LIMITS = Limits(concurrent=1, per_minute=1_000_000)
-_TIMEOUTS = Timeouts(total=30)
+_TIMEOUTS = Timeouts(total=PATIENCE)
 
 
 async def _cut(work: Coroutine[Any, Any, Any], number: int) -> int | None:
@@ -100,7 +101,7 @@ async def test_a_plain_request_is_cancelled_anywhere(dialect: str) -> None:
     ):
         made._sleep = _nap
         assert await _at_every_point(made, server, _send) > 3
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await _send(made)
 
 
@@ -115,7 +116,7 @@ async def test_a_stream_is_cancelled_anywhere(dialect: str, ask: Any) -> None:
     ):
         made._sleep = _nap
         assert await _at_every_point(made, server, ask) > 3
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await ask(made)
 
 
@@ -163,7 +164,7 @@ async def test_a_stream_is_over_once_its_reader_was_cancelled() -> None:
         stream = made.stream("hi")
         reading = asyncio.create_task(_drained(stream))
         await server.until(lambda seen: bool(seen.seen))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while not stream.response.text:  # noqa: ASYNC110 - it tells nobody but its reader
                 await asyncio.sleep(0)
         reading.cancel()
@@ -217,7 +218,7 @@ async def test_a_request_that_is_still_being_sent_is_dropped_at_once() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         go_on.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await read.wait()
     listening.close()
     assert received < size

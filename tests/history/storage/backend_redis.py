@@ -27,7 +27,7 @@ def expect_server() -> None:
     """Skip where there is no server."""
     redis = pytest.importorskip("redis", reason="the package redis is not installed")
     try:
-        with redis.Redis.from_url(URL, socket_connect_timeout=2) as client:
+        with redis.Redis.from_url(URL, socket_connect_timeout=30) as client:
             client.ping()
     except redis.RedisError:
         pytest.skip(f"no Redis at {URL}")
