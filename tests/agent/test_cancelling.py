@@ -172,7 +172,9 @@ def quick_collector() -> Generator[None]:
 @pytest.mark.filterwarnings("error")
 @_LIMITS
 @_PARTS
-@pytest.mark.parametrize("kind", ["strict", "memory", "sqlite"])
+@pytest.mark.parametrize(
+    "kind", ["strict", "memory", pytest.param("sqlite", marks=pytest.mark.thorough)]
+)
 async def test_a_stream_is_dropped_anywhere(
     kind: str, parts: str, limit: int | None, tmp_path: Path
 ) -> None:

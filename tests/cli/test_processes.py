@@ -224,7 +224,7 @@ def written(path: Path, megabytes: int, *, array: bool) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts kB as Linux does")
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.thorough), "2"])
 @pytest.mark.parametrize("array", [False, True])
 @pytest.mark.parametrize("megabytes", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_memory_does_not_grow_with_the_input(

@@ -165,29 +165,26 @@ async def test_nothing_is_left_of_an_opening_that_was_cancelled(kind: str, tmp_p
     """No task, no thread; nor of one that was closed."""
     from tests.history.storage import backend_postgres, backend_redis
 
-    if kind == "redis":
-        backend_redis.expect_server()
-    urls = {
-        "sqlite": f"sqlite:///{tmp_path}/x.db",
-        "files": f"file://{tmp_path}/x",
-        "redis": backend_redis.URL,
-    }
     if kind == "postgres":
         with backend_postgres.schema() as name:
-            await opened_and_cancelled(f"{backend_postgres.URL}?schema={name}", tmp_path)
+            await opened_and_cancelled(f"{backend_postgres.URL}?schema={name}")
+    elif kind == "redis":
+        with backend_redis.fresh_prefix() as prefix:
+            await opened_and_cancelled(f"{backend_redis.URL}?prefix={prefix}")
     else:
-        await opened_and_cancelled(urls[kind], tmp_path)
+        urls = {"sqlite": f"sqlite:///{tmp_path}/x.db", "files": f"file://{tmp_path}/x"}
+        await opened_and_cancelled(urls[kind])
 
 
-async def opened_and_cancelled(url: str, tmp_path: Path) -> None:
+async def opened_and_cancelled(url: str) -> None:
     """Cancelled at each moment, an opening leaves nothing behind."""
-    identity, leftovers = ONE.replace(user=f"{tmp_path}"), Leftovers()
+    leftovers = Leftovers()
 
     async def attempt(nth: int) -> bool:
         made: list[ChatHistory] = []
 
         async def opened() -> None:
-            made.append(await ChatHistory.open(identity, url))
+            made.append(await ChatHistory.open(ONE, url))
 
         was_cut, _ = await cancelled(opened(), nth)
         for history in made:
