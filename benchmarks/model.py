@@ -10,32 +10,101 @@ import tracemalloc
 import msgspec
 
 from benchmarks import conversations
-from benchmarks.clock import seconds
+from benchmarks.clock import Job, seconds
 from benchmarks.report import Ratio, show
-from dragoman import Message, Messages
+from dragoman import Message, Messages, ToolCall, ToolDefinition, ToolResult
 
 KEPT = 100_000
 
 
-def construction() -> list[Ratio]:
-    """One user message."""
-    from langchain_core.messages import HumanMessage
-    from pydantic_ai.messages import ModelRequest, UserPromptPart
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "Which city."}},
+    "required": ["city"],
+}
+ARGUMENTS = {"city": "Mostar"}
 
-    times = seconds(
-        {
-            "dragoman": lambda: Message.user("Hello, world!"),
-            "pydantic-ai": lambda: ModelRequest(parts=[UserPromptPart("Hello, world!")]),
-            "langchain-core": lambda: HumanMessage("Hello, world!"),
-        }
+
+def construction() -> list[Ratio]:
+    """Every factory beside the peers' constructors for the same thing."""
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+    from langchain_core.messages.tool import tool_call
+    from pydantic_ai.messages import (
+        ModelRequest,
+        ModelResponse,
+        SystemPromptPart,
+        TextPart,
+        ToolCallPart,
+        ToolReturnPart,
+        UserPromptPart,
     )
+    from pydantic_ai.tools import ToolDefinition as TheirDefinition
+
+    mine, their = ToolCall("c1", "weather", ARGUMENTS), ToolCallPart("weather", ARGUMENTS, "c1")
+    chained = tool_call(name="weather", args=ARGUMENTS, id="c1")
+    jobs: dict[str, tuple[Job, Job, Job | None]] = {
+        'Message.user("…")': (
+            lambda: Message.user("Hello, world!"),
+            lambda: ModelRequest(parts=[UserPromptPart("Hello, world!")]),
+            lambda: HumanMessage("Hello, world!"),
+        ),
+        'Message("user", "…")': (
+            lambda: Message("user", "Hello, world!"),
+            lambda: ModelRequest(parts=[UserPromptPart("Hello, world!")]),
+            lambda: HumanMessage("Hello, world!"),
+        ),
+        'Message.system("…")': (
+            lambda: Message.system("Be brief."),
+            lambda: ModelRequest(parts=[SystemPromptPart("Be brief.")]),
+            lambda: SystemMessage("Be brief."),
+        ),
+        'Message.assistant("…")': (
+            lambda: Message.assistant("Hello."),
+            lambda: ModelResponse(parts=[TextPart("Hello.")]),
+            lambda: AIMessage("Hello."),
+        ),
+        'Message.assistant("…", tool_calls=[call])': (
+            lambda: Message.assistant("One moment.", tool_calls=[mine]),
+            lambda: ModelResponse(parts=[TextPart("One moment."), their]),
+            lambda: AIMessage("One moment.", tool_calls=[chained]),
+        ),
+        'Message.tool("c1", "…")': (
+            lambda: Message.tool("c1", "sunny"),
+            lambda: ModelRequest(parts=[ToolReturnPart("weather", "sunny", "c1")]),
+            lambda: ToolMessage("sunny", tool_call_id="c1"),
+        ),
+        "ToolCall.create": (
+            lambda: ToolCall.create("c1", "weather", ARGUMENTS),
+            lambda: ToolCallPart("weather", ARGUMENTS, "c1"),
+            lambda: tool_call(name="weather", args=ARGUMENTS, id="c1"),
+        ),
+        "ToolResult.success": (
+            lambda: ToolResult.success("c1", "sunny"),
+            lambda: ToolReturnPart("weather", "sunny", "c1"),
+            None,
+        ),
+        "ToolDefinition.create": (
+            lambda: ToolDefinition.create("weather", "The weather.", SCHEMA),
+            lambda: TheirDefinition("weather", SCHEMA, "The weather."),
+            None,
+        ),
+    }
+    return [ratio for name, subjects in jobs.items() for ratio in _made(name, *subjects)]
+
+
+def _made(name: str, ours: Job, pydantic_ai: Job, langchain: Job | None) -> list[Ratio]:
+    """One factory beside its peers; the bar is for the one that most messages go through."""
+    jobs = {"dragoman": ours, "pydantic-ai": pydantic_ai}
+    times = seconds(jobs | ({"langchain-core": langchain} if langchain else {}))
     mine = times["dragoman"]
+    bar = 0.75 if name.startswith("Message.user") else None
     ratios = [
-        Ratio("against pydantic-ai", mine / times["pydantic-ai"], at_most=0.75),
-        Ratio("against langchain-core", mine / times["langchain-core"], at_most=0.75),
-        Ratio("against seed 004's limit of 1 µs", mine / 1e-6),
+        Ratio(f"against {peer}", mine / taken, at_most=bar)
+        for peer, taken in times.items()
+        if peer != "dragoman"
     ]
-    show('Message.user("Hello, world!")', times, ratios)
+    ratios.append(Ratio("against seed 004's limit of 1 µs", mine / 1e-6))
+    show(name, times, ratios)
     return ratios
 
 

@@ -67,6 +67,7 @@ def test_one_root_catches_all(kind: type[DragomanError]) -> None:
 def test_some_are_also_what_python_calls_them() -> None:
     """Code that knows nothing of us still catches these."""
     assert issubclass(InvalidInputError, ValueError)
+    assert issubclass(errors.OrderError, ValueError)
     assert issubclass(errors.TimeoutError, builtins.TimeoutError)
 
 

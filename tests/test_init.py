@@ -15,8 +15,8 @@ import dragoman
 PUBLIC = """
     Agent AgentChat AgentEvent AgentStream AllFailed Audio AuthenticationError BlockingAgentStream
     BlockingChatHistory CacheHint ChatHistory ChatHistoryConfig Choice Chunk Citation Client
-    ConfigError Conflict ConnectError ContextTooLong ContextTooSmall ConversationHistory Corrupt
-    Dialect DragomanError EchoModel Embedding Embeddings Encoded Event FallbackModel File
+    ConfigError Conflict ConnectError Content ContextTooLong ContextTooSmall ConversationHistory
+    Corrupt Dialect DragomanError EchoModel Embedding Embeddings Encoded Event FallbackModel File
     FinishReason Hooks Image InvalidInputError InvalidRequest LimitExceeded Limits LocalModel Loss
     LossError Message MessageAccumulator MessageStore Messages Model ModelInfo ModelNotFound
     NotFound NotRecorded Opaque Orchestrator OrderError Origin Output Overloaded PermissionDenied

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from dragoman.model.accumulate import MessageAccumulator
     from dragoman.model.catalogue import Embeddings, ModelInfo, TokenCount
     from dragoman.model.collection import Messages, ProvidesMessages
+    from dragoman.model.content_value import Content
     from dragoman.model.conversation import ConversationHistory, Policy
     from dragoman.model.events import Event
     from dragoman.model.functions.tool import Tool, tool
@@ -147,6 +148,7 @@ _HOMES = {
     "model.accumulate": ("MessageAccumulator",),
     "model.catalogue": ("Embeddings", "ModelInfo", "TokenCount"),
     "model.collection": ("Messages", "ProvidesMessages"),
+    "model.content_value": ("Content",),
     "model.conversation": ("ConversationHistory", "Policy"),
     "model.events": ("Event",),
     "model.functions.tool": ("Tool", "tool"),
@@ -209,6 +211,7 @@ __all__ = [
     "ConfigError",
     "Conflict",
     "ConnectError",
+    "Content",
     "ContextTooLong",
     "ContextTooSmall",
     "ConversationHistory",

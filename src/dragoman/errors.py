@@ -3,7 +3,7 @@
 ```
 DragomanError
 ├ InvalidInputError (also ValueError)   a value people made: role, message, tool, schema, limits
-├ OrderError                            a conversation rule was broken (Policy.STRICT)
+├ OrderError (also ValueError)          a conversation rule was broken (Policy.STRICT)
 ├ WireError                             a peer's bytes broke its dialect (.dialect, .path)
 ├ LossError                             strict translation would lose something (.losses)
 ├ ConfigError                           missing key, unknown provider or model string
@@ -101,7 +101,7 @@ class InvalidInputError(DragomanError, ValueError):
     """A value that people made is not acceptable; the text says which, where and what to do."""
 
 
-class OrderError(DragomanError):
+class OrderError(DragomanError, ValueError):
     """A message may not stand where it was put (`Policy.STRICT`)."""
 
 

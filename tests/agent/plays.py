@@ -35,9 +35,11 @@ from dragoman import (
 )
 from dragoman.agent.executor import ToolExecutor
 from dragoman.model.functions.tool import Tool
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Opaque, Refusal, ServerToolCall, ServerToolResult
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
+from dragoman.model.tools import make_call
 from dragoman.transport.played import spoken
 
 SECRET = "geheim"
@@ -144,9 +146,9 @@ raws = st.sampled_from(
      '{"result": 7}', '{"result": "geheim"}', '{"word": "x", "word2": NaN}']
 )  # fmt: skip
 calls = st.one_of(
-    st.builds(ToolCall, ids, names, raws),
-    st.builds(lambda id, name: ToolCall(id, name, input={"word": SECRET}), ids, names),
-    st.builds(lambda id, name, raw: ToolCall(id, name, raw, kind="custom"), ids, names, raws),
+    st.builds(make_call, ids, names, raws),
+    st.builds(lambda id, name: make_call(id, name, input={"word": SECRET}), ids, names),
+    st.builds(lambda id, name, raw: make_call(id, name, raw, kind="custom"), ids, names, raws),
 )
 parts = st.one_of(
     st.builds(Text, texts),
@@ -170,7 +172,7 @@ usages = st.none() | st.builds(Usage, st.integers(0, 9), st.integers(0, 9), thin
 
 
 def _choice(index: int, parts: Sequence[Any], finish: FinishReason) -> Choice:
-    return Choice(index, Message(Role.ASSISTANT, tuple(parts), finish=finish), finish)
+    return Choice(index, make_message(Role.ASSISTANT, tuple(parts), finish=finish), finish)
 
 
 @st.composite

@@ -28,7 +28,6 @@ from dragoman import (
     ServerError,
     Text,
     Thinking,
-    ToolCall,
     ToolChoice,
     ToolDefinition,
     Usage,
@@ -36,6 +35,7 @@ from dragoman import (
 )
 from dragoman.agent.results import Result
 from dragoman.model.responses import Choice, Response
+from dragoman.model.tools import make_call
 from tests.agent.scripts import asks, call, clock, model, weather
 
 PICTURE = Image.from_bytes(b"\x89PNG", mime="image/png")
@@ -240,7 +240,7 @@ async def test_what_goes_wrong_with_a_tool_is_told_to_the_model() -> None:
     calls = asks(
         call("weather", "a", city="Basel"), call("wether", "b", city="Basel"),
         call("weather", "c", town="Basel"), call("broken", "d", city="Basel"),
-        ToolCall("e", "weather", raw='{"city": "Ba'),
+        make_call("e", "weather", raw='{"city": "Ba'),
     )  # fmt: skip
     result = await Agent(model(calls, "Sorry."), tools=[weather, broken]).send("Weather?")
     results = result.messages[2].tool_results

@@ -33,6 +33,7 @@ from dragoman.model import portal
 from dragoman.model.conversation import ConversationHistory, Policy
 from dragoman.model.parts import Thinking
 from dragoman.model.store import Section
+from tests.environment import PATIENCE
 from tests.wire.inputs.talk import ROUND
 
 ONE, TWO = SessionIdentity(chat="7"), SessionIdentity(chat="8")
@@ -289,7 +290,7 @@ class TestChatHistory:
     async def test_tools_and_instructions_take_their_share(self) -> None:
         """Tools as they are defined or declared, instructions as a text or parts."""
         config = ChatHistoryConfig(context_window=1000, reserved_for_completion=100)
-        big = ToolDefinition("f", "word " * 500, {"type": "object"})
+        big = ToolDefinition("f", "word " * 200, {"type": "object"})
         async with await ChatHistory.open(ONE, "memory:", config) as history:
             await history.extend([f"{number} {'word ' * 20}" for number in range(20)])
             conversation = conversation_of(history)
@@ -368,11 +369,11 @@ class TestBlockingChatHistory:
         def wait(*_: Any) -> None:
             threads.append(get_ident())
             seen.set()
-            assert go_on.wait(10)
+            assert go_on.wait(PATIENCE)
 
         conversation = conversation_of(blocking, {"on_before_add": wait})
         adding = asyncio.ensure_future(conversation.add(Message.user("Hi")))
-        await asyncio.to_thread(seen.wait, 10)
+        await asyncio.to_thread(seen.wait, PATIENCE)
         go_on.set()
         await adding
         assert get_ident() not in threads
@@ -420,14 +421,14 @@ class TestBlockingChatHistory:
 
         def wait(*_: Any) -> None:
             seen.set()
-            assert go_on.wait(10)
+            assert go_on.wait(PATIENCE)
 
         conversation, message = (
             conversation_of(blocking, {"on_before_add": wait}),
             Message.user("a"),
         )
         adding = asyncio.ensure_future(conversation.add(message))
-        await asyncio.to_thread(seen.wait, 10)
+        await asyncio.to_thread(seen.wait, PATIENCE)
         adding.cancel()
         await asyncio.sleep(0.01)
         assert not adding.done()

@@ -16,7 +16,7 @@ import pytest
 
 from dragoman.agent import failures
 from dragoman.errors import ToolError, ToolRetry, ToolTimeout
-from dragoman.model.tools import ToolCall
+from dragoman.model.tools import ToolCall, make_call
 from tests.agent.toolkit import (
     RAISERS,
     call_of,
@@ -103,7 +103,7 @@ def test_unknown_tools_are_answered_with_the_known() -> None:
 )
 def test_arguments_that_do_not_fit_are_not_run(raw: str, told: str) -> None:
     """The model is told what to correct."""
-    (result,) = results_of([ToolCall("c", "echo", raw=raw)], tools_of(echo))
+    (result,) = results_of([make_call("c", "echo", raw=raw)], tools_of(echo))
     assert told in result.text
     assert result.is_error
 
@@ -139,7 +139,7 @@ def test_types_that_refuse_arguments_are_told() -> None:
 def test_valid_and_invalid_calls_are_both_reported() -> None:
     """In one batch, some calls are run and others refused; each has its result (rule 13)."""
     calls = [
-        ToolCall("a", "echo", raw="{"),
+        make_call("a", "echo", raw="{"),
         call_of("echo", "b", word="fine"),
         call_of("nobody", "c"),
         call_of("shout", "d", word="fine"),

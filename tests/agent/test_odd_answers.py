@@ -17,7 +17,6 @@ from dragoman import (
     Request,
     Role,
     StreamInterrupted,
-    ToolCall,
     ToolDefinition,
     TypedOrchestrator,
     tool,
@@ -26,6 +25,7 @@ from dragoman.agent.events import Answered, ToolStarted
 from dragoman.agent.results import Result
 from dragoman.model.parts import Refusal
 from dragoman.model.responses import Choice, Response
+from dragoman.model.tools import make_call
 from tests.agent.scripts import asks, call, model
 
 MINE = ToolDefinition.create("mine", "The caller's.")
@@ -83,13 +83,28 @@ class TestIds:
     @pytest.mark.parametrize("odd", ["a", ""])
     async def test_calls_get_ids_of_their_own(self, odd: str) -> None:
         """Only those that are empty or taken are changed; the wire's own is kept."""
-        answer = asks(ToolCall("a", "double", '{"x":1}'), ToolCall(odd, "double", '{"x":2}'))
+        answer = asks(make_call("a", "double", '{"x":1}'), make_call(odd, "double", '{"x":2}'))
         result = await Agent(model(answer, "Done."), tools=[double]).send("x")
         first, second = ids(result)
         assert first == "a"
         assert second not in {"a", ""}
         assert results(result) == [("a", "2"), (second, "4")]
         assert result.messages[1].tool_calls[1].wire_id == (odd or None)
+
+    @pytest.mark.parametrize("streams", [False, True])
+    async def test_a_derived_id_is_used_once_in_a_conversation(self, streams: bool) -> None:
+        """Two answers that have no ids, of a server that gives its answers none either."""
+        asked = {"function": {"name": "double", "arguments": {"x": 1}}}
+        message = {"role": "assistant", "content": "", "tool_calls": [asked]}
+        body = {"message": message, "done": True}
+        answer = dragoman.dialect("ollama").decode_response(body)
+        agent = Agent(model(answer, answer, "Done."), tools=[double])
+        result = await (agent.stream("x").collect() if streams else agent.send("x"))
+        first, second = ids(result)
+        assert first != second
+        assert results(result) == [(first, "2"), (second, "2")]
+        made = [each for message in result.messages for each in message.tool_calls]
+        assert [each.wire_id for each in made] == [None, None]
 
     async def test_all_events_name_a_call_alike(self) -> None:
         """The answer, the message and the tool that runs have the same ids."""

@@ -13,6 +13,7 @@ import dragoman
 from dragoman import (
     Agent,
     AllFailed,
+    ChatHistory,
     Choice,
     Client,
     ConversationHistory,
@@ -29,17 +30,22 @@ from dragoman import (
     Response,
     Role,
     Run,
+    SessionIdentity,
     Text,
     Thinking,
     ToolExecutor,
     ToolOrchestrator,
     TypedOrchestrator,
+    Usage,
     tool,
 )
 from dragoman.agent.events import AgentEvent, MessageAdded
+from dragoman.history import MemoryStorage
+from dragoman.model.events import Event, PartStart
 from tests.agent.scripts import asks, call, clock, model, weather
 
 BOTH = asks(call("weather", "1", city="NYC"), call("clock", "2", city="NYC"))
+ONE = SessionIdentity(agent="agent", chat="chat")
 RAIN, HOUR = "rain in NYC", '{"city":"NYC","hour":15}'
 
 
@@ -117,6 +123,49 @@ async def test_users_and_models_take_turns() -> None:
     assert len(history) == 7
 
 
+@pytest.mark.parametrize("system", [None, "Be brief."])
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_default_conversation_takes_any_agent(system: str | None, streams: bool) -> None:
+    """A strict one that is empty: the agent's instructions, if any, go with its requests."""
+    history = ConversationHistory()
+    answers = model(BOTH, "Both.", "Yes.")
+    agent = Agent(answers, tools=[weather, clock], system=system)
+    for prompt in ("Weather and time?", "Really?"):
+        if streams:
+            await agent.stream(prompt, history=history).collect()
+        else:
+            await agent.send(prompt, history=history)
+    history.validate()
+    assert [m.role.value for m in history] == [
+        "user", "assistant", "tool", "assistant", "user", "assistant",
+    ]  # fmt: skip
+    assert [str(part) for part in answers.requests[-1].system] == ([system] if system else [])
+    assert ConversationHistory.from_json(history.to_json()).messages == history.messages
+
+
+async def test_a_strict_conversation_takes_a_model_that_uses_ids_again() -> None:
+    """Each call has an id of its own in the conversation; what the model called it is kept."""
+    history = ConversationHistory([Message.system("Be brief.")])
+    agent = Agent(model(BOTH, BOTH, "Done."), tools=[weather, clock])
+    await agent.send("Weather and time, twice?", history=history)
+    history.validate()
+    calls = [each for message in history for each in message.tool_calls]
+    results = [each for message in history for each in message.tool_results]
+    assert len({each.id for each in calls}) == 4
+    assert [each.call_id for each in results] == [each.id for each in calls]
+    assert [each.wire_id for each in calls[2:]] == ["1", "2"]
+
+
+async def test_messages_after_parallel_calls_are_exported() -> None:
+    """One entry for each result in the shapes that hold one, and all of them come back."""
+    agent = Agent(model(BOTH, "Both."), tools=[weather, clock])
+    messages = (await agent.send("Weather and time?")).messages
+    listed = messages.to_list()
+    assert [each["role"] for each in listed] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert Messages.from_any(listed) == messages.split_results()
+    assert Messages.from_any(listed).consolidated() == messages
+
+
 async def test_a_result_knows_the_answers_id() -> None:
     """The id that a further request may name, and the model that answered, are in the metadata."""
     choice = Choice(0, Message.assistant("Hi."), FinishReason.STOP)
@@ -134,6 +183,93 @@ async def test_arguments_are_there_parsed() -> None:
         {},
         {"city": "Basel"},
     ]
+
+
+# --- a model of one's own
+
+
+class Mine:
+    """What `dragoman.Model` lists, and nothing else."""
+
+    name = "mine:1"
+
+    def __init__(self, *answers: Response) -> None:
+        self.answers = list(answers)
+
+    async def send(self, _request: Any) -> Response:
+        """The next answer."""
+        return self.answers.pop(0)
+
+    def stream(self, _request: Any) -> MyStream:
+        """The next answer, in pieces."""
+        return MyStream(self.answers.pop(0))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class MyStream:
+    """What `ModelStream` lists, and nothing else."""
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+        self.is_complete = self.is_closed = False
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        for place, part in enumerate(self.response.message.parts):
+            yield PartStart(place, part)
+        self.is_complete = True
+
+    async def close(self) -> None:
+        """Remember it."""
+        self.is_closed = True
+
+
+def spent(message: Message, finish: FinishReason | None = None, **fields: Any) -> Response:
+    """An answer whose usage and finish are said of the response alone."""
+    return Response(choices=(Choice(0, message, finish),), usage=Usage(7, 3), **fields)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_model_of_ones_own_needs_what_the_protocol_lists(streams: bool) -> None:
+    """`name`, `send`, `stream` and `close`; a type checker accepts it as well."""
+    mine: dragoman.Model = Mine(spent(BOTH), spent(Message.assistant("Both.")))
+    agent = Agent(mine, tools=[weather, clock])
+    result = await (agent.stream("Go").collect() if streams else agent.send("Go"))
+    assert result.output == "Both."
+    assert result.usage == Usage(14, 6)
+
+
+@pytest.mark.parametrize("missing", ["name", "send", "stream", "close"])
+def test_what_a_model_lacks_is_said(missing: str) -> None:
+    """By name, beside what a model has."""
+    members = {name: getattr(Mine, name) for name in ("name", "send", "stream", "close")}
+    del members[missing]
+    with pytest.raises(InvalidInputError) as refused:
+        Agent(type("Half", (), members)())
+    assert str(refused.value) == f"a model has name, send, stream, close; Half has no {missing}"
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("scripted", [False, True])
+async def test_usage_is_stored_with_the_answer(streams: bool, scripted: bool) -> None:
+    """Also where only the response says it: histories count by it."""
+    answers = [spent(BOTH, FinishReason.TOOL_CALLS),
+               spent(Message.assistant("Both."), FinishReason.STOP)]  # fmt: skip
+    agent = Agent(model(*answers) if scripted else Mine(*answers), tools=[weather, clock])
+    async with await ChatHistory.open(ONE, MemoryStorage()) as history:
+        await (agent.stream("Go", history=history).collect() if streams
+               else agent.send("Go", history=history))  # fmt: skip
+        stored = [m for m in await history.messages() if m.role is Role.ASSISTANT]
+    assert [m.usage.total if m.usage else 0 for m in stored] == [10, 10]
+    assert [m.finish for m in stored] == [FinishReason.TOOL_CALLS, FinishReason.STOP]
+
+
+async def test_a_call_that_was_cut_off_is_known_by_the_choice() -> None:
+    """It is not run (I7), whether the message or only its choice says how it ended."""
+    mine = Mine(spent(BOTH, FinishReason.LENGTH), spent(Message.assistant("Too long.")))
+    result = await Agent(mine, tools=[weather, clock]).send("Go")
+    assert all(each.is_error for each in result.messages[2].tool_results)
 
 
 # --- thinking

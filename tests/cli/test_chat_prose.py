@@ -16,6 +16,7 @@ from dragoman.cli.chat.flow import Flow
 from dragoman.cli.chat.prose import Prose, settled
 from dragoman.cli.chat.toolset import calculate, now
 from dragoman.errors import ToolRetry
+from dragoman.model.tools import make_call
 
 PIECES = st.lists(
     st.sampled_from(["word ", "two words", "\n", "\n\n", "- item", "1. one", "# Head", "```", "> q",
@@ -115,7 +116,7 @@ def test_a_tall_block_leaves_the_screen_line_by_line() -> None:
 def test_calls_are_shown_short_and_harmless() -> None:
     """Whatever a model writes."""
     assert call_line(ToolCall.create("1", "f", {"a": [1, {"b": "ü"}]})) == 'f(a=[1,{"b":"ü"}])'
-    assert call_line(ToolCall("1", "f", raw="{broken\x1b[2J")) == "f({broken␛[2J)"
+    assert call_line(make_call("1", "f", raw="{broken\x1b[2J")) == "f({broken␛[2J)"
     assert len(call_line(ToolCall.create("1", "f", {"a": "x" * 500, "b": "y" * 500}))) < 100
 
 

@@ -32,7 +32,10 @@ from dragoman import (
 )
 from dragoman.cli.commands import dragoman as command
 from dragoman.cli.typesetting import folded
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Citation
+from dragoman.model.roles import Role
+from dragoman.model.tools import make_call
 from tests.cli.samples import ANSWERS, HISTORIES, REQUESTS, SECRET, chat, jsonl
 
 DATA = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 3000).decode()
@@ -103,7 +106,7 @@ def test_a_conversation_reads_as_one() -> None:
         (Refusal("No."), ["refused: No."]),
         (Text("Yes.", (Citation(kind="url", url="https://x.example"),)),
          ["Yes.", "  cites https://x.example"]),
-        (ToolCall("1", "f", raw="not json"), ["calls f", "  not json"]),
+        (make_call("1", "f", raw="not json"), ["calls f", "  not json"]),
         (ToolCall("1", "f", raw=""), ["calls f"]),
         (ToolResult("1", (Text("a"), Image(data=DATA))), ["result", "  a", "  [image, 3.0 kB]"]),
         (ToolResult("1", data={"a": 1}), ["result", '  {"a":1}']),
@@ -115,7 +118,7 @@ def test_a_conversation_reads_as_one() -> None:
 )  # fmt: skip
 def test_every_part_has_its_form(part: Any, lines: list[str]) -> None:
     """Media by kind and size, never by their data."""
-    found = shown(Message.from_any({"role": "assistant", "content": ""}).replace(parts=(part,)))
+    found = shown(make_message(Role.ASSISTANT, (part,)))
     assert found == ["assistant", *(f"  {line}" for line in lines)]
 
 

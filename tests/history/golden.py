@@ -27,7 +27,9 @@ from dragoman import (
 )
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import Fork, Session
+from dragoman.model.messages import make_message
 from dragoman.model.parts import CacheHint, Citation, Origin
+from dragoman.model.tools import make_call, make_result
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "history" / "v1"
 KEYS = {"2026": bytes(range(32))}
@@ -72,7 +74,7 @@ _SAID = [
     Message(
         Role.TOOL,
         (
-            ToolResult("call_1", "sunny", tool_name="weather"),
+            make_result("call_1", "sunny", tool_name="weather"),
             ToolResult("call_2", data={"sum": 1.5}, is_error=False),
             ToolResult("call_3", (Text("out"), Image(url="https://x.org/a.png")), is_error=True),
         ),
@@ -91,9 +93,9 @@ _SAID = [
     Message(Role.USER, (Text("half \ud800 a character"),)),
     Message(Role.USER, (Text(""),), metadata={"a": [1, 2.5, True, None, {"b": "é"}]}),
     Message(Role.ASSISTANT, (Text("cut o"),), finish=FinishReason.LENGTH),
-    Message(Role.ASSISTANT, ()),
-    Message(Role.USER, (ToolResult("call_9", "late"), Text("and more"))),
-    Message(Role.ASSISTANT, (ToolCall("call_4", "broken", raw='{"a": '),)),
+    make_message(Role.ASSISTANT, ()),
+    Message(Role.USER, (make_result("call_9", "late"), Text("and more"))),
+    Message(Role.ASSISTANT, (make_call("call_4", "broken", raw='{"a": '),)),
     Message(Role.TOOL, (ToolResult("call_4", "not JSON", is_error=True, kind="custom"),)),
     Message(Role.USER, (Text("on a branch", extras={"gemini": {"x": 1}}),)),
     Message(Role.USER, (Text("on a branch of it"),)),

@@ -17,7 +17,7 @@ from dragoman import (
     ToolResult,
     Usage,
 )
-from dragoman.errors import NotFound, StoreError
+from dragoman.errors import InvalidInputError, NotFound, StoreError
 from dragoman.history import MemoryStorage
 from dragoman.history.storage.chain import ChainStorage
 from dragoman.history.storage.protocol import Appended, Entry, Fork, Session
@@ -44,6 +44,22 @@ async def test_seed_001_returns_messages_of_their_kind(backend: Backend) -> None
         messages = await history.messages()
         assert isinstance(messages, Messages)
         assert messages[0].role is Role.USER
+
+
+@pytest.mark.parametrize("is_opened", [False, True])
+async def test_seed_001_the_config_may_be_an_array(is_opened: bool) -> None:
+    """`ChatHistoryConfig|array $config`: settings as a dict, which are checked."""
+    given = {"context_window": 1000, "reserved_for_completion": 200, "store_meta": False}
+    storage = MemoryStorage()
+    history = await ChatHistory.open(ONE, storage, given) if is_opened else (
+        ChatHistory(ONE, storage, given)
+    )  # fmt: skip
+    assert (history.config.limit, history.config.store_meta) == (800, False)
+    assert ChatHistory.open_sync(ONE, storage, given).config == history.config
+    refused: list[Any] = [{"window": 5}, {"context_window": "5"}, [], "x", 5]
+    for wrong in refused:
+        with pytest.raises(InvalidInputError):
+            ChatHistory(ONE, storage, wrong)
 
 
 async def test_seed_001_calls_hooks(backend: Backend) -> None:

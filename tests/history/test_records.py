@@ -21,6 +21,7 @@ from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.protocol import MAIN, Fork, Row, Session
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.windows import read as read_window
+from dragoman.model.messages import make_message
 from tests.history.golden import FOLDER, KEYS, MESSAGES, SESSION, WHO, WINDOW
 from tests.history.test_identity import identities
 from tests.model import strategies as some
@@ -201,7 +202,7 @@ def test_a_body_that_is_no_message_is_corrupt(body: bytes) -> None:
 
 def test_what_could_not_be_read_back_is_not_written() -> None:
     """The error comes when it is stored, not when it is needed."""
-    odd = Message(Role.USER, (), usage="no usage")  # type: ignore[arg-type]  # the point
+    odd = make_message(Role.USER, (), usage="no usage")  # type: ignore[arg-type]  # the point
     with pytest.raises(InvalidInputError):
         body_of(odd)
 

@@ -26,6 +26,7 @@ from dragoman import (
 )
 from dragoman.history.media_tokens import dimensions, image_tokens, media_tokens
 from dragoman.history.tokens import Around, Count, count, estimate, estimate_tools
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult
 from dragoman.model.tools import ServerTool
 from tests.corpus import Corpus
@@ -86,7 +87,7 @@ def test_text_of_every_kind(text: str, least: int, most: int) -> None:
 )
 def test_every_part_counts(part: Any) -> None:
     """A message costs more with a part than without it."""
-    assert estimate(Message.empty("assistant").with_parts(part)) > estimate(
+    assert estimate(make_message(Message.empty("assistant").role, (part,))) > estimate(
         Message.empty("assistant")
     )
 
@@ -135,9 +136,9 @@ def test_time_is_linear() -> None:
     """A megabyte of text of the worst kinds takes a fraction of a second."""
     for text in ("a1" * 11 + " ", "😀", "a" * 23 + " ", "\n  "):
         message = Message.user(text * (1_000_000 // len(text)))
-        start = time.perf_counter()
+        start = time.thread_time()
         estimate(message)
-        assert time.perf_counter() - start < 1
+        assert time.thread_time() - start < 1
 
 
 # --- anchors

@@ -28,7 +28,7 @@ from dragoman.model.events import (
 from dragoman.model.frozen import MAX_INTEGER_BITS
 from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio, File, Image, Media, Video
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import (
     CacheHint,
     Citation,
@@ -46,11 +46,12 @@ from dragoman.model.responses import Choice, Embedding, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import (
     ServerTool,
-    ToolCall,
     ToolCallDelta,
     ToolChoice,
     ToolDefinition,
-    ToolResult,
+    make_call,
+    make_definition,
+    make_result,
 )
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.model.value import Value
@@ -166,15 +167,15 @@ server_results = st.builds(
 _wire_ids: st.SearchStrategy[Any] = st.just(UNSET) | maybe(words)
 _raw = texts | json_objects.map(lambda value: dumps(value).decode("utf-8"))
 tool_calls = st.one_of(
-    st.builds(ToolCall, id=words, name=words, raw=_raw, wire_id=_wire_ids, **_shared),
-    st.builds(ToolCall, id=words, name=words, input=json_objects, wire_id=_wire_ids, **_shared),
-    st.builds(ToolCall, id=words, name=words, raw=texts, kind=st.just("custom"), **_shared),
+    st.builds(make_call, id=words, name=words, raw=_raw, wire_id=_wire_ids, **_shared),
+    st.builds(make_call, id=words, name=words, input=json_objects, wire_id=_wire_ids, **_shared),
+    st.builds(make_call, id=words, name=words, raw=texts, kind=st.just("custom"), **_shared),
 )
 _result_content = texts | st.lists(
     st.one_of(text_parts, images, audios, videos, files, refusals, opaques), max_size=2
 ).map(tuple)
 tool_results = st.builds(
-    ToolResult, call_id=words, content=_result_content, data=st.just(UNSET) | json_values,
+    make_result, call_id=words, content=_result_content, data=st.just(UNSET) | json_values,
     tool_name=maybe(words), is_error=maybe(st.booleans()), **_shared,
 )  # fmt: skip
 media_parts: st.SearchStrategy[Media] = st.one_of(images, audios, videos, files)
@@ -190,7 +191,7 @@ usages = st.builds(
 finishes = st.sampled_from(FinishReason)
 roles = st.sampled_from(Role)
 messages = brief(st.builds(
-    Message, roles, st.lists(parts, max_size=3).map(tuple), name=maybe(texts),
+    make_message, roles, st.lists(parts, max_size=3).map(tuple), name=maybe(texts),
     id=st.just("") | words, metadata=json_objects, extras=extras, origin=maybe(origins),
     usage=maybe(usages), finish=maybe(finishes), created_at=maybe(finite),
 ))  # fmt: skip
@@ -204,7 +205,7 @@ tool_definitions = st.one_of(
         cache=maybe(cache_hints), extras=extras,
     ),
     st.builds(
-        ToolDefinition, words, maybe(texts), maybe(json_objects), maybe(st.booleans()),
+        make_definition, words, maybe(texts), maybe(json_objects), maybe(st.booleans()),
         kind=st.sampled_from(["function", "custom"]), format=maybe(json_objects), origin=origins,
     ),
 )  # fmt: skip

@@ -29,7 +29,8 @@ from hypothesis.stateful import (
 from dragoman.errors import InvalidInputError, OrderError
 from dragoman.model.collection import Messages
 from dragoman.model.conversation import ConversationHistory, Policy
-from dragoman.model.messages import Message
+from dragoman.model.ids import new_id
+from dragoman.model.messages import Message, make_message
 from dragoman.model.roles import Role
 from dragoman.model.schema import document_schema
 from dragoman.model.tools import ToolCall, ToolResult
@@ -221,6 +222,91 @@ def test_after_tools_the_assistant_answers_or_the_user_goes_on() -> None:
     assert len(strict(*done, calling("b"), answering("b"), ASSISTANT)) == 7
 
 
+def test_a_call_id_is_used_once() -> None:
+    """Seed 004's second assumption: an id names one call of the session, whenever it was made."""
+    done = (SYSTEM, USER, calling("a"), answering("a"), ASSISTANT, USER)
+    history = strict(*done)
+    for again in (calling("a"), calling("b", "a")):
+        with pytest.raises(OrderError, match="message 6: the id of a tool call was used"):
+            history.add(again)
+    with pytest.raises(OrderError, match="used by an earlier call"):
+        history.add_all([calling("b"), answering("b"), calling("b")])
+    history.add_all([calling("b"), answering("b")])  # what was refused has used nothing
+    with pytest.raises(OrderError, match="used by an earlier call"):
+        ConversationHistory([*done, calling("a")], policy="lenient").validate()
+
+
+def test_ids_are_free_again_when_their_calls_are_gone() -> None:
+    """After `clear`, and after a message without calls has taken the place of theirs."""
+    history = strict(SYSTEM, USER, calling("a"), answering("a"))
+    history.clear()
+    history.add_all([SYSTEM, USER, calling("a")])
+    history.replace(history[2].id, ASSISTANT)
+    history.add_all([USER, calling("a"), answering("a"), ASSISTANT, USER])
+    history.replace(history[4].id, calling("a"))  # itself, once more
+    with pytest.raises(OrderError, match="used by an earlier call"):
+        history.add(calling("a"))
+
+
+def test_stored_conversations_may_use_an_id_again() -> None:
+    """Earlier versions allowed it, and what they wrote is read; from then on it is refused."""
+    said = [SYSTEM, USER, calling("a"), answering("a"), calling("a"), answering("a")]
+    raw = ConversationHistory(said, policy=Policy.LENIENT).to_json()
+    read = ConversationHistory.from_json(raw.replace(b'"lenient"', b'"strict"'))
+    for history in (read, pickle.loads(pickle.dumps(read))):  # noqa: S301 - our own bytes
+        assert list(history) == said
+        with pytest.raises(OrderError, match="used by an earlier call"):
+            history.add(calling("a"))
+
+
+# --- without a system message
+
+
+def test_a_conversation_may_be_instructed_elsewhere() -> None:
+    """Then the user begins, all other rules hold, and instructions that come later are refused."""
+    history = ConversationHistory([USER, ASSISTANT], system_first=False)
+    with pytest.raises(OrderError, match=r"system.*first"):
+        history.add(SYSTEM)
+    with pytest.raises(OrderError, match="alternate"):
+        history.add(ASSISTANT)
+    history.validate()
+    with pytest.raises(OrderError, match=r"system.*already"):
+        ConversationHistory([SYSTEM, SYSTEM], system_first=False)
+    with pytest.raises(InvalidInputError, match="system_first must be bool"):
+        ConversationHistory(system_first="no")  # type: ignore[arg-type]
+
+
+def test_the_system_message_can_be_waived_before_it_begins() -> None:
+    """For the conversation at hand: it is remembered by copies, and forgotten by `clear`."""
+    history = ConversationHistory()
+    history.waive_system()
+    history.add(USER)
+    for back in (
+        ConversationHistory.from_json(history.to_json()),
+        pickle.loads(pickle.dumps(history)),  # noqa: S301 - our own bytes
+        copy.deepcopy(history),
+    ):
+        assert list(back) == [USER]
+        back.validate()
+        back.add(ASSISTANT)
+    history.replace(history[0].id, Message.user("Other"))
+    with pytest.raises(OrderError, match="alternate"):
+        history.add_all([ASSISTANT, ASSISTANT])
+    history.add(ASSISTANT)
+    history.clear()
+    with pytest.raises(OrderError, match=r"system.*first"):
+        history.add(USER)
+
+
+def test_a_conversation_that_has_begun_stays_as_it_is() -> None:
+    """Waiving comes too late then."""
+    history = strict(SYSTEM)
+    history.waive_system()
+    with pytest.raises(OrderError, match=r"system.*already"):
+        history.add(SYSTEM)
+    assert "system_first" not in json.loads(history.to_json())["value"]
+
+
 def test_nobody_speaks_while_calls_wait() -> None:
     """The model would not understand it; how many wait is said."""
     history = strict(SYSTEM, USER, calling("a", "b"), answering("a"))
@@ -238,12 +324,12 @@ def test_nobody_speaks_while_calls_wait() -> None:
     ((USER,), answering("a"), "must follow"),
     ((), answering("a"), "must follow"),
     ((USER,), calling("a", "a"), "same id"),
-    ((USER, calling("a")), Message(Role.TOOL), "tool results only"),
-    ((USER, calling("a")), Message(Role.TOOL, (*answering("a").parts, *USER.parts)),
+    ((USER, calling("a")), make_message(Role.TOOL), "tool results only"),
+    ((USER, calling("a")), make_message(Role.TOOL, (*answering("a").parts, *USER.parts)),
      "tool results only"),
-    ((), Message.user(*calling("a").parts), "only an assistant"),
+    ((), make_message(Role.USER, calling("a").parts), "only an assistant"),
     ((USER, calling("a")), Message.user(*answering("a").parts), "belong in a tool message"),
-    ((USER,), Message.assistant("x", *answering("a").parts), "belong in a tool message"),
+    ((USER,), make_message(Role.ASSISTANT, answering("a").parts), "belong in a tool message"),
 ])  # fmt: skip
 def test_what_is_out_of_order_is_refused(
     before: tuple[Message, ...], message: Message, says: str
@@ -548,8 +634,8 @@ def test_batches_of_threads_stay_together() -> None:
 
 
 def _add_rounds(history: ConversationHistory, count: int) -> None:
-    for _ in range(count):
-        history.add_all([calling("a"), answering("a")])
+    for place in range(count):
+        history.add_all([calling(f"a{place}"), answering(f"a{place}")])
 
 
 def test_readers_see_whole_states_while_others_write() -> None:
@@ -582,7 +668,8 @@ def may_follow(said: list[Message], message: Message) -> bool:
         waiting -= {result.call_id for result in earlier.tool_results}
     if role is Role.TOOL:
         return bool(results) and len(results) == len(set(results)) and set(results) <= waiting
-    if waiting or len(calls) != len(set(calls)):
+    used = {call.id for earlier in said for call in earlier.tool_calls}
+    if waiting or len(calls) != len(set(calls)) or not used.isdisjoint(calls):
         return False
     if said[-1].role is Role.TOOL:
         return True
@@ -633,7 +720,7 @@ class StrictConversation(RuleBasedStateMachine):
         last = self.said[-1].role if self.said else None
         self.add(
             answering(*waiting) if waiting else SYSTEM if last is None else
-            calling("a", "b") if last is Role.USER else USER
+            calling(new_id(), new_id()) if last is Role.USER else USER
         )  # fmt: skip
 
     @rule(messages=st.lists(_any_message, max_size=4))

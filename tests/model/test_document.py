@@ -26,9 +26,9 @@ from dragoman.model.parts import Citation, Opaque, Origin, Refusal, Text, Thinki
 from dragoman.model.responses import Choice, Embedding, Response
 from dragoman.model.roles import Role
 from dragoman.model.schema import schema_of
-from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
+from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult, make_call
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.model.value import Value
+from dragoman.model.value import Value, unchecked
 from tests.model.anything import any_values, json_values, texts, value_types, values
 
 
@@ -89,7 +89,7 @@ def test_half_characters_survive_everywhere(half: str) -> None:
         half,
         Thinking(half, data=half, signature=half),
         tool_calls=[
-            ToolCall(half, half, raw=f'{{"a":"{half}"}}'),
+            make_call(half, half, raw=f'{{"a":"{half}"}}'),
             ToolCall("2", "f", input={half: [half]}),
         ],
         name=half,
@@ -242,10 +242,10 @@ def test_deep_arguments_are_kept_as_text() -> None:
     """What the model wrote stays, is flagged, and can be stored."""
     for depth in (MAX_DEPTH + 2, 5_000, 200_000):
         raw = '{"a":' * depth + "1" + "}" * depth
-        call = ToolCall("1", "f", raw=raw)
+        call = make_call("1", "f", raw=raw)
         assert not call.has_valid_arguments
         assert ToolCall.from_json(call.to_json()).raw == raw
-        assert call == ToolCall("2", "f", raw=raw)
+        assert call == make_call("1", "f", raw=raw)
         with pytest.raises(InvalidInputError):
             ToolCall.create("1", "f", raw)
 
@@ -274,7 +274,7 @@ def test_what_can_be_written_can_be_read(kind: type[Value], data: st.DataObject)
     odd = data.draw(json_values() | any_values() | st.sampled_from([b"x", object(), nan, (1,)]))
     fields = {name: getattr(value, name) for name in kind.__struct_fields__} | {field: odd}
     try:
-        strange = kind(**fields)
+        strange = unchecked(kind)(**fields)
         raw = strange.to_json()
     except InvalidInputError as error:
         assert error.__context__ is None  # noqa: PT017 - it need not be refused
@@ -294,7 +294,7 @@ def test_a_text_that_is_none_does_not_get_into_a_message(text: Any) -> None:
 
 def test_the_head_tells() -> None:
     """`document.read` reads whatever kind the document says it is."""
-    assert document.read(a_document({"role": "user"})) == Message(Role.USER)
+    assert document.read(a_document({"role": "user"})) == Message.empty()
 
 
 @pytest.mark.parametrize(
@@ -361,8 +361,8 @@ def test_an_unknown_kind_is_refused() -> None:
 def test_a_byte_order_mark_is_no_matter() -> None:
     """Nor is a text instead of bytes."""
     raw = a_document({"role": "user"})
-    assert Message.from_json(b"\xef\xbb\xbf" + raw) == Message(Role.USER)
-    assert Message.from_json(raw.decode()) == Message(Role.USER)
+    assert Message.from_json(b"\xef\xbb\xbf" + raw) == Message.empty()
+    assert Message.from_json(raw.decode()) == Message.empty()
 
 
 def test_the_last_of_equal_keys_wins() -> None:
@@ -432,7 +432,7 @@ def test_values_refuse_to_be_changed(kind: type[Value], data: st.DataObject) -> 
 
 def test_a_call_with_both_forms_of_its_arguments_is_frozen() -> None:
     """Text and object side by side: neither can be changed, and NaN gets into neither."""
-    call = ToolCall("1", "f", raw="{}", input={"a": 1})
+    call = make_call("1", "f", raw="{}", input={"a": 1})
     with pytest.raises(TypeError):
         call.input["a"] = 2  # type: ignore[index]
     with pytest.raises(InvalidInputError):
@@ -515,7 +515,7 @@ _DOORS: dict[str, Callable[[Any], Any]] = {
     "argument": lambda junk: ToolCall.create("1", "f", {"a": 1}).argument(junk),
     "argument, kind": lambda junk: ToolCall.create("1", "f", {"a": 1}).argument("a", junk),
     "arguments_as": lambda junk: ToolCall.create("1", "f", {"a": 1}).arguments_as(junk),
-    "arguments_as, text": lambda junk: ToolCall("1", "f", raw=str(junk)).arguments_as(_Line),
+    "arguments_as, text": lambda junk: make_call("1", "f", raw=str(junk)).arguments_as(_Line),
     "ToolResult, content": lambda junk: ToolResult("1", junk),
     "ToolResult, data": lambda junk: ToolResult("1", data=junk),
     "ToolResult.success": lambda junk: ToolResult.success("1", junk),

@@ -23,7 +23,7 @@ from dragoman.model.frozen import (
     freeze_mapping,
     thaw,
 )
-from dragoman.model.jsontext import check_readable, convert, dumps, loads, loads_as
+from dragoman.model.jsontext import check_readable, convert, dumps, indented, loads, loads_as
 from tests.model.anything import json_values, texts
 
 
@@ -405,3 +405,11 @@ def test_a_hundred_megabytes() -> None:
     assert loads(dumps({"a": text})) == {"a": text}
     text += "\ud800"
     assert loads(dumps({"a": text})) == {"a": text}
+
+
+@pytest.mark.parametrize("text", ['{"a":[1,{"b":"\\ud800"}]}', '{"a":[1,{"b":"c"}]}'])
+def test_json_is_indented_for_people(text: str) -> None:
+    """Over several lines, the same value; half a character is no obstacle."""
+    shown = indented(text.encode())
+    assert b"\n  " in shown
+    assert loads(shown) == loads(text)

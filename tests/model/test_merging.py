@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.model.collection import Messages
 from dragoman.model.media import Image
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import CacheHint, Citation, Origin, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
@@ -102,7 +102,9 @@ def test_tool_results_are_never_merged(role: Role) -> None:
 
 def test_tool_messages_are_never_merged_whatever_they_hold() -> None:
     """A decoder may have found nothing but text in them."""
-    messages = Messages(Message(Role.TOOL, (Text("a"),)), Message(Role.TOOL, (Text("b"),)))
+    messages = Messages(
+        make_message(Role.TOOL, (Text("a"),)), make_message(Role.TOOL, (Text("b"),))
+    )
     assert list(messages.merged_per_role()) == list(messages)
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.media import Audio, Image
-from dragoman.model.messages import Message, ProvidesMessage
+from dragoman.model.messages import Message, ProvidesMessage, make_message
 from dragoman.model.parts import Citation, Opaque, Origin, Part, Refusal, Text, Thinking
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolCall, ToolResult, make_call, make_result
 from dragoman.model.usage import FinishReason, Usage
 from tests.model import strategies as some
 
@@ -81,7 +81,7 @@ def test_a_tool_message_holds_results() -> None:
     (lambda: Message.tool("", "a"), "call id of a tool result is empty"),
     (lambda: Message.tool("c1", None), "content of a tool result"),  # type: ignore[arg-type]
     (lambda: Message.tool(RESULT, "text"), "each with the id of its call"),
-    (lambda: Message.tool(ToolResult("")), "each with the id of its call"),
+    (lambda: Message.tool(make_result("")), "each with the id of its call"),
     (lambda: Message.user(5), "content can't be made from a int"),  # type: ignore[arg-type]
     (lambda: Message.user(b"hi"), "content can't be made from a bytes"),  # type: ignore[arg-type]
     (lambda: Message.user({"type": "hologram"}), "unknown type of content part"),
@@ -96,7 +96,7 @@ def test_a_tool_message_holds_results() -> None:
     (lambda: Message.user("hi", metadata={"a": object()}), "Message.metadata holds a object"),
     (lambda: Message.user("hi", metadata={1: 2}), "JSON keys are strings"),
     (lambda: Message.user("hi", extras={"x": 1}), "the extras of a dialect must be Mapping"),
-    (lambda: Message(Role.USER, (Part(),)), "Message.parts can't hold a Part"),  # type: ignore[arg-type]
+    (lambda: Message(Role.USER, (Part(),)), "Message.parts can't hold a Part"),
     (lambda: Message.user("hi").with_name(5), "Message.name must be str"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").with_id(5), "the id of a message must be str"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").with_role("robot"), "unknown role"),
@@ -135,9 +135,9 @@ def test_content_of_a_dialect_is_sent_to_its_reader(dialect: str, block: dict[st
 
 
 def test_decoders_may_make_what_people_may_not() -> None:
-    """A provider's empty answer and foreign names are legal: the plain constructor takes them."""
-    assert Message(Role.ASSISTANT).parts == ()
-    assert Message("model", [ToolCall("", "mcp.tool-x")]).role is Role.ASSISTANT  # type: ignore[arg-type]
+    """A provider's empty answer and foreign names are legal: the unchecked constructor's work."""
+    assert make_message(Role.ASSISTANT).parts == ()
+    assert make_message("model", [make_call("", "mcp.tool-x")]).role is Role.ASSISTANT
 
 
 # --- from anything
@@ -273,22 +273,32 @@ def test_joined_takes_any_separator() -> None:
 
 @pytest.mark.parametrize(("message", "content"), [
     (Message.user("a"), "a"),
-    (Message.user("a", "b"), (Text("a"), Text("b"))),
+    (Message.user("a", "b"), "a\nb"),
+    (Message.assistant("a", "b"), "ab"),
+    (Message.assistant(Text("a", (Citation(kind="url"),))), "a"),
     (Message.assistant(Thinking("hm"), CALL), None),
-    (Message.assistant("a", CALL), (Text("a"),)),
+    (Message.assistant("a", CALL), "a"),
+    (Message.assistant(Thinking("hm"), "a", CALL, "b"), "ab"),
+    (Message.assistant("", tool_calls=[CALL]), ""),
+    (Message.assistant("a", Refusal("no")), (Text("a"), Refusal("no"))),
+    (Message.empty(), None),
     (Message.tool(RESULT), "sunny"),
+    (Message.tool(ToolResult("c1", (Text("a"), Text("b")))), "a\nb"),
+    (Message.tool(ToolResult("c1", (Text("a"), IMAGE))), (ToolResult("c1", (Text("a"), IMAGE)),)),
+    (Message.tool(RESULT, RESULT), (RESULT, RESULT)),
     (Message.user(IMAGE), (IMAGE,)),
+    (Message.user("a", IMAGE), (Text("a"), IMAGE)),
 ])  # fmt: skip
 def test_content_is_what_is_said_besides_thinking_and_calls(message: Message, content: Any) -> None:
-    """Plain text where that is all, else parts, or nothing."""
+    """The text where that is all, as `text` joins it; else the parts, or nothing (FR-14)."""
     assert message.content == content
+    assert type(message.content) is type(content)
 
 
 def test_the_parts_of_each_kind_can_be_asked_for() -> None:
     """In order; thinking as text."""
-    message = Message.assistant(
-        Thinking("a"), Thinking(data="x"), Thinking("b"), IMAGE, CALL, RESULT
-    )
+    thoughts = (Thinking("a"), Thinking(data="x"), Thinking("b"))
+    message = make_message(Role.ASSISTANT, (*thoughts, IMAGE, CALL, RESULT))
     assert message.thinking == "a\nb"
     assert message.tool_calls == (CALL,)
     assert message.tool_results == (RESULT,)

@@ -34,10 +34,10 @@ from dragoman.model.collection import Messages
 from dragoman.model.events import PartDelta, PartStart, StreamError
 from dragoman.model.media import File, Image
 from dragoman.model.messages import Message
-from dragoman.model.parts import Citation, Opaque, Origin, Text, Thinking
+from dragoman.model.parts import Citation, Opaque, Origin, Refusal, Text, Thinking
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolCallDelta, ToolDefinition, ToolResult
-from dragoman.model.value import Value
+from dragoman.model.tools import ToolCall, ToolCallDelta, ToolDefinition, ToolResult, make_call
+from dragoman.model.value import Value, unchecked
 from dragoman.wire.losses import Loss
 from dragoman.wire.violations import Violation
 from tests.model.anything import value_types
@@ -101,7 +101,7 @@ def look_at(secret: str, value: Any, where: str) -> None:
     if isinstance(value, (Value, Messages, MessageAccumulator)):
         find(secret, repr(value), f"repr after {where}")
         find(secret, pretty_repr(value), f"rich after {where}")
-        if not isinstance(value, Message):  # a message is printed as its text
+        if not isinstance(value, (Message, Text, Refusal, ToolResult)):  # printed as their text
             find(secret, str(value), f"str after {where}")
 
 
@@ -183,7 +183,7 @@ def junk(secret: str) -> list[Any]:
         Opaque(secret, {secret: secret}), Image.from_base64(secret, secret, name=secret),
         Citation(kind=secret, url=secret, quote=secret), Origin(dialect=secret, model=secret),
         File.from_url(f"https://{secret}", name=secret), ToolResult(secret, secret),
-        ToolCall(secret, secret, raw=secret),
+        make_call(secret, secret, raw=secret),
         ToolCall("1", "f", input={secret: secret, "x": secret}),
         ToolResult("1", data={secret: secret}), ToolCallDelta(0, secret, secret, secret),
         ToolDefinition("f", secret, {"type": "object", "properties": {secret: {}}}),
@@ -200,7 +200,9 @@ def samples(secret: str) -> Iterator[Any]:
         info: dict[str, Any] = dict.fromkeys(kind.__struct_fields__, secret)
         for overrides in _OVERRIDES:
             try:
-                yield kind(**info | {k: v for k, v in overrides(secret).items() if k in info})
+                yield unchecked(kind)(
+                    **info | {k: v for k, v in overrides(secret).items() if k in info}
+                )
                 break
             except (DragomanError, TypeError):
                 continue
@@ -414,7 +416,7 @@ def test_samples_are_of_every_type() -> None:
 def test_wrong_arguments_do_not_tell(secret: str) -> None:
     """Arguments that don't fit a type are refused without a word about them, by pydantic too."""
     for raw in (f'{{"x":"{secret}"}}', f'{{"{secret}":1}}', f'{{"x":"{secret}\\ud800"}}', secret):
-        call = ToolCall("1", "f", raw=raw)
+        call = make_call("1", "f", raw=raw)
         for kind in (Point, Model, dict[str, int], int, list[int]):
             drive(secret, partial(call.arguments_as, kind), f"arguments_as({kind})")
             drive(secret, partial(call.argument, "x", kind), f"argument({kind})")
@@ -429,6 +431,17 @@ def test_a_message_is_printed_as_its_text(secret: str) -> None:
     assert str(message) == secret
     assert message.preview(4) == "zqz…"
     assert repr(message) == "Message(user, Text(20 chars))"
+
+
+@given(Secrets)
+def test_texts_and_results_are_printed_as_their_text(secret: str) -> None:
+    """As messages are: seed 000's `__toString`; their `repr` stays private."""
+    result = ToolResult.success("call_1", [Text(secret), Text("b")])
+    shown = [str(Text(secret)), str(Refusal(secret)), str(ToolResult("call_1", secret))]
+    assert shown == [secret] * 3
+    assert str(result) == f"{secret}\nb"
+    for part in (Text(secret), Refusal(secret), ToolResult("call_1", secret), result):
+        assert secret not in repr(part)
 
 
 def test_the_search_finds_what_is_there() -> None:

@@ -18,6 +18,7 @@ NUMBERS = {"system": 0, "user": 1, "assistant": 2, "tool": 3, "developer": 4}
 def test_there_are_five_roles_with_fixed_numbers() -> None:
     """Names and numbers are part of stored data: neither may change, and none is unused."""
     assert {role.value: role.number for role in Role} == NUMBERS
+    assert {role.value: int(role) for role in Role} == NUMBERS
 
 
 @pytest.mark.parametrize("role", Role)

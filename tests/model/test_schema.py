@@ -7,16 +7,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jsonschema
+import msgspec
 import pytest
 from hypothesis import given
 
 from dragoman.errors import InvalidInputError
 from dragoman.model import schema
 from dragoman.model.collection import Messages
-from dragoman.model.messages import Message
+from dragoman.model.messages import Kind, Message
 from dragoman.model.parts import Text
 from dragoman.model.schema import document_schema, schema_of
 from dragoman.model.usage import Usage
@@ -86,9 +87,71 @@ def test_other_documents_are_not(document: Any) -> None:
     assert not VALIDATOR.is_valid(document)
 
 
+def test_types_say_themselves_what_is_left_out() -> None:
+    """Seeds 000 and 001's `#[ExcludeFromSchema]`: ids, extras, and what else we keep."""
+    definitions = schema_of(Message)["$defs"]
+    assert set(definitions["Message"]["properties"]) == {"role", "parts", "name"}
+    assert set(definitions["Text"]["properties"]) == {"type", "text", "citations"}
+    assert "wire_id" not in definitions["ToolCall"]["properties"]
+    assert not {"Origin", "Usage", "CacheHint"} & definitions.keys()  # nobody refers to them
+    assert not any("extras" in each.get("properties", {}) for each in definitions.values())
+    assert schema_of(Messages)["$defs"]["Message"] == definitions["Message"]
+
+
+def test_a_type_of_ones_own_may_say_it_too() -> None:
+    """It declares the names; a required field that is left out is not required."""
+
+    class Note(msgspec.Struct):
+        text: str
+        key: str
+        schema_excludes: ClassVar[frozenset[str]] = frozenset({"key"})
+
+    definition = schema_of(Note)["$defs"]["Note"]
+    assert (set(definition["properties"]), definition["required"]) == ({"text"}, ["text"])
+    assert "key" in schema_of(Note, exclude=())["$defs"]["Note"]["properties"]
+
+
+KINDS: list[tuple[Kind, dict[str, Any], list[str]]] = [
+    ("system", {"content": "Be brief."}, ["content"]),
+    ("developer", {"content": [{"type": "text", "text": "Be brief."}]}, ["content"]),
+    ("user", {"content": [{"type": "text", "text": "See:"},
+                          {"type": "image", "url": "https://example.com/cat.png"}]}, ["content"]),
+    ("assistant", {"content": ""}, ["content"]),
+    ("tool_call", {"tool_calls": [{"id": "c1", "name": "f", "arguments": {"a": 1}}]},
+     ["tool_calls"]),
+    ("tool_result", {"content": "sunny", "tool_call_id": "c1"}, ["content", "tool_call_id"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "fields", "required"), KINDS)
+def test_each_kind_of_message_has_a_schema(
+    kind: Kind, fields: dict[str, Any], required: list[str]
+) -> None:
+    """Seed 001's `generateSchema` of its classes: what is valid is read as that kind of message."""
+    found = schema_of(Message, kind=kind)
+    jsonschema.Draft202012Validator.check_schema(found)
+    validator = jsonschema.Draft202012Validator(found)
+    assert found["required"] == list(found["properties"]) == required
+    validator.validate(fields)
+    role = {"tool_call": "assistant", "tool_result": "tool"}.get(kind, kind)
+    assert Message.from_dict({"role": role, **fields}).kind == kind
+    for name in required:
+        assert not validator.is_valid({key: fields[key] for key in fields if key != name})
+        assert not validator.is_valid({**fields, name: None})
+    assert json.loads(json.dumps(found)) == found
+
+
+@pytest.mark.parametrize("given", [(Text, "user"), (Messages, "user"), (Message, "robot")])
+def test_other_types_have_no_such_kinds(given: tuple[Any, Any]) -> None:
+    """The error lists those that there are."""
+    with pytest.raises(InvalidInputError, match="system, developer, user, assistant"):
+        schema_of(given[0], kind=given[1])
+
+
 def test_fields_can_be_excluded() -> None:
     """Seed 001: what is not meant for the reader does not appear, required or not."""
-    full, some_fields = schema_of(Message), schema_of(Message, exclude={"id", "extras", "role"})
+    full = schema_of(Message, exclude=())
+    some_fields = schema_of(Message, exclude={"id", "extras", "role"})
     assert full["$defs"]["Message"]["required"] == ["role"]
     left = some_fields["$defs"]["Message"]
     assert set(full["$defs"]["Message"]["properties"]) - set(left["properties"]) == {

@@ -198,6 +198,14 @@ class TestToolCallDelta:
         """`Should_Have_Index` too."""
         assert ToolCallDelta(index).index == index
 
+    @pytest.mark.parametrize("index", [-1, -(2**40)])
+    def test_should_refuse_a_negative_index(self, index: int) -> None:
+        """FR-93; a copy is refused as well."""
+        with pytest.raises(InvalidInputError, match="index must not be negative"):
+            ToolCallDelta(index)
+        with pytest.raises(InvalidInputError, match="index must not be negative"):
+            ToolCallDelta(0).replace(index=index)
+
     def test_index_identifies_which_tool_call(self) -> None:
         """Two indexes, two calls."""
         accumulator = MessageAccumulator()

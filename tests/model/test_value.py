@@ -12,10 +12,18 @@ from hypothesis import given
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.messages import Message
-from dragoman.model.parts import CacheHint, Opaque, Origin, Refusal, ServerToolCall, Text
+from dragoman.model.parts import (
+    CacheHint,
+    Opaque,
+    Origin,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+)
 from dragoman.model.requests import Request, Sampling
 from dragoman.model.responses import Choice, Embedding, Response
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolCall, ToolResult, make_call, make_result
 from dragoman.model.value import Value
 from tests.model import strategies as some
 
@@ -106,15 +114,15 @@ def test_repr_shows_kinds_and_sizes(value: Value, text: str) -> None:
     (Text("a", origin=Origin(dialect="x")), Text("a")),
     (Text("a", extras={"x": {"y": 1}}), Text("a")),
     (Text("a", cache=CacheHint("5m")), Text("a")),
-    (ToolCall("1", "f", input={"a": 1}), ToolCall("2", "f", raw='{ "a": 1 }')),
-    (ToolCall("1", "f", raw=" "), ToolCall("2", "f", raw="{}")),
-    (ToolCall("1", "f", raw="", wire_id=None), ToolCall("2", "f")),
-    (ToolResult("1", "x", is_error=None), ToolResult("2", "x", is_error=False)),
+    (ToolCall("1", "f", input={"a": 1}), ToolCall("1", "f", raw='{ "a": 1 }')),
+    (ToolCall("1", "f", raw=" "), ToolCall("1", "f", raw="{}")),
+    (ToolCall("1", "f", raw="", wire_id=None), ToolCall("1", "f")),
+    (make_result("1", "x"), ToolResult("1", "x", is_error=False)),
     (ToolResult("1", (Text("x"),)), ToolResult("1", "x")),
     (Response(id="1"), Response(id="2", model="m")),
 ])  # fmt: skip
 def test_equality_is_about_what_was_said(left: Value, right: Value) -> None:
-    """Ids, origins, extras, hints and the spelling of arguments don't count; `identical` minds."""
+    """Wire ids, origins, extras and the spelling of arguments don't count; `identical` minds."""
     assert left == right
     assert hash(left) == hash(right)
     assert not left.identical(right)
@@ -125,15 +133,22 @@ def test_equality_is_about_what_was_said(left: Value, right: Value) -> None:
     (Text("a"), Refusal("a")),
     (ToolCall("1", "f", raw='{"a":1}'), ToolCall("1", "f", raw='{"a":2}')),
     (ToolCall("1", "f", raw="{}"), ToolCall("1", "g", raw="{}")),
-    (ToolCall("1", "f", raw="{"), ToolCall("1", "f", raw="{ ")),
+    (make_call("1", "f", raw="{"), make_call("1", "f", raw="{ ")),
     (ToolCall("1", "f", raw="{}", kind="custom"), ToolCall("1", "f", raw="{}")),
     (ToolCall("1", "f", raw="{}", kind="custom"), ToolCall("1", "f", raw="{ }", kind="custom")),
     (ToolResult.success("1", "x"), ToolResult.error("1", "x")),
     (ToolResult("1", data=None), ToolResult("1")),
+    (ToolCall("1", "f", raw="{}"), ToolCall("2", "f", raw="{}")),
+    (make_call("1", "f", raw="{"), make_call("2", "f", raw="{")),
+    (ToolResult("1", "x"), ToolResult("2", "x")),
+    (ServerToolCall("search", "1"), ServerToolCall("search", "2")),
+    (ServerToolResult("search", "1"), ServerToolResult("search", "2")),
+    (Message.tool("call_1", "ok"), Message.tool("call_2", "ok")),
 ])  # fmt: skip
 def test_what_was_said_tells_values_apart(left: Value, right: Value) -> None:
-    """Other words, another type, other arguments or another outcome are another value."""
+    """Other words, another type, other arguments, another id of a call: another value."""
     assert left != right
+    assert len({left, right}) == 2
     assert not left.identical(right)
 
 
@@ -172,9 +187,7 @@ def test_replacing_the_arguments_forgets_the_parsed_ones() -> None:
 
 @pytest.mark.parametrize(("make", "problem"), [
     (lambda: Message(5), "unknown role"),  # type: ignore[arg-type]
-    (lambda: Message("user", 5), "Message.parts must be a sequence, not int"),  # type: ignore[arg-type]
-    (lambda: Message("user", "text"), "Message.parts must be a sequence, not str"),  # type: ignore[arg-type]
-    (lambda: Message("user", ("text",)), "Message.parts can't hold a str"),  # type: ignore[arg-type]
+    (lambda: Message("user", 5), "content can't be made from a int"),  # type: ignore[arg-type]
     (lambda: Request(messages=["hi"]), "Request.messages can't hold a str"),  # type: ignore[arg-type]
     (lambda: Request(tools=["hi"]), "Request.tools can't hold a str"),  # type: ignore[arg-type]
     (lambda: Request(sampling=None), "Request.sampling must be Sampling, not NoneType"),  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 from dragoman.errors import ConfigError, InvalidRequest, ModelNotFound, WireError
 from dragoman.model.catalogue import TokenCount
 from dragoman.model.media import Image
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text, Thinking
 from dragoman.model.requests import Request, Sampling
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
@@ -219,7 +219,7 @@ def test_a_guess_heeds_all_there_is() -> None:
         (ToolResult("c1", "y" * 70),), (ToolResult("c1", (Text("y" * 70),)),),
     ]  # fmt: skip
     for added in parts:
-        messages = (Message.user("Hi"), Message(role=Message.user("").role, parts=added))
+        messages = (Message.user("Hi"), make_message(role=Message.user("").role, parts=added))
         assert 20 <= estimated(Request(messages=messages)) - small <= 40
     seen = estimated(Request(messages=(Message.user("Hi", image),)))
     assert 500 <= seen - small <= 2_000

@@ -12,7 +12,7 @@ from dragoman.providers.registry import provider
 from dragoman.transport.client import Client
 from dragoman.transport.echo import EchoModel
 from dragoman.transport.local.model import LocalModel
-from dragoman.transport.model import Model, ModelStream, open_model
+from dragoman.transport.model import Model, OpenedModel, OpenedStream, open_model
 from dragoman.transport.scripted import ScriptedModel
 
 
@@ -89,10 +89,10 @@ def test_settings_go_to_the_class(tmp_path: Path) -> None:
 async def test_all_have_the_same_manners() -> None:
     """One function works with any: `send`, `stream`, `close` and `async with`."""
 
-    async def asked(model: Model) -> tuple[str, str]:
+    async def asked(model: OpenedModel) -> tuple[str, str]:
         async with model:
             plain = await model.send("Hello")
-            stream: ModelStream = model.stream("Hello")
+            stream: OpenedStream = model.stream("Hello")
             async with stream:
                 async for _ in stream:
                     pass

@@ -25,7 +25,7 @@ from dragoman.model.events import (
 )
 from dragoman.model.parts import Citation, Opaque, Origin, ServerToolCall, ServerToolResult
 from dragoman.model.responses import Response
-from dragoman.model.tools import ToolCallDelta
+from dragoman.model.tools import ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.losses import Loss
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
@@ -148,7 +148,7 @@ def _new_part(draw: Any, script: Script) -> AnyPart:
         script.calls += 1
         raw = draw(st.sampled_from(["", "{", '{"a": 1}', None]))
         known: dict[str, Any] = {"raw": raw} if raw is not None else {"input": {}}
-        return ToolCall(f"call_{script.calls}", f"tool_{script.calls}", **known, **fields)
+        return make_call(f"call_{script.calls}", f"tool_{script.calls}", **known, **fields)
     whole: AnyPart = draw(st.sampled_from(_WHOLE))
     return whole.replace(**fields)
 

@@ -11,7 +11,7 @@ from dragoman import Message, Request, Role, ToolCall, ToolResult
 from dragoman.model.events import ChoiceFinish, Event, ResponseEnd, ResponseStart
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
-from dragoman.model.tools import ToolCallDelta
+from dragoman.model.tools import ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason
 from dragoman.wire.encoded import Encoded
 from tests.wire.streamed import read, written
@@ -37,7 +37,7 @@ def _sent(name: str, call: ToolCall) -> tuple[Encoded, Any]:
 @pytest.mark.parametrize("name", READERS)
 def test_what_is_no_object_is_put_into_one(name: str, raw: str) -> None:
     """The request goes through, and that is told."""
-    encoded, call = _sent(name, ToolCall("call_1", "f", raw))
+    encoded, call = _sent(name, make_call("call_1", "f", raw))
     assert ToolCall("c", "f", call["function"]["arguments"]).arguments == {"input": raw}
     assert [loss.path for loss in encoded.losses] == ["messages[1].parts[0]"]
 
@@ -54,14 +54,14 @@ def test_objects_are_left_alone(name: str, raw: str) -> None:
 @pytest.mark.parametrize("raw", ["[1]", "5", "null"])
 def test_others_take_json_of_any_kind(raw: str) -> None:
     """OpenAI does not look for an object in it."""
-    encoded, call = _sent("openai:gpt-4o", ToolCall("call_1", "f", raw))
+    encoded, call = _sent("openai:gpt-4o", make_call("call_1", "f", raw))
     assert call["function"]["arguments"] == raw
     assert encoded.losses == ()
 
 
 def test_what_is_no_json_goes_nowhere() -> None:
     """A call that was cut off would poison the conversation (I6)."""
-    encoded, call = _sent("openai:gpt-4o", ToolCall("call_1", "f", '{"a":'))
+    encoded, call = _sent("openai:gpt-4o", make_call("call_1", "f", '{"a":'))
     assert ToolCall("c", "f", call["function"]["arguments"]).arguments == {"input": '{"a":'}
     assert [loss.path for loss in encoded.losses] == ["messages[1].parts[0]"]
 

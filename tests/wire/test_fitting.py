@@ -23,9 +23,10 @@ from dragoman import (
     ToolDefinition,
     ToolResult,
 )
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin, Thinking
 from dragoman.model.requests import ThinkingConfig
-from dragoman.model.tools import ToolChoice
+from dragoman.model.tools import ToolChoice, make_call, make_definition
 from dragoman.wire.fitting import fitted
 from dragoman.wire.fitting.places import CUT_OFF, UNKNOWN
 from dragoman.wire.target import Target
@@ -44,7 +45,7 @@ NINE = Target(dialect="nine", tool_id=r"[A-Za-z0-9]{9}", tool_id_length=9)
 
 def call(call_id: str, name: str = "f") -> ToolCall:
     """A call off a wire: any id, any name."""
-    return ToolCall(call_id, name, raw="{}")
+    return make_call(call_id, name, raw="{}")
 
 
 def asked(*messages: Message) -> Request:
@@ -173,7 +174,7 @@ def test_calls_that_share_an_id_in_one_message_keep_their_results() -> None:
 def test_names_are_aliased_and_restored() -> None:
     """A name with dots is said otherwise to the target, everywhere, and comes back as it was."""
     name = "mcp.server/search tool"
-    tool = ToolDefinition(name, parameters={"type": "object"}, origin=Origin(dialect="x"))
+    tool = make_definition(name, parameters={"type": "object"}, origin=Origin(dialect="x"))
     request = Request(
         model="m",
         messages=(
@@ -574,7 +575,7 @@ _parts = st.one_of(
 )
 _messages = st.lists(
     st.builds(
-        lambda role, parts: Message(
+        lambda role, parts: make_message(
             role,
             tuple(
                 p

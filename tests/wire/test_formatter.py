@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import InvalidInputError, Message, ToolCall, ToolDefinition, ToolResult
+from dragoman import InvalidInputError, Message, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman.model.parts import CacheHint
+from dragoman.model.shapes import Shape
 from dragoman.wire.formatter import Formatter
 
 CALL = ToolCall.create("call_1", "weather", {"city": "Basel"})
@@ -96,6 +98,36 @@ def test_instructions_are_joined_outside_or_stay_inside(name: str, formatter: Fo
     assert formatter.system_instruction([Message.user("Hi")]) is None
 
 
+@pytest.mark.parametrize("shape", ["openai", "content", "flat", "canonical"])
+def test_messages_may_be_dicts(name: str, formatter: Formatter, shape: Shape) -> None:
+    """Seed 000's legacy arrays: in any shape, among messages, they say what messages say."""
+    dialect = dragoman.dialect(name)
+    mixed = [
+        message if place % 2 else message.to_dict(shape=shape)
+        for place, message in enumerate(CONVERSATION)
+    ]
+    read = [
+        dialect.decode_request({dialect.messages_field: formatter.format_messages(given)})
+        for given in (mixed, CONVERSATION)
+    ]
+    assert read[0].messages == read[1].messages
+    assert formatter.system_instruction(mixed) == formatter.system_instruction(CONVERSATION)
+    user = CONVERSATION[2]
+    assert formatter.format_message(user.to_dict(shape=shape)) == formatter.format_message(user)
+
+
+def test_plain_instructions_of_claude_are_one_text() -> None:
+    """Seed 000's letter; what a text of them carries besides keeps them apart."""
+    formatter = Formatter(dragoman.dialect("anthropic"))
+    assert formatter.system_instruction(CONVERSATION) == "Be brief.\nIn German."
+    assert formatter.system_instruction([Message.system("Be brief."), CONVERSATION[2]]) == (
+        "Be brief."
+    )
+    cached = Message.system(Text("Be brief.", cache=CacheHint()))
+    apart = formatter.system_instruction([cached, *CONVERSATION[1:]])
+    assert [block["text"] for block in apart] == ["Be brief.", "In German."]
+
+
 def test_one_message_is_one_dict(formatter: Formatter) -> None:
     """A message that the dialect says in one piece is that piece; others are refused."""
     assert isinstance(formatter.format_message(Message.user("Hi")), dict)
@@ -126,6 +158,7 @@ def test_a_response_gives_up_its_pieces(name: str, formatter: Formatter) -> None
     answer = ANSWERS[name]
     usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
     assert formatter.usage(answer) == usage
-    assert formatter.tool_calls(answer) == (CALL,)
+    (call,) = formatter.tool_calls(answer)
+    assert call.replace(id=CALL.id) == CALL  # two of them have no ids on the wire
     assert formatter.content(answer) == "Let me see."
     assert formatter.finish_reason(answer) == "tool_calls"

@@ -23,7 +23,7 @@ from dragoman.model.events import (
     ResponseStart,
 )
 from dragoman.model.media import Audio
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import (
     Citation,
     Opaque,
@@ -35,7 +35,7 @@ from dragoman.model.parts import (
 )
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason
 from dragoman.wire.envelope import PREFIX, Seal, wrap
 from dragoman.wire.gemini.target import TARGET
@@ -579,7 +579,7 @@ def test_state_is_never_mixed_up(data: st.DataObject) -> None:
     front = data.draw(st.sampled_from([name for name in FRONTS if name != home]))
     parts = tuple(data.draw(_parts_of(home)))
     origin = Origin(dialect=home, model="m")
-    message = Message(Role.ASSISTANT, parts, origin=origin)
+    message = make_message(Role.ASSISTANT, parts, origin=origin)
     response = Response(choices=(Choice(0, message, FinishReason.STOP),), id="r", model="m")
     calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
     thoughts = [part for part in parts if isinstance(part, Thinking) and not part.is_empty]
@@ -615,7 +615,7 @@ def test_a_forged_envelope_breaks_nothing() -> None:
             Opaque("nobody", {"role": "system"}),
             Text("", signature="", extras={home: {"item": False}}),
             ServerToolCall("", None, 3, extras={home: {"id": {}}}),
-            ToolCall("", "", raw="{", wire_id=None),
+            make_call("", "", raw="{", wire_id=None),
         ]
         for part in odd:
             made = wrap(Seal(origin, part))

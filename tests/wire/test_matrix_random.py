@@ -16,11 +16,17 @@ from hypothesis import strategies as st
 import dragoman
 from dragoman.model.content import AnyPart
 from dragoman.model.media import File, Image, Media
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.model.tools import (
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    make_call,
+    make_definition,
+)
 from dragoman.wire.encoded import Encoded
 from tests.corpus import Corpus
 from tests.model import strategies
@@ -97,13 +103,13 @@ def _user(draw: st.DrawFn, marks: _Marks) -> Message:
         "image": lambda: draw(_images(marks)),
         "file": lambda: draw(_files(marks)),
     }
-    return Message(Role.USER, tuple(made[kind]() for kind in kinds))
+    return make_message(Role.USER, tuple(made[kind]() for kind in kinds))
 
 
 def _called(draw: st.DrawFn, marks: _Marks) -> list[ToolCall]:
     ids = draw(st.lists(st.sampled_from(_IDS), max_size=3, unique=True))
     return [
-        ToolCall(
+        make_call(
             tool_id,
             draw(st.sampled_from(_NAMES)),
             input={**draw(_ARGUMENTS), "mark": marks.next()},
@@ -132,7 +138,7 @@ def _turn(draw: st.DrawFn, marks: _Marks) -> Iterator[Message]:
     parts += _some(draw, lambda: draw(_texts(marks)), 1)
     if draw(st.integers(0, 4)) == 0:
         parts.append(Text(draw(_BLANKS)))
-    yield Message(Role.ASSISTANT, (*parts, *calls), origin=draw(_ORIGINS))
+    yield make_message(Role.ASSISTANT, (*parts, *calls), origin=draw(_ORIGINS))
     ids = draw(st.permutations([c.id for c in calls]))
     ids = [i for i in ids if draw(st.integers(0, 5))]  # the others are never answered
     if draw(st.integers(0, 5)) == 0:
@@ -157,7 +163,7 @@ def histories(draw: st.DrawFn) -> Request:
     messages.append(Message(Role.USER, (draw(_texts(marks)),)))
     names = draw(st.lists(st.sampled_from(_NAMES), max_size=3, unique=True))
     ours = Origin(dialect="openai-chat")  # a name off a wire may be any
-    tools = tuple(ToolDefinition(name, "d", _SCHEMA, origin=ours) for name in names)
+    tools = tuple(make_definition(name, "d", _SCHEMA, origin=ours) for name in names)
     choices = [None, ToolChoice("auto"), ToolChoice("required"), ToolChoice("none")]
     if names:
         choices.append(ToolChoice("named", (names[0],)))

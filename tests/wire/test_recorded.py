@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 import pytest
 
 import dragoman
-from dragoman import Request
+from dragoman import Request, Response, WireError
 from dragoman.model.media import Media
 from dragoman.model.parts import Part, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.value import Value
 from dragoman.wire.fitting import fitted
 from tests.corpus import Corpus
-from tests.wire.recorded import Body, bodies, normal, rewritten, without_extras
+from tests.wire.recorded import (
+    ENDPOINTS,
+    SPOKEN_BY,
+    Body,
+    bodies,
+    normal,
+    rewritten,
+    without_extras,
+)
 
 pytestmark = pytest.mark.corpus
 
@@ -108,6 +117,39 @@ def test_encoding_twice_gives_the_same_bytes(corpus: Corpus, dialect: str, kind:
     assert failures == []
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_decoding_twice_gives_equal_values(corpus: Corpus, dialect: str, kind: str) -> None:
+    """Ids of calls that the wire lacks are derived, the same each time, and unique in a request."""
+
+    def holds(body: Body) -> bool:
+        one, other = body.decode(), body.decode()
+        ids = [part.id for part in _parts(one) if isinstance(part, ToolCall)]
+        is_unique = kind == "response" or len(set(ids)) == len(ids)
+        return one == other and hash(one) == hash(other) and all(ids) and is_unique
+
+    failures, _ = _failures(corpus, dialect, kind, holds)
+    assert failures == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_decoding_a_stream_twice_gives_equal_responses(corpus: Corpus, dialect: str) -> None:
+    """However it is cut; one that is broken is broken both times."""
+    failures: list[str] = []
+    total = 0
+    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
+        stream = recording.response_stream
+        path = recording.request_path.partition("?")[0]
+        if stream is None or not ENDPOINTS[dialect].search(path):
+            continue
+        total += 1
+        one, other = _streamed(dialect, stream, len(stream)), _streamed(dialect, stream, 777)
+        if one != other or hash(one) != hash(other):
+            failures.append(recording.row.file)
+    assert total > 0
+    assert failures == []
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_an_accepted_request_is_never_repaired(corpus: Corpus, dialect: str) -> None:
     """What a provider took is what it wants: fitting leaves it alone."""
@@ -122,6 +164,16 @@ def test_an_accepted_request_is_never_repaired(corpus: Corpus, dialect: str) -> 
 
 
 # --- looking into values and bodies
+
+
+def _streamed(dialect: str, stream: bytes, size: int) -> Response:
+    decoder = dragoman.dialect(dialect).stream_decoder()
+    with suppress(WireError):
+        for start in range(0, len(stream), size):
+            decoder.feed(stream[start : start + size])
+        decoder.close()
+    return decoder.response
+
 
 _OTHER_WORDS = "something else entirely"
 

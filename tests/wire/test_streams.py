@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import MessageAccumulator, Request, ToolDefinition, Usage
+from dragoman import MessageAccumulator, Request, Usage
 from dragoman.model.events import Event, ResponseEnd, UsageUpdate
 from dragoman.model.parts import Origin
+from dragoman.model.tools import make_definition
 from dragoman.wire.context import Context
 
 NAME = "mcp.server/search"
@@ -55,7 +56,7 @@ def _stream(dialect: str, alias: str) -> bytes:
 @pytest.mark.parametrize("dialect", ["anthropic", "gemini", "openai-chat"])
 def test_aliases_are_undone_in_streams(dialect: str) -> None:
     """A tool that the target knows by an alias has its own name in every event and at the end."""
-    tool = ToolDefinition(NAME, parameters={"type": "object"}, origin=Origin(dialect="x"))
+    tool = make_definition(NAME, parameters={"type": "object"}, origin=Origin(dialect="x"))
     speaker: Any = dragoman.dialect(dialect)
     encoded = speaker.encode_request(Request(model="m", tools=(tool,)))
     (alias,) = encoded.context.names

@@ -50,10 +50,12 @@ async def _asked(run: Run, request: Request) -> AsyncGenerator[Piece]:
     if run.streams:
         stream = run.setup.model.stream(request)
         listening = _Listening(run)
-        async with stream:
+        try:
             async for event in stream:
                 for piece in listening.pieces(event):
                     yield piece
+        finally:
+            await stream.close()
         response = stream.response
     else:
         response = await run.setup.model.send(request)

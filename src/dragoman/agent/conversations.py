@@ -133,6 +133,7 @@ class GrowingConversation:
 
     async def add(self, message: Message) -> Message:
         """Add a message; raises `OrderError` where the policy does not allow it."""
+        self._history.waive_system()  # the agent's instructions go with each request
         self._history.add(message)
         return message
 

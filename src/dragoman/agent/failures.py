@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dragoman.agent.tool_results import whole_characters
 from dragoman.errors import InvalidInputError, ToolError, ToolRetry
 from dragoman.model.jsontext import loads
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolCall, ToolResult, make_result
 
 MAX_CHARS = 8_000
 """How much of an error's text is told."""
@@ -72,7 +72,7 @@ def failure(call: ToolCall, text: str) -> ToolResult:
     if len(text) > MAX_CHARS:
         text = f"{text[:MAX_CHARS]}… (cut: the first {MAX_CHARS:,} of {len(text):,} characters)"
     text = whole_characters(text)
-    return ToolResult(call.id, text, tool_name=call.name, is_error=True, kind=call.kind)
+    return make_result(call.id, text, tool_name=call.name, is_error=True, kind=call.kind)
 
 
 def _named(call: ToolCall) -> str:

@@ -173,13 +173,13 @@ def _newer(answer: Message, messages: Sequence[Message]) -> tuple[Message, ...]:
 
 def _with_kinds(message: Message, calls: Mapping[str, ToolCall]) -> Message:
     parts = tuple(
-        part.replace(kind=calls[part.call_id].kind)
+        part.replace_unchecked(kind=calls[part.call_id].kind)
         if isinstance(part, ToolResult) and part.kind != calls[part.call_id].kind
         else part
         for part in message.parts
     )
     is_same = all(one is other for one, other in zip(parts, message.parts, strict=True))
-    return message if is_same else message.replace(parts=parts)
+    return message if is_same else message.replace_unchecked(parts=parts)
 
 
 # --- what is kept

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+from msgspec import UNSET
 
 from dragoman.agent.answering import answered
 from dragoman.agent.events import AgentEvent, Answered, AskedAgain, StepStarted
@@ -14,7 +16,7 @@ from dragoman.errors import ProviderError, StreamInterrupted
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text, Thinking
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.responses import Response
@@ -220,7 +222,7 @@ async def _noted(run: Run, request: Request, response: Response) -> Answered:
     told = await run.hooked(run.setup.hooks.after_response, response)
     if run.setup.links is not None and told is response:  # what a hook made is not what is kept
         run.setup.links.remember(request, response, run.target)
-    told = _with_distinct_ids(told)
+    told = _completed(_with_distinct_ids(told, request))
     run.answered(told)
     return Answered(told)
 
@@ -228,26 +230,49 @@ async def _noted(run: Run, request: Request, response: Response) -> Answered:
 def _message(run: Run) -> Message:
     response = run.response
     if response is None or not response.choices:
-        return Message(Role.ASSISTANT)
+        return make_message(Role.ASSISTANT)
     return response.message
 
 
-def _with_distinct_ids(response: Response) -> Response:
-    """By ids, calls and results are paired; not all models take care of them (I5)."""
+def _completed(response: Response) -> Response:
+    """With the usage and the finish on the message too, as decoders have them: both are stored."""
+    if len(response.choices) != 1:  # the usage is that of all choices
+        return response
+    (choice,) = response.choices
+    message = choice.message
+    missing: dict[str, Any] = {}
+    if message.usage is None and response.usage is not None:
+        missing["usage"] = response.usage.counts
+    if message.finish is None and choice.finish is not None:
+        missing["finish"] = choice.finish
+    if not missing:
+        return response
+    return response.replace(choices=(choice.replace(message=message.replace_unchecked(**missing)),))
+
+
+def _with_distinct_ids(response: Response, request: Request) -> Response:
+    """By ids, calls and results are paired; not all models take care of them (I5).
+
+    Each call has an id that no earlier one of the conversation has: some models use theirs again,
+    and one that was derived may be there already.
+    """
     ids = [call.id for call in response.tool_calls]
-    if all(ids) and len(set(ids)) == len(ids):
+    if not ids:
+        return response
+    used = {"", *(call.id for message in request.messages for call in message.tool_calls)}
+    if used.isdisjoint(ids) and len(set(ids)) == len(ids):
         return response
     first, *others = response.choices
-    message = first.message.replace(parts=_told_apart(first.message.parts))
+    message = first.message.replace_unchecked(parts=_told_apart(first.message.parts, used))
     return response.replace(choices=(first.replace(message=message), *others))
 
 
-def _told_apart(given: Iterable[AnyPart]) -> tuple[AnyPart, ...]:
-    seen = {""}
+def _told_apart(given: Iterable[AnyPart], seen: set[str]) -> tuple[AnyPart, ...]:
     parts: list[AnyPart] = []
     for part in given:
         if isinstance(part, ToolCall) and part.id in seen:
-            part = part.replace(id=new_id("call_"), wire_id=part.id or None)  # noqa: PLW2901 - the same, told apart
+            had = part.id or None if part.wire_id is UNSET else part.wire_id
+            part = part.replace_unchecked(id=new_id("call_"), wire_id=had)  # noqa: PLW2901 - the same, told apart
         if isinstance(part, ToolCall):
             seen.add(part.id)
         parts.append(part)
@@ -256,7 +281,9 @@ def _told_apart(given: Iterable[AnyPart]) -> tuple[AnyPart, ...]:
 
 def _without_calls(message: Message) -> Message:
     """What was said beside calls that nobody will run."""
-    return message.replace(parts=tuple(p for p in message.parts if not isinstance(p, ToolCall)))
+    return message.replace_unchecked(
+        parts=tuple(p for p in message.parts if not isinstance(p, ToolCall))
+    )
 
 
 def _is_unfinished(run: Run, message: Message) -> bool:

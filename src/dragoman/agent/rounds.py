@@ -16,7 +16,7 @@ from dragoman.agent.hooks import hooked
 from dragoman.agent.runs import Run
 from dragoman.errors import ToolError
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 
@@ -90,7 +90,7 @@ class Round:
         except ToolError as veto:
             return ToolResult.error(call.id, str(veto), tool_name=call.name)
         if isinstance(decided, ToolResult):
-            return decided.replace(call_id=call.id)
+            return decided.replace_unchecked(call_id=call.id)
         return decided  # type: ignore[no-any-return]  # `hooked` has seen to it
 
     async def _executed(self, calls: Sequence[ToolCall]) -> AsyncGenerator[Happening]:
@@ -136,7 +136,7 @@ class Round:
             context = self._run.context.for_call(call)
             result = await hooked(hook, result, event.call, context)
         if hook is not None or result.call_id != call.id:
-            result = result.replace(call_id=call.id)
+            result = result.replace_unchecked(call_id=call.id)
         told = self._settled(place, result, event.seconds)
         if self._written is not None:
             await self._write()
@@ -149,8 +149,8 @@ class Round:
     def _message(self) -> Message:
         parts = tuple(self._results[place] for place in sorted(self._results))
         if self._written is None:
-            return Message(Role.TOOL, parts)
-        return self._written.replace(parts=parts)
+            return make_message(Role.TOOL, parts)
+        return self._written.replace_unchecked(parts=parts)
 
     async def _write(self) -> None:
         conversation = self._run.conversation

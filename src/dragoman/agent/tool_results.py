@@ -15,7 +15,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.parts import Opaque, Part, Refusal, Text
-from dragoman.model.tools import ResultPart, ToolCall, ToolResult
+from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_result
 
 __all__ = ["result_of", "whole_characters"]
 
@@ -45,11 +45,11 @@ def result_of(call: ToolCall, value: Any) -> ToolResult:
         f"`{call.name}` ran to its end, but what it returned, a {type(value).__name__},"
         f" can't be shown: {reason}."
     )
-    return ToolResult(call.id, text, tool_name=call.name, is_error=True, kind=call.kind)
+    return make_result(call.id, text, tool_name=call.name, is_error=True, kind=call.kind)
 
 
 def _made(call: ToolCall, content: str | tuple[ResultPart, ...]) -> ToolResult:
-    return ToolResult(call.id, content, tool_name=call.name, is_error=False, kind=call.kind)
+    return make_result(call.id, content, tool_name=call.name, is_error=False, kind=call.kind)
 
 
 def _converted(call: ToolCall, value: Any) -> ToolResult:
@@ -70,7 +70,9 @@ def _converted(call: ToolCall, value: Any) -> ToolResult:
 
 def _adopted(call: ToolCall, result: ToolResult) -> ToolResult:
     is_error = bool(result.is_error)
-    return result.replace(call_id=call.id, tool_name=call.name, kind=call.kind, is_error=is_error)
+    return result.replace_unchecked(
+        call_id=call.id, tool_name=call.name, kind=call.kind, is_error=is_error
+    )
 
 
 def _of_data(call: ToolCall, value: Any) -> ToolResult:
@@ -80,7 +82,7 @@ def _of_data(call: ToolCall, value: Any) -> ToolResult:
         return _made(call, (_json_text(data), *walk.media))
     if isinstance(data, str):  # a date, an enum: no quotes around it
         return _made(call, data)
-    return ToolResult(call.id, "", data, call.name, is_error=False, kind=call.kind)
+    return make_result(call.id, "", data, call.name, is_error=False, kind=call.kind)
 
 
 def _parts_of(item: Any) -> tuple[ResultPart, ...]:

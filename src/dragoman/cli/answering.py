@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dragoman.model.requests import Output, Request
     from dragoman.model.responses import Response
     from dragoman.model.usage import Usage
-    from dragoman.transport.model import Model
+    from dragoman.transport.model import OpenedModel
 
 
 class Printer:
@@ -119,7 +119,7 @@ class Printer:
             raise Ending(BROKEN, problem)
 
 
-async def answer(model: Model, request: Request, printer: Printer) -> None:
+async def answer(model: OpenedModel, request: Request, printer: Printer) -> None:
     """Ask, and print the answer."""
     async with model:
         if printer.streams:
@@ -130,7 +130,7 @@ async def answer(model: Model, request: Request, printer: Printer) -> None:
     printer.show(response, request.output)
 
 
-async def _streamed(model: Model, request: Request, printer: Printer) -> Response:
+async def _streamed(model: OpenedModel, request: Request, printer: Printer) -> Response:
     try:
         with ExitStack() as sign:
             sign.enter_context(waiting(f"Asking {model.name} …"))

@@ -15,7 +15,7 @@ from dragoman.cli.places import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.transport.model import Model
+    from dragoman.transport.model import Model, OpenedModel
 
 
 def settings_of(
@@ -39,7 +39,7 @@ def settings_of(
     return settings | _timeouts(timeout) if own.kind == "local" else settings
 
 
-def opened(model: str, settings: dict[str, Any], *, may_fetch: bool) -> Model:
+def opened(model: str, settings: dict[str, Any], *, may_fetch: bool) -> OpenedModel:
     """The model; a local one that is not here is fetched, if that is allowed or agreed to."""
     from dragoman.transport.model import open_model
 

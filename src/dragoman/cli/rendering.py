@@ -13,7 +13,7 @@ from dragoman.cli.kinds import Document
 from dragoman.cli.screen import harmless, harmless_line, size_of
 from dragoman.model.collection import Messages
 from dragoman.model.frozen import EMPTY
-from dragoman.model.jsontext import dumps
+from dragoman.model.jsontext import dumps, indented
 from dragoman.model.media import Audio, Media
 from dragoman.model.messages import Message
 from dragoman.model.parts import (
@@ -231,7 +231,7 @@ def _json(value: Any) -> str:
     """A JSON value: on one line where it is short, without the data of media."""
     text = dumps(_without_data(value))
     if len(text) > _MAX_INLINE:
-        text = msgspec.json.format(text, indent=2)
+        text = indented(text)
     return harmless(text.decode("utf-8"))
 
 

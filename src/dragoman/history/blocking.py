@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -52,7 +52,7 @@ class BlockingChatHistory:
         cls,
         identity: SessionIdentity,
         storage: StoragePlace = None,
-        config: ChatHistoryConfig | None = None,
+        config: ChatHistoryConfig | Mapping[str, Any] | None = None,
     ) -> Self:
         """See `ChatHistory.open`."""
         place, owned = storage_at(storage, blocking=True)

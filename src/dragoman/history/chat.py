@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from types import TracebackType
@@ -60,13 +60,12 @@ class ChatHistory:
         self,
         identity: SessionIdentity,
         storage: Storage,
-        config: ChatHistoryConfig | None = None,
+        config: ChatHistoryConfig | Mapping[str, Any] | None = None,
         *,
         owns_storage: bool = False,
     ) -> None:
         expect(identity, SessionIdentity, "the identity of a session")
-        expect(config, (ChatHistoryConfig, type(None)), "the config of a chat history")
-        self._config = config or ChatHistoryConfig()
+        self._config = ChatHistoryConfig.of(config)
         self._storage = storage
         self._state = State(owns_storage=owns_storage)
         self._keeper = Keeper(identity, storage, store_meta=self._config.store_meta)
@@ -79,7 +78,7 @@ class ChatHistory:
         cls,
         identity: SessionIdentity,
         storage: StoragePlace = None,
-        config: ChatHistoryConfig | None = None,
+        config: ChatHistoryConfig | Mapping[str, Any] | None = None,
     ) -> Self:
         """The history of a session, new or not; nothing is loaded until it is needed.
 
@@ -116,7 +115,7 @@ class ChatHistory:
         cls,
         identity: SessionIdentity,
         storage: StoragePlace = None,
-        config: ChatHistoryConfig | None = None,
+        config: ChatHistoryConfig | Mapping[str, Any] | None = None,
     ) -> BlockingChatHistory:
         """As `open`, for programs without an event loop."""
         from dragoman.history.blocking import BlockingChatHistory

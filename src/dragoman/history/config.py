@@ -99,6 +99,14 @@ class ChatHistoryConfig:
             raise InvalidInputError(msg)
         return cls(**settings)
 
+    @classmethod
+    def of(cls, config: ChatHistoryConfig | Mapping[str, Any] | None) -> ChatHistoryConfig:
+        """The config as people give it: itself, its settings as a dict, or None for the default."""
+        if isinstance(config, Mapping):
+            return cls.from_dict(config)
+        expect(config, (ChatHistoryConfig, type(None)), "the config of a chat history")
+        return cls() if config is None else config
+
     @property
     def limit(self) -> int:
         """Tokens that may be sent."""

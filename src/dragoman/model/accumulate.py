@@ -16,6 +16,7 @@ from msgspec import UNSET, structs
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
+from dragoman.model.derived_ids import derived_call_id, response_identity
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -31,11 +32,11 @@ from dragoman.model.events import (
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
 from dragoman.model.media import Audio
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Citation, Refusal, Text, Thinking
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason, Usage
 
 _STRUCTURE = re.compile(r'["\\{}\[\]]')
@@ -140,7 +141,7 @@ class GrowingPart:
             late = {name: {**part.extras.get(name, EMPTY), **self.extras[name]}
                     for name in self.extras}  # fmt: skip
             changes["extras"] = {**part.extras, **late}
-        return part.replace(**changes) if changes else part
+        return part.replace_unchecked(**changes) if changes else part
 
 
 def _joined_base64(pieces: list[str]) -> str:
@@ -239,6 +240,11 @@ class MessageAccumulator:
         for event in events:
             self.add(event)
 
+    def add_call(self, delta: ToolCallDelta) -> tuple[int, ToolCall]:
+        """Take in a piece of a call; returns the call's number, and its head: id, name and kind."""
+        slot = self._tool_call_delta(delta)
+        return slot.place, _call(slot)
+
     def resolved(self, delta: ToolCallDelta) -> ToolCallDelta:
         """The delta with the number of the call that it belongs to, whatever its server sent.
 
@@ -254,7 +260,7 @@ class MessageAccumulator:
     def message(self) -> Message:
         """The first choice's message so far."""
         if not self._choices:
-            return Message(Role.ASSISTANT, id=self._first_id)
+            return make_message(Role.ASSISTANT, id=self._first_id)
         return self.response.message
 
     @property
@@ -274,7 +280,7 @@ class MessageAccumulator:
         )
 
     def _choice(self, index: int, growing: _Growing) -> Choice:
-        message = Message(
+        message = make_message(
             Role.ASSISTANT,
             tuple(slot.built() for slot in growing.slots),
             id=growing.id,
@@ -324,14 +330,14 @@ class MessageAccumulator:
             slot.data, slot.citations, slot.extras = fresh.data, fresh.citations, fresh.extras
         slot.is_stopped = True
 
-    def _tool_call_delta(self, event: ToolCallDelta) -> None:
+    def _tool_call_delta(self, event: ToolCallDelta) -> GrowingPart:
         growing = self._growing(event.choice)
         slot = _slot_of(growing, event)
         if slot is None:
             # Ids are left out, empty, or used twice (I5): such calls get one of their own.
             is_free = bool(event.id) and event.id not in growing.by_id
-            call = ToolCall(
-                event.id if event.id and is_free else new_id("call_"),
+            call = make_call(
+                event.id if event.id and is_free else self._derived_id(growing, event),
                 event.name or "",
                 raw="",
                 kind=event.kind,
@@ -347,6 +353,14 @@ class MessageAccumulator:
         if event.arguments_delta:
             slot.pieces.append(event.arguments_delta)
             slot.progress.feed(event.arguments_delta)
+        return slot
+
+    def _derived_id(self, growing: _Growing, delta: ToolCallDelta) -> str:
+        start = self._start
+        identity = response_identity(start.id, start.created_at, start.model)
+        place = (delta.choice, len(growing.calls) + 1)
+        said = (delta.name or "", None)  # the arguments are still to come
+        return derived_call_id(identity, place, said, growing.by_id.__contains__)
 
     def _usage_update(self, event: UsageUpdate) -> None:
         self._usage = event.usage
@@ -366,7 +380,7 @@ class MessageAccumulator:
     def _response_end(self, _event: ResponseEnd) -> None:
         self.is_complete = True
 
-    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
+    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], object]]] = {
         ResponseStart: _response_start,
         PartStart: _part_start,
         PartDelta: _part_delta,
@@ -438,7 +452,7 @@ def _completed(slot: GrowingPart, delta: ToolCallDelta) -> ToolCall:
         changes["signature"] = delta.signature
     if delta.extras:
         changes["extras"] = {**call.extras, **delta.extras}
-    return call.replace(**changes) if changes else call
+    return call.replace_unchecked(**changes) if changes else call
 
 
 def _call(slot: GrowingPart) -> ToolCall:

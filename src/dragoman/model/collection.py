@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any, Protocol, Self, TypeVar, overload, runtime_checkable
 
 from dragoman.errors import InvalidInputError
-from dragoman.model import document, inputs, merging, shapes
+from dragoman.model import comparison, document, inputs, merging, shapes
 from dragoman.model.content import AnyPart
 from dragoman.model.jsontext import JsonText
 from dragoman.model.messages import Message, settle_all
@@ -353,12 +353,14 @@ class Messages(Sequence[Message]):
     def to_list(
         self, *, skip_empty: bool = True, shape: shapes.Shape = "openai", metadata: bool = True
     ) -> list[dict[str, Any]]:
-        """The messages as dicts, in one of the shapes of `Message.to_dict`."""
-        return [
-            message.to_dict(shape=shape, metadata=metadata)
-            for message in self
-            if not (skip_empty and message.is_empty)
-        ]
+        """The messages as dicts, in one of the shapes of `Message.to_dict`.
+
+        Every message has a place in every shape: where one holds a single tool result, the
+        results of a round become several entries (`split_results`).
+        """
+        kept = (message for message in self if not (skip_empty and message.is_empty))
+        each = kept if shape == "canonical" else merging.split_results(kept)
+        return [message.to_dict(shape=shape, metadata=metadata) for message in each]
 
     def to_text(
         self, separator: str = "\n", renderer: Callable[[Message], str] | None = None
@@ -410,6 +412,18 @@ class Messages(Sequence[Message]):
 
     def __hash__(self) -> int:
         return hash(tuple(self))
+
+    def equal_ignoring_call_ids(self, other: object) -> bool:
+        """As `==`, for conversations that crossed providers: the ids of tool calls may differ.
+
+        They must correspond one to one: a result that answers another call is a difference.
+
+        >>> answered = Messages(Message.tool("call_1", "noon"))
+        >>> renamed = Messages(Message.tool("toolu_1", "noon"))
+        >>> answered == renamed, answered.equal_ignoring_call_ids(renamed)
+        (False, True)
+        """
+        return isinstance(other, Messages) and comparison.equal_ignoring_call_ids(self, other)
 
     def __repr__(self) -> str:
         return f"Messages({', '.join(repr(message) for message in self)})"

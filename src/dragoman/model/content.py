@@ -2,9 +2,10 @@
 
 In: a text, a part, a list of either, OpenAI's content parts (`image_url`, `input_audio`, `file`,
 with their payload nested, or flat as older code has it; where both are there, nested wins), and
-the canonical form. Out: the nested shape. Unknown fields of a part are kept as its extras under
-`canonical`, and written again. Unknown kinds of content are refused here: only a dialect's decoder
-knows enough to carry them on.
+the canonical form. Out: the nested shape, or the canonical form for what that shape can't say.
+Unknown fields of a part are kept as its extras under `canonical`, and written again. Unknown kinds
+of content are refused here, as they are typing errors mostly: one of your own is of the type
+`custom`, or made with `Opaque.custom`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.frozen import EMPTY, thaw
+from dragoman.model.frozen import thaw
 from dragoman.model.jsontext import convert, dumps
-from dragoman.model.media import Audio, File, Image, Video, audio_mime
+from dragoman.model.media import Audio, File, Image, Media, Video, audio_mime
 from dragoman.model.parts import (
     Opaque,
     Part,
@@ -26,6 +27,7 @@ from dragoman.model.parts import (
     ServerToolResult,
     Text,
     Thinking,
+    own_extras,
 )
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.value import expect
@@ -118,7 +120,10 @@ def _part_from_mapping(item: Mapping[str, Any]) -> AnyPart:
         raise InvalidInputError(msg)
     if isinstance(kind, str) and kind in _CANONICAL:
         return _canonical(item)
-    msg = "unknown type of content part; text, image_url, input_audio and file are known"
+    msg = (
+        "unknown type of content part; text, image_url, input_audio and file are known, and custom"
+        " for one of your own"
+    )
     raise InvalidInputError(msg)
 
 
@@ -171,7 +176,7 @@ class _Fields:
 def _keeping(part: AnyPart, unknown: Mapping[str, Any]) -> AnyPart:
     if not unknown:
         return part
-    known = part.extras.get("canonical", EMPTY)
+    known = own_extras(part.extras)
     return part.replace(extras={**part.extras, "canonical": {**known, **unknown}})
 
 
@@ -208,6 +213,10 @@ def _file(item: Mapping[str, Any]) -> AnyPart:
     raise InvalidInputError(msg)
 
 
+def _custom(item: Mapping[str, Any]) -> AnyPart:
+    return Opaque.custom("custom", item)
+
+
 def _read_file(item: Mapping[str, Any]) -> AnyPart:
     # The canonical form of a file has the same type name; its fields are flat and called otherwise.
     is_canonical = item.keys() <= {*File.__struct_fields__, "type"}
@@ -224,6 +233,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], AnyPart]] = {
     "input_audio": _audio,
     "file": _read_file,
     "refusal": _refusal,
+    "custom": _custom,
 }
 
 _ELSEWHERE = (
@@ -242,12 +252,14 @@ _CANONICAL = frozenset(
 
 
 def part_to_dict(part: Part) -> dict[str, Any]:
-    """A part in the seeds' nested shape; raises for what that shape can't say.
+    """A part in the seeds' nested shape; in the canonical form where that shape can't say it.
 
     Of its extra fields, those that are empty and those with a leading underscore stay private.
     """
     written = _written(part)
-    for name, value in thaw(part.extras.get("canonical", EMPTY)).items():
+    if written is None:
+        return cast("dict[str, Any]", thaw(msgspec.to_builtins(part)))
+    for name, value in thaw(own_extras(part.extras)).items():
         if name.startswith("_") or value in (None, "", [], {}):
             continue
         # What nobody knew goes back to where it stood, in the part or in its payload.
@@ -259,7 +271,7 @@ def part_to_dict(part: Part) -> dict[str, Any]:
     return written
 
 
-def _written(part: Part) -> dict[str, Any]:
+def _written(part: Part) -> dict[str, Any] | None:
     if isinstance(part, Text):
         citations = (
             {"citations": thaw(msgspec.to_builtins(part.citations))} if part.citations else {}
@@ -267,6 +279,16 @@ def _written(part: Part) -> dict[str, Any]:
         return {"type": "text", "text": part.text, **citations}
     if isinstance(part, Refusal):
         return {"type": "refusal", "refusal": part.text}
+    if isinstance(part, Media):
+        return _written_media(part)
+    if isinstance(part, Opaque) and _is_custom(part):
+        return cast("dict[str, Any]", thaw(part.payload))
+    return None
+
+
+def _written_media(part: Media) -> dict[str, Any] | None:
+    if part.data == "":
+        return None  # an empty payload counts as none in this shape
     if isinstance(part, Image):
         url = part.data_url if part.file_id is None else None
         fields = _filled(url=url, file_id=part.file_id, detail=part.detail)
@@ -279,8 +301,13 @@ def _written(part: Part) -> dict[str, Any]:
             file_data=data, file_url=part.url, file_id=part.file_id, file_name=part.name
         )
         return {"type": "file", "file": fields}
-    msg = f"the OpenAI shape can't hold a {type(part).__name__}; use shape='canonical'"
-    raise InvalidInputError(msg)
+    return None
+
+
+def _is_custom(part: Opaque) -> bool:
+    """Whether it is as `_custom` makes it: of no dialect, and with nothing beside its payload."""
+    payload = part.payload if part.dialect == "canonical" and not part.extras else None
+    return isinstance(payload, Mapping) and payload.get("type") == "custom"
 
 
 def _filled(**fields: Any) -> dict[str, Any]:

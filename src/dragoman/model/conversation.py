@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from threading import RLock
-from typing import Any, Never, Self, overload
+from typing import Any, Never, Self, TypeVar, overload
 
 import msgspec
 
@@ -16,13 +16,17 @@ from dragoman.model.jsontext import JsonText
 from dragoman.model.messages import Message, settle_all
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
+from dragoman.model.value import expect
+
+C = TypeVar("C", bound="ConversationHistory")
 
 
 class Policy(StrEnum):
     """How particular a conversation is about the order of its messages."""
 
     STRICT = "strict"
-    """System first and once; user and assistant alternate; results only for calls that wait."""
+    """System first and once; user and assistant alternate; results only for calls that wait, and
+    no call id twice."""
     LENIENT = "lenient"
     """Any order: what is sent is put right when it is sent."""
 
@@ -35,35 +39,48 @@ class Policy(StrEnum):
 class _Order:
     """The rules of `Policy.STRICT`, and where a conversation stands: each step in O(1)."""
 
-    __slots__ = ("last_spoken", "last_was_tool", "pending", "started")
+    __slots__ = ("is_instructed", "last_spoken", "last_was_tool", "pending", "system_first", "used")
 
-    def __init__(self) -> None:
-        self.started = False
+    def __init__(self, *, system_first: bool, messages: Iterable[Message] = ()) -> None:
+        self.system_first = system_first
+        self.is_instructed = False
         self.last_spoken: Role | None = None
         self.last_was_tool = False
         self.pending: dict[str, ToolCall] = {}
+        self.used: set[str] = set()
+        for message in messages:
+            self.step(message)
 
-    def copy(self) -> _Order:
-        """The same place, to come back to."""
-        other = _Order()
-        other.started, other.last_spoken = self.started, self.last_spoken
-        other.last_was_tool, other.pending = self.last_was_tool, dict(self.pending)
-        return other
+    def problem(self, message: Message, *, is_stored: bool = False) -> str | None:
+        """Why a message may not come next; None where it may.
 
-    def problem(self, message: Message) -> str | None:
-        """Why a message may not come next; None where it may."""
+        Ids that were used before are allowed in what is stored: documents of earlier versions
+        may hold them.
+        """
+        problem = self._misplaced(message)
+        if problem is None and message.tool_calls:
+            problem = self._reused(message, is_stored=is_stored)
+        return problem
+
+    def _misplaced(self, message: Message) -> str | None:
         role = message.role
         if message.tool_calls and role is not Role.ASSISTANT:
             return "only an assistant message may hold tool_calls"
         if message.tool_results and role is not Role.TOOL:
             return "tool results belong in a tool message; see Messages.split_results"
-        if role.is_system:
-            return "there is a system message already" if self.started else None
+        if role.is_system and self.is_instructed:
+            return "there is a system message already"
         if role is Role.TOOL and not self.pending:  # wherever it stands, the first one too
             return "a tool message must follow an assistant message with tool_calls"
-        if not self.started:
+        if self._is_before_system(role):
             return "the system message must come first"
         return self._tool_problem(message) if role is Role.TOOL else self._spoken_problem(message)
+
+    def _is_before_system(self, role: Role) -> bool:
+        """Whether somebody speaks before the system message, or it comes too late."""
+        if self.is_instructed:
+            return False
+        return self.last_spoken is not None if role.is_system else self.system_first
 
     def _spoken_problem(self, message: Message) -> str | None:
         role = message.role
@@ -73,9 +90,14 @@ class _Order:
         # After tools the assistant answers, or the user goes on.
         if role is self.last_spoken and not (role is Role.ASSISTANT and self.last_was_tool):
             return "user and assistant messages must alternate"
+        return None
+
+    def _reused(self, message: Message, *, is_stored: bool) -> str | None:
         ids = [call.id for call in message.tool_calls]
         if len(ids) != len(set(ids)):
             return "two tool_calls of the message have the same id"
+        if not is_stored and not self.used.isdisjoint(ids):
+            return "the id of a tool call was used by an earlier call"
         return None
 
     def _tool_problem(self, message: Message) -> str | None:
@@ -90,14 +112,16 @@ class _Order:
         """Take the message as said, whether the rules like it or not."""
         role = message.role
         if role.is_system:
-            self.started = True
+            self.is_instructed = True
             return
         self.last_was_tool = role is Role.TOOL
         for result in message.tool_results:
             self.pending.pop(result.call_id, None)
         if role is not Role.TOOL:
             self.last_spoken = role
-            self.pending.update((call.id, call) for call in message.tool_calls)
+            for call in message.tool_calls:
+                self.pending[call.id] = call
+                self.used.add(call.id)
 
 
 class ConversationHistory:
@@ -108,21 +132,35 @@ class ConversationHistory:
     >>> history.add(Message.user("Where is the Old Bridge?"))
     >>> len(history), history.last.role.value
     (2, 'user')
+
+    A strict conversation begins with a system message. `system_first=False` leaves that open, for
+    those whose instructions are given elsewhere. An agent's are: one that is handed an empty
+    conversation begins it with the user's message.
     """
 
-    def __init__(self, messages: Any = (), *, policy: Policy | str = Policy.STRICT) -> None:
+    def __init__(
+        self,
+        messages: Any = (),
+        *,
+        policy: Policy | str = Policy.STRICT,
+        system_first: bool = True,
+    ) -> None:
+        expect(system_first, bool, "system_first")
         self._policy = Policy(policy)
+        self._system_first = system_first
         self._lock = RLock()
         self._messages = Messages()
-        self._order = _Order()
+        self._order = _Order(system_first=system_first)
         self.add_all(messages)
 
     def add(self, message: Any) -> None:
         """Add a message; raises `OrderError` where the policy does not allow it there."""
-        added = Message.from_any(message)
+        self._add(Message.from_any(message))
+
+    def _add(self, added: Message, *, is_stored: bool = False) -> None:
         with self._lock:
             if self._policy is Policy.STRICT:
-                problem = self._order.problem(added)
+                problem = self._order.problem(added, is_stored=is_stored)
                 if problem is not None:
                     msg = f"message {len(self._messages)}: {problem}"
                     raise OrderError(msg)
@@ -132,13 +170,24 @@ class ConversationHistory:
     def add_all(self, messages: Any) -> None:
         """Add several messages; all or none."""
         with self._lock:
-            before, order = self._messages, self._order.copy()
+            before, system_first = self._messages, self._order.system_first
             try:
                 for message in Messages.from_any(messages):
                     self.add(message)
             except BaseException:  # whatever it is, an interrupt too: all or none
-                self._messages, self._order = before, order
+                self._messages = before
+                self._order = _Order(system_first=system_first, messages=before)
                 raise
+
+    def waive_system(self) -> None:
+        """Let the conversation begin without a system message, where it has not begun yet.
+
+        For whoever gives the instructions with each request, as an agent does. After `clear` it
+        is as it was made again.
+        """
+        with self._lock:
+            if not self._messages:
+                self._order.system_first = False
 
     def replace(self, id: str, message: Any) -> None:
         """Put another message in the place of the one with that id, under its id.
@@ -152,15 +201,19 @@ class ConversationHistory:
             if place is None:
                 msg = "there is no message with that id"
                 raise NotFound(msg)
-            kept = self._messages
-            changed = type(self)((*kept[:place], new, *kept[place + 1 :]), policy=self._policy)
+            kept, system_first = self._messages, self._order.system_first
+            changed = ConversationHistory(
+                (*kept[:place], new, *kept[place + 1 :]),
+                policy=self._policy,
+                system_first=system_first,
+            )
             self._messages, self._order = changed._messages, changed._order
 
     def clear(self) -> None:
         """Remove all messages."""
         with self._lock:
             self._messages = Messages()
-            self._order = _Order()
+            self._order = _Order(system_first=self._system_first)
 
     @property
     def policy(self) -> Policy:
@@ -188,8 +241,9 @@ class ConversationHistory:
         """Raise `OrderError` unless the whole conversation follows the policy, calls answered."""
         if Policy(policy) is Policy.LENIENT:
             return
-        order = _Order()
-        for index, message in enumerate(self.messages):
+        with self._lock:
+            messages, order = self._messages, _Order(system_first=self._order.system_first)
+        for index, message in enumerate(messages):
             problem = order.problem(message)
             if problem is not None:
                 msg = f"message {index}: {problem}"
@@ -201,15 +255,17 @@ class ConversationHistory:
 
     def to_json(self) -> bytes:
         """The conversation and its policy as a versioned document."""
-        messages = tuple(self.messages)
+        with self._lock:
+            messages, system_first = tuple(self._messages), self._order.system_first
         settle_all(messages)
-        return document.write("ConversationHistory", StoredConversation(self.policy, messages))
+        stored = StoredConversation(self.policy, messages, system_first)
+        return document.write("ConversationHistory", stored)
 
     @classmethod
     def from_json(cls, raw: JsonText) -> Self:
         """The conversation in a document; its order is checked if its policy is strict."""
         stored: StoredConversation = document.read(raw, "ConversationHistory")
-        return cls(Messages.wrapping(stored.messages), policy=stored.policy)
+        return _restored(cls, stored.messages, stored.policy, stored.system_first)
 
     def to_messages(self) -> Messages:
         """All messages now."""
@@ -232,23 +288,33 @@ class ConversationHistory:
         return message in self.messages
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.messages, self._policy)
+        with self._lock:
+            return _restored, (
+                type(self), self._messages, self._policy, self._order.system_first,
+            )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"ConversationHistory({self.policy.value}, {len(self)} messages)"
 
 
 def _restored(
-    kind: type[ConversationHistory], messages: Messages, policy: Policy
-) -> ConversationHistory:
-    return kind(messages, policy=policy)
+    kind: type[C],
+    messages: Iterable[Message],
+    policy: Policy,
+    system_first: bool = True,  # noqa: FBT001, FBT002 - pickled, by place
+) -> C:
+    made = kind(policy=policy, system_first=system_first)
+    for message in messages:
+        made._add(message, is_stored=True)
+    return made
 
 
-class StoredConversation(msgspec.Struct, forbid_unknown_fields=True):
+class StoredConversation(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A conversation in a document."""
 
     policy: Policy
     messages: tuple[Message, ...]
+    system_first: bool = True
 
 
 document.register("ConversationHistory", StoredConversation)

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from dragoman.errors import InvalidInputError
 from dragoman.model import shapes
 from dragoman.model.jsontext import JsonText, convert, loads
-from dragoman.model.parts import Part, Refusal, ServerToolCall, Thinking
+from dragoman.model.parts import Part, Refusal, ServerToolCall, Thinking, own_extras
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.value import unchecked
 
 if TYPE_CHECKING:
     from dragoman.model.collection import Messages
@@ -109,14 +110,14 @@ def _is_foreign_call(call: Any) -> bool:
 def own_message(data: Mapping[str, Any], kind: type[M]) -> M:
     """The message in a dict of the canonical form or of one of our own shapes."""
     if "parts" not in data:
-        return kind(**shapes.read(data))
+        return unchecked(kind)(**shapes.read(data))
     known = {key: data[key] for key in data if key in kind.__struct_fields__}
     message: M = convert({**known, "role": Role.parse(data.get("role") or Role.USER)}, kind)
     unknown = {key: data[key] for key in data if key not in known}
     if not unknown:
         return message
-    own = {**message.extras.get("canonical", {}), **unknown}
-    return message.replace(extras={**message.extras, "canonical": own})
+    own = {**own_extras(message.extras), **unknown}
+    return message.replace_unchecked(extras={**message.extras, "canonical": own})
 
 
 def role_of(parts: tuple[Part, ...]) -> Role:

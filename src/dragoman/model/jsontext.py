@@ -55,6 +55,18 @@ def dumps(value: Any) -> bytes:
     raise InvalidInputError(problem)
 
 
+def indented(raw: bytes) -> bytes:
+    """The same JSON over several lines, for people to read."""
+    value = loads(raw)
+    try:
+        return msgspec.json.format(_encode(value), indent=2)
+    except UnicodeEncodeError:
+        pass
+    import json
+
+    return json.dumps(value, indent=2).encode("ascii")
+
+
 def check_readable(raw: bytes, decoder: msgspec.json.Decoder[Any]) -> None:
     """Raise unless what was just written can be read: a value may hold what its types forbid."""
     try:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
-from dragoman.model.parts import Text
+from dragoman.model.messages import Message, make_message
+from dragoman.model.parts import Text, own_extras
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 
@@ -63,7 +62,8 @@ def _merged(one: Message, other: Message, separator: str) -> Message:
     )
     texts: tuple[AnyPart, ...] = (Text(text),) if text or not calls else ()
     usage = one.usage + other.usage if one.usage and other.usage else one.usage or other.usage
-    return one.with_parts(*texts, *calls).replace(
+    return one.replace_unchecked(
+        parts=(*texts, *calls),
         metadata={**one.metadata, **other.metadata},
         extras=_own_extras(one, other),
         usage=usage,
@@ -75,9 +75,7 @@ def _merged(one: Message, other: Message, separator: str) -> Message:
 def _own_extras(*messages: Message) -> dict[str, Any]:
     """The extras that no dialect gave, later ones win; a dialect's are of the old messages."""
     fields = {
-        key: value
-        for message in messages
-        for key, value in message.extras.get("canonical", EMPTY).items()
+        key: value for message in messages for key, value in own_extras(message.extras).items()
     }
     return {"canonical": fields} if fields else {}
 
@@ -87,7 +85,8 @@ def consolidated(messages: Iterable[Message]) -> Iterator[Message]:
     pending: Message | None = None
     for message in messages:
         if pending is not None and pending.role is message.role is Role.TOOL:
-            pending = pending.add_content_from(message).replace(
+            pending = pending.replace_unchecked(
+                parts=(*pending.parts_with_origin(), *message.parts_with_origin()),
                 metadata={**pending.metadata, **message.metadata},
                 extras=_own_extras(pending, message),
             )
@@ -125,7 +124,7 @@ def split_results(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def _piece(message: Message, role: Role, parts: tuple[AnyPart, ...]) -> Message:
-    return Message(
+    return make_message(
         role,
         parts,
         name=message.name if role is message.role else None,

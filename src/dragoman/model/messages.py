@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from threading import Lock
-from typing import Any, Literal, Protocol, Self, get_args, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    get_args,
+    runtime_checkable,
+)
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
-from dragoman.model import inputs, shapes
+from dragoman.model import comparison, inputs, shapes
 from dragoman.model.content import (
     AnyPart,
     is_message,
@@ -22,11 +31,19 @@ from dragoman.model.frozen import EMPTY, FrozenDict, thaw
 from dragoman.model.ids import new_id
 from dragoman.model.jsontext import JsonText
 from dragoman.model.media import Audio, Image, Media
-from dragoman.model.parts import Origin, Part, Refusal, Text, Thinking
+from dragoman.model.parts import Origin, Part, Refusal, Text, Thinking, own_extras
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.model.value import Value, expect, expect_number, own_mapping, own_tuple
+from dragoman.model.value import (
+    Checked,
+    Value,
+    expect,
+    expect_number,
+    own_mapping,
+    own_tuple,
+    unchecked,
+)
 
 Kind = Literal["system", "developer", "user", "assistant", "tool_call", "tool_result"]
 Content = str | Part | Mapping[str, Any] | Iterable[str | Part | Mapping[str, Any]]
@@ -39,6 +56,9 @@ _KINDS: dict[Role, Kind] = {
     Role.USER: "user",
     Role.TOOL: "tool_result",
 }
+_REPORT = ("name", "origin", "usage", "finish", "created_at")
+_NOTHING = (None,) * len(_REPORT)
+_CHECKED = frozenset({ToolCall, ToolResult})  # checked when they were made
 _PART_KINDS = get_args(AnyPart)
 _PART_TYPES = frozenset(_PART_KINDS)
 _SYSTEM, _DEVELOPER, _USER = Role.SYSTEM, Role.DEVELOPER, Role.USER
@@ -54,7 +74,7 @@ class ProvidesMessage(Protocol):
         ...
 
 
-class Message(Value, frozen=True):
+class Message(Value, frozen=True, metaclass=Checked):
     """Who said what: a role and the parts of what was said. Immutable.
 
     >>> Message.user("What is in this picture?", Image.from_url("https://example.com/cat.png"))
@@ -63,6 +83,10 @@ class Message(Value, frozen=True):
     `==` asks whether the same was said: role, name, parts and metadata count, tool arguments by
     value; ids, times, usage, origin and extras don't. `identical` compares everything.
     """
+
+    schema_excludes: ClassVar[frozenset[str]] = frozenset(
+        {"id", "metadata", "extras", "origin", "usage", "finish", "created_at"}
+    )
 
     role: Role
     parts: tuple[AnyPart, ...] = ()
@@ -82,17 +106,50 @@ class Message(Value, frozen=True):
         if self.role.__class__ is not Role:
             force_setattr(self, "role", Role.parse(self.role))
         if self.parts.__class__ is not tuple:
-            own_tuple(self, "parts", _PART_KINDS)
+            self._take_content()  # `Message("user", "Hello")`
         for part in self.parts:
             if type(part) is Text:
                 if part.text.__class__ is not str:  # a decoder's slip would brick the history
                     part.check()
             elif part.__class__ not in _PART_TYPES:
-                own_tuple(self, "parts", _PART_KINDS)
+                self._take_content()
         if self.metadata is not EMPTY:
             own_mapping(self, "metadata")
         if self.extras.__class__ is not FrozenDict:
             own_mapping(self, "extras")
+
+    if TYPE_CHECKING:  # the constructor takes more than the fields hold
+
+        def __init__(  # noqa: PLR0913, PLR0917 - the fields in their order
+            self,
+            role: Role | str,
+            parts: Content = (),
+            name: str | None = None,
+            id: str = "",
+            metadata: Mapping[str, Any] | None = EMPTY,
+            extras: Mapping[str, Any] = EMPTY,
+            origin: Origin | None = None,
+            usage: Usage | None = None,
+            finish: FinishReason | None = None,
+            created_at: float | None = None,
+        ) -> None: ...
+
+    def _take_content(self) -> None:
+        """Whatever people give as content becomes the parts."""
+        force_setattr(self, "parts", parts_from(self.parts))
+        own_tuple(self, "parts", _PART_KINDS)
+
+    def check_made(self) -> None:
+        """Raise where people could not have meant this: nothing said, or by the wrong role."""
+        for part in self.parts:
+            if part.__class__ not in _CHECKED:
+                part.check()
+        _check_parts(self.role, self.parts, self.parts)
+        given = (self.name, self.origin, self.usage, self.finish, self.created_at)
+        own_id = _id_slot.__get__(self)  # not `self.id`, which would assign one
+        if given != _NOTHING or own_id != "" or self.extras is not EMPTY:
+            _check_fields({**dict(zip(_REPORT, given, strict=True)), "id": own_id,
+                           "extras": self.extras})  # fmt: skip
 
     # --- making one
 
@@ -109,8 +166,6 @@ class Message(Value, frozen=True):
     @classmethod
     def user(cls, *content: Content, **fields: Any) -> Self:
         """What the user says: text, media, or both. `""` is content, None is not."""
-        if len(content) == 1 and type(content[0]) is str and not fields:
-            return cls(_USER, (Text(content[0]),))  # most messages are this; twice as fast
         return cls._made(_USER, content, fields)
 
     @classmethod
@@ -118,10 +173,9 @@ class Message(Value, frozen=True):
         cls, *content: Content | None, tool_calls: Iterable[ToolCall] = (), **fields: Any
     ) -> Self:
         """What the model says and the tools it calls; one of the two must be there."""
-        if not tool_calls and len(content) == 1 and type(content[0]) is str and not fields:
-            return cls(_ASSISTANT, (Text(content[0]),))  # as in `user`
-        said = tuple(item for item in content if item is not None)
-        return cls._made(_ASSISTANT, (*said, *tool_calls), fields)
+        if None in content:
+            content = tuple(item for item in content if item is not None)
+        return cls._made(_ASSISTANT, (*content, *tool_calls) if tool_calls else content, fields)
 
     @classmethod
     def tool(
@@ -140,34 +194,34 @@ class Message(Value, frozen=True):
             if len(results) != 2:  # noqa: PLR2004 - an id and a result
                 msg = "Message.tool takes tool results, or a call id and its result"
                 raise InvalidInputError(msg)
-            call_id, result = results
             make = ToolResult.error if is_error else ToolResult.success
-            results = (make(call_id, result, tool_name=tool_name),)  # type: ignore[arg-type]  # checked there
+            results = (make(*results, tool_name=tool_name),)  # type: ignore[arg-type]  # checked there
         return cls._made(_TOOL, results, fields)
 
     @classmethod
     def _made(cls, role: Role, content: tuple[Any, ...], fields: dict[str, Any]) -> Self:
-        if len(content) == 1 and type(content[0]) is str and not fields and role is not _TOOL:
-            return cls(role, (Text(content[0]),))
-        parts = tuple(part for item in content for part in _parts_of(item))
-        if not parts:
-            is_answer = role is _ASSISTANT
-            what = "an assistant" if is_answer else f"a {role}"
-            needs = "content or tool calls" if is_answer else "content"
-            msg = f"{what} message needs {needs}; the empty text will do"
-            raise InvalidInputError(msg)
-        if role is _TOOL:
-            own = [part for part in parts if isinstance(part, ToolResult)]
-            if len(own) != len(parts) or not all(result.call_id for result in own):
-                msg = "a tool message holds tool results, each with the id of its call"
-                raise InvalidInputError(msg)
-        _check_fields(fields)
-        return cls(role, parts, **fields)
+        make: Callable[..., Self] = _makers.get(cls) or unchecked(cls)
+        if len(content) == 1 and content[0].__class__ is str and not fields and role is not _TOOL:
+            return make(role, (make_text(content[0]),))  # most messages are this
+        made: list[AnyPart] = []
+        for item in content:
+            kind = item.__class__
+            if kind is str:
+                made.append(make_text(item))
+            elif kind in _CHECKED:
+                made.append(item)
+            else:
+                made += _parts_of(item)
+        parts = tuple(made)
+        _check_parts(role, parts, parts)
+        if fields:
+            _check_fields(fields)
+        return make(role, parts, **fields)
 
     @classmethod
     def empty(cls, role: Role | str = _USER) -> Self:
         """A message that says nothing."""
-        return cls(Role.parse(role))
+        return unchecked(cls)(Role.parse(role))
 
     @classmethod
     def from_any(cls, value: Any, role: Role | str | None = None) -> Self:
@@ -181,11 +235,11 @@ class Message(Value, frozen=True):
         kind = type(value)
         if issubclass(kind, (str, Part)):
             parts = parts_from(value)
-            return cls(Role.parse(role) if role else inputs.role_of(parts), parts)
+            return unchecked(cls)(Role.parse(role) if role else inputs.role_of(parts), parts)
         if issubclass(kind, Message):
             made = cls._own(value)
         elif inputs.is_plain(value):
-            made = cls(value["role"], (Text(value["content"]),))
+            made = unchecked(cls)(value["role"], (Text(value["content"]),))
         else:
             made = cls._own(inputs.reader().message(value))
         return made.with_role(role) if role else made
@@ -200,7 +254,7 @@ class Message(Value, frozen=True):
         """A message as it is, from `to_message()`, or from anything else by its text."""
         if callable(getattr(type(value), "to_message", None)) or isinstance(value, Message):
             return cls.from_any(value)
-        return cls(Role.parse(role), (Text(text_of(value)),))
+        return unchecked(cls)(Role.parse(role), (Text(text_of(value)),))
 
     @staticmethod
     def is_message(value: Any) -> bool:
@@ -249,15 +303,14 @@ class Message(Value, frozen=True):
         if shape not in shapes.SHAPES:
             msg = f"unknown shape; expected one of {', '.join(shapes.SHAPES)}"
             raise InvalidInputError(msg)
-        if shape == "canonical":
+        written = None if shape == "canonical" else shapes.write(self, shape)
+        if written is None:
             self.settle()
-            written: dict[str, Any] = thaw(msgspec.to_builtins(self))
+            written = thaw(msgspec.to_builtins(self))
             written.setdefault("parts", ())  # by which `from_dict` knows this shape
             if not metadata:
                 written.pop("metadata", None)
-            return written
-        written = shapes.write(self, shape)
-        if metadata and self.metadata:
+        elif metadata and self.metadata:
             written["_metadata" if shape == "content" else "metadata"] = thaw(self.metadata)
         return written
 
@@ -296,13 +349,17 @@ class Message(Value, frozen=True):
 
     @property
     def content(self) -> str | tuple[Part, ...] | None:
-        """What is said besides thinking and tool calls: plain text where that is all, or parts."""
+        """What is said besides thinking and tool calls: the text where that is all, or parts.
+
+        >>> call = ToolCall.create("call_1", "weather", {"city": "Basel"})
+        >>> Message.assistant("One moment.", tool_calls=[call]).content
+        'One moment.'
+        """
         parts = self.content_parts
         if not parts:
             return None
-        if len(parts) == 1 and isinstance(parts[0], (Text, ToolResult)) and not self.is_composite:
-            return parts[0].text
-        return parts
+        is_text = all(isinstance(part, Text) for part in parts) or _is_text_result(parts)
+        return self.text if is_text else parts
 
     @property
     def content_parts(self) -> tuple[Part, ...]:
@@ -370,12 +427,9 @@ class Message(Value, frozen=True):
 
     def normalized(self) -> str | list[dict[str, Any]]:
         """The content as seed 003 has it: `""` for none, a text where that is all, or dicts."""
-        content = self.content
-        if content is None:
-            return ""
-        if isinstance(content, str):
-            return content
-        return [part_to_dict(part) for part in content]
+        parts = self.content_parts
+        is_simple = len(parts) == 1 and (_is_plain_text(parts[0]) or _is_text_result(parts))
+        return self.text if is_simple or not parts else [part_to_dict(part) for part in parts]
 
     def preview(self, length: int = 50) -> str:
         """The beginning of the text, for people who asked to see it."""
@@ -392,15 +446,31 @@ class Message(Value, frozen=True):
     # --- changed copies
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with these fields changed; it is still the same message, with the same id."""
+        """A copy with these fields changed; it is still the same message, with the same id.
+
+        Only what changes is checked: a message that came off a wire may hold more than people may
+        make, and stays editable.
+        """
         if "id" not in changes:
             self.settle()
         _check_fields(changes)
         made = super().replace(**changes)
+        if "role" in changes and made.parts:
+            _check_parts(made.role, made.parts, made.parts)
         if "parts" in changes:
-            for part in made.parts:
-                part.check()
+            known = set(map(id, self.parts))
+            new = tuple(part for part in made.parts if id(part) not in known)
+            for part in new:
+                if part.__class__ not in _CHECKED:
+                    part.check()
+            _check_parts(made.role, made.parts, new)
         return made
+
+    def replace_unchecked(self, **changes: Any) -> Self:
+        """As `replace`, without the checks: for readers, fitting and stores."""
+        if "id" not in changes:
+            self.settle()
+        return super().replace_unchecked(**changes)
 
     def with_id(self, id: str) -> Self:
         """The same message under another id."""
@@ -430,7 +500,8 @@ class Message(Value, frozen=True):
 
     def without_empty(self) -> Self:
         """Without the parts that say nothing."""
-        return self.replace(parts=tuple(part for part in self.parts if not part.is_empty))
+        said = tuple(part for part in self.parts if not part.is_empty)
+        return self.replace_unchecked(parts=said)
 
     def add_content_from(self, other: Message) -> Self:
         """With the parts of another message at the end; each keeps its own origin."""
@@ -482,19 +553,19 @@ class Message(Value, frozen=True):
 
     def extra(self, key: str, default: Any = None, *, dialect: str = _CANONICAL) -> Any:
         """One extra field, of the canonical form or of a dialect."""
-        return self.extras.get(dialect, EMPTY).get(key, default)
+        return own_extras(self.extras, dialect).get(key, default)
 
     def has_extra(self, key: str, *, dialect: str = _CANONICAL) -> bool:
         """Whether there is such an extra field."""
-        return key in self.extras.get(dialect, EMPTY)
+        return key in own_extras(self.extras, dialect)
 
     def with_extra(self, key: str, value: Any, *, dialect: str = _CANONICAL) -> Self:
         """With an extra field; one of a dialect is sent to that dialect's targets."""
-        return self._with_extras_of(dialect, {**self.extras.get(dialect, EMPTY), key: value})
+        return self._with_extras_of(dialect, {**own_extras(self.extras, dialect), key: value})
 
     def without_extra(self, key: str, *, dialect: str = _CANONICAL) -> Self:
         """Without that extra field."""
-        kept = {k: v for k, v in self.extras.get(dialect, EMPTY).items() if k != key}
+        kept = {k: v for k, v in own_extras(self.extras, dialect).items() if k != key}
         return self._with_extras_of(dialect, kept)
 
     def _with_extras_of(self, dialect: str, fields: dict[str, Any]) -> Self:
@@ -503,10 +574,20 @@ class Message(Value, frozen=True):
 
     def _own_extras(self) -> Mapping[str, Any]:
         """Extras that no dialect gave: they survive a change of content."""
-        own = self.extras.get(_CANONICAL)
+        own = own_extras(self.extras)
         return FrozenDict({_CANONICAL: own}) if own else EMPTY
 
     # --- comparing and showing
+
+    def equal_ignoring_call_ids(self, other: object) -> bool:
+        """As `==`, for messages that crossed providers: the ids of calls may differ.
+
+        >>> Message.tool("call_1", "noon").equal_ignoring_call_ids(Message.tool("toolu_1", "noon"))
+        True
+
+        They must correspond one to one, within the message; see `Messages` for conversations.
+        """
+        return isinstance(other, Message) and comparison.equal_ignoring_call_ids([self], [other])
 
     def _said(self) -> tuple[Any, ...]:
         return (self.role, self.name, self.parts, self.metadata)
@@ -535,8 +616,41 @@ def _check_fields(fields: dict[str, Any]) -> None:
             expect(of_dialect, Mapping, "the extras of a dialect")
 
 
+def _check_parts(role: Role, parts: tuple[Any, ...], new: tuple[Any, ...]) -> None:
+    """Raise where there are no parts, or new ones that this role does not say."""
+    if not parts:
+        is_answer = role is _ASSISTANT
+        what = "an assistant" if is_answer else f"a {role}"
+        needs = "content or tool calls" if is_answer else "content"
+        msg = f"{what} message needs {needs}; the empty text will do"
+        raise InvalidInputError(msg)
+    if role is _TOOL:
+        for part in new:
+            if not isinstance(part, ToolResult) or not part.call_id:
+                msg = "a tool message holds tool results, each with the id of its call"
+                raise InvalidInputError(msg)
+        return
+    refused = ToolResult if role is _ASSISTANT else ToolCall
+    for part in new:
+        if part.__class__ is refused:
+            what = (
+                "tool results go into a tool message"
+                if role is _ASSISTANT
+                else (f"a {role} message can't call tools; only an assistant's can")
+            )
+            raise InvalidInputError(what)
+
+
 def _is_plain_text(part: Part) -> bool:
     return isinstance(part, Text) and not part.citations and _CANONICAL not in part.extras
+
+
+def _is_text_result(parts: tuple[Part, ...]) -> bool:
+    """Whether this is one tool result, and nothing in it but text."""
+    only = parts[0]
+    if len(parts) > 1 or not isinstance(only, ToolResult):
+        return False
+    return isinstance(only.content, str) or all(isinstance(part, Text) for part in only.content)
 
 
 def _parts_of(item: Any) -> tuple[AnyPart, ...]:
@@ -564,6 +678,10 @@ def _read_id(message: Message) -> str:
         found = _id_slot.__get__(message)
     return found
 
+
+make_message, make_text = unchecked(Message), unchecked(Text)
+_makers: dict[type[Message], Any] = {Message: make_message}
+"""What decoders, fitting and stores make, as it came; see `unchecked`."""
 
 # The field's own descriptor gives way to one that assigns the id on first need: making a message
 # then costs half, and a gateway, which never asks, pays nothing.

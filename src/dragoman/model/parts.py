@@ -6,11 +6,17 @@ Media are in `media`, tool calls and results in `tools`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, JsonObject
 from dragoman.model.value import Value, expect, expect_fields, own, own_mapping, own_tuple
+
+
+def own_extras(extras: Mapping[str, Any], dialect: str = "canonical") -> Mapping[str, Any]:
+    """The extras of one dialect; `canonical` are those of none: fields of our own shapes."""
+    found = extras.get(dialect)
+    return found if isinstance(found, Mapping) else EMPTY  # a stored document may hold anything
 
 
 class Origin(Value, frozen=True, kw_only=True):
@@ -50,8 +56,15 @@ class Citation(Value, frozen=True, kw_only=True):
         return (self.kind, self.url, self.title, self.quote, self.start, self.end)
 
 
+_UNSAID = (None, None, None, None)
+
+
 class Part(Value, frozen=True, kw_only=True, tag_field="type"):
     """What every part carries besides its content."""
+
+    schema_excludes: ClassVar[frozenset[str]] = frozenset(
+        {"item_id", "origin", "cache", "signature", "extras"}
+    )
 
     item_id: str | None = None
     """The wire's own id of this item (Responses `msg_…`); what pairs a call is `ToolCall.id`."""
@@ -69,8 +82,10 @@ class Part(Value, frozen=True, kw_only=True, tag_field="type"):
         Parts that readers make are right by construction, and a `__post_init__` on the plain
         ones would cost a seventh of the time it takes to load a conversation.
         """
-        own_mapping(self, "extras")
-        expect_fields(self, item_id=str, signature=str, origin=Origin, cache=CacheHint)
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
+        if (self.item_id, self.signature, self.origin, self.cache) != _UNSAID:
+            expect_fields(self, item_id=str, signature=str, origin=Origin, cache=CacheHint)
 
     def replace(self, **changes: Any) -> Self:
         """A copy with these fields changed and all others as they are; checked."""
@@ -90,7 +105,7 @@ class Part(Value, frozen=True, kw_only=True, tag_field="type"):
         if key in self.__struct_fields__:
             value = getattr(self, key)
             return default if value is None else value
-        return self.extras.get("canonical", EMPTY).get(key, default)
+        return own_extras(self.extras).get(key, default)
 
     def has_field(self, key: str) -> bool:
         """Whether the field of that name is there and set."""
@@ -101,7 +116,7 @@ class Part(Value, frozen=True, kw_only=True, tag_field="type"):
         if key in self.__struct_fields__:
             changed = self.replace(**{key: value})
         else:
-            own = {**self.extras.get("canonical", EMPTY), key: value}
+            own = {**own_extras(self.extras), key: value}
             changed = self.replace(extras={**self.extras, "canonical": own})
         changed.check()
         return changed
@@ -115,8 +130,10 @@ class Text(Part, frozen=True, tag="text"):
 
     def check(self) -> None:
         """As every part; the text must be a text."""
-        expect(self.text, str, "Text.text")
-        own_tuple(self, "citations", Citation)
+        if self.text.__class__ is not str:
+            expect(self.text, str, "Text.text")
+        if self.citations != ():
+            own_tuple(self, "citations", Citation)
         Part.check(self)
 
     @property
@@ -127,6 +144,9 @@ class Text(Part, frozen=True, tag="text"):
     def with_text(self, text: str) -> Text:
         """Other words in the same place; what was true of the old words only is dropped."""
         return Text(text, origin=self.origin, cache=self.cache)
+
+    def __str__(self) -> str:
+        return self.text
 
     def _said(self) -> tuple[Any, ...]:
         return (self.text, self.citations)
@@ -184,6 +204,9 @@ class Refusal(Part, frozen=True, tag="refusal"):
         expect(self.text, str, "Refusal.text")
         Part.check(self)
 
+    def __str__(self) -> str:
+        return self.text
+
     def _said(self) -> tuple[Any, ...]:
         return (self.text,)
 
@@ -208,7 +231,7 @@ class ServerToolCall(Part, frozen=True, tag="server_tool_call"):
         own_mapping(self, "extras")
 
     def _said(self) -> tuple[Any, ...]:
-        return (self.name, self.input, self.server)
+        return (self.call_id, self.name, self.input, self.server)
 
     def _sizes(self) -> Iterator[str]:
         yield "1 call"
@@ -229,7 +252,7 @@ class ServerToolResult(Part, frozen=True, tag="server_tool_result"):
         own_mapping(self, "extras")
 
     def _said(self) -> tuple[Any, ...]:
-        return (self.name, self.content, self.is_error)
+        return (self.call_id, self.name, self.content, self.is_error)
 
     def _sizes(self) -> Iterator[str]:
         yield "error" if self.is_error else "1 result"
@@ -245,6 +268,22 @@ class Opaque(Part, frozen=True, tag="opaque"):
         expect(self.dialect, str, "Opaque.dialect")
         own(self, "payload")
         own_mapping(self, "extras")
+
+    @classmethod
+    def custom(cls, kind: str, fields: Mapping[str, Any] = EMPTY) -> Self:
+        """A content part of a type of your own (seed 003's `ContentPart`).
+
+        >>> Opaque.custom("custom", {"widget": "map"}).payload
+        {'type': 'custom', 'widget': 'map'}
+
+        It is stored and written in every shape. No dialect knows it: each reports it as a `Loss`.
+        """
+        expect(kind, str, "the type of a custom part")
+        expect(fields, Mapping, "the fields of a custom part")
+        if not kind:
+            msg = "the type of a custom part is empty"
+            raise InvalidInputError(msg)
+        return cls("canonical", {"type": kind, **{k: fields[k] for k in fields if k != "type"}})
 
     def _said(self) -> tuple[Any, ...]:
         return (self.dialect, self.payload)

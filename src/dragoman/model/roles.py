@@ -26,6 +26,9 @@ class Role(StrEnum):
         """A fixed integer: system 0, user 1, assistant 2, tool 3, developer 4."""
         return _NUMBERS[self]
 
+    def __int__(self) -> int:
+        return _NUMBERS[self]
+
     @property
     def is_system(self) -> bool:
         """True for system and developer: both instruct the model."""

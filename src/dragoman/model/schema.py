@@ -22,8 +22,9 @@ from dragoman.model.document import VERSION
 from dragoman.model.events import Event
 from dragoman.model.frozen import FrozenDict
 from dragoman.model.jsontext import dumps, loads
-from dragoman.model.messages import Message
-from dragoman.model.parts import CacheHint, Citation, Origin
+from dragoman.model.media import Audio, File, Image, Video
+from dragoman.model.messages import Kind, Message
+from dragoman.model.parts import CacheHint, Citation, Origin, Refusal, Text
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
 from dragoman.model.responses import Choice, Embedding, Response
 from dragoman.model.store import StoredStore
@@ -51,23 +52,71 @@ def _hook(kind: type) -> dict[str, Any]:
     raise NotImplementedError  # msgspec's way of being told that the type is not ours
 
 
-def schema_of(kind: type, *, exclude: Collection[str] = ()) -> dict[str, Any]:
-    """The JSON Schema of a type's canonical form, without the excluded fields.
+def schema_of(
+    value_type: type, /, *, exclude: Collection[str] | None = None, kind: Kind | None = None
+) -> dict[str, Any]:
+    """The JSON Schema of a type's canonical form: what one has to write to make such a value.
 
-    >>> sorted(schema_of(Message, exclude={"id", "extras"})["$defs"]["Message"]["properties"])[:3]
-    ['created_at', 'finish', 'metadata']
+    Fields that the type itself declares as `schema_excludes` (ids, extras, usage and the like) are
+    left out, in nested values too. `exclude` names those to leave out instead; with `()` the
+    schema is that of everything that is stored.
+
+    >>> sorted(schema_of(Message)["$defs"]["Message"]["properties"])
+    ['name', 'parts', 'role']
+
+    With `kind`, one kind of message without its role, as `Message.from_dict` takes it:
+
+    >>> schema_of(Message, kind="tool_result")["required"]
+    ['content', 'tool_call_id']
     """
-    stored: Any = tuple[Message, ...] if kind is Messages else kind
+    if kind is not None:
+        return _of_message_kind(value_type, kind)
+    stored: Any = tuple[Message, ...] if value_type is Messages else value_type
     try:
         schema = msgspec.json.schema(stored, schema_hook=_hook)
     except TypeError:
         schema = None
     if schema is None:
-        msg = f"there is no JSON Schema for {getattr(kind, '__name__', 'this type')}"
+        msg = f"there is no JSON Schema for {getattr(value_type, '__name__', 'this type')}"
         raise InvalidInputError(msg)
-    name = "Message" if kind is Messages else getattr(kind, "__name__", "")
-    _exclude(schema.get("$defs", {}).get(name, schema), exclude)
-    return schema
+    definitions = schema.get("$defs", {})
+    if exclude is None:
+        _exclude_declared(definitions, value_type)
+    else:
+        name = "Message" if value_type is Messages else getattr(value_type, "__name__", "")
+        _exclude(definitions.get(name, schema), exclude)
+    return _without_unused(schema)
+
+
+def _exclude_declared(definitions: dict[str, Any], root: type | None = None) -> None:
+    """Leave out of each definition what its type declares; `root` may be anybody's type."""
+    known = {kind.__name__: kind for kind in (*_KINDS, *(() if root is None else (root,)))}
+    for name, definition in definitions.items():
+        _exclude(definition, getattr(known.get(name), "schema_excludes", ()))
+
+
+def _without_unused(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without the definitions that nothing refers to any more."""
+    definitions = schema.get("$defs", {})
+    used: set[str] = set()
+    pending = [_references({key: value for key, value in schema.items() if key != "$defs"})]
+    while pending:
+        new = pending.pop() & definitions.keys() - used
+        used |= new
+        pending += [_references(definitions[name]) for name in new]
+    if not definitions:
+        return schema
+    return {**schema, "$defs": {name: definitions[name] for name in definitions if name in used}}
+
+
+def _references(schema: Any) -> set[str]:
+    if isinstance(schema, dict):
+        found = [_references(value) for value in schema.values()]
+        own = schema.get("$ref")
+        return set().union({own.rpartition("/")[2]} if isinstance(own, str) else (), *found)
+    if isinstance(schema, (list, tuple)):
+        return set().union(*map(_references, schema))
+    return set()
 
 
 def _exclude(schema: dict[str, Any], names: Collection[str]) -> None:
@@ -77,6 +126,56 @@ def _exclude(schema: dict[str, Any], names: Collection[str]) -> None:
         schema["required"] = [name for name in schema["required"] if name not in names]
         if not schema["required"]:
             del schema["required"]
+
+
+# --- one kind of message
+
+_MEDIA = (Image, Audio, Video, File)
+_SAID: dict[str, tuple[tuple[type, ...], str]] = {
+    "system": ((Text,), "The instructions for the model"),
+    "developer": ((Text,), "The developer's instructions for the model"),
+    "user": ((Text, *_MEDIA), "What the user says: a text, or parts with media"),
+    "assistant": ((Text, Refusal), "What the assistant says"),
+    "tool_result": ((Text, *_MEDIA), "What the tool returned"),
+}
+_CALL = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "Pairs the call with its result"},
+        "name": {"type": "string", "description": "The tool to run"},
+        "arguments": {"type": "object", "description": "What it is run with"},
+    },
+    "required": ["id", "name", "arguments"],
+}
+
+
+def _of_message_kind(value_type: type, kind: str) -> dict[str, Any]:
+    if value_type is not Message or kind not in get_args(Kind):
+        msg = f"the kind is one of Message's: {', '.join(get_args(Kind))}"
+        raise InvalidInputError(msg)
+    if kind == "tool_call":
+        calls = {"type": "array", "items": _CALL, "minItems": 1,
+                 "description": "The tools that the assistant calls"}  # fmt: skip
+        return _object({"tool_calls": calls})
+    parts, description = _SAID[kind]
+    refs, definitions = msgspec.json.schema_components(
+        parts, schema_hook=_hook, ref_template="#/$defs/{name}"
+    )
+    _exclude_declared(definitions)
+    array = {"type": "array", "items": {"anyOf": list(refs)}}
+    properties: dict[str, Any] = {
+        "content": {"anyOf": [{"type": "string"}, array], "description": description}
+    }
+    if kind == "tool_result":
+        properties["tool_call_id"] = {"type": "string", "description": "The call it answers"}
+    return _without_unused({**_object(properties), "$defs": loads(dumps(definitions))})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+# --- documents
 
 
 def document_schema() -> dict[str, Any]:

@@ -7,20 +7,31 @@ are kept as extras. Writing makes one of three:
 - `openai`: `{id, role, content, tool_calls: [{id, type, function: {name, arguments}}], …}`
 - `content`: `{role, name, content, _metadata}`, content as plain text where it is that
 - `flat`: `{role, content, tool_calls: [{id, name, arguments: {…}}], tool_call_id}`
+
+All of them hold what an agent produces: thinking is in `reasoning_content`, a result's JSON in
+`data`, and parts that the shape has no form for are in their canonical one. A message that is
+neither (a tool message without a result) is written as the canonical dict.
+
+`extras` is what seed 000 has: the message's own fields. Those of dialects are in `dialect_extras`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from msgspec import UNSET
+
 from dragoman.errors import InvalidInputError
+from dragoman.model.call_shapes import read_call, write_call
 from dragoman.model.content import AnyPart, part_to_dict, parts_from
+from dragoman.model.derived_ids import Identity
 from dragoman.model.frozen import EMPTY, thaw
-from dragoman.model.ids import new_id
-from dragoman.model.parts import Refusal, Text, Thinking
+from dragoman.model.jsontext import dumps
+from dragoman.model.parts import Part, Refusal, Text, Thinking, own_extras
+from dragoman.model.reasoning_fields import read_thinking, write_thinking
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolResult, make_result
 from dragoman.model.value import expect
 
 Shape = Literal["canonical", "openai", "content", "flat"]
@@ -39,8 +50,8 @@ _KNOWN = frozenset(
     {"role", "content", "name", "id", "metadata", "extras", "tool_calls", "tool_call_id",
      "tool_name", "is_error", "function_call", "refusal", "created_at", "reasoning_content"}
 )  # fmt: skip
-
-_CALL_FIELDS = frozenset({"name", "arguments", "input"})
+_CANONICAL = "canonical"
+_DIALECTS = "dialect_extras"
 
 
 def read(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,11 +63,12 @@ def read(data: Mapping[str, Any]) -> dict[str, Any]:
             continue
         fields[_SNAKE.get(key, key)] = value
     role = Role.parse(fields.get("role") or Role.USER)
+    # These two take out of the fields what is read in two places, so that it is no extra.
     parts = _tool_parts(fields) if role is Role.TOOL else _spoken_parts(fields)
     return {
         "role": role,
         "parts": parts,
-        "extras": _extras(fields),
+        "extras": _read_extras(fields),
         **_optional(fields, "name", str),
         **_optional(fields, "id", str),
         **_optional(fields, "metadata", Mapping),
@@ -72,66 +84,49 @@ def _optional(fields: dict[str, Any], key: str, kind: Any) -> dict[str, Any]:
     return {key: value}
 
 
-def _extras(fields: dict[str, Any]) -> Mapping[str, Any]:
+def _read_extras(fields: dict[str, Any]) -> Mapping[str, Any]:
     given = fields.get("extras") or EMPTY  # PHP writes an empty object as an empty list
     expect(given, Mapping, "the extras of a message")
+    # Flat, as seed 000 has them; those with an entry `canonical` are by dialect.
+    kept = _keyed(given) if isinstance(given.get(_CANONICAL), Mapping) else {_CANONICAL: given}
     unknown = {key: value for key, value in fields.items() if key not in _KNOWN}
-    # Extras are keyed by dialect; those of seed 000 are not, and belong to no dialect.
-    unknown |= {key: value for key, value in given.items() if not isinstance(value, Mapping)}
-    kept = {key: value for key, value in given.items() if key not in unknown}
-    if not unknown:
-        return kept
-    return {**kept, "canonical": {**kept.get("canonical", EMPTY), **unknown}}
+    if _is_by_dialect(unknown.get(_DIALECTS)):
+        kept = {**unknown.pop(_DIALECTS), **kept}
+    own = {**own_extras(kept), **unknown}
+    others = {name: of_dialect for name, of_dialect in kept.items() if name != _CANONICAL}
+    return {**others, _CANONICAL: own} if own else others
+
+
+def _keyed(extras: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Extras by dialect; an entry that is no object is a field of no dialect."""
+    loose = {key: value for key, value in extras.items() if not isinstance(value, Mapping)}
+    if not loose:
+        return extras
+    others = {key: value for key, value in extras.items() if key not in loose}
+    return {**others, _CANONICAL: {**own_extras(others), **loose}}
+
+
+def _is_by_dialect(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and _CANONICAL not in value
+        and all(isinstance(fields, Mapping) for fields in value.values())
+    )
 
 
 def _spoken_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
-    parts = [*parts_from(fields.get("content"))]
-    if isinstance(reasoning := fields.get("reasoning_content"), str) and reasoning:
-        parts.insert(0, Thinking(reasoning))
+    parts: list[AnyPart] = [*read_thinking(fields), *parts_from(fields.get("content"))]
     if isinstance(refusal := fields.get("refusal"), str) and refusal:
         parts.append(Refusal(refusal))
     calls = fields.get("tool_calls") or ()
     expect(calls, (list, tuple), "the tool_calls of a message")
-    parts += [read_call(call) for call in calls]
     if (legacy := fields.get("function_call")) is not None:
         expect(legacy, Mapping, "the function_call of a message")
-        parts.append(read_call({"function": legacy}))
+        calls = [*calls, {"function": legacy}]
+    message_id = fields.get("id")
+    identity = Identity("message", message_id if isinstance(message_id, str) else None)
+    parts += [read_call(call, identity, number) for number, call in enumerate(calls)]
     return tuple(parts)
-
-
-def read_call(call: Any) -> ToolCall:
-    """A tool call from a dict: nested under `function` or `custom`, or flat."""
-    if isinstance(call, ToolCall):
-        return call
-    expect(call, Mapping, "a tool call")
-    kind: Literal["function", "custom"] = "custom" if call.get("type") == "custom" else "function"
-    nested = call.get(kind)
-    inner: Mapping[str, Any] = nested if isinstance(nested, Mapping) else call
-    name: Any = inner.get("name")
-    expect(name, str, "the name of a tool call")
-    id_ = call.get("id") or new_id("call_")
-    expect(id_, str, "the id of a tool call")
-    extras = _call_extras(call, kind, inner)
-    arguments = inner.get("input" if kind == "custom" else "arguments")
-    if isinstance(arguments, str) or kind == "custom":
-        expect(arguments, str, "the input of a custom tool call")
-        return ToolCall(id_, name, raw=arguments, kind=kind, extras=extras)
-    if arguments in (None, []):  # as above
-        arguments = EMPTY
-    expect(arguments, Mapping, "the arguments of a tool call")
-    return ToolCall(id_, name, input=arguments, extras=extras)
-
-
-def _call_extras(call: Mapping[str, Any], kind: str, inner: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a tool call holds that nobody knows, such as a signature some server put there."""
-    known = {"id", "type", kind}
-    if inner is call:
-        known |= _CALL_FIELDS
-    unknown = {key: value for key, value in call.items() if key not in known}
-    if inner is not call:
-        within = {key: value for key, value in inner.items() if key not in _CALL_FIELDS}
-        unknown |= {kind: within} if within else {}
-    return {"canonical": unknown} if unknown else EMPTY
 
 
 def _tool_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
@@ -153,9 +148,19 @@ def _tool_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
     body = content if isinstance(content, str) else parts_from(content)
     # `function` messages of old have the tool's name where others have the speaker's.
     name = name or fields.pop("name", None)
-    result = ToolResult(call_id, body, tool_name=name, is_error=fields.get("is_error"))  # type: ignore[arg-type]  # checked now
+    data = UNSET
+    if "data" in fields and body == _json_text(fields["data"]):
+        body, data = "", fields.pop("data")
+    result = make_result(call_id, body, data, tool_name=name, is_error=fields.get("is_error"))  # type: ignore[arg-type]  # checked now
     result.check()
     return (result,)
+
+
+def _json_text(data: Any) -> str | None:
+    try:
+        return dumps(data).decode("utf-8")
+    except InvalidInputError:
+        return None  # not JSON: whatever it is, it is not ours
 
 
 def _is_result(item: Any) -> bool:
@@ -167,69 +172,77 @@ def _is_result(item: Any) -> bool:
 # --- writing
 
 
-def write(message: Any, shape: Shape) -> dict[str, Any]:
-    """A message in one of the shapes, without metadata; raises where the shape can't say it all."""
-    tool_fields = _tool_fields(message) if message.role is Role.TOOL else {}
-    calls = [_write_call(call, flat=shape == "flat") for call in message.tool_calls]
-    content = tool_fields.pop("content", None) if tool_fields else _content(message, shape)
+def write(message: Any, shape: Shape) -> dict[str, Any] | None:
+    """A message in one of the shapes, without metadata; None where only the canonical form has it.
+
+    Raises where it is several messages in that shape.
+    """
+    is_tool = message.role is Role.TOOL
+    if message.tool_results and len(message.parts) > is_tool:
+        msg = "this shape holds one tool result a message: use Messages.to_list, or split_results"
+        raise InvalidInputError(msg)
+    if is_tool and not _is_answer(message):
+        return None
+    calls = [write_call(call, flat=shape == "flat") for call in message.tool_calls]
+    fields = _tool_fields(message.parts[0], shape) if is_tool else _spoken_fields(message, shape)
     written: dict[str, Any] = {"role": message.role.value}
     if shape == "openai":
         written = {"id": message.id, **written}
     if message.name:
         written["name"] = message.name
-    if content is not None or shape != "flat":
-        written["content"] = content
-    written |= tool_fields
+    # OpenAI's content is optional beside calls; seed 000 has none then, and neither has seed 004.
+    if fields["content"] is None and (shape == "flat" or (calls and shape == "openai")):
+        del fields["content"]
+    written |= fields
     if calls:
         written["tool_calls"] = calls
-    if shape == "openai" and message.extras:
-        written["extras"] = thaw(message.extras)
+    return written | _write_extras(message.extras) if shape == "openai" else written
+
+
+def _write_extras(extras: Mapping[str, Any]) -> dict[str, Any]:
+    own, written = thaw(own_extras(extras)), dict[str, Any]()
+    others = {name: thaw(fields) for name, fields in extras.items() if name != _CANONICAL}
+    if own:
+        written["extras"] = {_CANONICAL: own} if _CANONICAL in own else own
+    if others:
+        written[_DIALECTS] = others
     return written
 
 
-def _content(message: Any, shape: Shape) -> Any:
-    parts = [part for part in message.parts if not isinstance(part, ToolCall)]
-    if not parts:
-        return None if message.tool_calls else ""
-    plain = [part for part in parts if isinstance(part, Text) and not _has_more(part)]
-    if len(plain) == len(parts) and (len(parts) == 1 or shape == "flat"):
-        return message.text
+def _spoken_fields(message: Any, shape: Shape) -> dict[str, Any]:
+    thinking = [part for part in message.parts if isinstance(part, Thinking)]
+    parts = message.content_parts
+    nothing = None if message.parts else ""
+    content = _content(parts, message.text, shape) if parts else nothing
+    return {"content": content, **write_thinking(thinking)}
+
+
+def _content(parts: Sequence[Part], text: str, shape: Shape) -> str | list[dict[str, Any]]:
+    is_plain = all(isinstance(part, Text) and not _has_more(part) for part in parts)
+    if is_plain and (len(parts) == 1 or (parts and shape == "flat")):
+        return text
     return [part_to_dict(part) for part in parts]
 
 
 def _has_more(part: Text) -> bool:
-    return bool(part.citations) or "canonical" in part.extras
+    return bool(part.citations or own_extras(part.extras))
 
 
-def _tool_fields(message: Any) -> dict[str, Any]:
-    if len(message.parts) != 1 or not isinstance(message.parts[0], ToolResult):
-        msg = "this shape holds one tool result a message; split them first (split_results)"
-        raise InvalidInputError(msg)
-    result = message.parts[0]
+def _is_answer(message: Any) -> bool:
+    """Whether a tool message reads as a result; its `name` would be taken for the tool's."""
+    return bool(message.tool_call_id) and not message.name
+
+
+def _tool_fields(result: ToolResult, shape: Shape) -> dict[str, Any]:
+    content, text = result.content, result.text
     fields: dict[str, Any] = {
-        "content": result.text if _is_text(result) else [part_to_dict(p) for p in result.parts],
+        "content": text if isinstance(content, str) else _content(content, text, shape),
         "tool_call_id": result.call_id,
     }
     if result.tool_name:
         fields["tool_name"] = result.tool_name
     if result.is_error:
         fields["is_error"] = True
+    if result.data is not UNSET:
+        fields["data"] = thaw(result.data)
     return fields
-
-
-def _is_text(result: ToolResult) -> bool:
-    return isinstance(result.content, str) or all(isinstance(p, Text) for p in result.content)
-
-
-def _write_call(call: ToolCall, *, flat: bool) -> dict[str, Any]:
-    unknown = thaw(call.extras.get("canonical", EMPTY))
-    if call.kind == "custom":
-        inner = {"name": call.name, "input": call.raw_arguments}
-    else:
-        inner = {"name": call.name, "arguments": call.raw_arguments}
-    if not flat:
-        inner = {**unknown.pop(call.kind, {}), **inner}
-        return {**unknown, "id": call.id, "type": call.kind, call.kind: inner}
-    if call.kind == "custom":
-        return {**unknown, "id": call.id, "type": "custom", **inner}
-    return {**unknown, "id": call.id, "name": call.name, "arguments": thaw(call.arguments)}

@@ -5,18 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.frozen import EMPTY, MAX_DEPTH, FrozenDict, freeze, freeze_mapping
+from dragoman.model.frozen import EMPTY, MAX_DEPTH, FrozenDict, freeze_mapping
 from dragoman.model.ids import new_id
 from dragoman.model.jsontext import convert, dumps, loads
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.parts import CacheHint, Opaque, Origin, Part, Refusal, Text
-from dragoman.model.value import Value, expect, expect_fields, own, own_mapping, own_tuple
+from dragoman.model.value import (
+    Checked,
+    Value,
+    expect,
+    expect_fields,
+    own,
+    own_mapping,
+    own_tuple,
+    unchecked,
+)
 
 if TYPE_CHECKING:
     from dragoman.model.validation.problems import Problem
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 D = TypeVar("D")
 
-_NAME = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
+_is_name = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII).fullmatch
 
 _KINDS = ("function", "custom")
 _MODES = ("auto", "none", "required", "named", "allowed")
@@ -36,22 +45,40 @@ _RESULT_PARTS = (Text, Image, Audio, Video, File, Refusal, Opaque)
 
 def check_tool_name(name: object, what: str) -> None:
     """The rule for names that people make: letters, digits and underscores, 1 to 64 of them."""
+    if name.__class__ is str and _is_name(name):
+        return
     expect(name, str, what)
     if not name:
         msg = f"{what} is empty"
         raise InvalidInputError(msg)
-    if not _NAME.fullmatch(str(name)):
+    if not _is_name(str(name)):
         msg = f"{what} may have letters, digits and underscores only, 64 at the most"
         raise InvalidInputError(msg)
 
 
-class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True):
+_ARGUMENTS = frozenset({"raw", "input", "kind"})
+_BOTH = "a tool call takes its arguments as a text or as a mapping, not as both"
+_CALL_OF_RESULT = "the call id of a tool result"
+
+
+def _check_call_id(id: object, what: str) -> None:
+    if id.__class__ is str and id:
+        return
+    expect(id, str, what)
+    if not id:
+        msg = f"{what} is empty; it pairs the call with its result"
+        raise InvalidInputError(msg)
+
+
+class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass=Checked):
     """The model asks for a tool to be run.
 
-    Decoders build it from what came; people use `ToolCall.create`, which checks. Either `raw`
-    (the model's own text, kept byte for byte) or `input` (where a wire has an object) is set;
-    `raw_arguments` and `arguments` give both forms, each made at most once.
+    Either `raw` (the model's own text, kept byte for byte) or `input` (where a wire has an object)
+    is set; `raw_arguments` and `arguments` give both forms, each made at most once. What people
+    make is checked (seed 004's rules); what decoders make is kept as it came.
     """
+
+    schema_excludes: ClassVar[frozenset[str]] = Part.schema_excludes | {"wire_id"}
 
     id: str
     """Pairs the call with its result; unique within a conversation."""
@@ -62,17 +89,75 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True):
     wire_id: str | UnsetType | None = UNSET
     """The id that the wire had, where that is not `id`; None where it had none."""
 
+    if TYPE_CHECKING:  # the constructor takes more than the fields hold
+
+        def __init__(  # noqa: PLR0913 - the fields in their order
+            self,
+            id: str,
+            name: str,
+            raw: str | Mapping[str, Any] | None = None,
+            input: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name
+            kind: Literal["function", "custom"] = "function",
+            wire_id: str | UnsetType | None = UNSET,
+            *,
+            item_id: str | None = None,
+            origin: Origin | None = None,
+            cache: CacheHint | None = None,
+            signature: str | None = None,
+            extras: Mapping[str, Any] = EMPTY,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         if self.id.__class__ is not str or self.name.__class__ is not str:
             expect(self.id, str, "ToolCall.id")
             expect(self.name, str, "ToolCall.name")
         if self.raw.__class__ is not str:
-            expect(self.raw, type(None), "ToolCall.raw")
+            if self.raw is not None:
+                self._take_mapping()
             own_mapping(self, "input")
         elif self.input is not None:
             own_mapping(self, "input")
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
+
+    def _take_mapping(self) -> None:
+        """Arguments given as a mapping in the place of their text are the `input`."""
+        given: object = self.raw
+        expect(given, (str, Mapping), "the arguments of a tool call")
+        if self.input is not None:
+            raise InvalidInputError(_BOTH)
+        force_setattr(self, "input", given)
+        force_setattr(self, "raw", None)
+
+    def check_made(self) -> None:
+        """Raise where people could not have meant this: a call without id, name or arguments."""
+        _check_call_id(self.id, "the id of a tool call")
+        check_tool_name(self.name, "the name of a tool call")
+        self.check()
+        if self.raw is not None:
+            self._check_arguments()
+
+    def _check_arguments(self) -> None:
+        if self.raw is None or self.kind == "custom":
+            return
+        if self.input is not None:
+            raise InvalidInputError(_BOTH)
+        self.arguments  # noqa: B018 - raises if the text is not an object
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with these fields changed; they alone are checked."""
+        if "raw" in changes and "input" not in changes:
+            changes["input"] = None  # the other form of the same arguments
+        elif "input" in changes and "raw" not in changes:
+            changes["raw"] = None
+        made = super().replace(**changes)
+        if "id" in changes:
+            _check_call_id(made.id, "the id of a tool call")
+        if "name" in changes:
+            check_tool_name(made.name, "the name of a tool call")
+        if not changes.keys().isdisjoint(_ARGUMENTS):
+            made._check_arguments()
+        return made
 
     def check(self) -> None:
         """As every part; the kind must be a known one, and a custom call has a text."""
@@ -103,19 +188,13 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True):
         """
         if id is None:
             id = new_id("call_")
-        expect(id, str, "the id of a tool call")
-        if not id:
-            msg = "the id of a tool call is empty"
-            raise InvalidInputError(msg)
+        if kind != "function" or arguments.__class__ is str:
+            return cls(id, name, arguments, None, kind)
+        # The same checks without the detour: most calls that people make are this.
+        _check_call_id(id, "the id of a tool call")
         check_tool_name(name, "the name of a tool call")
-        if kind == "custom":
-            expect(arguments, str, "the input of a custom tool call")
-            return cls(id, name, raw=str(arguments), kind=kind)
-        if isinstance(arguments, str):
-            call = cls(id, name, raw=arguments)
-            call.arguments  # noqa: B018 - raises if the text is not an object
-            return call
-        return cls(id, name, input=freeze_mapping(arguments, "the arguments of a tool call"))
+        make = make_call if cls is ToolCall else unchecked(cls)
+        return make(id, name, None, freeze_mapping(arguments, "the arguments of a tool call"))
 
     @cached_property
     def _parsed(self) -> FrozenDict | None:
@@ -195,15 +274,16 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True):
 
     def _said(self) -> tuple[Any, ...]:
         if self.kind == "custom" or self._parsed is None:
-            return (self.name, self.kind, self.raw)  # free text: each of its characters counts
-        return (self.name, self.kind, self._parsed)
+            # Free text: each of its characters counts.
+            return (self.id, self.name, self.kind, self.raw)
+        return (self.id, self.name, self.kind, self._parsed)
 
     def _sizes(self) -> Iterator[str]:
         size = len(self.raw) if self.raw is not None else len(self.input or ())
         yield f"{size} {'chars' if self.raw is not None else 'arguments'}"
 
 
-class ToolResult(Part, frozen=True, tag="tool_result"):
+class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
     """What a tool returned: text, or parts where there are media, or data where a wire has JSON."""
 
     call_id: str
@@ -212,7 +292,7 @@ class ToolResult(Part, frozen=True, tag="tool_result"):
     """The result as JSON, where it came as JSON and not as text (Gemini); unset otherwise."""
     tool_name: str | None = None
     is_error: bool | None = None
-    """None where the wire does not say."""
+    """None where the wire does not say; False unless given where people make the result."""
     kind: Literal["function", "custom"] = "function"
     """The kind of tool that was called; it counts where the call itself is with the provider."""
 
@@ -226,9 +306,24 @@ class ToolResult(Part, frozen=True, tag="tool_result"):
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
 
+    def check_made(self) -> None:
+        """Raise unless it names its call; a result that does not say otherwise is no error."""
+        _check_call_id(self.call_id, _CALL_OF_RESULT)
+        self.check()
+        if self.is_error is None:
+            force_setattr(self, "is_error", False)  # noqa: FBT003 - the field's value
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with these fields changed; they alone are checked."""
+        made = super().replace(**changes)
+        if "call_id" in changes:
+            _check_call_id(made.call_id, _CALL_OF_RESULT)
+        return made
+
     def check(self) -> None:
         """As every part; the kind must be a known one, and the parts of the content are checked."""
-        expect_fields(self, tool_name=str, is_error=bool)
+        if self.tool_name is not None or self.is_error.__class__ is not bool:
+            expect_fields(self, tool_name=str, is_error=bool)
         if self.kind not in _KINDS:
             msg = "ToolResult.kind must be function or custom"
             raise InvalidInputError(msg)
@@ -258,13 +353,10 @@ class ToolResult(Part, frozen=True, tag="tool_result"):
         *,
         is_error: bool,
     ) -> ToolResult:
-        expect(call_id, str, "the call id of a tool result")
-        if not call_id:
-            msg = "the call id of a tool result is empty; it must name the call it answers"
-            raise InvalidInputError(msg)
-        expect(content, (str, Iterable), "the content of a tool result (the empty text will do)")
-        parts = content if isinstance(content, str) else tuple(content)
-        return cls(call_id, parts, tool_name=tool_name, is_error=is_error)
+        if content.__class__ is not str:
+            expect(content, (str, Iterable), "the content of a tool result (or the empty text)")
+            content = content if isinstance(content, str) else tuple(content)
+        return cls(call_id, content, UNSET, tool_name, is_error)
 
     @property
     def text(self) -> str:
@@ -280,11 +372,14 @@ class ToolResult(Part, frozen=True, tag="tool_result"):
         """The content as parts, whichever way it is held."""
         return (Text(self.content),) if isinstance(self.content, str) else self.content
 
+    def __str__(self) -> str:
+        return self.text
+
     def _said(self) -> tuple[Any, ...]:
         content = self.content
         if type(content) is tuple and len(content) == 1 and type(content[0]) is Text:
             content = content[0].text  # one text part and a plain text say the same
-        return (content, self.data, self.tool_name, bool(self.is_error))
+        return (self.call_id, content, self.data, self.tool_name, bool(self.is_error))
 
     def _sizes(self) -> Iterator[str]:
         yield "error" if self.is_error else "ok"
@@ -316,6 +411,9 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta")
             expect_fields(self, id=str, name=str, arguments_delta=str, signature=str)
         if self.index.__class__ is not int:
             expect_fields(self, index=int)
+        elif self.index < 0:
+            msg = "ToolCallDelta.index must not be negative"
+            raise InvalidInputError(msg)
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
 
@@ -323,11 +421,11 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta")
         yield f"{len(self.arguments_delta or '')} chars"
 
 
-class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
+class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass=Checked):
     """A tool that the model may call.
 
-    What people make is checked (seed 004's rules); what came off a wire has an `origin`, keeps
-    its name and its gaps, and is aliased for targets that would refuse them.
+    What people make is checked (seed 004's rules), whichever way they make it; what came off a
+    wire keeps its name and its gaps, and is aliased for targets that would refuse them.
     """
 
     name: str
@@ -344,7 +442,8 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
-        expect(self.name, str, "ToolDefinition.name")
+        if self.name.__class__ is not str:
+            expect(self.name, str, "ToolDefinition.name")
         if self.kind not in _KINDS:
             msg = "ToolDefinition.kind must be function or custom"
             raise InvalidInputError(msg)
@@ -352,23 +451,51 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
             own_mapping(self, "parameters")
         if self.format is not None:
             own_mapping(self, "format")
-        own_mapping(self, "extras")
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
         if self.strict is UNSET:
             force_setattr(self, "strict", True if self.origin is None else None)
-        if self.origin is None:
-            self._check()
 
-    def _check(self) -> None:
+    def check_made(self) -> None:
+        """Raise where it breaks seed 004's rules; a strict schema is closed."""
         check_tool_name(self.name, "the name of a tool")
+        self._check_description()
+        self._check_parameters()
+        expect_fields(self, strict=bool, cache=CacheHint, origin=Origin)
+
+    def _check_description(self) -> None:
         expect(self.description, str, "the description of a tool")
         if not self.description:
             msg = "the description of a tool is empty; the model chooses by it"
             raise InvalidInputError(msg)
+        if len(self.description) > _LONG:
+            _warn_of_length(len(self.description))
+
+    def _check_parameters(self) -> None:
+        """Raise unless the parameters are a JSON Schema of an object; close those of a strict tool.
+
+        Where the schema leaves it open whether there may be more arguments, a strict tool takes
+        none; where it says that there may, the two contradict each other.
+        """
         if self.kind == "custom":
             return
-        if self.parameters is None or self.parameters.get("type") != "object":
+        schema = self.parameters
+        if schema is None or schema.get("type") != "object":
             msg = 'the parameters of a tool must be a JSON Schema with "type": "object"'
             raise InvalidInputError(msg)
+        from dragoman.model.validation.metaschema import check_schema
+
+        check_schema(schema, "the parameters of a tool")
+        if self.strict is not True or schema.get("additionalProperties") is False:
+            return
+        if "additionalProperties" in schema:
+            msg = (
+                "the parameters of a strict tool allow additionalProperties; leave that out,"
+                " or make the tool with strict=False"
+            )
+            raise InvalidInputError(msg)
+        if _OPENERS.isdisjoint(schema):
+            force_setattr(self, "parameters", FrozenDict({**schema, "additionalProperties": False}))
 
     @classmethod
     def create(
@@ -384,15 +511,19 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
         >>> ToolDefinition.create("now", "The current time.").parameters
         {'type': 'object', 'properties': {}, 'additionalProperties': False}
 
-        A strict tool takes no arguments that its schema does not list, unless that says otherwise.
+        A strict tool takes no arguments that its schema does not list.
         """
-        nothing: dict[str, Any] = {"type": "object", "properties": {}}
-        schema = freeze(nothing if parameters is None else parameters, "the parameters of a tool")
-        if strict and isinstance(schema, Mapping) and _OPENERS.isdisjoint(schema):
-            schema = {**schema, "additionalProperties": False}
-        made = cls(name, description, schema, strict)
-        if len(description) > _LONG:
-            _warn_of_length(len(description))
+        return cls(name, description, _NO_PARAMETERS if parameters is None else parameters, strict)
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with these fields changed; they alone are checked."""
+        made = super().replace(**changes)
+        if "name" in changes:
+            check_tool_name(made.name, "the name of a tool")
+        if "description" in changes:
+            made._check_description()
+        if not changes.keys().isdisjoint({"parameters", "strict", "kind"}):
+            made._check_parameters()
         return made
 
     @classmethod
@@ -402,17 +533,20 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool"):
         name: str | None = None,
         description: str | None = None,
         *,
-        strict: bool = True,
+        strict: bool | None = None,
     ) -> ToolDefinition:
         """A tool whose arguments are the fields of a type.
 
         A dataclass, TypedDict, NamedTuple, msgspec Struct or pydantic model. Name and description
-        are the type's own unless they are given.
+        are the type's own unless they are given. The tool is strict, unless the type itself takes
+        fields that it does not list (pydantic's `extra="allow"`).
         """
         from dragoman.model.functions.schema import schema_for
 
         name = str(getattr(kind, "__name__", kind)) if name is None else name
-        schema = schema_for(kind, closed=strict)
+        schema = schema_for(kind, closed=strict is not False)
+        if strict is None:
+            strict = not schema.get("additionalProperties")
         own = schema.pop("description", None) if description is None else description
         return cls.create(name, _described(own, name, "the type"), schema, strict=strict)
 
@@ -480,9 +614,10 @@ class LongDescriptionWarning(UserWarning):
 
 
 _LONG = 1_024
-# Where one of these is present, the schema itself says what else there may be; or says it in parts,
-# each of which would then forbid what the others list.
-_OPENERS = frozenset({"additionalProperties", "allOf", "anyOf", "oneOf", "$ref", "if"})
+_NO_PARAMETERS = freeze_mapping({"type": "object", "properties": {}})
+# Where one of these is present, the schema says in parts what there may be, and closing it would
+# forbid what those parts list.
+_OPENERS = frozenset({"allOf", "anyOf", "oneOf", "$ref", "if"})
 
 
 def _warn_of_length(length: int) -> None:
@@ -501,6 +636,11 @@ def _described(description: str | None, name: str, what: str) -> str:
         return description
     msg = f"the tool `{name}` has no description: give {what} a docstring, or pass one"
     raise InvalidInputError(msg)
+
+
+make_call, make_result = unchecked(ToolCall), unchecked(ToolResult)
+make_definition = unchecked(ToolDefinition)
+"""What decoders, fitting and stores make, as it came; see `unchecked`."""
 
 
 class ServerTool(Value, frozen=True, tag_field="type", tag="server_tool"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isfinite
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -13,6 +13,36 @@ from dragoman.errors import InvalidInputError
 from dragoman.model import document
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze, freeze_mapping
 from dragoman.model.jsontext import JsonText
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_construct: Any = msgspec.StructMeta.__call__
+
+
+def unchecked(kind: Callable[P, T]) -> Callable[P, T]:
+    """The constructor of a `Checked` class without its checks: for decoders, stores and fitting.
+
+    What a provider sent is kept as it came, even where nobody could make it by hand. The result is
+    a C function: a reader pays nothing for the checks that people get.
+    """
+    return _construct.__get__(kind)  # type: ignore[no-any-return]  # the class's own constructor
+
+
+class Checked(msgspec.StructMeta):
+    """The metaclass of values that check what people hand to their constructor.
+
+    msgspec runs `__post_init__` for decoded values as well, so the rules for what people make can't
+    live there: they live in `check_made`, which only a call of the class runs.
+    """
+
+    if not TYPE_CHECKING:  # a type checker is to see the class's own signature
+
+        def __call__(self, *args: Any, **fields: Any) -> Any:
+            """Make a value and check it."""
+            made = _construct(self, *args, **fields)
+            made.check_made()
+            return made
 
 
 class Value(
@@ -30,6 +60,9 @@ class Value(
     `gc=False`: values form trees, never cycles, so the collector need not visit them; a
     conversation of 100,000 messages then costs no collection pauses.
     """
+
+    schema_excludes: ClassVar[frozenset[str]] = frozenset({"extras"})
+    """The fields that `schema_of` leaves out: what is kept for us, not for people to write."""
 
     def _said(self) -> tuple[Any, ...]:
         """The fields that make two values equal; all of them unless a class says otherwise."""
@@ -75,7 +108,7 @@ class Value(
 
     def __reduce__(self) -> tuple[Any, ...]:
         self.settle()
-        return super().__reduce__()  # type: ignore[return-value]  # msgspec's is always a tuple
+        return _restored, (type(self), msgspec.structs.asdict(self))
 
     def __copy__(self) -> Self:
         return self  # nothing in it can change
@@ -89,6 +122,10 @@ class Value(
             fields = ", ".join(self.__struct_fields__)
             msg = f"{type(self).__name__} has no such field; its fields are {fields}"
             raise InvalidInputError(msg)
+        return msgspec.structs.replace(self, **changes)
+
+    def replace_unchecked(self, **changes: Any) -> Self:
+        """As `replace`, without the checks of what people make: for readers, fitting and stores."""
         return msgspec.structs.replace(self, **changes)
 
     def _sizes(self) -> Iterator[str]:
@@ -107,6 +144,11 @@ class Value(
     def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich takes any iterable
         # msgspec's own would print every field, and rich uses it for tracebacks with locals.
         return iter(self._shown())
+
+
+def _restored(kind: type[T], fields: dict[str, Any]) -> T:
+    """A value out of a pickle: it may be one that came off a wire."""
+    return unchecked(kind)(**fields)
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -11,12 +11,12 @@ from typing import Any, Self
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import Event, PartDelta
 from dragoman.model.ids import new_id
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin, Text
 from dragoman.model.requests import Request
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall
+from dragoman.model.tools import ToolCall, make_call
 from dragoman.model.usage import FinishReason
 from dragoman.transport.played import PlayedStream, estimated_usage, request_of, spoken, words
 
@@ -89,7 +89,7 @@ class EchoModel:
         if is_cut_off:
             calls, finish = [], FinishReason.LENGTH
         origin = Origin(dialect="echo", provider="echo", model=request.model)
-        message = Message(Role.ASSISTANT, (*parts, *calls), origin=origin, finish=finish)
+        message = make_message(Role.ASSISTANT, (*parts, *calls), origin=origin, finish=finish)
         usage = estimated_usage(request, message)
         message = message.replace(usage=usage.counts)
         return Response(
@@ -108,7 +108,7 @@ def _heard(request: Request) -> tuple[str, list[ToolCall]]:
     lines = (users[-1].text if users else "").split("\n")
     calls = [found for line in lines if (found := _CALL.fullmatch(line))]
     said = "\n".join(line for line in lines if not _CALL.fullmatch(line))
-    return said, [ToolCall(new_id("call_"), call[1], raw=call[2] or "{}") for call in calls]
+    return said, [make_call(new_id("call_"), call[1], raw=call[2] or "{}") for call in calls]
 
 
 def _cut(text: str, most: int | None) -> tuple[str, bool]:

@@ -167,6 +167,6 @@ def _failed(heard: Response, failed: Response | None) -> Response:
         return heard.replace(choices=failed.choices)
     first, last = heard.choices[0], failed.choices[0]
     parts = (*first.message.parts, *last.message.parts)
-    message = first.message.replace(parts=parts, finish=last.finish)
+    message = first.message.replace_unchecked(parts=parts, finish=last.finish)
     ended = first.replace(message=message, finish=last.finish, finish_raw=last.finish_raw)
     return heard.replace(choices=(ended, *heard.choices[1:]))

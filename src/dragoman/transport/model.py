@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, overload, runtime_checkable
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.events import Event
@@ -17,7 +17,7 @@ _OWN = re.compile(r"(local|echo|scripted)(?:[:/](.*))?", re.DOTALL)
 
 
 class ModelStream(Protocol):
-    """An answer that is coming in: an async iterator of events, to be gone through once."""
+    """An answer that is coming in: an async iterable of events, to be gone through once."""
 
     @property
     def response(self) -> Response:
@@ -33,18 +33,7 @@ class ModelStream(Protocol):
         """Stop listening. Calling it again does nothing."""
         ...
 
-    async def collect(self) -> Response:
-        """The whole response, when it is there."""
-        ...
-
     def __aiter__(self) -> AsyncIterator[Event]: ...
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None, /,
-    ) -> None: ...  # fmt: skip
 
 
 @runtime_checkable
@@ -68,6 +57,14 @@ class Model(Protocol):
         """Let go of connections. Calling it again does nothing."""
         ...
 
+
+class OpenedStream(ModelStream, Protocol):
+    """The stream of a model that was opened by name: `async with` closes it."""
+
+    async def collect(self) -> Response:
+        """The whole response, when it is there."""
+        ...
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(
@@ -76,6 +73,29 @@ class Model(Protocol):
     ) -> None: ...  # fmt: skip
 
 
+class OpenedModel(Model, Protocol):
+    """A model that was opened by name: `async with` closes it."""
+
+    def stream(self, request: Request | Any) -> OpenedStream:
+        """The model's answer as it comes."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None, /,
+    ) -> None: ...  # fmt: skip
+
+
+_MEMBERS = ("name", "send", "stream", "close")
+M = TypeVar("M", bound=Model)
+
+
+@overload
+def open_model(model: str | Provider, **settings: Any) -> OpenedModel: ...
+@overload
+def open_model(model: M, **settings: Any) -> M: ...
 def open_model(model: str | Provider | Model, **settings: Any) -> Model:
     """The model of that name; one that is open already is returned as it is.
 
@@ -103,19 +123,23 @@ def open_model(model: str | Provider | Model, **settings: Any) -> Model:
 
 def _expect_model(model: object) -> None:
     is_class = isinstance(model, type)  # which has the methods of its instances
-    if is_class or not isinstance(model, Model):
-        kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+    kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+    missing = [name for name in _MEMBERS if not hasattr(model, name)]
+    if is_class or len(missing) == len(_MEMBERS):
         msg = f"a model is a name, as in `provider:model`, a Provider or a Model, not {kind}"
+        raise InvalidInputError(msg)
+    if missing:
+        msg = f"a model has {', '.join(_MEMBERS)}; {kind} has no {', '.join(missing)}"
         raise InvalidInputError(msg)
 
 
-def _client(model: str | Provider, settings: dict[str, Any]) -> Model:
+def _client(model: str | Provider, settings: dict[str, Any]) -> OpenedModel:
     from dragoman.transport.client import Client
 
     return Client(model, **settings)
 
 
-def _own(kind: str, rest: str | None, settings: dict[str, Any]) -> Model:
+def _own(kind: str, rest: str | None, settings: dict[str, Any]) -> OpenedModel:
     if kind == "local":
         from dragoman.transport.local.model import LocalModel
 

@@ -75,7 +75,7 @@ def _begun(event: PartStart) -> tuple[PartStart, list[str]]:
     if isinstance(part, (Text, Thinking)) and part.text:
         return event.replace(part=part.replace(text="")), words(part.text)
     if isinstance(part, ToolCall) and part.raw:
-        return event.replace(part=part.replace(raw="")), words(part.raw)
+        return event.replace(part=part.replace_unchecked(raw="")), words(part.raw)
     return event, []
 
 

@@ -40,11 +40,11 @@ def _spoken(message: Message) -> Message:
     if not any(isinstance(part, Thinking) or part.signature for part in message.parts):
         return message
     parts = [part for part in message.parts if not isinstance(part, Thinking)]
-    return message.replace(parts=tuple(map(_unsealed, parts)))
+    return message.replace_unchecked(parts=tuple(map(_unsealed, parts)))
 
 
 def _unsealed(part: AnyPart) -> AnyPart:
     # What thinking led to is tied to it by ids: it goes as something fresh (W24). Gemini seals
     # the parts themselves (W86).
     changes = {name: None for name in ("item_id", "signature") if getattr(part, name)}
-    return part.replace(**changes) if changes else part
+    return part.replace_unchecked(**changes) if changes else part

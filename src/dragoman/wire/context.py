@@ -69,7 +69,7 @@ class Context:
         return response.replace(choices=choices)
 
     def _restored(self, message: Message) -> Message:
-        return message.replace(parts=tuple(self.part(part) for part in message.parts))
+        return message.replace_unchecked(parts=tuple(self.part(part) for part in message.parts))
 
     def _finished(self, response: Response) -> Response:
         choices: list[Choice] = []
@@ -108,7 +108,7 @@ class Context:
             if isinstance(arguments, Mapping) and arguments != call.arguments:
                 # The text is the model's own: it says what was meant in the target's terms.
                 changes |= {"raw": None, "input": arguments}
-        return call.replace(**changes) if changes else call
+        return call.replace_unchecked(**changes) if changes else call
 
     def __repr__(self) -> str:
         sizes = [f"{len(self.names)} names", f"{len(self.undos)} schemas"]

@@ -22,7 +22,7 @@ from dragoman.errors import (
     Refused,
     ServerError,
 )
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Text
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
@@ -292,7 +292,7 @@ def _failed(fault: Fault) -> Response | None:
     is_call = "tool_use_failed" in fault.words
     finish = FinishReason.MALFORMED_CALL if is_call else FinishReason.ERROR
     parts = (Text(fault.generation),) if fault.generation else ()
-    message = Message(Role.ASSISTANT, parts, finish=finish)
+    message = make_message(Role.ASSISTANT, parts, finish=finish)
     return Response(choices=(Choice(0, message, finish, fault.code),))
 
 

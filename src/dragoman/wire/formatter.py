@@ -6,6 +6,8 @@ Thin views over a dialect's codec, for programs that put requests together thems
 >>> formatter = Formatter(dialect("anthropic"))
 >>> formatter.format_message(Message.user("Hi"))
 {'role': 'user', 'content': 'Hi'}
+
+Messages may be dicts as well, in any shape that `Messages.from_any` reads.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.errors import InvalidInputError
+from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ToolCall
 from dragoman.wire.dialect import Body, Dialect
 from dragoman.wire.target import Target
+
+AnyMessage = Message | Mapping[str, Any]
 
 
 class Formatter:
@@ -30,28 +35,32 @@ class Formatter:
 
     # --- from the model to the wire
 
-    def format_message(self, message: Message) -> dict[str, Any]:
+    def format_message(self, message: Message | Mapping[str, Any]) -> dict[str, Any]:
         """One message; raises where the dialect makes none of it, or several."""
         # One message is no conversation: nothing is asked of what stands around it.
         loose = self._target.replace(
             pairs_results=False, needs_message=False, starts_with_user=False, prefill="free"
         )
         found = self._messages(
-            self._dialect.encode_request(Request(messages=(message,)), loose).body
+            self._dialect.encode_request(Request(messages=_read([message])), loose).body
         )
         if len(found) != 1:
             msg = f"the message is not one message in {self._dialect.name}; use format_messages"
             raise InvalidInputError(msg)
         return found[0]
 
-    def format_messages(self, messages: Iterable[Message]) -> list[dict[str, Any]]:
+    def format_messages(self, messages: Iterable[AnyMessage]) -> list[dict[str, Any]]:
         """The messages; instructions are left out where they have a place of their own."""
         return self._messages(self._body(messages))
 
-    def system_instruction(self, messages: Iterable[Message]) -> Any:
-        """What the wire has outside the list of messages; None where there is nothing."""
+    def system_instruction(self, messages: Iterable[AnyMessage]) -> Any:
+        """What the wire has outside the list of messages; None where there is nothing.
+
+        Several plain texts are one, joined by newlines; with cache hints or other fields they
+        stay apart.
+        """
         field = self._dialect.system_field
-        return None if field is None else self._body(messages).get(field)
+        return None if field is None else _joined(self._body(messages).get(field))
 
     def format_tools(self, tools: Iterable[AnyTool]) -> list[dict[str, Any]]:
         """The tools as they stand in a request."""
@@ -65,10 +74,10 @@ class Formatter:
             return [{"role": "user", "content": found}]
         return found if isinstance(found, list) else []
 
-    def _body(self, messages: Iterable[Message]) -> Mapping[str, Any]:
+    def _body(self, messages: Iterable[AnyMessage]) -> Mapping[str, Any]:
         # They need not be all: whoever asks for them may have something to say at the end.
         open_ended = self._target.replace(prefill="free")
-        return self._dialect.encode_request(Request(messages=tuple(messages)), open_ended).body
+        return self._dialect.encode_request(Request(messages=_read(messages)), open_ended).body
 
     # --- from the wire to the model
 
@@ -95,3 +104,19 @@ class Formatter:
         if found.tool_calls and not (found.finish and found.finish.is_cut_off):
             return "tool_calls"
         return found.finish.value if found.finish else "stop"
+
+
+def _read(messages: Iterable[AnyMessage]) -> tuple[Message, ...]:
+    return tuple(Messages.from_any(list(messages)))
+
+
+def _joined(system: Any) -> Any:
+    """Blocks that are nothing but text as one text; all else as it is."""
+    if not isinstance(system, list) or not system:
+        return system
+    texts = [block["text"] for block in system if _is_plain(block)]
+    return "\n".join(texts) if len(texts) == len(system) else system
+
+
+def _is_plain(block: Any) -> bool:
+    return isinstance(block, dict) and block.keys() == {"type", "text"} and block["type"] == "text"

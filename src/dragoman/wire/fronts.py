@@ -87,7 +87,7 @@ def _sealed_choice(choice: Choice, front: Front) -> tuple[Choice, list[int] | No
         sealer.count(part)
     if not sealer.has_sealed:
         return choice, None
-    return choice.replace(message=message.replace(parts=tuple(parts))), places
+    return choice.replace(message=message.replace_unchecked(parts=tuple(parts))), places
 
 
 def pointed_back(losses: Iterable[Loss], places: Mapping[int, Sequence[int]]) -> list[Loss]:
@@ -224,7 +224,7 @@ def stateless(part: AnyPart, origin: Origin | None = None) -> AnyPart:
         changes["origin"] = origin
         if isinstance(part, ToolCall):
             changes["wire_id"] = UNSET
-    return part.replace(**changes)
+    return part.replace_unchecked(**changes)
 
 
 def whole_envelope(part: AnyPart, home: Origin, place: tuple[int, int] | None) -> str | None:
@@ -245,4 +245,4 @@ def _unsaid(part: AnyPart, home: Origin) -> AnyPart:
         changes |= {"id": "", "name": "", "raw": raw, "input": None}
     elif isinstance(part, Media):
         changes |= {"data": "", "url": None, "file_id": None}
-    return part.replace(**changes)
+    return part.replace_unchecked(**changes)

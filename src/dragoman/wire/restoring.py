@@ -20,7 +20,7 @@ from dragoman.model.events import (
 )
 from dragoman.model.parts import Text
 from dragoman.model.responses import Response
-from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.wire.context import Context
 from dragoman.wire.streams import StreamDecoder
 
@@ -42,7 +42,7 @@ class _Held:
     def restored(self, context: Context) -> str:
         whole = "".join(self.pieces)
         if isinstance(self.part, ToolCall):
-            return _text_of(context.part(self.part.replace(raw=whole, input=None)))
+            return _text_of(context.part(self.part.replace_unchecked(raw=whole, input=None)))
         return _text_of(context.part(Text(whole)))
 
 
@@ -61,7 +61,7 @@ class _HeldCall:
             self.name += name
 
     def restored(self, context: Context) -> str:
-        return _text_of(context.part(ToolCall("", self.name, raw="".join(self.pieces))))
+        return _text_of(context.part(make_call("", self.name, raw="".join(self.pieces))))
 
 
 def _text_of(part: AnyPart) -> str:
@@ -124,7 +124,11 @@ class RestoringDecoder:
             return [event.replace(part=self._context.part(part))]
         self._parts[key] = _Held(part, part.raw)
         name = self._context.names.get(part.name, part.name)
-        return [event.replace(part=part.replace(name=name, raw=None if part.raw is None else ""))]
+        return [
+            event.replace(
+                part=part.replace_unchecked(name=name, raw=None if part.raw is None else "")
+            )
+        ]
 
     def _part_delta(self, event: PartDelta) -> list[Event]:
         held = self._parts.get((event.choice, event.index))

@@ -23,7 +23,7 @@ from dragoman.model.events import (
 )
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Origin, Refusal, Text, Thinking
-from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.wire.fronts import (
     WHOLE,
     Front,
@@ -343,7 +343,7 @@ class SealingEncoder:
             choice.ids[event.index] = event.id or choice.ids.get(event.index)
         known, carriers = choice.ids.get(event.index), list[AnyPart]()
         if event.signature is not None and known is not None:
-            call = ToolCall(known, "", raw="", signature=event.signature, extras=event.extras)
+            call = make_call(known, "", raw="", signature=event.signature, extras=event.extras)
             if choice.sealer.home_of(call) is not None:
                 *carriers, shown = choice.sealer.sealed(call)
                 event = event.replace(signature=shown.signature)

@@ -42,14 +42,14 @@ def unsealed_messages(messages: list[Message]) -> list[Message]:
         if not is_answer or not any(map(is_sealed, parts)):
             made += run
         else:
-            made.append(run[0].replace(parts=unsealed(parts)))
+            made.append(run[0].replace_unchecked(parts=unsealed(parts)))
     return made
 
 
 def unsealed_message(message: Message) -> Message:
     """A message with its envelopes opened."""
     parts = unsealed(message.parts)
-    return message if parts is message.parts else message.replace(parts=parts)
+    return message if parts is message.parts else message.replace_unchecked(parts=parts)
 
 
 def unsealed(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
@@ -262,4 +262,4 @@ def _stated(part: AnyPart, seal: Seal) -> AnyPart:
             changes |= {"kind": state.kind, "raw": state.raw, "input": None}
     elif isinstance(part, Text) and isinstance(state, Text) and state.citations:
         changes["citations"] = state.citations
-    return part.replace(**changes)
+    return part.replace_unchecked(**changes)

@@ -19,7 +19,7 @@ from dragoman.agent.output.modes import mode_for
 from dragoman.agent.output.typed import Misfit, TypedOutput
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import freeze
-from dragoman.model.tools import ToolCall
+from dragoman.model.tools import ToolCall, make_call
 from dragoman.model.validation.problems import problems
 from tests.agent.output.kinds import KINDS, SCHEMA, City, Stay
 
@@ -249,9 +249,9 @@ def test_of_duplicate_keys_the_last_wins() -> None:
 
 def test_calls_whose_arguments_are_no_object() -> None:
     """They are read as an answer would be."""
-    assert typed(list[int]).read_call(ToolCall("c", "return_result", raw="[1, 2]")) == [1, 2]
+    assert typed(list[int]).read_call(make_call("c", "return_result", raw="[1, 2]")) == [1, 2]
     with pytest.raises(Misfit):
-        typed(list[int]).read_call(ToolCall("c", "return_result", raw="{oops"))
+        typed(list[int]).read_call(make_call("c", "return_result", raw="{oops"))
 
 
 @pytest.mark.parametrize(

@@ -287,7 +287,7 @@ async def test_what_a_newer_dragoman_wrote_is_not_taken_for_damage(tmp_path: Pat
 async def test_a_body_that_is_not_on_one_line_stays_in_its_own(tmp_path: Path) -> None:
     """JSON is put on one line; what is none is still there, and still none."""
     storage = await opened(tmp_path)
-    good, bad = body_of(Message.user("a")), b'{"a\n\xff'
+    good, bad = body_of(Message.user("half \ud800")), b'{"a\n\xff'
     pretty = good.replace(b",", b",\n")
     rows = [Row("1", pretty, 1.0, seq=1), Row("2", bad, 2.0, seq=2)]
     await storage.restore(Session(ONE, 1, 2, 1.0, 2.0), rows)

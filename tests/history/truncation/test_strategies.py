@@ -283,4 +283,4 @@ def test_callback_that_leaves_it_to_us() -> None:
 def test_callback_that_changes_messages() -> None:
     """Changed messages are an error: a cut can only choose."""
     with pytest.raises(InvalidInputError, match="change"):
-        _cut(Callback(lambda messages, _t, _c: [messages[-1].replace(parts=())]))
+        _cut(Callback(lambda messages, _t, _c: [messages[-1].replace(parts=("other words",))]))

@@ -28,7 +28,15 @@ from dragoman.model.parts import (
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.model.tools import (
+    ServerTool,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    make_call,
+    make_definition,
+)
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic import DIALECT
 from dragoman.wire.anthropic.request import encode_request
@@ -397,7 +405,7 @@ def test_what_has_no_place_is_left_out_and_reported(part: Any) -> None:
 
 def test_words_are_kept_where_their_kind_is_not() -> None:
     """A refusal becomes text, a custom tool's input an object, broken arguments too; reported."""
-    calls = [ToolCall("c1", "shell", "ls", kind="custom"), ToolCall("c2", "f", '{"cut')]
+    calls = [make_call("c1", "shell", "ls", kind="custom"), make_call("c2", "f", '{"cut')]
     message = Message(Role.ASSISTANT, (Refusal("No."), *calls), name="Ada")
     encoded = encode_request(Request(messages=(message,)))
     text, shell, broken = encoded.body["messages"][0]["content"]
@@ -435,9 +443,9 @@ def test_foreign_tools() -> None:
         messages=(Message.user("hi"),),
         tools=(
             ToolDefinition("shell", "Runs it.", kind="custom"),
-            ToolDefinition("open", "Open.", {"type": "object", "additionalProperties": True}),
+            make_definition("open", "Open.", {"type": "object", "additionalProperties": True}),
             ToolDefinition("closed", "Closed.", closed),
-            ToolDefinition("bare", origin=ELSEWHERE),
+            make_definition("bare", origin=ELSEWHERE),
             ServerTool("google_search", "gemini"),
         ),
     )

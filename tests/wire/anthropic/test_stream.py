@@ -34,7 +34,7 @@ from dragoman.model.parts import (
     Text,
     Thinking,
 )
-from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic import DIALECT
 from dragoman.wire.anthropic.arguments import JsonObjectPrefix
@@ -495,7 +495,7 @@ def test_any_arguments_are_an_object_in_the_end(pieces: list[str]) -> None:
 @pytest.mark.parametrize("text", ['{"a": ' + "[" * 9999, '{"a": ' + "7" * 9999])
 def test_arguments_without_measure_are_text(text: str) -> None:
     """What nests too deeply, or is no number that anybody means, is given up in time."""
-    content, _, losses = elsewhere(PartStart(0, ToolCall("a", "f", raw=text)), PartStop(0))
+    content, _, losses = elsewhere(PartStart(0, make_call("a", "f", raw=text)), PartStop(0))
     assert content[0]["input"]["input"] == text
     assert len(losses) == 1
 

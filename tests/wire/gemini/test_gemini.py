@@ -12,7 +12,7 @@ from dragoman.errors import WireError
 from dragoman.model import document
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Audio, File, Image, Video
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import (
     Citation,
     Opaque,
@@ -26,7 +26,14 @@ from dragoman.model.parts import (
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.model.tools import (
+    ServerTool,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    make_call,
+)
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.gemini import DIALECT
 from dragoman.wire.gemini.request import encode_request
@@ -55,7 +62,7 @@ def part_of(wire: Any) -> Any:
 
 def parts_for(*parts: Any, role: Role = Role.USER, origin: Origin | None = None) -> list[Any]:
     """How these parts of one message are written."""
-    encoded = encode_request(Request(messages=(Message(role, parts, origin=origin),)))
+    encoded = encode_request(Request(messages=(make_message(role, parts, origin=origin),)))
     contents = encoded.body.get("contents", [{}])
     return list(contents[0].get("parts", []))
 
@@ -282,7 +289,7 @@ def test_calls_and_results_made_by_hand() -> None:
             Message.assistant(
                 tool_calls=[
                     ToolCall.create("c1", "f", '{"a": 1}'),
-                    ToolCall("c2", "g", raw="not json"),
+                    make_call("c2", "g", raw="not json"),
                     ToolCall("c3", "h", raw="free text", kind="custom"),
                 ]
             ),

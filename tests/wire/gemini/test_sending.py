@@ -10,11 +10,18 @@ from msgspec import UNSET
 import dragoman
 from dragoman.errors import InvalidInputError
 from dragoman.model.media import Image
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Origin, ServerToolCall, Text, Thinking
 from dragoman.model.requests import Output, Request, ThinkingConfig
 from dragoman.model.roles import Role
-from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.model.tools import (
+    ServerTool,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    make_call,
+)
 from dragoman.wire.fitting.endings import ENDING
 from dragoman.wire.fitting.openings import OPENING
 from dragoman.wire.gemini import DIALECT
@@ -46,7 +53,7 @@ def losses(*messages: Message, target: Target | None = None, **fields: Any) -> l
 
 def called(*ids: str, name: str = "weather", **fields: Any) -> Message:
     """The model calls a tool, once for each id."""
-    return Message(Role.ASSISTANT, tuple(ToolCall(i, name, input={}, **fields) for i in ids))
+    return Message(Role.ASSISTANT, tuple(make_call(i, name, input={}, **fields) for i in ids))
 
 
 def answered(*ids: str) -> Message:
@@ -73,7 +80,7 @@ def test_instructions_alone_get_a_beginning(target: Target) -> None:
 
 def test_messages_without_content() -> None:
     """An empty answer is left out, an empty question says that it is (W76)."""
-    body = sent(ASK, Message(Role.ASSISTANT), Message(Role.USER), Message.user(""))
+    body = sent(ASK, make_message(Role.ASSISTANT), make_message(Role.USER), Message.user(""))
     assert [content["parts"][0]["text"] for content in body["contents"]] == [
         "What is the weather?",
         "(no text)",

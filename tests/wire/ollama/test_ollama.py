@@ -28,10 +28,11 @@ from dragoman import (
 )
 from dragoman.model import document
 from dragoman.model.content import AnyPart
+from dragoman.model.messages import make_message
 from dragoman.model.parts import CacheHint, Citation, Opaque, Origin, ServerToolCall
 from dragoman.model.requests import Output, Sampling, State, ThinkingConfig
 from dragoman.model.responses import Choice
-from dragoman.model.tools import ServerTool, ToolChoice
+from dragoman.model.tools import ServerTool, ToolChoice, make_call, make_definition
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.ollama import DIALECT
 from dragoman.wire.target import Target
@@ -191,8 +192,8 @@ def test_arguments_as_text_are_sent_as_an_object() -> None:
     [
         (ToolCall("a", "f", ""), {}, False),
         (ToolCall("a", "f", '{"x": [1]}'), {"x": [1]}, False),
-        (ToolCall("a", "f", '{"x": '), {"input": '{"x": '}, True),
-        (ToolCall("a", "f", "[1]"), {"input": "[1]"}, True),
+        (make_call("a", "f", '{"x": '), {"input": '{"x": '}, True),
+        (make_call("a", "f", "[1]"), {"input": "[1]"}, True),
         (ToolCall("a", "f", "free text", kind="custom"), {"input": "free text"}, True),
     ],
 )
@@ -298,7 +299,7 @@ def test_results_beside_words_come_first() -> None:
 
 def test_words_in_a_tools_message_are_the_users() -> None:
     """What is no result has no place in a tool message, and is said all the same."""
-    messages, _ = encoded(Message(Role.TOOL, (ToolResult("a", "1"), Text("note"))))
+    messages, _ = encoded(make_message(Role.TOOL, (ToolResult("a", "1"), Text("note"))))
     assert messages[1] == {"role": "user", "content": "note"}
 
 
@@ -573,7 +574,7 @@ SAYS = 'The value takes one of these forms: [{"properties":{"a":{"$ref":"#/$defs
 )  # fmt: skip
 def test_schemas_fit_the_server_s_types(parameters: Any, sent: Any, *, is_lost: bool) -> None:
     """What the server could not read would fail the whole request."""
-    tool = ToolDefinition("f", "F.", parameters, origin=OPENAIS)
+    tool = make_definition("f", "F.", parameters, origin=OPENAIS)
     made = DIALECT.encode_request(Request(model="m", tools=(tool,)))
     assert plain(made.body["tools"][0]["function"]["parameters"]) == plain(sent)
     assert bool(made.losses) is is_lost
@@ -585,7 +586,7 @@ def test_tools_that_are_no_functions() -> None:
     tools = (
         ToolDefinition("shell", "Runs.", kind="custom", origin=OPENAIS),
         ServerTool("web_search", "anthropic"),
-        ToolDefinition("f", "F.", {"type": "object"}, strict=True, cache=CacheHint()),
+        make_definition("f", "F.", {"type": "object"}, strict=True, cache=CacheHint()),
     )
     made = DIALECT.encode_request(Request(model="m", tools=tools))
     shell, function = (tool["function"] for tool in made.body["tools"])
@@ -691,7 +692,7 @@ def test_a_response_from_elsewhere() -> None:
 
 def test_a_call_that_was_cut_off_is_not_shown() -> None:
     """A client runs every call that it sees, so half of one is no call (I7)."""
-    parts = (ToolCall("a", "f", '{"x": 1}'), ToolCall("b", "g", '{"y'))
+    parts = (make_call("a", "f", '{"x": 1}'), make_call("b", "g", '{"y'))
     message = Message(Role.ASSISTANT, parts, origin=ELSEWHERE)
     made = DIALECT.encode_response(
         Response(choices=(Choice(0, message, FinishReason.LENGTH, "max_tokens"),))
@@ -802,7 +803,7 @@ def test_a_response_without_a_model_comes_back() -> None:
 
 def test_marks_on_tools_are_told_where_nobody_fits_them() -> None:
     """A deployment that is said to take them is told that they have no place."""
-    tool = ToolDefinition("f", "F.", {"type": "object"})
+    tool = make_definition("f", "F.", {"type": "object"})
     choice = ToolChoice("auto", parallel=True)
     made = DIALECT.encode_request(Request(model="m", tools=(tool,), tool_choice=choice), LOOSE)
     assert {loss.path for loss in made.losses} == {"tools[0].strict", "tool_choice.parallel"}

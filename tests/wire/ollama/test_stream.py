@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from dragoman import (
     Image,
-    Message,
     MessageAccumulator,
     Refusal,
     Role,
@@ -34,8 +33,10 @@ from dragoman.model.events import (
     StreamError,
     UsageUpdate,
 )
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Citation, Origin, ServerToolCall
 from dragoman.model.responses import Choice, Response
+from dragoman.model.tools import make_call
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.ollama import DIALECT
 from tests.wire.ollama.streams import PAIRS, TIME, decoded, done, encoded, line, lines, said, stream
@@ -354,7 +355,7 @@ _PARTS = st.one_of(
     st.builds(Text, st.text(min_size=1)),
     st.builds(Thinking, st.text(min_size=1)),
     st.builds(
-        lambda name, given: ToolCall(name, name, input=given),
+        lambda name, given: make_call(name, name, input=given),
         st.text(min_size=1, max_size=9),
         st.dictionaries(st.text(max_size=4), st.integers(-9, 9), max_size=2),
     ),
@@ -375,7 +376,7 @@ def test_a_stream_and_a_body_say_the_same(parts: list[Any], size: int) -> None:
         events.append(PartStop(index))
     finish = FinishReason.TOOL_CALLS
     events += [ChoiceFinish(finish), ResponseEnd()]
-    message = Message(Role.ASSISTANT, tuple(parts), origin=START.origin)
+    message = make_message(Role.ASSISTANT, tuple(parts), origin=START.origin)
     body = DIALECT.encode_response(Response(choices=(Choice(0, message, finish),), model="m"))
     whole = DIALECT.decode_response(body.to_bytes())
     pieces_read = decoded([encoded(events)])[0].response

@@ -28,7 +28,14 @@ from dragoman.model.parts import (
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.model.tools import (
+    ServerTool,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    make_definition,
+)
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.openai_chat import DIALECT
 from dragoman.wire.openai_chat.request import encode_request
@@ -448,7 +455,7 @@ def test_settings_made_by_hand() -> None:
             model="m",
             messages=(Message.user("hi"),),
             tools=(
-                ToolDefinition("now", "The time.", OPEN),
+                make_definition("now", "The time.", OPEN),
                 ToolDefinition("sh", "Runs.", kind="custom"),
                 ServerTool("web_search_20250305", "anthropic"),
             ),

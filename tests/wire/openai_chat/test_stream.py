@@ -74,6 +74,19 @@ def test_bytes_may_come_one_by_one(name: str) -> None:
     assert body_of(other.response) == body_of(decoder.response)
 
 
+def test_a_negative_index_counts_as_none() -> None:
+    """It says nothing about a call's place; the call is read all the same."""
+    pieces = [
+        frame(chunk(said(call(-1, "", id="call_1", name="weather")))),
+        frame(chunk(said(call(-1, '{"city":"Basel"}')))),
+        frame(chunk(said({}, "tool_calls"))),
+        DONE,
+    ]
+    decoder, _ = decoded(pieces)
+    (found,) = decoder.response.tool_calls
+    assert (found.name, found.arguments) == ("weather", {"city": "Basel"})
+
+
 @given(data=st.data())
 def test_bytes_may_be_cut_anywhere(data: st.DataObject) -> None:
     """A stream cut anywhere folds to the same response."""

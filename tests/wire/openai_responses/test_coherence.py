@@ -13,7 +13,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Refusal, Text, Thinking
 from dragoman.model.requests import Request, Sampling, State
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
+from dragoman.model.tools import ToolCall, ToolResult, make_definition
 from dragoman.model.usage import Usage
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.openings import OPENING
@@ -409,7 +409,8 @@ def test_a_schema_that_can_t_be_strict_is_not() -> None:
     closed = {**schema, "additionalProperties": False}
     elsewhere = Origin(dialect="openai-chat")
     tools = tuple(
-        ToolDefinition("f", "d", found, strict=True, origin=elsewhere) for found in (schema, closed)
+        make_definition("f", "d", found, strict=True, origin=elsewhere)
+        for found in (schema, closed)
     )
     request = Request(messages=(Message.user("Hi"),), tools=tools)
     encoded = DIALECT.encode_request(request)
@@ -426,7 +427,7 @@ def test_a_schema_that_can_t_be_strict_is_not() -> None:
 )
 def test_a_grammar_is_flat(form: dict[str, Any]) -> None:
     """Chat has it in an object of its own."""
-    tool = ToolDefinition("f", kind="custom", format=form, origin=Origin(dialect="openai-chat"))
+    tool = make_definition("f", kind="custom", format=form, origin=Origin(dialect="openai-chat"))
     body = DIALECT.encode_request(Request(messages=(Message.user("Hi"),), tools=(tool,))).body
     assert body["tools"][0]["format"] == {"type": "grammar", "syntax": "regex", "definition": "a+"}
 

@@ -26,7 +26,14 @@ from dragoman.model.parts import (
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.model.tools import (
+    ServerTool,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    make_definition,
+)
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import unwrap
@@ -354,7 +361,7 @@ def test_settings_made_by_hand() -> None:
 
 def test_another_dialects_tool_is_not_strict() -> None:
     """W16: left out, `strict` would be tried here, and it was not meant."""
-    tool = ToolDefinition("a.b", origin=ELSEWHERE)
+    tool = make_definition("a.b", origin=ELSEWHERE)
     body = encode_request(Request(tools=(tool,))).body
     nothing = {"type": "object", "properties": {}}
     assert body["tools"] == [

@@ -18,7 +18,7 @@ from dragoman.model.frozen import FrozenDict, freeze_mapping
 from dragoman.model.functions.shapes import MisfitError
 from dragoman.model.jsontext import dumps, loads
 from dragoman.model.requests import Output
-from dragoman.model.tools import ToolCall, ToolDefinition
+from dragoman.model.tools import ToolCall, ToolDefinition, make_definition
 from dragoman.model.validation.problems import in_sentences, problems
 from dragoman.model.value import expect
 from dragoman.wire.schemas import ANTHROPIC_STRICT, projected
@@ -83,7 +83,7 @@ class TypedOutput(Shown):
         return self.tool if name == TOOL_NAME else self._tool(name)
 
     def _tool(self, name: str) -> ToolDefinition:
-        return ToolDefinition(name, TOOL_DESCRIPTION, self.schema, strict=True)
+        return make_definition(name, TOOL_DESCRIPTION, self.schema, strict=True)
 
     @cached_property
     def output(self) -> Output:

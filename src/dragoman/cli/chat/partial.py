@@ -11,7 +11,7 @@ from dragoman.agent.events import (
     ThinkingDelta,
 )
 from dragoman.history.chat import ChatHistory
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason
@@ -43,7 +43,7 @@ class Heard:
         if not said.strip():
             return None
         parts: list[Text | Thinking] = [Thinking(thought)] if thought.strip() else []
-        return Message(Role.ASSISTANT, (*parts, Text(said)), finish=finish)
+        return make_message(Role.ASSISTANT, (*parts, Text(said)), finish=finish)
 
     async def keep(self, history: ChatHistory, finish: FinishReason) -> bool:
         """Make it part of the conversation; whether there was something to keep."""

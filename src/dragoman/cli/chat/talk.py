@@ -20,7 +20,7 @@ from dragoman.cli.opening import address_asked
 from dragoman.cli.refusals import ending_of, explained
 from dragoman.errors import DragomanError
 from dragoman.history.chat import ChatHistory
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.model.usage import FinishReason
@@ -215,4 +215,4 @@ def _decision(said: str) -> bool | str:
 async def drop_calls(history: ChatHistory, calls: Sequence[ToolCall]) -> None:
     """Answer calls that will never be run."""
     results = [ToolResult.error(call.id, STOPPED, tool_name=call.name) for call in calls]
-    await history.add(Message(Role.TOOL, tuple(results)))
+    await history.add(make_message(Role.TOOL, tuple(results)))

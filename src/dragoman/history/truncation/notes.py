@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 
@@ -59,6 +59,6 @@ def _earlier(count: int) -> str:
 
 def _note(kind: Kind, text: str, reason: str = "") -> Message:
     about = {"note": kind, "reason": reason} if reason else {"note": kind}
-    made = Message(Role.USER, (Text(text),), metadata={_OWN: about})
+    made = make_message(Role.USER, (Text(text),), metadata={_OWN: about})
     made.settle()  # it is stored with the cut, and has to stay the same message
     return made

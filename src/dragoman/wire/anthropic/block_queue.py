@@ -7,9 +7,8 @@ from collections.abc import Hashable
 
 from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
-from dragoman.model.ids import new_id
 from dragoman.model.parts import Citation, Text, Thinking
-from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.tools import ToolCall
 from dragoman.wire.anthropic.block_writers import BlockWriter, TextWriter, writer_of
 from dragoman.wire.anthropic.context import Encoding
 from dragoman.wire.streams import CORRECTED
@@ -47,12 +46,11 @@ class _Queued:
 class BlockQueue:
     """Writes parts as blocks, one at a time (W66)."""
 
-    __slots__ = ("_context", "_ids", "_index", "_is_open", "_number", "_parts", "_queue")
+    __slots__ = ("_context", "_index", "_is_open", "_number", "_parts", "_queue")
 
     def __init__(self, context: Encoding) -> None:
         self._context = context
         self._queue: deque[_Queued] = deque()
-        self._ids: set[str] = set()  # of calls
         self._parts: dict[Hashable, _Queued] = {}
         self._number = 0  # of the next part
         self._index = 0  # of the block that is open, or will be next
@@ -108,21 +106,19 @@ class BlockQueue:
             queued.final = final
         return self._advance()
 
-    def call(self, place: int, delta: ToolCallDelta) -> bytes:
+    def call(self, place: int, head: ToolCall, arguments: str | None) -> bytes:
         """A call begins or grows; its id and name may come in several deltas (W7, W8)."""
         key = ("call", place)
         queued = self._parts.get(key)
         if queued is None:
-            queued = self._append(key, _Queued(self._number, self._call(delta)))
+            queued = self._append(key, _Queued(self._number, head))
             queued.has_head = False
             self._number += 1
         elif not queued.has_head:
-            queued.part = _with_head(queued.part, delta)
-            if delta.id:
-                self._ids.add(delta.id)
-        if delta.arguments_delta:
+            queued.part = head
+        if arguments:
             queued.has_head = True
-            return self.grow(key, PartDelta(0, delta.arguments_delta))
+            return self.grow(key, PartDelta(0, arguments))
         return self._advance()
 
     def finish(self) -> bytes:
@@ -132,21 +128,9 @@ class BlockQueue:
         return self._advance()
 
     def _append(self, key: Hashable, queued: _Queued) -> _Queued:
-        if isinstance(queued.part, ToolCall):
-            self._ids.add(queued.part.id)
         self._parts[key] = queued
         self._queue.append(queued)
         return queued
-
-    def _call(self, delta: ToolCallDelta) -> ToolCall:
-        is_free = delta.id and delta.id not in self._ids  # I5
-        return ToolCall(
-            delta.id if delta.id and is_free else new_id("call_"),
-            delta.name or "",
-            raw="",
-            kind=delta.kind,
-            wire_id=delta.id or None,
-        )
 
     def _advance(self) -> bytes:
         written: list[bytes] = []
@@ -222,14 +206,3 @@ class BlockQueue:
 
 def _may_end(queued: _Queued) -> bool:
     return queued.writer is not None and queued.writer.may_end
-
-
-def _with_head(part: AnyPart, delta: ToolCallDelta) -> AnyPart:
-    """The call with more of its head: a late id, a piece of the name."""
-    if not isinstance(part, ToolCall):
-        return part
-    if delta.id and part.wire_id is None:
-        part = part.replace(id=delta.id, wire_id=delta.id)
-    if delta.name and delta.name != part.name:
-        part = part.replace(name=part.name + delta.name)
-    return part

@@ -272,9 +272,9 @@ class CallWriter(BlockWriter):
         """The call without its arguments: `input` is an empty object until the end (W67)."""
         part = self._part
         if isinstance(part, ToolCall):
-            part = part.replace(raw=None, input={}, kind="function")
+            part = part.replace_unchecked(raw=None, input={}, kind="function")
         else:
-            part = part.replace(input={})
+            part = part.replace_unchecked(input={})
         (block,) = self._blocks(part)
         written = frames.block_start(index, block)
         if isinstance(self._part, ToolCall) and self._part.raw:

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Opaque
-from dragoman.model.tools import ResultPart, ToolCall, ToolResult
+from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, make_result
 from dragoman.wire.anthropic.content import (
     FOREIGN_SIGNATURE,
     decode_content,
@@ -38,12 +38,12 @@ def decode_tool_use(block: Block, context: Decoding) -> ToolCall | Opaque:
         or not (wire_id is None or type(wire_id) is str)
     ):
         return decode_opaque(block, context)
-    call_id, kept = context.called(wire_id)
+    call_id, kept = context.calls.admit(name, wire_id, arguments)
     if len(block) == len(_CALL) and kept is UNSET:
-        return ToolCall(call_id, name, None, arguments)
+        return make_call(call_id, name, None, arguments)
     cache, extras = decode_rest(block, _CALL if wire_id is not None else _CALL_WITHOUT_ID)
     origin = None if kept is UNSET else context.origin  # else nobody knew whose id that was
-    return ToolCall(
+    return make_call(
         call_id, name, None, arguments, wire_id=kept, cache=cache, extras=extras, origin=origin
     )
 
@@ -99,9 +99,9 @@ def decode_tool_result(block: Block, context: Decoding) -> ToolResult | Opaque:
     is_text = type(content) is str
     if type(wire_id) is not str or not (is_text or content is None or isinstance(content, list)):
         return decode_opaque(block, context)
-    call_id = context.answered(wire_id)
+    call_id = context.calls.answer(wire_id) or ""
     if is_text and len(block) == len(_BARE_RESULT):
-        return ToolResult(call_id, content)
+        return make_result(call_id, content)
     inner: str | tuple[ResultPart, ...] = content if is_text else _decode_content(content, context)
     known = {"type", "tool_use_id"}
     if inner != ():
@@ -112,7 +112,7 @@ def decode_tool_result(block: Block, context: Decoding) -> ToolResult | Opaque:
     else:
         is_error = None
     cache, extras = decode_rest(block, known)
-    return ToolResult(call_id, inner, is_error=is_error, cache=cache, extras=extras)
+    return make_result(call_id, inner, is_error=is_error, cache=cache, extras=extras)
 
 
 def plain_result(result: ToolResult) -> Block | None:

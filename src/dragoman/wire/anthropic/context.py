@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, UnsetType
-
-from dragoman.model.ids import new_id
 from dragoman.model.parts import Origin, Part
 from dragoman.wire.anthropic.allowance import Allowance
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.losses import Loss
 from dragoman.wire.schemas import ANTHROPICS, Profiles, SentSchemas
 
@@ -26,38 +24,16 @@ def is_ours(origin: Origin | None) -> bool:
 
 
 class Decoding:
-    """A body being read: the origin of its parts, and the ids of its tool calls.
+    """A body being read: the origin of its parts, and the ids of its tool calls."""
 
-    Ids may be missing, empty or used twice (I5), but have to be unique here: such calls get an id
-    of ours and keep the wire's beside it. A result goes to the oldest open call of its id.
-    """
+    __slots__ = ("calls", "has_envelopes", "origin")
 
-    __slots__ = ("_last", "_open", "has_envelopes", "origin")
-
-    def __init__(self, origin: Origin | None) -> None:
+    def __init__(self, origin: Origin | None, calls: CallIds) -> None:
         self.origin = origin
         """For parts with opaque state; None where the message says it for all its parts."""
         self.has_envelopes = False
         """Whether the message being read holds another provider's state; see `unsealing`."""
-        self._open: dict[str, list[str]] = {}
-        self._last: dict[str, str] = {}
-
-    def called(self, wire_id: str | None) -> tuple[str, str | UnsetType | None]:
-        """The id of a call, and the `wire_id` to keep where that is another."""
-        if wire_id and wire_id not in self._open:
-            self._open[wire_id] = [wire_id]
-            return wire_id, UNSET
-        fresh = new_id("call_")
-        if wire_id is not None:
-            self._open.setdefault(wire_id, []).append(fresh)
-        return fresh, wire_id
-
-    def answered(self, wire_id: str) -> str:
-        """The id of the call that a result answers."""
-        waiting = self._open.get(wire_id)
-        if waiting:
-            self._last[wire_id] = waiting.pop(0)
-        return self._last.get(wire_id, wire_id)
+        self.calls = calls
 
 
 class Encoding:

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Refusal, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
@@ -15,6 +15,7 @@ from dragoman.wire.anthropic.calls import plain_call, plain_result
 from dragoman.wire.anthropic.content import decode_opaque, decode_text, is_plain, joined
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.parts import decode_part, encode_parts
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.overlay import has_overlay, laid_over, rest
 from dragoman.wire.unsealing import unsealed
 
@@ -56,8 +57,8 @@ def decode_message(wire: Any, index: int, context: Decoding) -> Message:
     else:
         _refuse("user, assistant or system", f"messages[{index}].role")
     if len(wire) == len(_MESSAGE):
-        return Message(role, parts)
-    return Message(role, parts, extras=rest(wire, _MESSAGE, NAME))
+        return make_message(role, parts)
+    return make_message(role, parts, extras=rest(wire, _MESSAGE, NAME))
 
 
 def _refuse(expected: str, path: str) -> NoReturn:
@@ -69,7 +70,7 @@ def _decode_system_message(wire: Block, parts: tuple[AnyPart, ...]) -> Message:
     # The origin lets it stay where it stands; those of other dialects are moved (W49). It alone
     # may have no content, so nothing is written where there are no parts.
     known = _MESSAGE if parts else {"role"}
-    return Message(_SYSTEM, parts, origin=HERE, extras=rest(wire, known, NAME))
+    return make_message(_SYSTEM, parts, origin=HERE, extras=rest(wire, known, NAME))
 
 
 def _are_results(parts: tuple[AnyPart, ...]) -> bool:
@@ -130,7 +131,7 @@ def decode_system(wire: Any) -> tuple[AnyPart, ...]:
     if type(wire) is str:
         return (Text(wire),)
     if isinstance(wire, list):
-        context = Decoding(HERE)
+        context = Decoding(HERE, CallIds())
         return tuple([_decode_system_block(block, context) for block in wire])
     if wire is None:
         return ()

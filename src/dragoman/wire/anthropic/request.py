@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.errors import WireError
 from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolDefinition
@@ -35,6 +36,7 @@ from dragoman.wire.anthropic.tools import (
     permitted,
 )
 from dragoman.wire.anthropic.view import View
+from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import difference, laid_over, want
 from dragoman.wire.schemas import PLAIN, anthropic_profiles, projected
@@ -47,13 +49,12 @@ _ASSISTANT = Role.ASSISTANT
 
 def decode_request(wire: Block) -> Request:
     """The request in a body."""
-    context = Decoding(HERE)
     messages = want(wire, "messages", list, NAME, "$")
     model, stream = wire.get("model"), wire.get("stream")
     request = Request(
         model=model if type(model) is str else None,
         system=decode_system(wire.get("system")),
-        messages=tuple([decode_message(m, i, context) for i, m in enumerate(messages)]),
+        messages=decode_calls(lambda calls: _decode_messages(messages, calls)),
         tools=_decode_tools(wire.get("tools")),
         tool_choice=decode_tool_choice(wire.get("tool_choice")),
         sampling=decode_sampling(wire),
@@ -63,6 +64,15 @@ def decode_request(wire: Block) -> Request:
     )
     extras = difference(_without_lists(wire, request), _fields(request, Encoding("")), NAME)
     return request.replace(extras=extras) if extras else request
+
+
+def _decode_messages(wire: list[Any], calls: CallIds) -> tuple[Message, ...]:
+    context = Decoding(HERE, calls)
+    messages: list[Message] = []
+    for index, message in enumerate(wire):
+        calls.at(index)
+        messages.append(decode_message(message, index, context))
+    return tuple(messages)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.messages import Message
+from dragoman.model.derived_ids import response_identity
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
@@ -13,6 +14,7 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.context import NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.parts import decode_part, encode_parts
 from dragoman.wire.anthropic.usage import decode_finish, decode_usage, encode_finish, encode_usage
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import difference, laid_over, want
 
@@ -28,8 +30,9 @@ def decode_response(wire: Block) -> Response:
     response_id = response_id if type(response_id) is str else None
     model = model if type(model) is str else None
     finish, usage = decode_finish(reason), decode_usage(wire.get("usage"))
-    context = Decoding(None)  # the message's origin is its parts' too
-    message = Message(
+    calls = CallIds(response_identity(response_id, None, model))
+    context = Decoding(None, calls)  # the message's origin is its parts' too
+    message = make_message(
         _ASSISTANT,
         tuple([decode_part(block, context) for block in content]) + _decode_refusal(wire),
         origin=Origin(dialect=NAME, model=model, response_id=response_id),
@@ -49,7 +52,7 @@ def encode_response(response: Response) -> Encoded:
     context = Encoding("choices[0].message.parts[{1}]")
     for index in range(1, len(response.choices)):
         context.lose_at(f"choices[{index}]", "there is one choice only")
-    choice = response.choices[0] if response.choices else Choice(0, Message(_ASSISTANT))
+    choice = response.choices[0] if response.choices else Choice(0, make_message(_ASSISTANT))
     if choice.logprobs is not None:
         context.lose_at("choices[0].logprobs", "there are no log probabilities here")
     body = _fields(response, choice)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -27,6 +28,7 @@ from dragoman.wire.anthropic.stream_blocks import GrowingBlock, unannounced
 from dragoman.wire.anthropic.stream_errors import decode_stream_error
 from dragoman.wire.anthropic.stream_heads import head_of
 from dragoman.wire.anthropic.usage import decode_usage
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.framing import SseEvent, SseParser
 
 _LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
@@ -46,7 +48,8 @@ class StreamDecoder:
     def __init__(self) -> None:
         self._frames = SseParser()
         self._folded = MessageAccumulator()
-        self._context = Decoding(None)  # the message's origin is its parts' too
+        # The message's origin is its parts' too.
+        self._context = Decoding(None, CallIds(UNKNOWN_RESPONSE))
         self._message: Block | None = None
         self._blocks: dict[Any, GrowingBlock] = {}  # by the wire's index: the last one there
         self._last: GrowingBlock | None = None
@@ -191,6 +194,7 @@ class StreamDecoder:
         known = head_of(settled)
         extras = known.extras if settled else EMPTY
         start = ResponseStart(id=known.id, model=known.model, origin=known.origin, extras=extras)
+        self._context.calls.identity = response_identity(start.id, None, start.model)
         usage = decode_usage(fields.get("usage"))
         return [start] if usage is None else [start, UsageUpdate(usage)]
 

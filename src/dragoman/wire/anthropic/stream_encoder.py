@@ -24,7 +24,7 @@ from dragoman.model.events import (
     UsageUpdate,
 )
 from dragoman.model.ids import new_id
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
@@ -93,6 +93,7 @@ class StreamEncoder:
 
     def _response_start(self, event: ResponseStart) -> bytes:
         self._start = self._start.filled(event)
+        self._calls.add(event)
         self._context.origin = self._start.origin
         # Our own decoder tells the usage next, which belongs into the message; others tell it at
         # the end, and nobody should wait for that (G3). Azure's preamble tells nothing, and some
@@ -148,7 +149,7 @@ class StreamEncoder:
     def _choice(self) -> Choice:
         """The choice without its content; the words of a refusal stand beside that here."""
         refusals = tuple(Refusal("".join(words)) for words in self._refusals.values())
-        message = Message(Role.ASSISTANT, refusals, origin=self._start.origin)
+        message = make_message(Role.ASSISTANT, refusals, origin=self._start.origin)
         end = self._finish
         if end is None:
             return Choice(0, message)
@@ -185,10 +186,9 @@ class StreamEncoder:
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
         begun = self._message_start()
-        place = self._calls.resolved(event).index or 0
-        self._calls.add(event)
+        place, call = self._calls.add_call(event)
         self._has_calls = True
-        return begun + self._queue.call(place, event)
+        return begun + self._queue.call(place, call, event.arguments_delta)
 
     # --- what else there is
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.errors import WireError
 from dragoman.model.requests import AnyTool
-from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
+from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.anthropic.calls import TEXT_ARGUMENT
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Encoding, is_ours
 from dragoman.wire.anthropic.fields import decode_cache, encode_cache
@@ -55,7 +55,7 @@ def _decode_definition(wire: Block) -> ToolDefinition:
         wire.get("input_schema"),
         wire.get("strict"),
     )
-    return ToolDefinition(
+    return make_definition(
         wire["name"],
         description if type(description) is str else None,
         schema if isinstance(schema, dict) else None,

@@ -35,7 +35,7 @@ def with_readable_arguments(messages: Messages, target: Target, losses: list[Los
             if new is not old:
                 losses.append(Loss(f"messages[{index}].parts[{place}]", NOT_AN_OBJECT))
         is_same = all(map(is_, parts, message.parts))
-        changed.append(message if is_same else message.replace(parts=parts))
+        changed.append(message if is_same else message.replace_unchecked(parts=parts))
     return messages if all(map(is_, changed, messages)) else tuple(changed)
 
 
@@ -69,4 +69,4 @@ def are_readable(calls: Iterable[ToolCall], target: Target) -> bool:
 def _readable(part: AnyPart, is_readable: Callable[[ToolCall], bool]) -> AnyPart:
     if not isinstance(part, ToolCall) or part.kind == "custom" or is_readable(part):
         return part
-    return part.replace(raw=None, input={TEXT_ARGUMENT: part.raw_arguments})
+    return part.replace_unchecked(raw=None, input={TEXT_ARGUMENT: part.raw_arguments})

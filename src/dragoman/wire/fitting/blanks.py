@@ -32,11 +32,11 @@ def without_blanks(
             continue
         rest = tuple(part for part in message.parts if not _is_blank(part))
         if rest:
-            kept.append(message.replace(parts=rest))
+            kept.append(message.replace_unchecked(parts=rest))
         elif message.role is _ASSISTANT:
             losses.append(Loss(f"messages[{index}]", "an empty answer"))
         else:  # who spoke is part of the conversation: leaving it out would join two answers
-            kept.append(message.replace(parts=(Text(_BLANK),)))
+            kept.append(message.replace_unchecked(parts=(Text(_BLANK),)))
     return tuple(kept)
 
 

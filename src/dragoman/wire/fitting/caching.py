@@ -64,7 +64,11 @@ class _Trimming:
 
     def _message(self, message: Message, path: str) -> Message:
         parts = tuple(self._part(p, f"{path}.parts[{i}]") for i, p in enumerate(message.parts))
-        return message if all(map(is_, parts, message.parts)) else message.replace(parts=parts)
+        return (
+            message
+            if all(map(is_, parts, message.parts))
+            else message.replace_unchecked(parts=parts)
+        )
 
     def _part(self, part: AnyPart, path: str) -> AnyPart:
         if isinstance(part, ToolResult) and not isinstance(part.content, str):
@@ -72,7 +76,7 @@ class _Trimming:
                 self._item(inner, f"{path}.content[{i}]") for i, inner in enumerate(part.content)
             )
             if not all(map(is_, content, part.content)):
-                part = part.replace(content=content)
+                part = part.replace_unchecked(content=content)
         return self._item(part, path)
 
     def _item(self, item: T, path: str) -> T:

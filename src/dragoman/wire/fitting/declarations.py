@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.model.parts import Origin
 from dragoman.model.requests import Request
-from dragoman.model.tools import ToolChoice, ToolDefinition
+from dragoman.model.tools import ToolChoice, make_definition
 from dragoman.wire.target import Target
 
 
@@ -17,7 +17,7 @@ def with_declared_tools(request: Request, target: Target) -> Request:
         return request
     here = Origin(dialect=target.dialect)
     tools = tuple(
-        ToolDefinition(name, "Used earlier.", {"type": "object", "properties": {}}, origin=here)
+        make_definition(name, "Used earlier.", {"type": "object", "properties": {}}, origin=here)
         for name in names
     )
     return request.replace(tools=tools, tool_choice=ToolChoice("none"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.wire.losses import Loss
@@ -28,7 +28,7 @@ def with_ending(
     if last < 0 or messages[last].role is not Role.ASSISTANT or messages[last].tool_calls:
         return messages
     losses.append(Loss(f"messages[{last}]", "a begun answer is not gone on with here"))
-    return (*messages, Message(Role.USER, (Text(ENDING),)))
+    return (*messages, make_message(Role.USER, (Text(ENDING),)))
 
 
 def _trimmed(messages: tuple[Message, ...], losses: list[Loss]) -> tuple[Message, ...]:
@@ -41,4 +41,7 @@ def _trimmed(messages: tuple[Message, ...], losses: list[Loss]) -> tuple[Message
         return messages
     path = f"messages[{len(messages) - 1}].parts[{len(last.parts) - 1}]"
     losses.append(Loss(path, "white space at the end of a begun answer is left out"))
-    return (*messages[:-1], last.replace(parts=(*last.parts[:-1], end.replace(text=text))))
+    return (
+        *messages[:-1],
+        last.replace_unchecked(parts=(*last.parts[:-1], end.replace(text=text))),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
@@ -44,7 +44,7 @@ def _first(
     for at, index in enumerate(places):
         if index != at:  # those before all others are only joined
             losses.append(Loss(f"messages[{index}]", "instructions are moved to the beginning"))
-    system = Message(Role.SYSTEM, _joined(parts))
+    system = make_message(Role.SYSTEM, _joined(parts))
     return request.replace(system=(), messages=(system, *spoken))
 
 
@@ -61,9 +61,9 @@ def _in_the_users_words(
         losses.append(Loss("system", reason))
     said = _joined(parts)
     if spoken and spoken[0].role is Role.USER:
-        first = spoken[0].replace(parts=_joined([*said, *spoken[0].parts]))
+        first = spoken[0].replace_unchecked(parts=_joined([*said, *spoken[0].parts]))
         return request.replace(system=(), messages=(first, *spoken[1:]))
-    return request.replace(system=(), messages=(Message(Role.USER, said), *spoken))
+    return request.replace(system=(), messages=(make_message(Role.USER, said), *spoken))
 
 
 def _joined(parts: list[AnyPart]) -> tuple[AnyPart, ...]:

@@ -47,7 +47,9 @@ def _message(message: Message, target: Target, path: str, losses: list[Loss]) ->
         else _seen(part, target, f"{path}.parts[{place}]", losses)
         for place, part in enumerate(message.parts)
     )
-    return message if all(map(is_, parts, message.parts)) else message.replace(parts=parts)
+    return (
+        message if all(map(is_, parts, message.parts)) else message.replace_unchecked(parts=parts)
+    )
 
 
 def _result(result: ToolResult, target: Target, path: str, losses: list[Loss]) -> ToolResult:
@@ -57,7 +59,11 @@ def _result(result: ToolResult, target: Target, path: str, losses: list[Loss]) -
         _seen(part, target, f"{path}.content[{place}]", losses)
         for place, part in enumerate(result.content)
     )
-    return result if all(map(is_, content, result.content)) else result.replace(content=content)
+    return (
+        result
+        if all(map(is_, content, result.content))
+        else result.replace_unchecked(content=content)
+    )
 
 
 def _seen(part: P, target: Target, path: str, losses: list[Loss]) -> P | Text:

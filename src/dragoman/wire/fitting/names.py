@@ -57,7 +57,7 @@ def _alias(name: str, target: Target) -> str:
 
 def _tool(tool: AnyTool, aliases: dict[str, str]) -> AnyTool:
     if isinstance(tool, ToolDefinition) and tool.name in aliases:
-        return tool.replace(name=aliases[tool.name])
+        return tool.replace_unchecked(name=aliases[tool.name])
     return tool
 
 
@@ -65,12 +65,12 @@ def _message(message: Message, aliases: dict[str, str]) -> Message:
     parts = tuple(_part(part, aliases) for part in message.parts)
     if all(new is old for new, old in zip(parts, message.parts, strict=True)):
         return message
-    return message.replace(parts=parts)
+    return message.replace_unchecked(parts=parts)
 
 
 def _part(part: AnyPart, aliases: dict[str, str]) -> AnyPart:
     if isinstance(part, ToolCall) and part.name in aliases:
-        return part.replace(name=aliases[part.name])
+        return part.replace_unchecked(name=aliases[part.name])
     if isinstance(part, ToolResult) and part.tool_name in aliases:
-        return part.replace(tool_name=aliases[part.tool_name])
+        return part.replace_unchecked(tool_name=aliases[part.tool_name])
     return part

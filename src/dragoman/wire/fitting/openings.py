@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.wire.target import Target
@@ -29,4 +29,4 @@ def with_opening(
 
 
 def _opening() -> Message:
-    return Message(Role.USER, (Text(OPENING),))
+    return make_message(Role.USER, (Text(OPENING),))

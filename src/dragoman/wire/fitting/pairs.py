@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 
 from dragoman.model.content import AnyPart
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolCall, ToolResult, make_result
 from dragoman.wire.fitting.places import CUT_OFF, UNKNOWN
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
@@ -121,7 +121,7 @@ class _Pairing:
                 calls = zip(message.tool_calls, done[-1].tool_calls, strict=True)
                 results = tuple(self._result_of(given, call.id, index) for given, call in calls)
                 if results:
-                    done.append(Message(_TOOL, results))
+                    done.append(make_message(_TOOL, results))
                 continue
             rest = self._without_results(index, message)
             if rest is not None:
@@ -140,10 +140,10 @@ class _Pairing:
             self._taken.add(found)
             result = self._messages[index].parts[place]
             if isinstance(result, ToolResult):
-                return result if call_id == call.id else result.replace(call_id=call_id)
+                return result if call_id == call.id else result.replace_unchecked(call_id=call_id)
         finish = self._messages[after].finish
         text = CUT_OFF if finish is not None and finish.is_cut_off else UNKNOWN
-        return ToolResult(call_id, text, tool_name=call.name, is_error=True)
+        return make_result(call_id, text, tool_name=call.name, is_error=True)
 
     def _without_results(self, index: int, message: Message) -> Message | None:
         """The message without its results, which stand with their calls now or have none."""
@@ -159,7 +159,7 @@ class _Pairing:
         if not rest:
             return None
         role = _USER if message.role is _TOOL else message.role
-        return message.replace(role=role, parts=tuple(rest))
+        return message.replace_unchecked(role=role, parts=tuple(rest))
 
 
 def _with_distinct_calls(message: Message) -> Message:
@@ -172,7 +172,7 @@ def _with_distinct_calls(message: Message) -> Message:
     for part in message.parts:
         if isinstance(part, ToolCall):
             if part.id in seen:
-                part = part.replace(id=f"{part.id}#{len(seen)}")  # noqa: PLW2901 - the same call
+                part = part.replace_unchecked(id=f"{part.id}#{len(seen)}")  # noqa: PLW2901 - the same call
             seen.add(part.id)
         parts.append(part)
-    return message.replace(parts=tuple(parts))
+    return message.replace_unchecked(parts=tuple(parts))

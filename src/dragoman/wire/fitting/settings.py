@@ -94,4 +94,4 @@ def _loose(tool: AnyTool, index: int, losses: list[Loss]) -> AnyTool:
     if not isinstance(tool, ToolDefinition) or tool.strict is not True:
         return tool
     losses.append(Loss(f"tools[{index}].strict", "tools can't be strict here"))
-    return tool.replace(strict=None)
+    return tool.replace_unchecked(strict=None)

@@ -59,7 +59,7 @@ def _with_thinking_in_every_answer(
         losses.extend(Loss(f"messages[{index}].parts[{p}]", "thinking, sealed") for p in sealed)
         thought = "\n".join(p.text for p in message.parts if isinstance(p, Thinking) and p.text)
         rest = tuple(part for part in message.parts if not isinstance(part, Thinking))
-        changed.append(message.replace(parts=(Thinking(thought, origin=here), *rest)))
+        changed.append(message.replace_unchecked(parts=(Thinking(thought, origin=here), *rest)))
     return messages if all(map(is_, changed, messages)) else tuple(changed)
 
 
@@ -108,7 +108,7 @@ def _filtered(
         if not unwanted:
             kept.append(message)
         elif parts:
-            kept.append(message.replace(parts=parts))
+            kept.append(message.replace_unchecked(parts=parts))
     same = len(kept) == len(messages) and all(map(is_, kept, messages))
     return messages if same else tuple(kept)
 

@@ -53,15 +53,17 @@ class _Projection:
         parts = tuple(self._part(part) for part in message.parts)
         if all(new is old for new, old in zip(parts, message.parts, strict=True)):
             return message
-        return message.replace(parts=parts)
+        return message.replace_unchecked(parts=parts)
 
     def _part(self, part: AnyPart) -> AnyPart:
         if isinstance(part, ToolCall):
             accepted = self._accepted(part.id)
-            return part if accepted == part.id else part.replace(id=accepted, wire_id=UNSET)
+            return (
+                part if accepted == part.id else part.replace_unchecked(id=accepted, wire_id=UNSET)
+            )
         if isinstance(part, ToolResult):
             accepted = self._current.get(part.call_id) or self._accepted(part.call_id)
-            return part if accepted == part.call_id else part.replace(call_id=accepted)
+            return part if accepted == part.call_id else part.replace_unchecked(call_id=accepted)
         return part
 
     def _accepted(self, tool_id: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import is_
 
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
@@ -21,7 +21,7 @@ def with_known_roles(messages: Messages, target: Target, _losses: list[Loss]) ->
     if target.takes_developer or not any(m.role is Role.DEVELOPER for m in messages):
         return messages
     return tuple(
-        message.replace(role=Role.SYSTEM) if message.role is Role.DEVELOPER else message
+        message.replace_unchecked(role=Role.SYSTEM) if message.role is Role.DEVELOPER else message
         for message in messages
     )
 
@@ -38,7 +38,7 @@ def with_alternating_roles(messages: Messages, target: Target, losses: list[Loss
             continue
         if message.name != before.name or message.extras is not EMPTY:
             losses.append(Loss(f"messages[{index}]", "joined with the one before; its name is not"))
-        done[-1] = before.replace(parts=(*before.parts, *message.parts))
+        done[-1] = before.replace_unchecked(parts=(*before.parts, *message.parts))
     return messages if len(done) == len(messages) else tuple(done)
 
 
@@ -52,12 +52,12 @@ def with_answered_results(messages: Messages, target: Target, _losses: list[Loss
             results = [part for part in message.parts if isinstance(part, ToolResult)]
             rest = [part for part in message.parts if not isinstance(part, ToolResult)]
             if results:
-                done.append(Message(Role.TOOL, tuple(results)))
-                message = message.replace(parts=tuple(rest))  # noqa: PLW2901 - what is left of it
+                done.append(make_message(Role.TOOL, tuple(results)))
+                message = message.replace_unchecked(parts=tuple(rest))  # noqa: PLW2901 - what is left of it
                 if not rest:
                     continue
             if done and done[-1].role is Role.TOOL:
-                done.append(Message(Role.ASSISTANT, (Text(READ),)))
+                done.append(make_message(Role.ASSISTANT, (Text(READ),)))
         done.append(message)
     same = len(done) == len(messages) and all(map(is_, done, messages))
     return messages if same else tuple(done)

@@ -10,7 +10,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
-from dragoman.wire.calls import Calls
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.functions import encode_call
 from dragoman.wire.gemini.parts import decode_parts, encode_parts
 from dragoman.wire.gemini.results import encode_result, in_call_order
@@ -43,7 +43,7 @@ Content = tuple[Role, tuple[AnyPart, ...], FrozenDict]
 
 
 def decode_content(
-    wire: Any, calls: Calls, absent_role: Role, origin: Origin | None, place: tuple[str, int]
+    wire: Any, calls: CallIds, absent_role: Role, origin: Origin | None, place: tuple[str, int]
 ) -> Content:
     """What a content says; `origin` goes to parts that carry opaque state."""
     if not is_object(wire):

@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import UnsetType
 
 from dragoman.model.parts import Origin
-from dragoman.model.tools import ToolCall
-from dragoman.wire.calls import Calls
+from dragoman.model.tools import ToolCall, make_call
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.trace import Trace, is_object
 from dragoman.wire.gemini.writing import Writing
 
@@ -16,7 +16,7 @@ _FIELDS = frozenset({"name", "args", "id"})
 
 
 def decode_call(
-    fields: dict[str, Any], trace: Trace, calls: Calls, origin: Origin | None
+    fields: dict[str, Any], trace: Trace, calls: CallIds, origin: Origin | None
 ) -> ToolCall | None:
     """The call in a part; None where it is malformed."""
     wire = fields["functionCall"]
@@ -28,9 +28,9 @@ def decode_call(
     for key, value in wire.items():
         if key not in _FIELDS or value is None or (key == "id" and type(value) is not str):
             trace.fields.setdefault("functionCall", {})[key] = value
-    call_id, kept = calls.admit(name, wire_id if type(wire_id) is str else None)
+    call_id, kept = calls.admit_named(name, wire_id if type(wire_id) is str else None, args)
     signature = trace.leave(fields, "functionCall")
-    return ToolCall(
+    return make_call(
         call_id,
         name,
         # Without arguments the model wrote nothing; the empty text says so (W80).

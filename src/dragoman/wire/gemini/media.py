@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.model.media import Audio, File, Image, Media, Video
 from dragoman.model.parts import Origin
-from dragoman.wire.calls import Calls
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.trace import Trace, is_object, snake_names
 
 AnyMedia = Image | Audio | Video | File
@@ -28,7 +28,7 @@ _RESOLUTION_OF = {detail: level for level, detail in _RESOLUTIONS.items()}
 
 
 def decode_media(
-    fields: dict[str, Any], trace: Trace, _calls: Calls, origin: Origin | None
+    fields: dict[str, Any], trace: Trace, _calls: CallIds, origin: Origin | None
 ) -> AnyMedia | None:
     """The medium in a part; None where it is malformed."""
     kind = "inlineData" if fields.get("inlineData") is not None else "fileData"

@@ -18,7 +18,7 @@ from dragoman.model.parts import (
     Thinking,
 )
 from dragoman.model.tools import ToolCall, ToolResult
-from dragoman.wire.calls import Calls
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini import functions, media, results, server_tools
 from dragoman.wire.gemini.trace import (
     NAME,
@@ -43,7 +43,7 @@ _FOREIGN_TOOL = "another provider's own tools can't be replayed here"
 # --- wire → model
 
 
-def decode_parts(wire: Iterable[Any], calls: Calls, origin: Origin | None) -> tuple[AnyPart, ...]:
+def decode_parts(wire: Iterable[Any], calls: CallIds, origin: Origin | None) -> tuple[AnyPart, ...]:
     """The parts of a content; `origin` goes to those that carry opaque state."""
     parts: list[AnyPart] = []
     for item in wire:
@@ -55,7 +55,7 @@ def decode_parts(wire: Iterable[Any], calls: Calls, origin: Origin | None) -> tu
     return tuple(parts)
 
 
-def decode_part(wire: Any, calls: Calls, origin: Origin | None) -> AnyPart:
+def decode_part(wire: Any, calls: CallIds, origin: Origin | None) -> AnyPart:
     """One part, of whatever kind it is."""
     part = None
     if is_object(wire):
@@ -70,7 +70,7 @@ def decode_part(wire: Any, calls: Calls, origin: Origin | None) -> AnyPart:
 
 
 def _decode_text(
-    fields: dict[str, Any], trace: Trace, _calls: Calls, origin: Origin | None
+    fields: dict[str, Any], trace: Trace, _calls: CallIds, origin: Origin | None
 ) -> Text | Thinking | None:
     text = fields["text"]
     if type(text) is not str:
@@ -96,7 +96,7 @@ def _decode_lone_signature(fields: dict[str, Any], trace: Trace, origin: Origin 
     return Text("", signature=signature, origin=origin, extras=trace.extras())
 
 
-_DECODERS: dict[str, Callable[[dict[str, Any], Trace, Calls, Origin | None], AnyPart | None]] = {
+_DECODERS: dict[str, Callable[[dict[str, Any], Trace, CallIds, Origin | None], AnyPart | None]] = {
     "text": _decode_text,
     "inlineData": media.decode_media,
     "fileData": media.decode_media,

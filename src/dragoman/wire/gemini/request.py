@@ -6,10 +6,10 @@ from typing import Any
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
-from dragoman.wire.calls import Calls
+from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.gemini.adjustments import adjusted
@@ -112,7 +112,7 @@ def _decode_system(wire: Any, trace: Trace) -> tuple[AnyPart, ...]:
     if is_object(parts):
         trace.single("systemInstruction.parts")
         parts = [parts]
-    decoded = decode_parts(parts, Calls(), ORIGIN) if is_array(parts) else ()
+    decoded = decode_parts(parts, CallIds(), ORIGIN) if is_array(parts) else ()
     left = {key: value for key, value in wire.items() if key != "parts" or not decoded}
     if left or not decoded:
         trace.fields["systemInstruction"] = left
@@ -126,8 +126,11 @@ def _decode_contents(wire: Any, trace: Trace) -> tuple[Message, ...]:
     if wire is None or wire == []:
         trace.fields["contents"] = wire
         return ()
-    wire = want_array(wire, "$.contents")
-    calls = Calls()
+    listed = want_array(wire, "$.contents")
+    return tuple(unsealed_messages(decode_calls(lambda calls: _decode_listed(listed, calls))))
+
+
+def _decode_listed(wire: list[Any], calls: CallIds) -> list[Message]:
     messages: list[Message] = []
     was_model = False
     for index, item in enumerate(wire):
@@ -135,9 +138,10 @@ def _decode_contents(wire: Any, trace: Trace) -> tuple[Message, ...]:
         if is_model and not was_model:
             calls.begin_step()  # neighbouring contents of the model are one
         was_model = is_model
+        calls.at(index)
         role, parts, extras = decode_content(item, calls, _USER, ORIGIN, ("$.contents[{}]", index))
-        messages.append(Message(role, parts, None, "", EMPTY, extras))
-    return tuple(unsealed_messages(messages))
+        messages.append(make_message(role, parts, None, "", EMPTY, extras))
+    return messages
 
 
 def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], list[dict[str, Any]]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from dragoman.model.derived_ids import Identity, response_identity
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason
-from dragoman.wire.calls import Calls
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.gemini.citations import decode_citations, encode_citations
@@ -55,7 +56,8 @@ def decode_response(body: Body) -> Response:
         usage=decode_usage(wire.get("usageMetadata")),
     )
     origin = _origin(response)
-    choices = _decode_candidates(wire.get("candidates"), origin)
+    identity = response_identity(response.id, response.created_at, response.model)
+    choices = _decode_candidates(wire.get("candidates"), origin, identity)
     taken = {"candidates"} if choices else set[str]()
     if not choices and (blocked := decode_blocked(wire, origin)) is not None:
         choices = (blocked,)
@@ -84,7 +86,7 @@ def decode_blocked(wire: dict[str, Any], origin: Origin) -> Choice | None:
     trace.note(BLOCKED, True)  # noqa: FBT003 - the note's value
     finish = FinishReason.CONTENT_FILTER
     word = reason if type(reason) is str else None
-    return Choice(0, Message(_ASSISTANT, origin=origin, finish=finish), finish, word,
+    return Choice(0, make_message(_ASSISTANT, origin=origin, finish=finish), finish, word,
                   extras=trace.extras())  # fmt: skip
 
 
@@ -119,19 +121,21 @@ def _origin(response: Response) -> Origin:
     return Origin(dialect=NAME, model=response.model, response_id=response.id)
 
 
-def _decode_candidates(wire: Any, origin: Origin) -> tuple[Choice, ...]:
+def _decode_candidates(wire: Any, origin: Origin, identity: Identity) -> tuple[Choice, ...]:
     if wire is None:
         return ()
-    wire = want_array(wire, "$.candidates")
-    calls = Calls()
-    return tuple(_decode_candidate(item, index, calls, origin) for index, item in enumerate(wire))
+    listed = enumerate(want_array(wire, "$.candidates"))
+    return tuple([_decode_candidate(item, index, identity, origin) for index, item in listed])
 
 
-def _decode_candidate(wire: Any, position: int, calls: Calls, origin: Origin) -> Choice:
+def _decode_candidate(wire: Any, position: int, identity: Identity, origin: Origin) -> Choice:
     wire = want_object(wire, f"$.candidates[{position}]")
     said: Content = (_ASSISTANT, (), EMPTY)
     if (content := wire.get("content")) is not None:
         place = ("$.candidates[{}].content", position)
+        index = wire.get("index")
+        calls = CallIds(identity)
+        calls.at(index if type(index) is int else position)
         said = decode_content(content, calls, _ASSISTANT, None, place)
     return decode_candidate(wire, position, said, origin)
 
@@ -147,7 +151,7 @@ def decode_candidate(
     role, parts, extras = said
     finish, word = decode_finish(fields.get("finishReason"), has_calls(parts))
     cited = decode_citations(fields, parts)
-    message = Message(role, cited, None, "", EMPTY, extras, origin, None, finish)
+    message = make_message(role, cited, None, "", EMPTY, extras, origin, None, finish)
     index, logprobs = fields.get("index"), fields.get("logprobsResult")
     choice = Choice(
         index if type(index) is int else position,

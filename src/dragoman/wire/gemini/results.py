@@ -14,8 +14,8 @@ from msgspec import UNSET
 from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.parts import Opaque, Origin, Part, Refusal, Text
-from dragoman.model.tools import ResultPart, ToolResult
-from dragoman.wire.calls import Calls
+from dragoman.model.tools import ResultPart, ToolResult, make_result
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.functions import wire_id
 from dragoman.wire.gemini.media import decode_media, encode_media
 from dragoman.wire.gemini.trace import (
@@ -50,7 +50,7 @@ class _Said(NamedTuple):
 
 
 def decode_result(
-    fields: dict[str, Any], trace: Trace, calls: Calls, origin: Origin | None
+    fields: dict[str, Any], trace: Trace, calls: CallIds, origin: Origin | None
 ) -> ToolResult | None:
     """The result in a part; None where it is malformed."""
     wire = fields["functionResponse"]
@@ -73,7 +73,7 @@ def decode_result(
         origin = ORIGIN  # may go back as it came, and only here
     elif signature is None:
         origin = None
-    return ToolResult(
+    return make_result(
         call_id,
         (*_told(said), *media) if media else said.text,
         said.data,
@@ -86,11 +86,11 @@ def decode_result(
 
 
 def _decode_answered(
-    wire: dict[str, Any], name: str, trace: Trace, calls: Calls
+    wire: dict[str, Any], name: str, trace: Trace, calls: CallIds
 ) -> tuple[str, str | None]:
     """The id of the call that is answered, and the one that our encoder writes."""
     given = wire.get("id")
-    call_id, ours = calls.answer(name, given if type(given) is str else None)
+    call_id, ours = calls.answer_named(name, given if type(given) is str else None)
     if ours is not None:
         if "id" not in wire:
             trace.absent("functionResponse.id", ours)
@@ -135,7 +135,7 @@ def _decode_part(wire: Any) -> ResultPart:
         fields = trace.camel(wire, _PART_NAMES)
         kinds = [kind for kind in ("inlineData", "fileData") if fields.get(kind) is not None]
         if len(kinds) == 1 and fields.keys().isdisjoint((SIGNATURE, "mediaResolution")):
-            part = decode_media(fields, trace, Calls(), None)
+            part = decode_media(fields, trace, CallIds(), None)
     return Opaque(NAME, wire) if part is None else part
 
 

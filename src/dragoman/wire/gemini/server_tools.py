@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.model.parts import Origin, ServerToolCall, ServerToolResult
-from dragoman.wire.calls import Calls
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.trace import Trace, is_object, snake_names
 
 _CODE = "code_execution"
@@ -17,7 +17,7 @@ Said = tuple[str, str | None, Any]
 
 
 def decode_call(
-    fields: dict[str, Any], trace: Trace, _calls: Calls, origin: Origin | None
+    fields: dict[str, Any], trace: Trace, _calls: CallIds, origin: Origin | None
 ) -> ServerToolCall | None:
     """The call of a server tool in a part; None where it is malformed."""
     if (code := fields.get("executableCode")) is not None:
@@ -39,7 +39,7 @@ def encode_call(part: ServerToolCall) -> dict[str, Any]:
 
 
 def decode_result(
-    fields: dict[str, Any], trace: Trace, _calls: Calls, origin: Origin | None
+    fields: dict[str, Any], trace: Trace, _calls: CallIds, origin: Origin | None
 ) -> ServerToolResult | None:
     """The result of a server tool in a part; None where it is malformed."""
     is_error = None

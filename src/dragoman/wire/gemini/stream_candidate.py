@@ -12,7 +12,7 @@ from dragoman.model.media import Audio
 from dragoman.model.parts import Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
-from dragoman.wire.calls import Calls
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.contents import decode_content
 from dragoman.wire.gemini.finish import decode_finish, has_calls
 from dragoman.wire.gemini.parts import decode_part
@@ -39,9 +39,10 @@ class CandidateDecoder:
     (W85). An empty text without a signature says nothing and is no part.
     """
 
-    def __init__(self, number: int, calls: Calls, emit: Callable[[Event], None]) -> None:
+    def __init__(self, number: int, calls: CallIds, emit: Callable[[Event], None]) -> None:
         self._number = number
-        self._calls = calls
+        self.calls = calls
+        calls.at(number)
         self._emit = emit
         self._metadata = Metadata()
         self._content: dict[str, Any] | None = None  # but for its parts
@@ -114,7 +115,7 @@ class CandidateDecoder:
                 return
             if not call and self._parts and isinstance(self._parts[-1], ToolCall):
                 return  # the end of a call that was whole already
-        self._grow(decode_part(wire, self._calls, None))
+        self._grow(decode_part(wire, self.calls, None))
 
     def _grow_text(self, text: str) -> None:
         grown = self._open
@@ -172,11 +173,11 @@ class CandidateDecoder:
     # --- calls that come in pieces
 
     def _begin_call(self, wire: dict[str, Any], call: dict[str, Any]) -> bool:
-        part = decode_part(head_of(wire), self._calls, None)
+        part = decode_part(head_of(wire), self.calls, None)
         if not isinstance(part, ToolCall):
             return False
         # Until it is whole, its arguments can't be taken for any.
-        self._start(part.replace(raw="{", input=None))
+        self._start(part.replace_unchecked(raw="{", input=None))
         self._call = GrowingCall(self._index)
         self._grow_call(self._call, call)
         return True
@@ -241,7 +242,7 @@ class CandidateDecoder:
         if self._content is None or self._content == _MODEL:
             return EMPTY
         place = ("$.candidates[{}].content", self._number)
-        return decode_content(self._content, Calls(), _ASSISTANT, None, place)[2]
+        return decode_content(self._content, CallIds(), _ASSISTANT, None, place)[2]
 
 
 def _is_raw(part: Audio) -> bool:

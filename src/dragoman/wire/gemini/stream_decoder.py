@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -26,7 +27,7 @@ from dragoman.model.events import (
 from dragoman.model.jsontext import loads
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Response
-from dragoman.wire.calls import Calls
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.response import decode_blocked, decode_response, decode_time, encode_time
 from dragoman.wire.gemini.stream_candidate import CandidateDecoder
 from dragoman.wire.gemini.stream_errors import decode_stream_error
@@ -51,8 +52,8 @@ class StreamDecoder:
         self._chunks = ChunkReader()
         self._folded = MessageAccumulator()
         self._events: list[Event] = []
-        self._calls = Calls()
         self._candidates: dict[int, CandidateDecoder] = {}
+        self._identity = UNKNOWN_RESPONSE
         self._head: dict[str, Any] = {}  # what is known beside candidates and usage
         self._repeated: dict[str, Any] | None = None
         self._has_started = self._has_news = False
@@ -181,7 +182,11 @@ class StreamDecoder:
 
     def _start(self) -> None:
         self._has_started, self._has_news = True, False
-        self._emit(_plain_start(self._head) or _decode_start(self._head))
+        start = _plain_start(self._head) or _decode_start(self._head)
+        self._emit(start)
+        self._identity = response_identity(start.id, start.created_at, start.model)
+        for candidate in self._candidates.values():
+            candidate.calls.identity = self._identity
 
     def _take_candidate(self, wire: Any, position: int) -> None:
         if type(wire) is not dict:
@@ -190,7 +195,7 @@ class StreamDecoder:
         number = index if type(index) is int else position
         candidate = self._candidates.get(number)
         if candidate is None:
-            candidate = CandidateDecoder(number, self._calls, self._emit)
+            candidate = CandidateDecoder(number, CallIds(self._identity), self._emit)
             self._candidates[number] = candidate
         candidate.take(wire)
 

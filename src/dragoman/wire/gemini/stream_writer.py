@@ -8,11 +8,11 @@ from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.content import AnyPart
 from dragoman.model.events import ChoiceFinish, PartDelta, PartStart, PartStop
 from dragoman.model.media import Audio
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Citation, Refusal, Text, Thinking
 from dragoman.model.responses import Choice
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason
 from dragoman.wire.gemini.parts import encode_part
 from dragoman.wire.gemini.response import (
@@ -27,7 +27,7 @@ from dragoman.wire.streams import CORRECTED, unsent
 
 Parts = list[Any]
 """Parts to send now; none, where more has to come first."""
-_CALL, _OTHER = ToolCall("", ""), Refusal("")
+_CALL, _OTHER = make_call("", ""), Refusal("")
 _TEXTS = {("text",): "text", ("text", "thought"): "thought"}
 
 
@@ -152,7 +152,7 @@ class CandidateWriter:
         streamed.is_signed = streamed.is_signed or bool(event.signature)
         if isinstance(part, Text):
             changes["citations"] = ()
-        piece = part.replace(**changes)
+        piece = part.replace_unchecked(**changes)
         written = encode_part(piece, self._number, streamed.number, self._writing)
         is_said = bool(event.text or event.data) or self._writing.is_own(part)
         return self._placed(written, streamed) if is_said else []
@@ -235,7 +235,7 @@ class CandidateWriter:
     def verdict(self) -> dict[str, Any]:
         """The candidate of the last chunk: why it ended, and its sources."""
         event = self._finish or ChoiceFinish(FinishReason.OTHER)
-        message = Message(
+        message = make_message(
             Role.ASSISTANT, self._cited(), origin=self._writing.origin, extras=event.message_extras
         )
         choice = Choice(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.model.requests import AnyTool
-from dragoman.model.tools import ServerTool, ToolDefinition
+from dragoman.model.tools import ServerTool, ToolDefinition, make_definition
 from dragoman.wire.gemini.schema import decode_schema, encode_schema, is_own, profiles_of
 from dragoman.wire.gemini.trace import (
     NAME,
@@ -180,7 +180,7 @@ def decode_declaration(wire: Any, path: str) -> ToolDefinition:
         if is_object(openapi):
             schema, form = decode_schema(openapi)
             trace.note("openapi", form)
-    tool = ToolDefinition(
+    tool = make_definition(
         name,
         description if type(description) is str else None,
         schema,

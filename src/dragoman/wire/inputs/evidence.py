@@ -37,6 +37,7 @@ _CHAT_FIELDS = frozenset({"tool_calls", "function_call", "refusal", "annotations
 _TEXT = 2  # a type and a text
 _CHAT_PARTS = frozenset({"image_url", "input_audio", "file", "refusal", "video_url"})
 
+_OWN_PARTS = ("text", "image_url", "input_audio", "file", "refusal")  # of our own shapes too
 _GEMINI_PARTS = frozenset({"text", "functionCall", "functionResponse", "inlineData", "fileData",
                            "executableCode", "codeExecutionResult", "thought", "thoughtSignature",
                            "videoMetadata", "toolCall", "toolResponse"})  # fmt: skip
@@ -145,13 +146,22 @@ def _has_own_fields(item: Mapping[str, Any]) -> bool:
     calls = item.get("tool_calls")
     if isinstance(calls, list) and any(map(_is_flat, calls)):
         return True
+    if isinstance(item.get("id"), str) and all(map(_is_everyones_part, _blocks(item))):
+        return True  # `Message.to_dict` writes it; in the dialects no message has one
     if "tool_call_id" in item and (not _RESULT.isdisjoint(item) or item.get("role") == "function"):
         return True
     return not _CAMEL.isdisjoint(item)
 
 
 def _is_flat(call: Any) -> bool:
-    return not isinstance(call, dict) or "name" in call or call.keys() <= {"id", "type"}
+    if not isinstance(call, dict) or "name" in call or call.keys() <= {"id", "type"}:
+        return True
+    function = call.get("function")
+    return isinstance(function, dict) and "name" not in function
+
+
+def _is_everyones_part(part: Mapping[str, Any]) -> bool:
+    return part.get("type") in _OWN_PARTS
 
 
 def _is_chats(item: Mapping[str, Any]) -> bool:

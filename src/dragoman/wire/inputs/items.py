@@ -11,7 +11,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
 from dragoman.model.content import parts_from
 from dragoman.model.inputs import role_of
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Part
 from dragoman.model.responses import Response
 from dragoman.model.roles import Role
@@ -41,7 +41,7 @@ def slots_of(item: Any) -> Iterable[Slot]:
     if issubclass(kind, Mapping):
         return (_slot_of(plain(item)),)
     if is_pair(item):
-        return (Message(Role.parse(item[0]), parts_from(item[1])),)
+        return (make_message(Role.parse(item[0]), parts_from(item[1])),)
     if issubclass(kind, (list, tuple)):
         return (content_of(item),)
     return provided(item)
@@ -49,7 +49,7 @@ def slots_of(item: Any) -> Iterable[Slot]:
 
 def said(parts: tuple[Any, ...]) -> Message:
     """A message of bare parts, by whoever can have said them."""
-    return Message(role_of(parts), parts)
+    return make_message(role_of(parts), parts)
 
 
 def is_pair(item: Any) -> TypeGuard[tuple[str, str]]:
@@ -130,6 +130,8 @@ def is_several(value: Any) -> TypeGuard[Iterable[Any]]:
     kind = type(value)  # a mock's `__class__` may be any other
     if issubclass(kind, (*_BINARY, str, IOBase)) or hasattr(kind, "read"):
         return False
+    if callable(getattr(kind, "to_message", None)):
+        return False  # it stands for one, as `Content` does
     if issubclass(kind, (Sequence, ValuesView)):
         return True
     return issubclass(kind, Iterator) and iter(value) is value

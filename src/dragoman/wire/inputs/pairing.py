@@ -54,18 +54,18 @@ class _Pairing:
                 self._waiting = {}
             parts = tuple(self._part(part, run, ids) for part in message.parts)
             is_same = all(new is old for new, old in zip(parts, message.parts, strict=True))
-            self.messages.append(message if is_same else message.replace(parts=parts))
+            self.messages.append(message if is_same else message.replace_unchecked(parts=parts))
 
     def _part(self, part: AnyPart, run: Run, ids: dict[str, str]) -> AnyPart:
         if isinstance(part, ToolCall):
             own = ids[part.id]
-            call = part if own == part.id else part.replace(id=own)
+            call = part if own == part.id else part.replace_unchecked(id=own)
             self._waiting[own] = call
             return call
         if isinstance(part, ToolResult):
             answered = self._answered(part, run, ids)
             self._waiting.pop(answered, None)
-            return part if answered == part.call_id else part.replace(call_id=answered)
+            return part if answered == part.call_id else part.replace_unchecked(call_id=answered)
         return part
 
     def _answered(self, result: ToolResult, run: Run, ids: dict[str, str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model import inputs, shapes
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.wire.dialect import Dialect, dialect
@@ -80,7 +80,7 @@ def decoded(spoken: Dialect, body: dict[str, Any]) -> Request:
 
 def with_system(request: Request) -> list[Message]:
     """The messages of a request, its instructions first."""
-    told = [Message(Role.SYSTEM, request.system)] if request.system else []
+    told = [make_message(Role.SYSTEM, request.system)] if request.system else []
     return [*told, *request.messages]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Refusal, ServerToolCall, ServerToolResult, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
@@ -46,7 +46,7 @@ def decode_assistant(wire: dict[str, Any], incoming: Incoming, path: str) -> Mes
     elif calls is not None and not is_list(calls):
         msg = f"{path}.tool_calls is no list"
         raise WireError(msg, dialect=NAME, path=f"{path}.tool_calls")
-    return Message(_ASSISTANT, tuple(parts), extras=kept(wire, known, written))
+    return make_message(_ASSISTANT, tuple(parts), extras=kept(wire, known, written))
 
 
 def decode_text(wire: dict[str, Any], known: set[str], written: dict[str, Any], path: str) -> str:

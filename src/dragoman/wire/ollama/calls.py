@@ -11,7 +11,7 @@ from msgspec import UNSET
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, freeze_mapping
 from dragoman.model.parts import Opaque, Origin
-from dragoman.model.tools import ToolCall
+from dragoman.model.tools import ToolCall, make_call
 from dragoman.wire.ollama.exchange import Incoming, Outgoing
 from dragoman.wire.ollama.spelling import NAME, is_object, is_own, kept, laid, without_absent
 
@@ -30,13 +30,13 @@ def decode_call(wire: Any, incoming: Incoming) -> AnyPart:
     if not (arguments is None or isinstance(arguments, (dict, str))):
         return Opaque(NAME, wire, origin=incoming.origin)
     has_id = type(wire_id) is str
-    call_id, own_id = incoming.admit(name, wire_id if has_id else None)
+    call_id, own_id = incoming.admit(name, wire_id if has_id else None, arguments)
     origin = None if own_id is UNSET else incoming.origin  # else nobody knew whose id that was
     extras = _kept(wire, function, has_id=has_id)
     if isinstance(arguments, str):  # refused by the server, and written by many a client (W102)
-        return ToolCall(call_id, name, arguments, wire_id=own_id, origin=origin, extras=extras)
+        return make_call(call_id, name, arguments, wire_id=own_id, origin=origin, extras=extras)
     given = EMPTY if arguments is None else arguments
-    return ToolCall(call_id, name, None, given, wire_id=own_id, origin=origin, extras=extras)
+    return make_call(call_id, name, None, given, wire_id=own_id, origin=origin, extras=extras)
 
 
 def _kept(wire: dict[str, Any], function: dict[str, Any], *, has_id: bool) -> Mapping[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import UnsetType
 
 from dragoman.model.parts import Origin, Part
 from dragoman.model.tools import ToolCall
-from dragoman.wire.calls import Calls
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.losses import Loss
 from dragoman.wire.ollama.spelling import is_own
 from dragoman.wire.schemas import SentSchemas
@@ -17,16 +19,18 @@ class Incoming:
 
     __slots__ = ("calls", "names", "origin")
 
-    def __init__(self, origin: Origin | None) -> None:
+    def __init__(self, origin: Origin | None, calls: CallIds) -> None:
         self.origin = origin
         """Goes on parts that must not lose it; None where their message tells."""
-        self.calls = Calls()
+        self.calls = calls
         self.names: dict[str, str] = {}
         """The names of the tools, by the ids of their calls."""
 
-    def admit(self, name: str, wire_id: str | None) -> tuple[str, str | UnsetType | None]:
+    def admit(
+        self, name: str, wire_id: str | None, arguments: Any
+    ) -> tuple[str, str | UnsetType | None]:
         """The id of a new call, and its `wire_id`."""
-        found = self.calls.admit(name, wire_id)
+        found = self.calls.admit_named(name, wire_id, arguments)
         self.names[found[0]] = name
         return found
 

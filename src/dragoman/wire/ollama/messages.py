@@ -12,10 +12,11 @@ from typing import Any
 from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Refusal, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
+from dragoman.wire.call_ids import decode_calls
 from dragoman.wire.ollama.assistant import (
     decode_assistant,
     decode_text,
@@ -42,7 +43,10 @@ _WRITTEN = {_USER: "user", Role.SYSTEM: "system", Role.DEVELOPER: "system", _TOO
 
 def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
     """One message for each of the wire's."""
-    incoming = Incoming(OWN)
+    return decode_calls(lambda calls: _decode_all(wire, Incoming(OWN, calls)))
+
+
+def _decode_all(wire: list[Any], incoming: Incoming) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, item in enumerate(wire):
         # A role and a text: most messages are this.
@@ -51,8 +55,9 @@ def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
             if role is _ASSISTANT:
                 incoming.calls.begin_step()
             if role is not None and (item["content"] or role is not _ASSISTANT):
-                messages.append(Message(role, (Text(item["content"]),)))
+                messages.append(make_message(role, (Text(item["content"]),)))
                 continue
+        incoming.calls.at(index)
         messages.append(_decode_message(item, incoming, f"messages[{index}]"))
     return tuple(messages)
 
@@ -84,7 +89,7 @@ def _decode_talk(wire: dict[str, Any], role: Role, path: str) -> Message:
     images = take_images(wire, known)
     is_said = text or ("content" in known and not images)
     parts = (Text(text), *images) if is_said else tuple(images)
-    return Message(role, parts, extras=kept(wire, known, written))
+    return make_message(role, parts, extras=kept(wire, known, written))
 
 
 def encode_messages(

@@ -8,12 +8,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.errors import InvalidInputError, WireError
+from dragoman.model.derived_ids import response_identity
 from dragoman.model.events import ChoiceFinish
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.wire import overlay
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.ollama.assistant import decode_assistant, encode_assistant
@@ -49,7 +51,8 @@ def _decode(wire: Mapping[str, Any], message: dict[str, Any]) -> Response:
         model, written["model"] = None, ""
     note_time(wire, created, known, written)
     usage = decode_usage(wire, known)
-    choice = _decode_choice(wire, message, known, written)
+    calls = CallIds(response_identity(None, created, model))
+    choice = _decode_choice(wire, message, Incoming(None, calls), known, written)
     said = replace(
         choice.message,
         origin=Origin(dialect=NAME, model=model),
@@ -77,9 +80,13 @@ def note_time(
 
 
 def _decode_choice(
-    wire: Mapping[str, Any], message: dict[str, Any], known: set[str], written: dict[str, Any]
+    wire: Mapping[str, Any],
+    message: dict[str, Any],
+    incoming: Incoming,
+    known: set[str],
+    written: dict[str, Any],
 ) -> Choice:
-    said = decode_assistant(message, Incoming(None), "$.message")
+    said = decode_assistant(message, incoming, "$.message")
     is_done, raw, logprobs = wire.get("done"), wire.get("done_reason"), wire.get("logprobs")
     finish = decode_finish(raw, is_done=is_done is True, has_calls=bool(said.tool_calls))
     if is_done is True:

@@ -6,10 +6,10 @@ from typing import Any
 
 from dragoman.model.content import AnyPart
 from dragoman.model.media import Audio, Image
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Refusal, Text
 from dragoman.model.roles import Role
-from dragoman.model.tools import ResultPart, ToolResult
+from dragoman.model.tools import ResultPart, ToolResult, make_result
 from dragoman.wire.ollama.assistant import decode_text, take_images
 from dragoman.wire.ollama.exchange import Incoming, Outgoing
 from dragoman.wire.ollama.media import encode_image
@@ -29,19 +29,19 @@ def decode_result(wire: dict[str, Any], incoming: Incoming, path: str) -> Messag
     name, wire_id = wire.get("tool_name"), wire.get("tool_call_id")
     name = name if name and isinstance(name, str) else None
     wire_id = wire_id if wire_id and isinstance(wire_id, str) else None
-    call_id, ours = incoming.calls.answer(name, wire_id)
+    call_id, ours = incoming.calls.answer_named(name, wire_id)
     if name is not None:
         known.add("tool_name")
     elif call_id in incoming.names:
         written["tool_name"] = incoming.names[call_id]
     if wire_id is not None and wire_id == ours:
         known.add("tool_call_id")
-    elif ours is not None:
+    elif ours:  # an empty one is not written
         written["tool_call_id"] = ours
     images = take_images(wire, known)
     content = _decode_content(text, images) if images else text
     extras = kept(wire, known, written)
-    return Message(_TOOL, (ToolResult(call_id, content, tool_name=name, extras=extras),))
+    return make_message(_TOOL, (make_result(call_id, content, tool_name=name, extras=extras),))
 
 
 def _decode_content(text: str, images: list[AnyPart]) -> tuple[ResultPart, ...]:

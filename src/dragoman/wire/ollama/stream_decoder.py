@@ -7,6 +7,7 @@ from typing import Any
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.content import AnyPart
+from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -23,6 +24,7 @@ from dragoman.model.jsontext import loads
 from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.framing import NdjsonParser
 from dragoman.wire.ollama.calls import decode_call
 from dragoman.wire.ollama.exchange import Incoming
@@ -48,7 +50,7 @@ class StreamDecoder:
     def __init__(self) -> None:
         self._frames = NdjsonParser()
         self._folded = MessageAccumulator()
-        self._incoming = Incoming(None)
+        self._incoming = Incoming(None, CallIds(UNKNOWN_RESPONSE))
         self._events: list[Event] = []
         self._count = 0
         self._text: int | None = None
@@ -67,7 +69,9 @@ class StreamDecoder:
         if self._count < 2:  # noqa: PLR2004 - nothing could be out of order
             return response
         choices = tuple(
-            choice.replace(message=choice.message.replace(parts=_arranged(choice.message.parts)))
+            choice.replace(
+                message=choice.message.replace_unchecked(parts=_arranged(choice.message.parts))
+            )
             for choice in response.choices
         )
         return response.replace(choices=choices)
@@ -161,6 +165,7 @@ class StreamDecoder:
             extras=kept(chunk, known, written),
         )
         self._emit(self._start)
+        self._incoming.calls.identity = response_identity(None, created, model)
 
     def _take_error(self, chunk: dict[str, Any]) -> None:
         """An error in mid-stream, which ends it: what it says is for people (G1)."""

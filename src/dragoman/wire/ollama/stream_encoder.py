@@ -21,7 +21,7 @@ from dragoman.model.events import (
     UsageUpdate,
 )
 from dragoman.model.jsontext import dumps
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
@@ -104,6 +104,7 @@ class StreamEncoder:
     def write_start(self, event: Any) -> bytes:
         """Nothing yet: what every line begins with."""
         self._start = known = self._start.filled(event)
+        self._calls.add(event)
         head = {"model": known.model or "", "created_at": encode_time(known.created_at)}
         self._head = laid(head, known.extras)
         if known.id is not None:
@@ -262,7 +263,7 @@ class StreamEncoder:
     ) -> bytes:
         """Parts as a message of their own would have them; `numbers` are theirs in the answer."""
         out = Outgoing(is_response=True, is_cut_off=is_cut_off)
-        message = Message(_ASSISTANT, parts, origin=self._start.origin)
+        message = make_message(_ASSISTANT, parts, origin=self._start.origin)
         body = encode_assistant(message, out, _MESSAGE)
         for loss in out.losses:
             path = _PART.sub(lambda found: str(numbers[int(found[0])]), loss.path)

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.errors import WireError
 from dragoman.model.requests import AnyTool, Request
-from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
+from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.ollama.calls import TEXT_ARGUMENT
 from dragoman.wire.ollama.exchange import Outgoing
 from dragoman.wire.ollama.spelling import NAME, OWN, is_list, is_object, is_own, kept, laid
@@ -44,7 +44,7 @@ def _decode_tool(wire: Any, path: str) -> AnyTool:
     if inner := {key: value for key, value in function.items() if key not in fields}:
         outer["function"] = inner
     extras = kept(outer, (), {"type": "function"})
-    return ToolDefinition(**fields, origin=OWN, extras=extras)
+    return make_definition(**fields, origin=OWN, extras=extras)
 
 
 def encode_tools(request: Request, out: Outgoing) -> list[Any]:

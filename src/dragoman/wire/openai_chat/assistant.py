@@ -9,7 +9,7 @@ from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Audio, File, Image, Media, Video
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import (
     Opaque,
     Refusal,
@@ -114,7 +114,7 @@ class _Reader:
             words.append(NO_CONTENT)
         is_whole = len(wire) == len(self._used) and not words
         extras = EMPTY if is_whole else left_over(wire, self._used, words)
-        return Message(_ASSISTANT, tuple(self._parts), name, extras=extras)
+        return make_message(_ASSISTANT, tuple(self._parts), name, extras=extras)
 
     def _read_content(self) -> None:
         content = self._wire.get("content")

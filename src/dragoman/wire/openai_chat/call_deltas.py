@@ -32,7 +32,7 @@ def _more_arguments(wire: Any, choice: int) -> ToolCallDelta | None:
     if type(wire) is not dict or len(wire) != len(_BARE) or not wire.keys() >= _BARE:
         return None
     index, inner = wire["index"], wire["function"]
-    if type(inner) is not dict or len(inner) != 1 or not is_integer(index):
+    if type(inner) is not dict or len(inner) != 1 or not _is_index(index):
         return None
     text = inner.get("arguments")
     return ToolCallDelta(index, None, None, text, choice) if type(text) is str else None
@@ -62,7 +62,7 @@ def _decode_any(wire: Any, choice: int) -> ToolCallDelta | Opaque:
         if odd:
             left[kind] = odd
     return ToolCallDelta(
-        index if is_integer(index) else None,
+        index if _is_index(index) else None,
         call_id if isinstance(call_id, str) and call_id else None,
         name or None,
         text,
@@ -71,6 +71,11 @@ def _decode_any(wire: Any, choice: int) -> ToolCallDelta | Opaque:
         signature,
         extras_of(left),
     )
+
+
+def _is_index(value: Any) -> bool:
+    """Whether this can be the place of a call; a negative number says as little as none."""
+    return is_integer(value) and value >= 0
 
 
 def _unknown(wire: Any) -> Opaque:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Opaque, Origin
-from dragoman.model.tools import ToolCall
+from dragoman.model.tools import ToolCall, make_call
 from dragoman.wire.envelope import PREFIX
 from dragoman.wire.fitting.arguments import NO_ARGUMENTS, is_blank
 from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
@@ -50,12 +50,12 @@ def _decode_plain(wire: dict[str, Any], incoming: Incoming) -> ToolCall | None:
     name, arguments = function.get("name"), function.get("arguments")
     if type(name) is not str or type(arguments) is not str:
         return None
-    call_id = incoming.admit(wire_id)
-    if call_id != wire_id:
-        return ToolCall(call_id, name, arguments, wire_id=wire_id, origin=incoming.origin)
+    call_id, kept = incoming.calls.admit(name, wire_id, arguments)
+    if kept is not UNSET:
+        return make_call(call_id, name, arguments, wire_id=kept, origin=incoming.origin)
     if is_blank(arguments):
-        return ToolCall(call_id, name, arguments, origin=incoming.origin)
-    return ToolCall(call_id, name, arguments)
+        return make_call(call_id, name, arguments, origin=incoming.origin)
+    return make_call(call_id, name, arguments)
 
 
 def _decode_function(wire: dict[str, Any], incoming: Incoming) -> ToolCall | None:
@@ -76,8 +76,8 @@ def _decode_function(wire: dict[str, Any], incoming: Incoming) -> ToolCall | Non
     if isinstance(arguments, str):
         if is_blank(arguments):
             fields["origin"] = incoming.origin
-        return ToolCall(name=name, raw=arguments, **fields)
-    return ToolCall(name=name, input=arguments or EMPTY, **fields)
+        return make_call(name=name, raw=arguments, **fields)
+    return make_call(name=name, input=arguments or EMPTY, **fields)
 
 
 def _decode_custom(wire: dict[str, Any], incoming: Incoming) -> ToolCall | None:
@@ -89,7 +89,7 @@ def _decode_custom(wire: dict[str, Any], incoming: Incoming) -> ToolCall | None:
         return None
     left = {key: value for key, value in custom.items() if key not in ("name", "input")}
     fields = _call_fields(wire, "custom", left, [], incoming)
-    return ToolCall(name=name, raw=text, kind="custom", **fields)
+    return make_call(name=name, raw=text, kind="custom", **fields)
 
 
 def _call_fields(
@@ -110,8 +110,9 @@ def _call_fields(
     left = {name: value for name, value in wire.items() if name not in known}
     if inner:
         left[key] = inner
-    call_id = incoming.admit(wire_id)
-    own_id: str | UnsetType | None = UNSET if call_id == wire_id else wire_id
+    said = wire[key]
+    arguments = said.get("arguments" if key == "function" else "input")
+    call_id, own_id = incoming.calls.admit(said["name"], wire_id, arguments)
     is_bound = signature is not None or own_id is not UNSET
     return {
         "id": call_id,
@@ -189,8 +190,8 @@ def decode_function_call(wire: Any, incoming: Incoming) -> ToolCall | None:
     if not isinstance(name, str) or not isinstance(arguments, str):
         return None
     left = {key: value for key, value in wire.items() if key not in ("name", "arguments")}
-    return ToolCall(
-        incoming.admit(None),
+    return make_call(
+        incoming.calls.admit(name, None, arguments)[0],
         name,
         arguments,
         wire_id=None,

@@ -10,14 +10,12 @@ from typing import Any
 
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.content import AnyPart
-from dragoman.model.events import ChoiceFinish, PartDelta
+from dragoman.model.events import ChoiceFinish, PartDelta, ResponseStart
 from dragoman.model.frozen import EMPTY
-from dragoman.model.ids import new_id
 from dragoman.model.media import Audio
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import (
     Opaque,
-    Origin,
     Refusal,
     ServerToolCall,
     ServerToolResult,
@@ -84,20 +82,26 @@ class _Growing:
 class ChoiceEncoder:
     """Remembers the parts and calls of a choice while they grow."""
 
-    def __init__(self, number: int, origin: Origin | None, losses: Losses) -> None:
-        self.origin = origin
+    def __init__(self, number: int, start: ResponseStart, losses: Losses) -> None:
+        self.origin = start.origin
         self._number = number
         self._losses = losses
         self._path = f"choices[{number}].message"
         self._parts: dict[int, _Growing] = {}
         self._count = 0  # the parts so far
         self._calls: dict[Any, _Call] = {}
-        self._resolving = MessageAccumulator()  # tells which call a piece belongs to
+        self._resolving = MessageAccumulator()  # tells which call a piece belongs to, and its id
+        self._resolving.add(start)
         self._is_greeted = False
         self._has_text = False
         self._thoughts = 0
         self._executed: _Growing | None = None
         self._finished: ChoiceFinish | None = None
+
+    def restart(self, start: ResponseStart) -> None:
+        """More is known of the response."""
+        self.origin = start.origin
+        self._resolving.add(start)
 
     def greeting(self) -> Delta:
         """The role, once: it belongs into the first delta."""
@@ -234,7 +238,7 @@ class ChoiceEncoder:
         elif isinstance(part, Thinking) and not is_ours:
             parts = (self._apart(number, part),)
         out = Outgoing(is_response=True)
-        message = Message(_ASSISTANT, parts, origin=self.origin)
+        message = make_message(_ASSISTANT, parts, origin=self.origin)
         body = encode_assistant(message, out, self._path)
         for loss in out.losses:
             self._losses.add(loss.path.replace(".parts[0]", f".parts[{number}]"), loss.reason)
@@ -264,8 +268,8 @@ class ChoiceEncoder:
     def call(self, piece: ToolCallDelta) -> list[Delta]:
         """The delta for a piece of a call, which goes to a place of its own (W35)."""
         is_ours = is_own(self.origin)
-        key = ("call", self._resolving.resolved(piece).index)
-        self._resolving.add(piece)
+        place, head = self._resolving.add_call(piece)
+        key = ("call", place)
         call = self._calls.get(key)
         is_first = call is None
         if call is None:
@@ -279,7 +283,7 @@ class ChoiceEncoder:
             self._losses.add(f"{self._path}.tool_calls", "another dialect's signature is left out")
         wire_id = piece.id
         if is_first and wire_id is None and not is_ours:
-            wire_id = new_id("call_")
+            wire_id = head.id
         written = encode_call_delta(piece, call.number, wire_id, is_first=is_first, is_ours=is_ours)
         return [{"tool_calls": [written]}]
 

@@ -7,10 +7,11 @@ from typing import Any
 from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
+from dragoman.wire.call_ids import decode_calls
 from dragoman.wire.openai_chat.admission import admit_message
 from dragoman.wire.openai_chat.assistant import (
     NO_CONTENT,
@@ -44,7 +45,10 @@ _WRITTEN = {role: word for word, role in _TALKERS.items()}
 
 def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
     """One message for each of the wire's."""
-    incoming = Incoming(OWN)
+    return decode_calls(lambda calls: _decode_all(wire, Incoming(OWN, calls)))
+
+
+def _decode_all(wire: list[Any], incoming: Incoming) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, item in enumerate(wire):
         # A role and a text: more than half of all messages, in a third of the time.
@@ -52,7 +56,7 @@ def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
             word = item.get("role")
             role = _ANYONE.get(word) if type(word) is str else None
             if role is not None:
-                messages.append(Message(role, (Text(item["content"]),)))
+                messages.append(make_message(role, (Text(item["content"]),)))
                 continue
         messages.append(_decode_message(item, incoming, index))
     return tuple(messages)
@@ -63,6 +67,7 @@ def _decode_message(wire: Any, incoming: Incoming, index: int) -> Message:
     if word == "tool":
         return decode_result(wire, incoming, index)
     if word == "assistant":
+        incoming.calls.begin_turn(index)
         return decode_assistant(wire, incoming, f"messages[{index}]")
     if not isinstance(word, str):
         problem = "has no role" if isinstance(wire, dict) else "is no object"
@@ -91,7 +96,7 @@ def _decode_talk(wire: dict[str, Any], role: Role, incoming: Incoming, index: in
         msg = f"messages[{index}].content is neither a text nor a list"
         raise WireError(msg, dialect=NAME, path=f"messages[{index}].content")
     if parts and len(wire) == used:
-        return Message(role, parts)
+        return make_message(role, parts)
     name = wire.get("name")
     known = {"role", "content"} if parts else {"role"}
     if isinstance(name, str):
@@ -99,7 +104,7 @@ def _decode_talk(wire: dict[str, Any], role: Role, incoming: Incoming, index: in
     else:
         name = None
     words = () if "content" in wire else (NO_CONTENT,)
-    return Message(role, parts, name, extras=left_over(wire, known, words))
+    return make_message(role, parts, name, extras=left_over(wire, known, words))
 
 
 def encode_messages(

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
@@ -26,17 +26,17 @@ def decode_plain(wire: dict[str, Any], incoming: Incoming) -> Message | None:
     content, calls, size = wire.get("content"), wire.get("tool_calls"), len(wire)
     if type(content) is str:
         if size == 2:  # noqa: PLR2004 - role and content
-            return Message(_ASSISTANT, (Text(content),))
+            return make_message(_ASSISTANT, (Text(content),))
         if size == 3 and is_list(calls) and calls:  # noqa: PLR2004 - and calls
             made = [decode_call(call, incoming) for call in calls]
-            return Message(_ASSISTANT, (Text(content), *made))
+            return make_message(_ASSISTANT, (Text(content), *made))
         return None
     has_null = content is None and "content" in wire
     if type(calls) is not list or not calls or size != 2 + has_null:
         return None
     made = [decode_call(call, incoming) for call in calls]
     extras = _NO_CONTENT if has_null else EMPTY
-    return Message(_ASSISTANT, tuple(made), None, "", EMPTY, extras)
+    return make_message(_ASSISTANT, tuple(made), None, "", EMPTY, extras)
 
 
 def encode_plain(message: Message, out: Outgoing) -> dict[str, Any] | None:

@@ -8,12 +8,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.errors import InvalidInputError, WireError
-from dragoman.model.messages import Message
+from dragoman.model.derived_ids import response_identity
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import Usage
 from dragoman.wire import overlay
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.openai_chat.assistant import decode_assistant, encode_assistant
@@ -65,10 +67,17 @@ def _decode(wire: Mapping[str, Any], choices: list[Any]) -> Response:
         used.add("object")
     origin = Origin(dialect=NAME, model=texts.get("model"), response_id=texts.get("id"))
     shared = counts if len(choices) == 1 else None
+    created_at = None if created is None else float(created)
+    identity = response_identity(texts.get("id"), created_at, texts.get("model"))
     return Response(
-        choices=tuple([_decode_choice(c, i, origin, shared) for i, c in enumerate(choices)]),
+        choices=tuple(
+            [
+                _decode_choice(choice, place, origin, shared, CallIds(identity))
+                for place, choice in enumerate(choices)
+            ]
+        ),
         usage=counts,
-        created_at=None if created is None else float(created),
+        created_at=created_at,
         extras=left_over(wire, used, absent(used, "id", "object", "created", "model")),
         **texts,
     )
@@ -93,7 +102,9 @@ def encode_response(response: Response) -> Encoded:
     return Encoded(laid(body, response.extras), losses=tuple(out.losses))
 
 
-def _decode_choice(wire: Any, position: int, origin: Origin, usage: Usage | None) -> Choice:
+def _decode_choice(
+    wire: Any, position: int, origin: Origin, usage: Usage | None, calls: CallIds
+) -> Choice:
     if not is_object(wire):
         msg = f"choices[{position}] is no object"
         raise WireError(msg, dialect=NAME, path=f"choices[{position}]")
@@ -106,9 +117,11 @@ def _decode_choice(wire: Any, position: int, origin: Origin, usage: Usage | None
     if logprobs is not None:
         used.add("logprobs")
     finish = decode_finish(raw)
-    message = _decode_message(wire, f"choices[{position}]", used)
+    number = index if is_integer(index) else position
+    calls.at(number)
+    message = _decode_message(wire, f"choices[{position}]", Incoming(None, calls), used)
     return Choice(
-        index if is_integer(index) else position,
+        number,
         replace(message, origin=origin, usage=usage and usage.counts, finish=finish),
         finish,
         raw if isinstance(raw, str) else None,
@@ -143,12 +156,12 @@ def _encode_choice(choice: Choice, out: Outgoing, path: str) -> dict[str, Any]:
     return laid(without_absent(body, choice.extras), choice.extras)
 
 
-def _decode_message(wire: dict[str, Any], path: str, used: set[str]) -> Message:
+def _decode_message(wire: dict[str, Any], path: str, incoming: Incoming, used: set[str]) -> Message:
     message = wire.get("message")
     if not is_object(message):
-        return Message(_ASSISTANT)  # Azure's filter leaves none
+        return make_message(_ASSISTANT)  # Azure's filter leaves none
     used.add("message")
-    return decode_assistant(message, Incoming(None), f"{path}.message", is_response=True)
+    return decode_assistant(message, incoming, f"{path}.message", is_response=True)
 
 
 def _encode_message(message: Message, out: Outgoing, path: str, *, is_ours: bool) -> dict[str, Any]:

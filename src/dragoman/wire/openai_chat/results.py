@@ -7,10 +7,10 @@ from typing import Any
 from dragoman.errors import WireError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Media
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Text
 from dragoman.model.roles import Role
-from dragoman.model.tools import ResultPart, ToolResult
+from dragoman.model.tools import ResultPart, ToolResult, make_result
 from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
 from dragoman.wire.openai_chat.parts import decode_parts, encode_content, encode_part
 from dragoman.wire.openai_chat.spelling import NAME, is_list, laid, left_over, words_of
@@ -28,23 +28,22 @@ def decode_result(wire: dict[str, Any], incoming: Incoming, index: int) -> Messa
         and (wire_id and isinstance(wire_id, str))
         and isinstance(content, str)
     ):
-        return Message(_TOOL, (ToolResult(incoming.answer(wire_id), content),))
+        return make_message(_TOOL, (make_result(incoming.calls.answer(wire_id) or "", content),))
     known, words = {"role"} if wire["role"] == "tool" else set[str](), list[str]()
     has_id = isinstance(wire_id, str)
-    call_id = incoming.answer(wire_id if isinstance(wire_id, str) else None)
+    name = wire.get("name")
+    name = name if isinstance(name, str) else None
+    call_id = incoming.calls.answer(wire_id if isinstance(wire_id, str) else None, name) or ""
     if has_id and call_id:
         known.add("tool_call_id")
     if isinstance(content, str) or (is_list(content) and content):
         known.add("content")
     elif "content" not in wire:
         words.append("-content")
-    name = wire.get("name")
-    if isinstance(name, str):
+    if name is not None:
         known.add("name")
-    else:
-        name = None
-    result = ToolResult(call_id, _decode_content(content, incoming, index), tool_name=name)
-    return Message(_TOOL, (result,), name, extras=left_over(wire, known, words))
+    result = make_result(call_id, _decode_content(content, incoming, index), tool_name=name)
+    return make_message(_TOOL, (result,), name, extras=left_over(wire, known, words))
 
 
 def _decode_content(content: Any, incoming: Incoming, index: int) -> str | tuple[ResultPart, ...]:

@@ -260,7 +260,7 @@ def _arranged(choice: Choice) -> Choice:
         return choice
     order = sorted(range(len(parts)), key=places.__getitem__)
     arranged = tuple([parts[index] for index in order])
-    return choice.replace(message=choice.message.replace(parts=arranged))
+    return choice.replace(message=choice.message.replace_unchecked(parts=arranged))
 
 
 def _is_no_chunk(chunk: dict[str, Any], name: str) -> bool:

@@ -18,7 +18,6 @@ from dragoman.model.events import (
     UsageUpdate,
 )
 from dragoman.model.jsontext import dumps
-from dragoman.model.parts import Origin
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import Usage
 from dragoman.wire import overlay
@@ -47,7 +46,7 @@ class StreamEncoder:
         self._include_usage = include_usage
         self._head: dict[str, Any] = {"id": "", "object": _OBJECT, "created": 0, "model": ""}
         self._is_waiting = False
-        self._origin: Origin | None = None
+        self._start = ResponseStart()
         self._choices: dict[int, ChoiceEncoder] = {}
         self._losses = Losses()
         self._said: dict[str, Any] = {}
@@ -85,12 +84,12 @@ class StreamEncoder:
         head["id"] = head["id"] or event.id or ""
         head["model"] = head["model"] or event.model or ""
         head["created"] = head["created"] or int(event.created_at or 0)
-        self._origin = event.origin or self._origin
+        self._start = start = self._start.filled(event)
         for key, value in overlay.overlay(event.extras, NAME).items():
             if not key.startswith(":") and (key not in self._said or self._said[key] != value):
                 self._said[key] = self._unsaid[key] = value
         for choice in self._choices.values():
-            choice.origin = self._origin
+            choice.restart(start)
         is_first = not self._choices and bool(head["id"] or head["model"] or self._is_waiting)
         self._is_waiting = True
         return self._chunk(0, {}) if is_first else b""
@@ -152,7 +151,7 @@ class StreamEncoder:
         written = b"".join(waiting)
         if self._include_usage and self._usage is not None:
             written += self._written([], usage=encode_usage(self._usage))
-        elif self._unsaid and is_own(self._origin):
+        elif self._unsaid and is_own(self._start.origin):
             if self._include_usage:
                 written += self._written([])
             else:
@@ -167,7 +166,7 @@ class StreamEncoder:
     def _choice(self, number: int) -> ChoiceEncoder:
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = ChoiceEncoder(number, self._origin, self._losses)
+            choice = self._choices[number] = ChoiceEncoder(number, self._start, self._losses)
         return choice
 
     def _deltas(self, number: int, deltas: list[dict[str, Any]]) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.errors import WireError
 from dragoman.model.requests import AnyTool
-from dragoman.model.tools import ServerTool, ToolDefinition
+from dragoman.model.tools import ServerTool, ToolDefinition, make_definition
 from dragoman.wire.openai_chat.caching import decode_cache, encode_cache
 from dragoman.wire.openai_chat.exchange import Outgoing
 from dragoman.wire.openai_chat.spelling import (
@@ -82,7 +82,7 @@ def _decode_tool(wire: Any, index: int) -> AnyTool:
     if left:
         outer[key] = left
     fields |= {"kind": key, "cache": cache, "extras": extras_of(outer, words)}
-    return ToolDefinition(**fields, origin=OWN)
+    return make_definition(**fields, origin=OWN)
 
 
 def _decode_definition(wire: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -100,7 +100,7 @@ def _decode_functions(wire: Any) -> list[ToolDefinition]:
             return []
         fields, left = _decode_definition(function)
         extras = extras_of(left, ("functions",))
-        tools.append(ToolDefinition(**fields, origin=OWN, extras=extras))
+        tools.append(make_definition(**fields, origin=OWN, extras=extras))
     return tools
 
 

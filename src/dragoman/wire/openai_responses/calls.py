@@ -8,9 +8,9 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType
 
 from dragoman.model.frozen import EMPTY
-from dragoman.model.ids import new_id
 from dragoman.model.parts import Opaque, Origin, Text
-from dragoman.model.tools import ResultPart, ToolCall, ToolResult
+from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, make_result
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.fitting.arguments import is_blank
 from dragoman.wire.openai_responses.content import decode_input, encode_input, is_plain
 from dragoman.wire.openai_responses.forms import (
@@ -41,35 +41,6 @@ _COMPLETED: Mapping[str, Any] = {"status": "completed"}
 _FAILED: dict[Kind, Mapping[str, Any]] = {"function": {"status": "incomplete"}, "custom": EMPTY}
 
 
-class ReadCalls:
-    """The calls read so far: makes their ids unique and finds the call of an output (I5)."""
-
-    __slots__ = ("_answered", "_called", "_renamed")
-
-    def __init__(self) -> None:
-        self._called: set[str] = set()
-        self._answered: set[str] = set()
-        self._renamed: dict[str | None, list[str]] = {}
-
-    def add(self, wire_id: str | None) -> str:
-        """The id of a call: the wire's own, or a new one where that is missing or taken."""
-        if wire_id and wire_id not in self._called:
-            self._called.add(wire_id)
-            return wire_id
-        made = new_id("call_")
-        self._called.add(made)
-        self._renamed.setdefault(wire_id, []).append(made)
-        return made
-
-    def answered(self, wire_id: str | None) -> str | None:
-        """The id of the call that an output is for; None where it names none and none waits."""
-        if wire_id in self._called and wire_id not in self._answered:
-            self._answered.add(wire_id)
-            return wire_id
-        waiting = self._renamed.get(wire_id)
-        return waiting.pop(0) if waiting else wire_id
-
-
 class WrittenCalls:
     """The calls written so far: how an output has to name its call, and which type it is of."""
 
@@ -95,7 +66,7 @@ class WrittenCalls:
         return "custom" if result.call_id in self._custom else result.kind
 
 
-def decode_call(wire: dict[str, Any], calls: ReadCalls, origin: Origin | None) -> ToolCall | None:
+def decode_call(wire: dict[str, Any], calls: CallIds, origin: Origin | None) -> ToolCall | None:
     """A `function_call` or `custom_tool_call` item; None where it is malformed.
 
     `origin` goes to one without any arguments, which is to come back as it was.
@@ -105,22 +76,22 @@ def decode_call(wire: dict[str, Any], calls: ReadCalls, origin: Origin | None) -
     if type(name) is not str or type(raw) is not str:
         return None
     wire_id = wire_id if type(wire_id) is str else None
-    call_id = calls.add(wire_id)
-    renamed = call_id != wire_id
+    call_id, kept = calls.admit(name, wire_id, raw)
+    renamed = kept is not UNSET
     if kind == "custom" or not is_blank(raw):
         origin = None
     if len(wire) == 4 and not renamed:  # noqa: PLR2004 - type, name, text and call id: nothing else
-        return ToolCall(call_id, name, raw, kind=kind, origin=origin)
+        return make_call(call_id, name, raw, kind=kind, origin=origin)
     optional = {field: wire[field] for field in wire if field not in {"type", "name", key}}
     item_id = decode_id(wire, optional)
     if wire_id is not None:
         del optional["call_id"]
-    return ToolCall(
+    return make_call(
         call_id,
         name,
         raw,
         kind=kind,
-        wire_id=wire_id if renamed else UNSET,
+        wire_id=kept,
         item_id=item_id,
         origin=ORIGIN if renamed else origin,  # the wire's own id is for this dialect only
         extras=decode_form(optional, EMPTY if item_id is None else _COMPLETED),
@@ -150,19 +121,19 @@ def encode_call(
     return body
 
 
-def decode_output(wire: dict[str, Any], calls: ReadCalls) -> ToolResult | None:
+def decode_output(wire: dict[str, Any], calls: CallIds) -> ToolResult | None:
     """A `function_call_output` or `custom_tool_call_output` item; None where it is malformed."""
     content, wire_id = _decode_content(wire.get("output")), wire.get("call_id")
     wire_id = wire_id if type(wire_id) is str else None
-    if content is None or (call_id := calls.answered(wire_id)) is None:
+    if content is None or (call_id := calls.answer(wire_id)) is None:
         return None
     kind = _OUTPUT_KINDS[wire["type"]]
     if len(wire) == 3 and wire_id is not None:  # noqa: PLR2004 - type, output and call id
-        return ToolResult(call_id, content, kind=kind)
+        return make_result(call_id, content, kind=kind)
     known = {"type", "output"} if wire_id is None else {"type", "output", "call_id"}
     optional = {field: wire[field] for field in wire if field not in known}
     failed = optional.get("status") == "incomplete"
-    return ToolResult(
+    return make_result(
         call_id,
         content,
         kind=kind,

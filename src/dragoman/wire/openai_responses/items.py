@@ -12,9 +12,11 @@ from typing import Any
 
 from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
-from dragoman.model.messages import Message
+from dragoman.model.derived_ids import Identity
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Origin
 from dragoman.model.roles import Role
+from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.envelope import is_sealed
 from dragoman.wire.openai_responses.builtin import (
     decode_server_call,
@@ -23,7 +25,7 @@ from dragoman.wire.openai_responses.builtin import (
     is_call,
     is_result,
 )
-from dragoman.wire.openai_responses.calls import ReadCalls, decode_call, decode_output
+from dragoman.wire.openai_responses.calls import decode_call, decode_output
 from dragoman.wire.openai_responses.content import is_unknown_part
 from dragoman.wire.openai_responses.forms import NAME, ORIGIN
 from dragoman.wire.openai_responses.messages import SPEAKERS, decode_answer, decode_message
@@ -39,24 +41,30 @@ _FROM_THE_USER = frozenset({"mcp_approval_response", "compaction_trigger"})
 
 def decode_items(items: Iterable[Any], path: str) -> list[Message]:
     """The messages of a request."""
-    reader = _Reader(path, ORIGIN)
+    listed = list(items)
+    return decode_calls(lambda calls: _decode_listed(listed, _Reader(path, ORIGIN, calls)))
+
+
+def _decode_listed(items: list[Any], reader: _Reader) -> list[Message]:
     for index, item in enumerate(items):
         reader.read(item, index)
     reader.close_run()
     return reader.messages
 
 
-def decode_output_items(items: Iterable[Any], path: str) -> tuple[AnyPart, ...]:
+def decode_output_items(items: Iterable[Any], path: str, identity: Identity) -> tuple[AnyPart, ...]:
     """The parts of a response: all its items are one message, whose origin speaks for them."""
-    reader = _Reader(path, None)
+    reader = _Reader(path, None, CallIds(identity))
     for index, item in enumerate(items):
         reader.read_into_run(item, index)
     return tuple(reader.run)
 
 
-def decode_output_item(item: Any, index: int, previous: AnyPart | None) -> list[AnyPart]:
+def decode_output_item(
+    item: Any, index: int, previous: AnyPart | None, identity: Identity
+) -> list[AnyPart]:
     """The parts of one item of a response, given the part that stands before it."""
-    reader = _Reader("$.output", None)
+    reader = _Reader("$.output", None, CallIds(identity))
     if previous is None:
         reader.read_into_run(item, index)
         return reader.run
@@ -70,10 +78,10 @@ class _Reader:
 
     __slots__ = ("_calls", "_has_envelopes", "_origin", "_path", "messages", "run")
 
-    def __init__(self, path: str, origin: Origin | None) -> None:
+    def __init__(self, path: str, origin: Origin | None, calls: CallIds) -> None:
         self.messages: list[Message] = []
         self.run: list[AnyPart] = []
-        self._calls = ReadCalls()
+        self._calls = calls
         self._has_envelopes = False  # in the run: another provider's state; see `unsealing`
         self._origin = origin
         self._path = path
@@ -86,16 +94,16 @@ class _Reader:
         if type(role) is str and (speaker := SPEAKERS.get(role)) is not None:
             is_message = kind is None or kind == "message"
             message = decode_message(item, speaker) if is_message else None
-            self._say(message or Message(speaker, (self._opaque(item, index),)))
+            self._say(message or make_message(speaker, (self._opaque(item, index),)))
         elif type(kind) is not str or kind in _ASSISTANT_SIDE:
             self.read_into_run(item, index)
         elif kind in _OUTPUTS:
             result = decode_output(item, self._calls)
-            self._say(Message(TOOL, (result or self._opaque(item, index),)))
+            self._say(make_message(TOOL, (result or self._opaque(item, index),)))
         elif is_result(kind) and is_answer(item):
-            self._say(Message(TOOL, (decode_server_result(item, self._origin),)))
+            self._say(make_message(TOOL, (decode_server_result(item, self._origin),)))
         elif kind in _FROM_THE_USER:
-            self._say(Message(USER, (self._opaque(item, index),)))
+            self._say(make_message(USER, (self._opaque(item, index),)))
         else:
             self.read_into_run(item, index)
 
@@ -112,10 +120,11 @@ class _Reader:
             if self._has_envelopes:
                 self._has_envelopes, parts = False, unsealed(parts)
             if parts:  # or it was nothing but a carrier
-                self.messages.append(Message(ASSISTANT, parts))
+                self.messages.append(make_message(ASSISTANT, parts))
 
     def read_into_run(self, item: Any, index: int) -> None:
         """Take in an item of the assistant's turn."""
+        self._calls.at(index)
         kind = item.get("type", "message") if isinstance(item, dict) else None
         parts = self._decode(kind, item) if type(kind) is str else None
         if parts:

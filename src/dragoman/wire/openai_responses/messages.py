@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Part, Refusal, Text
 from dragoman.model.roles import Role
 from dragoman.wire.openai_responses.content import (
@@ -36,7 +36,7 @@ def decode_message(item: dict[str, Any], speaker: Role) -> Message | None:
     """What somebody says to the model; None where it is malformed."""
     content = item.get("content")
     if type(content) is str and len(item) == 2:  # noqa: PLR2004 - role and content: most are this
-        return Message(speaker, (Text(content),))
+        return make_message(speaker, (Text(content),))
     optional = {key: item[key] for key in item if key not in {"role", "content"}}
     # The first part carries the item's id; where there is none, the message's overlay does.
     item_id = None if content == [] else decode_id(item, optional)
@@ -46,7 +46,7 @@ def decode_message(item: dict[str, Any], speaker: Role) -> Message | None:
         parts = decode_inputs(content, item_id)
     else:
         return None
-    return Message(speaker, parts, extras=decode_form(optional, _usual(item_id)))
+    return make_message(speaker, parts, extras=decode_form(optional, _usual(item_id)))
 
 
 def encode_message(

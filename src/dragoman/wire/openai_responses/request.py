@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import FrozenDict
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
@@ -104,13 +104,13 @@ def _forget(body: dict[str, Any]) -> list[Loss]:
 def _decode_input(wire: Mapping[str, Any]) -> tuple[Message, ...]:
     given = wire.get("input")
     if type(given) is str:
-        return (Message(_USER, (Text(given),)),)
+        return (make_message(_USER, (Text(given),)),)
     if given is None:
         return ()
     messages = decode_items(want(wire, "input", list, NAME, "$"), "$.input")
     if len(messages) == 1 and _is_bare(messages[0]):
         # Without an overlay it would be the bare string that it could have been.
-        return (Message(_USER, messages[0].parts, extras=BARE),)
+        return (make_message(_USER, messages[0].parts, extras=BARE),)
     return tuple(messages)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.messages import Message
+from dragoman.model.derived_ids import Identity, response_identity
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
@@ -52,14 +53,15 @@ _USUAL: Mapping[str, Any] = {
 
 def decode(wire: Mapping[str, Any]) -> Response:
     """The response in a body."""
-    parts = decode_output_items(want(wire, "output", list, NAME, "$"), "$.output")
+    output = want(wire, "output", list, NAME, "$")
+    parts = decode_output_items(output, "$.output", identity_of(wire))
     finish, finish_raw = decode_finish(wire, parts)
     model, response_id = _text(wire.get("model")), _text(wire.get("id"))
     origin = Origin(dialect=NAME, model=model, response_id=response_id)
     counts, created_at = wire.get("usage"), wire.get("created_at")
     usage = decode_usage(counts) if isinstance(counts, dict) else None
     spent = usage and usage.counts
-    message = Message(Role.ASSISTANT, parts, origin=origin, usage=spent, finish=finish)
+    message = make_message(Role.ASSISTANT, parts, origin=origin, usage=spent, finish=finish)
     response = Response(
         choices=(Choice(0, message, finish, finish_raw),),
         usage=usage,
@@ -71,6 +73,11 @@ def decode(wire: Mapping[str, Any]) -> Response:
     read = {"output", "usage" if response.usage is not None else ""}
     rest = {key: wire[key] for key in wire if key not in read}
     return response.replace(extras={**BARE, **difference(rest, _encode_head(response), NAME)})
+
+
+def identity_of(wire: Mapping[str, Any]) -> Identity:
+    """What tells the calls of this response from those of others."""
+    return response_identity(_text(wire.get("id")), None, None)
 
 
 def encode(response: Response) -> Encoded:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dragoman.model.ids import new_id
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin, Part
 from dragoman.model.roles import Role
 from dragoman.wire.losses import Losses
@@ -44,7 +44,7 @@ class Answer:
         self.is_cut_off = False  # before the model was done
         self._placed: list[Placed] = []
         self._by_id: dict[str, Placed] = {}
-        self._message = Message(Role.ASSISTANT, id=new_id())  # its parts are elsewhere
+        self._message = make_message(Role.ASSISTANT, id=new_id())  # its parts are elsewhere
         self._writer = self._begun()
 
     @property

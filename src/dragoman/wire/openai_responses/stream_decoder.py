@@ -28,7 +28,7 @@ from dragoman.model.responses import Response
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.openai_responses.citations import decode_annotations
 from dragoman.wire.openai_responses.forms import NAME
-from dragoman.wire.openai_responses.response import decode, decode_finish
+from dragoman.wire.openai_responses.response import decode, decode_finish, identity_of
 from dragoman.wire.openai_responses.stream_errors import decode_failure, decode_stream_error
 from dragoman.wire.openai_responses.stream_growth import GrowingItem, GrowingPart, Item
 from dragoman.wire.openai_responses.stream_items import Items
@@ -76,7 +76,9 @@ class StreamDecoder:
         for number, part in partial:
             parts[number] = part
         arranged = tuple(parts if order is None else [parts[number] for number in order])
-        return response.replace(choices=(choice.replace(message=message.replace(parts=arranged)),))
+        return response.replace(
+            choices=(choice.replace(message=message.replace_unchecked(parts=arranged)),)
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -127,6 +129,7 @@ class StreamDecoder:
         known, self._head = self._head, head
         if known is None:
             self._id = head.get("id")
+            self._items.identify(identity_of(head))
             return self._header(head)
         if kind == "response.created" and known.get("id") != head.get("id"):
             # Two answers spliced into one stream: what came first will never be finished.

@@ -23,7 +23,7 @@ from dragoman.model.events import (
     StreamError,
     UsageUpdate,
 )
-from dragoman.model.messages import Message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
@@ -93,6 +93,7 @@ class StreamEncoder:
 
     def _response_start(self, event: ResponseStart) -> bytes:
         self._start = self._start.filled(event)
+        self._heads.start(event)
         self._answer.came_from(self._start.origin)
         # Azure's preamble to Chat tells nothing yet, other servers' first chunk half of it.
         is_enough = bool(self._start.id and self._start.model)
@@ -114,7 +115,7 @@ class StreamEncoder:
     def _body(self, end: ChoiceFinish | None) -> Body:
         """The response without its items."""
         start = self._start
-        message = Message(Role.ASSISTANT, id=self._answer.id, origin=start.origin)
+        message = make_message(Role.ASSISTANT, id=self._answer.id, origin=start.origin)
         choice = Choice(0, message)
         if end is not None:
             choice = Choice(0, message, end.finish, end.finish_raw)
@@ -275,7 +276,7 @@ class StreamEncoder:
         if part is None:
             if not self._heads.is_waiting(key):
                 written += self._pending()
-            self._heads.add(key, event)
+            self._heads.wait(key)
             if not event.arguments_delta:
                 return written
             written += self._pending()

@@ -13,8 +13,8 @@ from typing import Any
 from msgspec import UNSET
 
 from dragoman.model.content import AnyPart
+from dragoman.model.derived_ids import UNKNOWN_RESPONSE, derived_call_id
 from dragoman.model.events import Event, PartStart, PartStop
-from dragoman.model.ids import new_id
 from dragoman.model.parts import Opaque, ServerToolCall
 from dragoman.model.tools import ToolCall
 from dragoman.wire.openai_responses.forms import ORIGIN
@@ -45,9 +45,10 @@ class GrowingPart:
 class Numbering:
     """What the items of one answer share: the number of the next part, and the calls' ids."""
 
-    __slots__ = ("_call_ids", "last", "parts")
+    __slots__ = ("_call_ids", "identity", "last", "parts")
 
     def __init__(self) -> None:
+        self.identity = UNKNOWN_RESPONSE
         self.parts: list[GrowingPart] = []
         self.last: AnyPart | None = None
         self._call_ids: set[str] = set()
@@ -55,25 +56,28 @@ class Numbering:
     def add(self, part: AnyPart, place: tuple[int, ...]) -> GrowingPart:
         """A part begins."""
         if isinstance(part, ToolCall):
-            part = self._named(part)
+            part = self._named(part, place)
         growing = GrowingPart(len(self.parts), part, place)
         self.parts.append(growing)
         self.last = part
         return growing
 
-    def settled(self, part: AnyPart, known: AnyPart) -> AnyPart:
+    def settled(self, part: AnyPart, growing: GrowingPart) -> AnyPart:
         """The final form of a part; a call keeps the id that it was given at its start."""
+        known = growing.part
         if not isinstance(part, ToolCall) or not isinstance(known, ToolCall):
             return part
         wire_id = part.id if part.wire_id is UNSET else part.wire_id
         if wire_id == (known.id if known.wire_id is UNSET else known.wire_id):
-            return part.replace(id=known.id, wire_id=known.wire_id, origin=known.origin)
-        return self._named(part)
+            return part.replace_unchecked(id=known.id, wire_id=known.wire_id, origin=known.origin)
+        return self._named(part, growing.place)
 
-    def _named(self, call: ToolCall) -> ToolCall:
-        """The call, under a name of its own where another one has its id (I5)."""
+    def _named(self, call: ToolCall, place: tuple[int, ...]) -> ToolCall:
+        """The call, under an id of its own where another one has its id (I5)."""
         if call.id in self._call_ids:
-            call = call.replace(id=new_id("call_"), wire_id=call.id, origin=ORIGIN)
+            said, is_taken = (call.name, call.raw), self._call_ids.__contains__
+            made = derived_call_id(self.identity, (place[0], 1), said, is_taken)
+            call = call.replace_unchecked(id=made, wire_id=call.id, origin=ORIGIN)
         self._call_ids.add(call.id)
         return call
 
@@ -141,7 +145,7 @@ class GrowingItem:
         if field is None or self.is_done:
             return None
         wire = {**self._wire, field: "".join(self._pieces)}
-        first = decode_output_item(wire, self.index, self._previous)[0]
+        first = self._read(wire, self._previous)[0]
         return self._parts[0].number, first
 
     def part(self, field: str, index: int) -> GrowingPart | None:
@@ -164,7 +168,7 @@ class GrowingItem:
         return events
 
     def _begin_whole(self) -> list[Event]:
-        first = decode_output_item(self._wire, self.index, self._previous)[0]
+        first = self._read(self._wire, self._previous)[0]
         if isinstance(first, Opaque) and _text_field(self._wire):
             return []  # a call without a name: it may have one when it is done
         return [self._start(first, (self.index, 0, 0))]
@@ -189,7 +193,7 @@ class GrowingItem:
     def settle(self, wire: Any, previous: AnyPart | None) -> list[Event]:
         """All of it is known: its parts are what the plain form makes of it."""
         events: list[Event] = []
-        parts = decode_output_item(wire, self.index, previous)
+        parts = self._read(wire, previous)
         self._parts.sort(key=_place)
         for index, part in enumerate(parts):
             if index == len(self._parts):
@@ -220,11 +224,14 @@ class GrowingItem:
         return PartStart(growing.number, growing.part)
 
     def _stop(self, growing: GrowingPart, part: AnyPart) -> list[Event]:
-        part = self._numbering.settled(part, growing.part)
+        part = self._numbering.settled(part, growing)
         if growing.is_stopped and growing.part.identical(part):
             return []
         growing.part, growing.is_stopped = part, True
         return [PartStop(growing.number, part)]
+
+    def _read(self, wire: Any, previous: AnyPart | None) -> list[AnyPart]:
+        return decode_output_item(wire, self.index, previous, self._numbering.identity)
 
     def _decoded(self, field: str, index: int, entry: Any) -> AnyPart | None:
         """The part of an entry; what is before it in the item is of no importance to it."""
@@ -239,7 +246,7 @@ class GrowingItem:
         if self.kind == "reasoning":
             wire["summary"] = []
         wire[field] = entries
-        return decode_output_item(wire, self.index, self._previous)[-1]
+        return self._read(wire, self._previous)[-1]
 
 
 _FILLING = {"text": "", "refusal": ""}

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from dragoman.model.content import AnyPart
+from dragoman.model.derived_ids import Identity
 from dragoman.model.events import Event
 from dragoman.wire.openai_responses.stream_growth import GrowingItem, Item, Numbering
 
@@ -21,6 +22,10 @@ class Items:
         self._by_index: dict[int, GrowingItem] = {}  # the last one there
         self._by_id: dict[str, GrowingItem] = {}
         self.latest: GrowingItem | None = None
+
+    def identify(self, identity: Identity) -> None:
+        """Note which response these are the items of."""
+        self._numbering.identity = identity
 
     @property
     def parts(self) -> tuple[AnyPart, ...]:

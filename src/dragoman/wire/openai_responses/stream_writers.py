@@ -155,7 +155,7 @@ class ItemWriter:
         """
         if self._answer.is_ours(call) or self._answer.is_cut_off:
             return call
-        call = call.replace(raw=NO_ARGUMENTS)
+        call = call.replace_unchecked(raw=NO_ARGUMENTS)
         part.folded.add(event.replace(part=call))
         return call
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from dragoman.errors import WireError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import AnyTool
-from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
+from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.forms import NAME, ORIGIN, decode_form, encode_form
 from dragoman.wire.schemas import SentSchemas, openai_profiles
@@ -40,7 +40,7 @@ def _decode_tool(wire: Any, index: int) -> AnyTool:
         del fields["type"]
         return ServerTool(kind, NAME, fields)
     is_function = fields.pop("type") == "function"
-    return ToolDefinition(
+    return make_definition(
         fields.pop("name"),
         _taken(fields, "description", str),
         _taken(fields, "parameters", dict) if is_function else None,

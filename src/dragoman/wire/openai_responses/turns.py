@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Part, ServerToolCall, ServerToolResult, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
@@ -91,7 +91,7 @@ class Writer:
         self._calls = WrittenCalls()
         self._is_answer = is_answer
         self._is_cut_off = is_cut_off
-        self._message = Message(_ASSISTANT)
+        self._message = make_message(_ASSISTANT)
         self._path: int | str = 0
 
     def write(self, message: Message, path: int | str) -> None:

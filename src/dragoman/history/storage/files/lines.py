@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dragoman.errors import Corrupt
+from dragoman.errors import Corrupt, InvalidInputError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import read_line, row_line
 from dragoman.history.storage.lines import refuse_newer
 from dragoman.history.storage.protocol import Entry, Row, Session, placed
 from dragoman.model import document
+from dragoman.model.jsontext import dumps, loads
 
 
 class Aside(msgspec.Struct, forbid_unknown_fields=True):
@@ -60,8 +61,8 @@ def line_of(row: Row, *, version: int = 0, more: int = 0) -> bytes:
 
 def _on_one_line(body: bytes) -> bytes:
     try:
-        return msgspec.json.format(body, indent=-1)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return dumps(loads(body))
+    except InvalidInputError:
         # Damaged elsewhere, and copied here: still no message, and still all there.
         return msgspec.json.encode(body.decode(errors="backslashreplace"))
 

@@ -1,0 +1,76 @@
+"""Tool calls in the shapes: nested under `function` or `custom`, or flat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from dragoman.model.derived_ids import Identity, derived_call_id
+from dragoman.model.frozen import EMPTY, thaw
+from dragoman.model.parts import own_extras
+from dragoman.model.tools import ToolCall, make_call
+from dragoman.model.value import expect
+
+_FIELDS = frozenset({"name", "arguments", "input"})
+_SHARED = frozenset({"id", "type", "signature"})
+
+
+def read_call(call: Any, identity: Identity, number: int) -> ToolCall:
+    """A tool call from a dict: nested under `function` or `custom`, or flat.
+
+    One without a name is kept if it has an id: stored conversations may hold it (seed 001). An id
+    that is missing is derived from the message's identity and the number of the call in it.
+    """
+    if isinstance(call, ToolCall):
+        return call
+    expect(call, Mapping, "a tool call")
+    kind: Literal["function", "custom"] = "custom" if call.get("type") == "custom" else "function"
+    nested = call.get(kind)
+    inner: Mapping[str, Any] = nested if isinstance(nested, Mapping) else call
+    name: Any = inner.get("name", "" if call.get("id") else None)
+    expect(name, str, "the name of a tool call")
+    arguments = inner.get("input" if kind == "custom" else "arguments")
+    id_ = call.get("id") or derived_call_id(identity, (0, number), (name, arguments))
+    expect(id_, str, "the id of a tool call")
+    more: dict[str, Any] = {"extras": _read_extras(call, kind, inner)}
+    if (signature := call.get("signature")) is not None:
+        expect(signature, str, "the signature of a tool call")
+        more["signature"] = signature
+    if isinstance(arguments, str) or kind == "custom":
+        expect(arguments, str, "the input of a custom tool call")
+        return make_call(id_, name, raw=arguments, kind=kind, **more)
+    if arguments in (None, []):  # PHP writes an empty object as an empty list
+        arguments = EMPTY
+    expect(arguments, Mapping, "the arguments of a tool call")
+    return make_call(id_, name, input=arguments, **more)
+
+
+def _read_extras(call: Mapping[str, Any], kind: str, inner: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a tool call holds that nobody knows, such as a signature some server put there."""
+    known = {*_SHARED, kind}
+    if inner is call:
+        known |= _FIELDS
+    unknown = {key: value for key, value in call.items() if key not in known}
+    if inner is not call:
+        within = {key: value for key, value in inner.items() if key not in _FIELDS}
+        unknown |= {kind: within} if within else {}
+    return {"canonical": unknown} if unknown else EMPTY
+
+
+def write_call(call: ToolCall, *, flat: bool) -> dict[str, Any]:
+    """A tool call as a dict; in the flat shape, arguments that are an object are one."""
+    unknown = thaw(own_extras(call.extras))
+    shared = {"id": call.id, "type": call.kind}
+    if call.signature is not None:
+        shared["signature"] = call.signature
+    text = "input" if call.kind == "custom" else "arguments"
+    inner: dict[str, Any] = {"name": call.name, text: call.raw_arguments}
+    if not flat:
+        within = unknown.pop(call.kind, None)
+        within = within if isinstance(within, dict) else {}
+        return {**unknown, **shared, call.kind: {**within, **inner}}
+    if call.kind == "function":
+        del shared["type"]
+        if call.has_valid_arguments:
+            inner["arguments"] = thaw(call.arguments)
+    return {**unknown, **shared, **inner}

@@ -1,0 +1,86 @@
+"""Thinking in the shapes: `reasoning_content`, and `reasoning_details` where that is not all.
+
+The first is a text, as DeepSeek has it. The second is OpenRouter's: an entry for each part, with
+its signature and sealed data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from dragoman.model.frozen import thaw
+from dragoman.model.parts import Thinking, own_extras
+
+TEXT = "reasoning_content"
+DETAILS = "reasoning_details"
+
+_Form = Literal["full", "summary", "redacted"]
+_FORMS: dict[str, tuple[_Form, str]] = {
+    "reasoning.text": ("full", "text"),
+    "reasoning.summary": ("summary", "summary"),
+    "reasoning.encrypted": ("redacted", "text"),
+}
+"""By type of entry: the form of the thinking, and the field that holds its text."""
+_TYPES = {form: (kind, field) for kind, (form, field) in _FORMS.items()}
+
+
+def read_thinking(fields: dict[str, Any]) -> list[Thinking]:
+    """The thinking in a message's fields; entries that are read are taken out of them."""
+    text = fields.get(TEXT)
+    details = _read_details(fields.get(DETAILS))
+    if details and text in (None, "", *_joined(details)):
+        del fields[DETAILS]
+        return details
+    return [Thinking(text)] if isinstance(text, str) and text else []
+
+
+def _joined(details: Sequence[Thinking]) -> tuple[str, str]:
+    texts = [part.text for part in details if part.text]
+    return "\n".join(texts), "".join(texts)
+
+
+def _read_details(entries: Any) -> list[Thinking]:
+    """The parts that entries describe; none where one of them is anything else."""
+    if not isinstance(entries, (list, tuple)):
+        return []
+    read = [_read_detail(entry) for entry in entries]
+    return [] if None in read else [part for part in read if part is not None]
+
+
+def _read_detail(entry: Any) -> Thinking | None:
+    kind = entry.get("type") if isinstance(entry, Mapping) else None
+    if not isinstance(kind, str) or kind not in _FORMS:
+        return None
+    form, field = _FORMS[kind]
+    text, data = entry.get(field) or "", entry.get("data")
+    signature, item_id = entry.get("signature"), entry.get("id")
+    if not all(isinstance(value, (str, type(None))) for value in (text, data, signature, item_id)):
+        return None
+    known = {"type", field, "data", "signature", "id"}
+    unknown = {key: value for key, value in entry.items() if key not in known}
+    part = Thinking(text, data, form, signature=signature, item_id=item_id)
+    return part.replace(extras={"canonical": unknown}) if unknown else part
+
+
+def write_thinking(parts: Sequence[Thinking]) -> dict[str, Any]:
+    """The fields that hold these parts."""
+    if not parts:
+        return {}
+    text = "\n".join(part.text for part in parts if part.text)
+    fields: dict[str, Any] = {TEXT: text} if text else {}
+    if len(parts) > 1 or not _is_plain(parts[0]):
+        fields[DETAILS] = [_detail(part) for part in parts]
+    return fields
+
+
+def _is_plain(part: Thinking) -> bool:
+    return bool(part.text) and part == Thinking(part.text) and part.item_id is None
+
+
+def _detail(part: Thinking) -> dict[str, Any]:
+    kind, field = _TYPES[part.form]
+    said = {field: part.text or None, "data": part.data, "signature": part.signature,
+            "id": part.item_id}  # fmt: skip
+    filled = {name: value for name, value in said.items() if value is not None}
+    return {**thaw(own_extras(part.extras)), "type": kind, **filled}

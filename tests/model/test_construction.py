@@ -1,0 +1,257 @@
+"""What people construct is checked, whichever way; what readers construct is kept as it came."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.media import Image
+from dragoman.model.messages import Message, make_message
+from dragoman.model.parts import Text, Thinking
+from dragoman.model.roles import Role
+from dragoman.model.tools import (
+    LongDescriptionWarning,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    make_call,
+    make_definition,
+    make_result,
+)
+from dragoman.model.value import Value, unchecked
+from tests.model import anything
+
+CALL = ToolCall("c1", "weather", {"city": "Basel"})
+RESULT = ToolResult("c1", "sunny")
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"path": {"type": "string"}}}
+IMAGE = Image.from_url("https://example.com/cat.png")
+
+
+# --- messages
+
+
+@pytest.mark.parametrize("content", [
+    "Hello", Text("Hello"), {"type": "text", "text": "Hello"}, ["Hello"], (Text("Hello"),),
+    iter(["Hello"]),
+], ids=lambda content: type(content).__name__)  # fmt: skip
+def test_a_message_takes_content_in_any_form(content: Any) -> None:
+    """A text, a part, a dict or a sequence of those, in the place of the parts (seed 003)."""
+    made = Message("user", content)
+    assert made == Message.user("Hello")
+    assert made.role is Role.USER
+
+
+@pytest.mark.parametrize(("make", "problem"), [
+    (lambda: Message(Role.USER), "a user message needs content"),
+    (lambda: Message("assistant"), "an assistant message needs content or tool calls"),
+    (lambda: Message("user", ()), "a user message needs content"),
+    (lambda: Message(Role.TOOL, "text"), "a tool message holds tool results"),
+    (lambda: Message("user", CALL), "a user message can't call tools"),
+    (lambda: Message.user(CALL), "a user message can't call tools"),
+    (lambda: Message.system("be brief", CALL), "a system message can't call tools"),
+    (lambda: Message.assistant(RESULT), "tool results go into a tool message"),
+    (lambda: Message("user", "hi", id=5), "Message.id must be str"),  # type: ignore[arg-type]
+    (lambda: Message("user", "hi", name=5), "Message.name must be str"),  # type: ignore[arg-type]
+    (lambda: Message("user", "hi", extras={"x": 5}), "extras of a dialect must be Mapping"),
+    (lambda: Message("user", [5]), "content can't be made from a int"),  # type: ignore[list-item]
+    (lambda: Message("user", Text(5)), "Text.text must be str"),  # type: ignore[arg-type]
+    (lambda: Message.user("hi").replace(parts=()), "a user message needs content"),
+    (lambda: Message.user("hi").with_role("tool"), "a tool message holds tool results"),
+    (lambda: Message.assistant(CALL).with_role("user"), "a user message can't call tools"),
+    (lambda: Message.user("hi").add_part(CALL), "a user message can't call tools"),
+])  # fmt: skip
+def test_a_message_that_nobody_can_mean_is_refused(make: Callable[[], Any], problem: str) -> None:
+    """Nothing said, or said by the wrong role: refused where it is made and where it is changed."""
+    with pytest.raises(InvalidInputError, match=problem):
+        make()
+
+
+def test_a_user_may_answer_calls_beside_a_text() -> None:
+    """As Anthropic has it: results in a user message, with what the user says."""
+    assert Message.user(RESULT, "And tomorrow?").tool_results == (RESULT,)
+
+
+def test_a_message_of_a_reader_holds_what_came() -> None:
+    """Nothing, a call in a user's message, a text in a tool's: kept, and still editable."""
+    odd = make_message(Role.USER, (make_call("", "mcp.read-file"), Text("hi")))
+    assert odd.with_name("Ann").parts == odd.parts
+    assert odd.replace(parts=(*odd.parts, Text("more"))).text == "hi\nmore"
+    assert odd.with_metadata("seen", value=True).metadata == {"seen": True}
+    with pytest.raises(InvalidInputError, match="can't call tools"):
+        odd.replace(parts=(*odd.parts, CALL))
+    assert make_message(Role.TOOL).parts == ()
+
+
+# --- calls and results
+
+
+@pytest.mark.parametrize(("make", "problem"), [
+    (lambda: ToolCall("", "f"), "the id of a tool call is empty"),
+    (lambda: ToolCall("c", ""), "the name of a tool call is empty"),
+    (lambda: ToolCall("c", "bad name!"), "letters, digits and underscores only"),
+    (lambda: ToolCall("c", "f", "[1]"), "not a JSON object"),
+    (lambda: ToolCall("c", "f", "{"), "not a JSON object"),
+    (lambda: ToolCall("c", "f", '{"a":1}', {"a": 1}), "not as both"),
+    (lambda: ToolCall("c", "f", {"a": 1}, {"a": 1}), "not as both"),
+    (lambda: ToolCall("c", "f", 5), "must be str or Mapping"),  # type: ignore[arg-type]
+    (lambda: ToolCall("c", "f", kind="custom"), "ToolCall.raw of a custom call must be str"),
+    (lambda: ToolCall("c", "f", kind="other"), "must be function or custom"),  # type: ignore[arg-type]
+    (lambda: CALL.replace(id=""), "the id of a tool call is empty"),
+    (lambda: CALL.replace(name="bad name!"), "letters, digits and underscores only"),
+    (lambda: CALL.replace(raw="[1]"), "not a JSON object"),
+    (lambda: ToolResult("", "x"), "the call id of a tool result is empty"),
+    (lambda: ToolResult(None, "x"), "must be str"),  # type: ignore[arg-type]
+    (lambda: ToolResult("c", "x", is_error="no"), "is_error must be bool"),  # type: ignore[arg-type]
+    (lambda: RESULT.replace(call_id=""), "the call id of a tool result is empty"),
+])  # fmt: skip
+def test_calls_and_results_are_checked(make: Callable[[], Any], problem: str) -> None:
+    """By the constructor and by `replace`, as by the factories (FR-53, FR-54, FR-66)."""
+    with pytest.raises(InvalidInputError, match=problem):
+        make()
+
+
+def test_arguments_are_a_text_or_a_mapping() -> None:
+    """The third argument of a call is either; both say the same."""
+    assert ToolCall("c", "f", {"a": 1}) == ToolCall("c", "f", '{"a":1}')
+    assert ToolCall("c", "f").arguments == {}
+
+
+def test_changed_arguments_replace_the_other_form() -> None:
+    """A new text wins over an old object and the other way round: no edit is undone."""
+    assert CALL.replace(raw='{"city":"Bern"}').arguments == {"city": "Bern"}
+    assert ToolCall("c", "f", '{"a":1}').replace(input={"a": 2}).raw_arguments == '{"a":2}'
+
+
+def test_a_result_made_by_hand_says_that_it_is_no_error() -> None:
+    """`None` is for wires that don't say (FR-64)."""
+    assert ToolResult("c", "x").is_error is False
+    assert make_result("c", "x").is_error is None
+
+
+def test_a_decoded_call_can_be_edited() -> None:
+    """Its name is the provider's affair; only what changes is checked."""
+    call = make_call("c", "mcp.read-file", "{")
+    assert call.replace(input={"path": "/"}).name == "mcp.read-file"
+    assert call.replace(id="d").raw == "{"
+
+
+# --- definitions
+
+
+@pytest.mark.parametrize("make", [
+    lambda schema: ToolDefinition("f", "Does it.", schema),
+    lambda schema: ToolDefinition.create("f", "Does it.", schema),
+    lambda schema: ToolDefinition.create("f", "Does it.").replace(parameters=schema),
+], ids=["constructor", "create", "replace"])  # fmt: skip
+@pytest.mark.parametrize(("schema", "problem"), [
+    ({"properties": 5}, r"got `int` - at `\$.properties`"),
+    ({"required": "path"}, r"got `str` - at `\$.required`"),
+    ({"required": [5]}, r"got `int` - at `\$.required\[0\]`"),
+    ({"properties": {"path": {"type": "strnig"}}}, "value that is not allowed there"),
+    ({"properties": {"path": 5}}, "got `int`"),
+    ({"properties": {"path": {"items": {"anyOf": {}}}}}, "got `object`"),
+    ({"$defs": {"a": {"minLength": -1}}}, "value that is not allowed there"),
+    ({"type": "array"}, 'with "type": "object"'),
+    ({"additionalProperties": True}, "strict tool allow additionalProperties"),
+    ({"additionalProperties": {"type": "string"}}, "strict tool allow additionalProperties"),
+])  # fmt: skip
+def test_a_schema_is_checked(
+    make: Callable[[Any], Any], schema: dict[str, Any], problem: str
+) -> None:
+    """What is not a JSON Schema of an object is refused, whichever way the tool is made (FR-80)."""
+    with pytest.raises(InvalidInputError, match=problem):
+        make({**SCHEMA, **schema})
+
+
+def test_a_strict_definition_is_closed_whichever_way_it_is_made() -> None:
+    """`additionalProperties: false` is added where the schema leaves it open (FR-84)."""
+    closed = {**SCHEMA, "additionalProperties": False}
+    assert ToolDefinition("f", "Does it.", SCHEMA).parameters == closed
+    assert ToolDefinition.create("f", "Does it.", SCHEMA).parameters == closed
+    loose = ToolDefinition("f", "Does it.", SCHEMA, strict=False)
+    assert loose.parameters == SCHEMA
+    assert loose.replace(strict=True).parameters == closed
+
+
+def test_a_type_that_is_open_makes_a_tool_that_is_not_strict() -> None:
+    """Pydantic's `extra="allow"` means it; asked for strictly, it is refused."""
+
+    class Open(pydantic.BaseModel, extra="allow"):
+        """Takes anything."""
+
+        path: str
+
+    assert ToolDefinition.from_type(Open).strict is False
+    with pytest.raises(InvalidInputError, match="strict tool allow additionalProperties"):
+        ToolDefinition.from_type(Open, strict=True)
+
+
+@pytest.mark.parametrize("make", [ToolDefinition, ToolDefinition.create])
+def test_a_long_description_warns_whichever_way(make: Callable[..., Any]) -> None:
+    """Some providers take 1,024 characters (FR-77); the warning points at the caller's line."""
+    with pytest.warns(LongDescriptionWarning) as caught:
+        make("f", "x" * 1025, SCHEMA)
+    assert caught[0].filename == __file__
+
+
+def test_a_definition_of_a_reader_is_kept() -> None:
+    """A foreign name, no description, an odd schema: as the wire had it, and still editable."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        odd = make_definition("mcp.read-file", None, {"properties": 5}, strict=None)
+        edited = odd.replace(description="Reads a file.")
+    assert (edited.name, edited.parameters) == ("mcp.read-file", {"properties": 5})
+
+
+# --- all of them
+
+
+@pytest.mark.parametrize("odd", [
+    make_message(Role.USER), make_message(Role.TOOL, (Text("x"),)), make_call("", "", "["),
+    make_result("", "x"), make_definition("a.b", None, None),
+], ids=lambda odd: type(odd).__name__)  # fmt: skip
+def test_what_came_survives_pickles_copies_and_documents(odd: Value) -> None:
+    """Stores, pickles and copies take no exception to what a reader made."""
+    for again in (
+        pickle.loads(pickle.dumps(odd)),  # noqa: S301 - our own bytes
+        deepcopy(odd),
+        type(odd).from_json(odd.to_json()),
+    ):
+        assert again.identical(odd)
+        assert type(again) is type(odd)
+
+
+@pytest.mark.parametrize("kind", [Message, ToolCall, ToolResult, ToolDefinition])
+@given(data=st.data())
+def test_nothing_but_our_error_leaves_a_constructor(kind: type[Value], data: st.DataObject) -> None:
+    """Whatever is given for its fields, a value is made and can be stored, or refused by us."""
+    fields = data.draw(
+        st.fixed_dictionaries({}, optional=dict.fromkeys(kind.__struct_fields__, _strange))
+    )
+    required = {"role", "id", "name", "call_id"} & set(kind.__struct_fields__)
+    for name in (
+        required - {"id" if kind is Message else ""} - ({"name"} if kind is Message else set())
+    ):
+        fields.setdefault(name, "x")
+    try:
+        made = kind(**fields)
+    except InvalidInputError:
+        return
+    assert type(made).from_json(made.to_json()) == made
+    assert unchecked(kind)(**fields) == made
+
+
+_strange = st.one_of(
+    anything.json_values(), anything.texts(), st.just(CALL), st.just(RESULT), st.just(IMAGE),
+    st.just(Thinking("hm")), st.just(object()), st.binary(max_size=3), st.sampled_from(list(Role)),
+    st.lists(st.just(Text("x")), max_size=2), st.just(SCHEMA), st.floats(), st.just(int),
+)  # fmt: skip
