@@ -545,7 +545,9 @@ _turns: st.SearchStrategy[Message] = st.one_of(
     st.lists(_results | _data, min_size=1, max_size=3).map(
         lambda parts: make_message(Role.TOOL, tuple(parts))
     ),
-    st.lists(_spoken, min_size=1, max_size=3).map(lambda parts: make_message(Role.USER, tuple(parts))),
+    st.lists(_spoken, min_size=1, max_size=3).map(
+        lambda parts: make_message(Role.USER, tuple(parts))
+    ),
 )  # fmt: skip
 
 
