@@ -10,20 +10,25 @@ PYTEST := $(VENV)/bin/python -m pytest -q -n $(JOBS) --maxprocesses=4
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-all fidelity lint docs bench torture dist clean
+.PHONY: help run test test-thorough test-all fidelity lint docs bench torture dist clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.local ## chat with a small model on this machine; without a terminal, watch
 	@$(VENV)/bin/python -m dragoman.cli tour
 
 # Two processes on two cores, no more than four anywhere; JOBS=0 runs in this one, for a debugger.
 # Without coverage, which takes as long again: test-all measures it.
-test: $(VENV)/.dev ## run the tests
-	@echo "==> running the tests (corpus tier: core)"
-	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=core $(PYTEST)
+test: $(VENV)/.dev ## run the tests, in at most five minutes on two cores
+	@echo "==> running the tests (few examples of each property; corpus tier: core)"
+	@DRAGOMAN_PROFILE=quick DRAGOMAN_TIER=core $(PYTEST)
 	@$(VENV)/bin/python -m tests.wire.recorded
+
+test-thorough: $(VENV)/.dev ## run what test only samples: more examples of each property, large sweeps
+	@echo "==> running the thorough tests (corpus tier: core)"
+	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=core $(PYTEST) \
+	  -m '(thorough or hypothesis) and not slow and not extended'
 
 fidelity: $(VENV)/.dev ## show how much of the recorded traffic comes back whole
 	@$(VENV)/bin/python -m tests.wire.recorded

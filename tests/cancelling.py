@@ -1,11 +1,14 @@
-"""Cancelling a task wherever it waits."""
+"""Cancelling a task wherever it waits, and the threads that are left of it."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import types
 from collections.abc import Coroutine, Generator
 from typing import Any
+
+_LOOP = "dragoman-loop"
 
 
 @types.coroutine
@@ -27,3 +30,19 @@ def cancelled_at(work: Coroutine[Any, Any, Any], most: int) -> Generator[Any, An
             value = yield waiting
         except BaseException as caught:  # noqa: BLE001 - the work itself decides
             error = caught
+
+
+class ThreadWatch:
+    """The threads that were started since it was made.
+
+    Those that ran before are others' business: what earlier tests used may wait for more work.
+    """
+
+    def __init__(self) -> None:
+        self._before = frozenset(threading.enumerate())
+
+    @property
+    def started(self) -> list[str]:
+        """The names of ours that still run; the loop that all blocking calls share may stay."""
+        new = {thread.name for thread in set(threading.enumerate()) - self._before}
+        return sorted(name for name in new if name.startswith("dragoman") and name != _LOOP)

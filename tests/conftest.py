@@ -1,6 +1,6 @@
-"""Hypothesis profiles, recorded traffic as test parameters, async tests, a bare environment.
+"""Hypothesis profiles, recorded traffic as test parameters, async tests, the environment.
 
-`DRAGOMAN_PROFILE` picks the profile: `dev` (default), `ci` or `torture`.
+`DRAGOMAN_PROFILE` picks the profile: `dev` (default), `quick`, `ci` or `torture`.
 """
 
 from __future__ import annotations
@@ -10,29 +10,30 @@ import inspect
 import os
 import signal
 from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import environment
 from tests.corpus import Corpus, CorpusNotFoundError, current_tier
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
-_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-_AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-
 # No deadlines anywhere: on a shared machine they measure the neighbours.
 settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile(
-    "ci",
-    max_examples=50,
-    deadline=None,
-    derandomize=True,  # the same commit gives the same answer; `torture` explores
-    database=None,
-    print_blob=True,
-)
+for _name, _examples in (("quick", 15), ("ci", 50)):
+    settings.register_profile(
+        _name,
+        max_examples=_examples,
+        deadline=None,
+        derandomize=True,  # the same commit gives the same answer; `torture` explores
+        database=None,
+        print_blob=True,
+    )
 settings.register_profile(
     "torture",
     max_examples=10_000,
@@ -45,6 +46,15 @@ settings.load_profile(os.environ.get("DRAGOMAN_PROFILE") or "dev")
 # Started in the background of a script, we and all that we start would be deaf to ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Settles the environment before tests are collected, wherever tests are run.
+
+    Not in the process that hands them out to others: those look at its environment first.
+    """
+    if session.config.getoption("dist", "no") == "no":
+        environment.settle()
 
 
 def pytest_report_header() -> str:
@@ -112,10 +122,32 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the tests have their home folders."""
+    return tmp_path_factory.mktemp("homes")
+
+
 @pytest.fixture(autouse=True)
-def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys, no proxies, no authorities: a test sets what it is about."""
-    for name in [*os.environ]:
-        is_proxy = name.lower() in _PROXIES
-        if is_proxy or name in _AUTHORITIES or name.endswith(("_API_KEY", "_ACCESS_TOKEN")):
-            monkeypatch.delenv(name)
+def own_environment(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
+    """Nothing of the user's is read or written, and no optional package is installed."""
+    environment.isolate(monkeypatch, homes)
+
+
+@pytest.fixture
+def fake_llama(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Something that looks like llama.cpp is installed."""
+    environment.offer_fake_llama(monkeypatch)
+
+
+@pytest.fixture
+def real_llama(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real llama.cpp with a real model; skips where one of them is missing."""
+    from dragoman.transport.local.catalogue import SMOLLM2
+    from dragoman.transport.local.fetching import is_kept
+
+    environment.offer_real_llama(monkeypatch)
+    if find_spec("xllamacpp") is None:
+        pytest.skip("xllamacpp is not installed")
+    if not is_kept(SMOLLM2) and os.environ.get("DRAGOMAN_LOCAL") != "1":
+        pytest.skip("smollm2 is not here; DRAGOMAN_LOCAL=1 fetches it")

@@ -84,6 +84,7 @@ def test_there_are_streams_without_the_corpus(monkeypatch: pytest.MonkeyPatch) -
     assert len(recordings.documents("anthropic", recordings.made("anthropic")[0])) > 300
 
 
+@pytest.mark.thorough
 def test_growth_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """Sizes go in, times for one item come out, with a ratio for every dialect that has them."""
     ratios = [*growth.of_messages((4, 8)), *growth.of_parts((1, 2, 4)), *growth.of_deltas((5, 20))]
@@ -147,6 +148,7 @@ async def _awaited(job: agent_script.Job) -> object:
     return await job()
 
 
+@pytest.mark.thorough
 def test_agents_take_turns(capsys: pytest.CaptureFixture[str]) -> None:
     """Everything that the script has is measured for each of them, and shown."""
     ratios = agent.calling(

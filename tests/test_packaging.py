@@ -20,6 +20,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tests.environment import OUTSIDE
+
 pytestmark = pytest.mark.slow  # builds, and installs from the package index
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -89,7 +91,10 @@ def metadata(wheel: Path) -> Message:
 
 def call(*command: str) -> str:
     """The output of a command, which must succeed."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT.parent)
+    # With what the user has set for pip: a mirror, a proxy, a certificate.
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=ROOT.parent, env=OUTSIDE
+    )
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

@@ -320,4 +320,7 @@ __all__ = [
     "translate",
 ]
 
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+# What the model looks up here, as it imports nothing of the layers above it; see `model.inputs`.
+_READER = {"wire.inputs.reader": ("INPUT_READER",)}
+
+__getattr__, __dir__ = lazily(__name__, {**_HOMES, **_READER})

@@ -31,6 +31,7 @@ from dragoman.agent.stream import AgentStream
 from tests.agent.scripts import asks, call
 from tests.agent.torture import check_on_the_wire, results_in
 from tests.cancelling import cancelled_at
+from tests.environment import PATIENCE
 
 DONE = "All done."
 _MOST = 400
@@ -145,7 +146,7 @@ class Scene:
 
     async def until_threads_end(self) -> None:
         """Until blocking tools that were left alone have ended."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while "b" in self.begun and "b" not in self.ended:  # noqa: ASYNC110 - a thread's doing
                 await asyncio.sleep(0.001)
 

@@ -19,6 +19,7 @@ from dragoman.transport.retries import Retries
 from tests.agent import spoken
 from tests.agent.frames import frames, kind
 from tests.agent.spoken import Body, Said, Spoken, seal
+from tests.environment import PATIENCE
 from tests.transport.servers import Seen, Step, plain, serving, streamed
 from tests.wire.gemini.sdk import read_request
 from tests.wire.ollama.test_sdk import accept
@@ -80,7 +81,7 @@ def _without_thoughts(body: Body) -> Body:
 
 def client(model: str, url: str, dialect: str | None = None, **settings: Any) -> Client:
     """A client of a server on loopback that asks once."""
-    settings.setdefault("timeouts", Timeouts(first_byte=20, between=20))  # a test never hangs
+    settings.setdefault("timeouts", Timeouts(first_byte=PATIENCE, between=PATIENCE))
     settings.setdefault("retries", Retries(attempts=1))
     return Client(model, dialect=dialect, base_url=url, key="sk-test", **settings)
 

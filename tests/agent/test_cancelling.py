@@ -26,6 +26,7 @@ from dragoman.transport.answers import events_of
 from dragoman.transport.client import Client
 from tests.agent.cutting import DONE, Scene, alone, at_tick, at_wait, everywhere, kept
 from tests.agent.scripts import asks, call, clock, model
+from tests.environment import PATIENCE
 from tests.transport.answers import TEXT, body, client, frames
 from tests.transport.servers import plain, serving, streamed
 from tests.transport.test_cancellation import _at_every_point
@@ -171,7 +172,9 @@ def quick_collector() -> Generator[None]:
 @pytest.mark.filterwarnings("error")
 @_LIMITS
 @_PARTS
-@pytest.mark.parametrize("kind", ["strict", "memory", "sqlite"])
+@pytest.mark.parametrize(
+    "kind", ["strict", "memory", pytest.param("sqlite", marks=pytest.mark.thorough)]
+)
 async def test_a_stream_is_dropped_anywhere(
     kind: str, parts: str, limit: int | None, tmp_path: Path
 ) -> None:
@@ -248,7 +251,7 @@ async def test_closing_from_another_task_ends_the_run() -> None:
     stream = agent.stream("Go")
     reading = asyncio.create_task(_take(aiter(stream), 100))
     await begun.wait()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await stream.close()
         assert cancelled.is_set()
         assert not await reading
@@ -291,7 +294,7 @@ async def test_a_tool_may_close_the_stream_it_is_part_of(count: int) -> None:
 
     scripted = model(asks(*(call("stop", f"call_{number}") for number in range(count))), DONE)
     streams.append(Agent(scripted, tools=[stop]).stream("Go"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         assert not await _take(aiter(streams[0]), 100)
     assert scripted.remaining == 1
     assert not streams[0].is_complete
@@ -324,7 +327,7 @@ async def test_cancelled_runs_pile_up_no_threads(monkeypatch: pytest.MonkeyPatch
         await asyncio.gather(*running, return_exceptions=True)
         assert all(task.cancelled() for task in running)
         release.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while threads._crew._idle < len(seen):  # noqa: ASYNC110 - threads tell nobody
                 await asyncio.sleep(0.001)
         release.clear()
@@ -351,7 +354,7 @@ async def test_a_run_over_a_network_is_cancelled_anywhere(dialect: str, streams:
 
     async with serving(_replies(dialect, streams)) as server, client(dialect, server.url) as made:
         assert await _at_every_point(made, server, ask) > 3
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await ask(made)
 
 

@@ -37,6 +37,7 @@ from dragoman.model.parts import Thinking
 from dragoman.model.store import Section
 from dragoman.wire.dialect import dialect, dialects
 from tests.corpus import Corpus
+from tests.environment import PATIENCE
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
 
 ONE, TWO = SessionIdentity(chat="7"), SessionIdentity(chat="8")
@@ -524,11 +525,11 @@ class TestBlockingChatHistory:
         def wait(*_: Any) -> None:
             threads.append(get_ident())
             seen.set()
-            assert go_on.wait(10)
+            assert go_on.wait(PATIENCE)
 
         conversation = conversation_of(blocking, {"on_before_add": wait})
         adding = asyncio.ensure_future(conversation.add(Message.user("Hi")))
-        await asyncio.to_thread(seen.wait, 10)
+        await asyncio.to_thread(seen.wait, PATIENCE)
         go_on.set()
         await adding
         assert get_ident() not in threads
@@ -576,14 +577,14 @@ class TestBlockingChatHistory:
 
         def wait(*_: Any) -> None:
             seen.set()
-            assert go_on.wait(10)
+            assert go_on.wait(PATIENCE)
 
         conversation, message = (
             conversation_of(blocking, {"on_before_add": wait}),
             Message.user("a"),
         )
         adding = asyncio.ensure_future(conversation.add(message))
-        await asyncio.to_thread(seen.wait, 10)
+        await asyncio.to_thread(seen.wait, PATIENCE)
         adding.cancel()
         await asyncio.sleep(0.01)
         assert not adding.done()

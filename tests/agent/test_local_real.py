@@ -10,7 +10,6 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -19,20 +18,12 @@ from msgspec import UNSET, Meta
 from dragoman import Agent, Hooks, Messages, Role, RunContext, ToolChoice, tool
 from dragoman.agent.results import Result
 from dragoman.model.requests import Request
-from dragoman.transport.local.catalogue import SMOLLM2
-from dragoman.transport.local.fetching import is_kept
 from dragoman.transport.local.model import LocalModel
 from tests.agent.test_dialects import STREAMS, asked
 
 _MAY_FETCH = os.environ.get("DRAGOMAN_LOCAL") == "1"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(find_spec("xllamacpp") is None, reason="xllamacpp is not installed"),
-    pytest.mark.skipif(
-        not (_MAY_FETCH or is_kept(SMOLLM2)), reason="smollm2 is not here; DRAGOMAN_LOCAL=1 fetches"
-    ),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_llama")]
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic")
 EACH = pytest.mark.parametrize("dialect", DIALECTS)

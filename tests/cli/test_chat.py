@@ -46,14 +46,9 @@ def not_a_tool() -> str:
 
 
 @pytest.fixture(autouse=True)
-def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys, no model, and a store and a folder of our own."""
-    for name in [*os.environ]:
-        if name.endswith(("_API_KEY", "_ACCESS_TOKEN")) or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-    monkeypatch.delenv("DRAGOMAN_MODEL", raising=False)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store and a folder of our own."""
     monkeypatch.setenv("DRAGOMAN_HISTORY", f"sqlite:///{tmp_path / 'chats.db'}")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,25 +14,26 @@ from click.testing import CliRunner
 from dragoman import Messages
 from dragoman.cli.commands import dragoman as command
 from tests.cli.loopback import refused, serving
-from tests.cli.terminals import CTRL_C, CTRL_D, WITHOUT_LLAMA, dragoman, terminal
+from tests.cli.terminals import CTRL_C, CTRL_D, dragoman, terminal
 from tests.cli.test_chat import TOOLS, call
 
-ROOT = Path(__file__).resolve().parents[2]
 AGAIN = "\n> "
+NAPS = """
+import pathlib, time
+
+def nap() -> str:
+    '''Sleep.'''
+    pathlib.Path("napping").touch()
+    time.sleep(600)
+    return ""
+"""
 
 
 @pytest.fixture(autouse=True)
-def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys, and everything that is kept in a folder of our own."""
-    for name in [*os.environ]:
-        if name.endswith(("_API_KEY", "_ACCESS_TOKEN")) or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-    for name in ("DRAGOMAN_MODEL", "NO_COLOR"):
-        monkeypatch.delenv(name, raising=False)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that is kept goes into a folder of our own."""
     monkeypatch.setenv("DRAGOMAN_HISTORY", f"sqlite:///{tmp_path / 'chats.db'}")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.chdir(tmp_path)
 
 
@@ -132,9 +132,7 @@ def test_ctrl_c_before_a_word_keeps_nothing_of_the_answer() -> None:
     with terminal(slow("[waits]", "Now.")) as screen:
         screen.until(AGAIN)
         screen.type("Well?\r")
-        screen.until("\n")
-        while not (Path("chats.db").exists() and len(_stored_or_nothing()) == 1):
-            pass
+        screen.until_there("waiting")
         screen.type(CTRL_C)
         screen.until("(stopped)")
         screen.until(AGAIN)
@@ -144,20 +142,14 @@ def test_ctrl_c_before_a_word_keeps_nothing_of_the_answer() -> None:
     assert [m.text for m in stored()] == ["Well?", "Now."]
 
 
-def _stored_or_nothing() -> list[Any]:
-    shown = CliRunner().invoke(command, ["history", "show", "--chat", "slow", "--json"])
-    return [*Messages.from_json(shown.stdout)] if shown.exit_code == 0 else []
-
-
 def test_ctrl_c_in_a_tool_says_that_its_outcome_is_unknown() -> None:
     """The conversation stays valid: the call has a result."""
-    Path("naps.py").write_text(
-        "import time\ndef nap() -> str:\n    '''Sleep.'''\n    time.sleep(600)\n    return ''\n"
-    )
+    Path("naps.py").write_text(NAPS)
     with terminal(slow(call("nap"), "Awake.", tools=("naps.py",))) as screen:
         screen.until(AGAIN)
         screen.type("Sleep.\r")
-        screen.until("nap() … 0 s")
+        screen.until("nap() … ")
+        screen.until_there("napping")
         screen.type(CTRL_C)
         screen.until("(stopped)")
         screen.until(AGAIN)
@@ -290,9 +282,9 @@ def test_an_error_is_a_line_and_the_chat_goes_on(monkeypatch: pytest.MonkeyPatch
 # --- which model
 
 
-def test_without_a_key_the_local_model_is_a_keystroke_away(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("fake_llama")
+def test_without_a_key_the_local_model_is_a_keystroke_away() -> None:
     """It says what it is, how large, and where from; declined, it lists what to set."""
-    fake_llama(tmp_path)
     with terminal(dragoman("chat")) as screen:
         offer = screen.until("Chat with it? [Y/n]")
         assert "no provider's key is set" in offer
@@ -307,15 +299,15 @@ def test_without_a_key_the_local_model_is_a_keystroke_away(tmp_path: Path) -> No
 
 def test_where_nothing_runs_locally_it_says_what_to_install() -> None:
     """And what else there is."""
-    with terminal([sys.executable, "-c", WITHOUT_LLAMA, "chat"]) as screen:
+    with terminal(dragoman("chat")) as screen:
         screen.until("pip install 'dragoman[local]'")
         screen.until("OPENAI_API_KEY")
         assert screen.ended() == 2
 
 
-def test_with_a_key_it_asks_which_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("fake_llama")
+def test_with_a_key_it_asks_which_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """The providers that can be asked, by number, then the model by name."""
-    fake_llama(tmp_path)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-1")
     with terminal(dragoman("chat", "--session", "s")) as screen:
         choice = screen.until("Which?")
@@ -325,12 +317,6 @@ def test_with_a_key_it_asks_which_model(monkeypatch: pytest.MonkeyPatch, tmp_pat
         screen.until("Which model of anthropic?")
         screen.type("claude-sonnet-4-5\r")
         screen.until("anthropic:claude-sonnet-4-5 · kept as s")
-
-
-def fake_llama(folder: Path) -> None:
-    """Have it look as if local models could be run."""
-    (folder / "xllamacpp.py").write_text("")
-    os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{folder}"
 
 
 # --- lines

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
@@ -414,7 +414,6 @@ bodies = st.builds(
 )
 
 
-@settings(max_examples=60)
 @given(
     st.lists(bodies | st.just({"messages": 7}), min_size=1, max_size=8),
     st.integers(1, 400),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,8 @@ from tests.transport.package_index import MODEL, packaged, wheel
 
 
 @pytest.fixture(autouse=True)
-def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys and no proxies, nothing that others registered, a cache of our own."""
-    for name in [*os.environ]:
-        if name.endswith(("_API_KEY", "_ACCESS_TOKEN")) or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
+def own_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that others registered, and a cache of our own."""
     monkeypatch.setattr(registry, "_registered", {})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 

@@ -224,7 +224,7 @@ def written(path: Path, megabytes: int, *, array: bool) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts kB as Linux does")
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.thorough), "2"])
 @pytest.mark.parametrize("array", [False, True])
 @pytest.mark.parametrize("megabytes", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_memory_does_not_grow_with_the_input(
@@ -310,3 +310,15 @@ def test_a_terminal_gets_colours(tmp_path: Path) -> None:
     assert 100 < max(map(len, shown.splitlines())) <= 120
     checked = on_terminal("check", str(tmp_path / "in.json"), "--as", "groq", stdout=True)
     assert "\x1b[31merror" in checked
+
+
+def test_a_table_comes_before_what_is_said_about_it() -> None:
+    """Where both streams go to one place, as `2>&1` has it."""
+    command = [sys.executable, "-m", "dragoman.cli", "check", "--as", "openai", "-"]
+    done = subprocess.run(
+        command, input=jsonl({"messages": []}), check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    lines = done.stdout.decode().splitlines()
+    assert lines[0].startswith("where ")
+    assert lines[-1].startswith("dragoman: ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pytest
@@ -19,11 +18,8 @@ from tests.cli.samples import SECRET
 
 
 @pytest.fixture(autouse=True)
-def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys and no proxies, and nothing that others registered."""
-    for name in [*os.environ]:
-        if name.endswith(("_API_KEY", "_ACCESS_TOKEN")) or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that others registered."""
     monkeypatch.setattr(registry, "_registered", {})
 
 

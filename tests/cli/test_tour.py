@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +14,10 @@ from dragoman.cli import tour
 from dragoman.cli.commands import dragoman as command
 from dragoman.cli.speaking import SpeakingModel
 from dragoman.errors import ConnectError
-from dragoman.transport.local.catalogue import SMOLLM2
-from dragoman.transport.local.fetching import is_kept
 from dragoman.wire.dialect import dialects
-from tests.cli.terminals import CTRL_D, WITHOUT_LLAMA, terminal
+from tests.cli.terminals import CTRL_D, dragoman, terminal
 
 DIALECTS = ("openai-chat", "anthropic", "openai-responses")
-
-
-@pytest.fixture
-def no_llama(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing runs local models here."""
-    monkeypatch.setattr("dragoman.cli.places.has_llama", lambda: False)
 
 
 def run(*arguments: str) -> Result:
@@ -43,7 +33,6 @@ def shows_the_conversation(output: str) -> bool:
     return -1 not in places and places == sorted(places)
 
 
-@pytest.mark.usefixtures("no_llama")
 def test_without_a_model_the_script_plays() -> None:
     """It says why; the conversation is the same, in its dialects."""
     done = run()
@@ -54,7 +43,6 @@ def test_without_a_model_the_script_plays() -> None:
     assert "with the 8 messages so far\n> Which of the two cities is warmer?" in done.output
 
 
-@pytest.mark.usefixtures("no_llama")
 def test_it_shows_a_call_in_every_dialect() -> None:
     """And that nothing is lost when it is stored."""
     done = run("--watch")
@@ -65,17 +53,14 @@ def test_it_shows_a_call_in_every_dialect() -> None:
     assert "the same when read again: True" in done.output
 
 
-def test_a_model_that_can_t_be_fetched_is_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("fake_llama")
+def test_a_model_that_can_t_be_fetched_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it is and how large comes first; then the script plays."""
 
     async def fetch(*_given: Any, **_options: Any) -> None:
         msg = "the server's name is not known"
         raise ConnectError(msg)
 
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("dragoman.cli.places.has_llama", lambda: True)
     monkeypatch.setattr("dragoman.transport.local.fetching.fetch", fetch)
     done = run()
     assert done.exit_code == 0, done.output
@@ -114,7 +99,7 @@ def test_on_a_terminal_it_is_a_chat(tmp_path: Path) -> None:
     """On the demonstration model, where there is no other."""
     environment = {"DRAGOMAN_HISTORY": f"sqlite:///{tmp_path / 'chats.db'}",
                    "XDG_DATA_HOME": str(tmp_path)}  # fmt: skip
-    with terminal([sys.executable, "-c", WITHOUT_LLAMA, "tour"], environment) as screen:
+    with terminal(dragoman("tour"), environment) as screen:
         screen.until("The local model can't be used")
         screen.until("echo: · kept as")
         screen.until("\n> ")
@@ -126,8 +111,7 @@ def test_on_a_terminal_it_is_a_chat(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="xllamacpp is not installed")
-@pytest.mark.skipif(not is_kept(SMOLLM2), reason="smollm2 is not in the cache")
+@pytest.mark.usefixtures("real_llama")
 def test_the_real_model_holds_the_conversation() -> None:
     """With its tool called in two dialects, and the third told of it."""
     done = run()

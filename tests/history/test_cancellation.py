@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,39 +15,13 @@ from dragoman.errors import DragomanError, StoreError
 from dragoman.history.storage.files import FileStorage
 from dragoman.history.storage.protocol import Storage
 from dragoman.history.storage.sqlite import SQLiteStorage
+from tests.cancelling import ThreadWatch, cancelled_at
+from tests.environment import PATIENCE
 from tests.history.conftest import Backend
 
 ONE = SessionIdentity(agent="guide", chat="7")
 LAZY = ChatHistoryConfig(autosave=False)
 SMALL = ChatHistoryConfig(context_window=300, reserved_for_completion=100)
-
-
-class CancelledAt:
-    """Awaits a coroutine, and cancels the task the n-th time that it waits for something."""
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], nth: int) -> None:
-        self.coroutine = coroutine
-        self.nth = nth
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        inner = self.coroutine.__await__()
-        waited = 0
-        try:
-            awaited = next(inner)
-            while True:
-                waited += 1
-                if waited == self.nth:
-                    task = asyncio.current_task()
-                    assert task is not None
-                    task.cancel()
-                try:
-                    value = yield awaited
-                except BaseException as error:  # noqa: BLE001 - handed on
-                    awaited = inner.throw(error)
-                else:
-                    awaited = inner.send(value)
-        except StopIteration as done:
-            return done.value
 
 
 class Attempt(NamedTuple):
@@ -63,7 +37,7 @@ async def cancelled(coroutine: Coroutine[Any, Any, Any], nth: int) -> Attempt:
     """A call, cancelled the n-th time that it waits for something."""
 
     async def call() -> None:
-        await CancelledAt(coroutine, nth)
+        await cancelled_at(coroutine, nth)
 
     task = asyncio.ensure_future(call())
     try:
@@ -167,20 +141,23 @@ async def test_any_call_can_be_cancelled_and_made_again(backend: Backend, name: 
         await each_moment(attempt)
 
 
-def ours() -> list[str]:
-    """The threads that are ours, by name."""
-    return [t.name for t in threading.enumerate() if t.name.startswith("dragoman-")]
+class Leftovers:
+    """What goes on of that which was begun since it was made."""
 
+    def __init__(self) -> None:
+        self._threads = ThreadWatch()
 
-async def settled() -> set[asyncio.Task[Any]]:
-    """The tasks that go on besides the present one, when they have had the time to end."""
-    others: set[asyncio.Task[Any]] = set()
-    for _ in range(200):
+    async def settled(self) -> list[str]:
+        """The tasks and threads that don't end, though they are given the time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                while self._running():  # noqa: ASYNC110 - threads tell nobody
+                    await asyncio.sleep(0.001)
+        return self._running()
+
+    def _running(self) -> list[str]:
         others = asyncio.all_tasks() - {asyncio.current_task()}
-        if not others and not [name for name in ours() if "loop" not in name]:
-            break
-        await asyncio.sleep(0.01)
-    return others
+        return [*(task.get_name() for task in others), *self._threads.started]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "files", "postgres", "redis"])
@@ -188,35 +165,31 @@ async def test_nothing_is_left_of_an_opening_that_was_cancelled(kind: str, tmp_p
     """No task, no thread; nor of one that was closed."""
     from tests.history.storage import backend_postgres, backend_redis
 
-    if kind == "redis":
-        backend_redis.expect_server()
-    urls = {
-        "sqlite": f"sqlite:///{tmp_path}/x.db",
-        "files": f"file://{tmp_path}/x",
-        "redis": backend_redis.URL,
-    }
     if kind == "postgres":
         with backend_postgres.schema() as name:
-            await opened_and_cancelled(f"{backend_postgres.URL}?schema={name}", tmp_path)
+            await opened_and_cancelled(f"{backend_postgres.URL}?schema={name}")
+    elif kind == "redis":
+        with backend_redis.fresh_prefix() as prefix:
+            await opened_and_cancelled(f"{backend_redis.URL}?prefix={prefix}")
     else:
-        await opened_and_cancelled(urls[kind], tmp_path)
+        urls = {"sqlite": f"sqlite:///{tmp_path}/x.db", "files": f"file://{tmp_path}/x"}
+        await opened_and_cancelled(urls[kind])
 
 
-async def opened_and_cancelled(url: str, tmp_path: Path) -> None:
+async def opened_and_cancelled(url: str) -> None:
     """Cancelled at each moment, an opening leaves nothing behind."""
-    identity = ONE.replace(user=f"{tmp_path}")
+    leftovers = Leftovers()
 
     async def attempt(nth: int) -> bool:
         made: list[ChatHistory] = []
 
         async def opened() -> None:
-            made.append(await ChatHistory.open(identity, url))
+            made.append(await ChatHistory.open(ONE, url))
 
         was_cut, _ = await cancelled(opened(), nth)
         for history in made:
             await history.close()
-        assert not await settled()
-        assert not [name for name in ours() if "loop" not in name]
+        assert not await leftovers.settled()
         return was_cut
 
     await each_moment(attempt)
@@ -227,14 +200,14 @@ async def test_nothing_is_left_of_an_opening_that_failed(
     make: Callable[[Path], Storage], tmp_path: Path
 ) -> None:
     """The error is ours."""
+    leftovers = Leftovers()
     (tmp_path / "x").write_text("no directory")
     kind = "sqlite" if make is SQLiteStorage else "file"
     with pytest.raises(StoreError):
         await ChatHistory.open(ONE, f"{kind}:///{tmp_path}/x/y/z")
     with pytest.raises(StoreError):
         ChatHistory.open_sync(ONE, f"{kind}:///{tmp_path}/x/y/z")
-    assert not await settled()
-    assert not [name for name in ours() if "loop" not in name]
+    assert not await leftovers.settled()
 
 
 @pytest.mark.parametrize("make", [SQLiteStorage, FileStorage])
@@ -242,6 +215,7 @@ async def test_a_store_can_be_closed_while_calls_are_under_way(
     make: Callable[[Path], Storage], tmp_path: Path
 ) -> None:
     """Each is done, or says that the store is not open; what was acknowledged is there."""
+    leftovers = Leftovers()
     storage = make(tmp_path / "x")
     await storage.open()
     history = await ChatHistory.open(ONE, storage)
@@ -254,4 +228,4 @@ async def test_a_store_can_be_closed_while_calls_are_under_way(
     stored = {message.text for message in await history.messages()}
     assert {each.text for each in done if isinstance(each, Message)} <= stored
     await storage.close()
-    assert not await settled()
+    assert not await leftovers.settled()

@@ -429,7 +429,6 @@ class HistoriesInSQLite(Histories):
 
 
 _LONG = settings(
-    max_examples=60,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -437,4 +436,4 @@ _LONG = settings(
 TestHistories = Histories.TestCase
 TestHistories.settings = _LONG
 TestHistoriesInSQLite = HistoriesInSQLite.TestCase
-TestHistoriesInSQLite.settings = settings(_LONG, max_examples=20)
+TestHistoriesInSQLite.settings = settings(_LONG, max_examples=max(5, _LONG.max_examples // 3))

@@ -217,7 +217,6 @@ def test_a_program_may_end_without_closing_anything(kind: str, script: str, tmp_
         "memory": "memory:",
         "sqlite": f"sqlite:///{tmp_path}/x.db",
         "files": f"file://{tmp_path}/x",
-        "redis": backend_redis.URL,
     }
     if kind == "memory" and script is LEAVING:
         pytest.skip("two histories in memory share nothing")
@@ -228,7 +227,9 @@ def test_a_program_may_end_without_closing_anything(kind: str, script: str, tmp_
             ends_well(script, f"{backend_postgres.URL}?schema={name}", tmp_path)
         return
     if kind == "redis":
-        backend_redis.expect_server()
+        with backend_redis.fresh_prefix() as prefix:
+            ends_well(script, f"{backend_redis.URL}?prefix={prefix}", tmp_path)
+        return
     ends_well(script, urls[kind], tmp_path)
 
 

@@ -136,9 +136,9 @@ def test_time_is_linear() -> None:
     """A megabyte of text of the worst kinds takes a fraction of a second."""
     for text in ("a1" * 11 + " ", "😀", "a" * 23 + " ", "\n  "):
         message = Message.user(text * (1_000_000 // len(text)))
-        start = time.perf_counter()
+        start = time.thread_time()
         estimate(message)
-        assert time.perf_counter() - start < 1
+        assert time.thread_time() - start < 1
 
 
 # --- anchors

@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from secrets import token_hex
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -56,14 +55,9 @@ def _postgres(_tmp_path: Path) -> Generator[Place]:
 def _redis(_tmp_path: Path) -> Generator[Place]:
     from tests.history.storage import backend_redis
 
-    backend_redis.expect_server()
-    name = f"torture-{token_hex(6)}"
-    place = Place(f"{backend_redis.URL}?client_name={name}", SessionIdentity(scope=name), name)
-    try:
-        yield place
-    finally:
-        with ChatHistory.open_sync(place.session, storage=place.url) as history:
-            history.delete()
+    with backend_redis.fresh_prefix() as name:
+        url = f"{backend_redis.URL}?prefix={name}&client_name={name}"
+        yield Place(url, SessionIdentity(chat="1"), name)
 
 
 PLACES: Mapping[str, Callable[[Path], AbstractContextManager[Place]]] = {

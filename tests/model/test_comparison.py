@@ -25,7 +25,7 @@ def _renamed(message: Message, names: dict[str, str]) -> Message:
             parts.append(part.replace(call_id=names[part.call_id]))
         else:
             parts.append(part)
-    return message.replace(parts=tuple(parts))
+    return message.replace_unchecked(parts=tuple(parts))
 
 
 def _ids(conversation: Messages) -> list[str]:

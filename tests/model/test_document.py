@@ -326,7 +326,7 @@ def test_the_head_tells() -> None:
         (b'{"dragoman":1,"kind":"Message"}', "missing required field `value`"),
         (b'{"kind":"Message","value":{"role":"user"}}', "missing required field `dragoman`"),
         (b'{"dragoman":1,"value":{"role":"user"}}', "missing required field `kind`"),
-        (b"[]", "Expected `object`"),
+        (b"[]", "several messages, or none"),
         (b"null", "Expected `object`"),
         (b"1", "Expected `object`"),
         (b"", "malformed"),

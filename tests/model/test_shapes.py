@@ -271,7 +271,6 @@ def test_unknown_fields_of_a_call_survive() -> None:
     {"role": "tool", "content": None, "tool_call_id": "c"},
     {"role": "tool", "content": "hi", "tool_call_id": "c", "tool_name": 5},
     {"role": "tool", "content": "hi", "tool_call_id": "c", "is_error": "yes"},
-    {"role": "user", "parts": [{"text": "hi"}]},
     {"role": "user", "parts": [{"type": "text", "text": "hi", "unknown": 1}]},
     {"role": "user", "parts": "hi"},
 ])  # fmt: skip

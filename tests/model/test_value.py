@@ -23,7 +23,7 @@ from dragoman.model.parts import (
 )
 from dragoman.model.requests import Request, Sampling
 from dragoman.model.responses import Choice, Embedding, Response
-from dragoman.model.tools import ToolCall, ToolResult, make_call
+from dragoman.model.tools import ToolCall, ToolResult, make_call, make_result
 from dragoman.model.value import Value
 from tests.model import strategies as some
 
@@ -117,7 +117,7 @@ def test_repr_shows_kinds_and_sizes(value: Value, text: str) -> None:
     (ToolCall("1", "f", input={"a": 1}), ToolCall("1", "f", raw='{ "a": 1 }')),
     (ToolCall("1", "f", raw=" "), ToolCall("1", "f", raw="{}")),
     (ToolCall("1", "f", raw="", wire_id=None), ToolCall("1", "f")),
-    (ToolResult("1", "x", is_error=None), ToolResult("1", "x", is_error=False)),
+    (make_result("1", "x"), ToolResult("1", "x", is_error=False)),
     (ToolResult("1", (Text("x"),)), ToolResult("1", "x")),
     (Response(id="1"), Response(id="2", model="m")),
 ])  # fmt: skip
@@ -139,7 +139,7 @@ def test_equality_is_about_what_was_said(left: Value, right: Value) -> None:
     (ToolResult.success("1", "x"), ToolResult.error("1", "x")),
     (ToolResult("1", data=None), ToolResult("1")),
     (ToolCall("1", "f", raw="{}"), ToolCall("2", "f", raw="{}")),
-    (ToolCall("1", "f", raw="{"), ToolCall("2", "f", raw="{")),
+    (make_call("1", "f", raw="{"), make_call("2", "f", raw="{")),
     (ToolResult("1", "x"), ToolResult("2", "x")),
     (ServerToolCall("search", "1"), ServerToolCall("search", "2")),
     (ServerToolResult("search", "1"), ServerToolResult("search", "2")),

@@ -10,6 +10,7 @@ import dragoman
 from dragoman.model.responses import Response
 from dragoman.transport.client import Client
 from dragoman.transport.protocol import Timeouts
+from tests.environment import PATIENCE
 
 PROVIDERS = {
     "anthropic": "anthropic:m",
@@ -32,7 +33,7 @@ class Naps(list[float]):
 
 def client(dialect: str, url: str, **settings: Any) -> Client:
     """A client of a server on loopback that never waits between attempts."""
-    settings.setdefault("timeouts", Timeouts(first_byte=20, between=20))  # a test never hangs
+    settings.setdefault("timeouts", Timeouts(first_byte=PATIENCE, between=PATIENCE))
     place = PROVIDERS[dialect]
     made = Client(place, dialect=dialect, base_url=url, key="sk-test", **settings)
     made._sleep = Naps()

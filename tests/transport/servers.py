@@ -18,6 +18,8 @@ from typing import Any
 
 import msgspec
 
+from tests.environment import PATIENCE
+
 EMPTY: Mapping[str, str] = {}
 
 
@@ -70,7 +72,7 @@ class Server:
 
     async def until(self, condition: Callable[[Server], bool]) -> None:
         """Wait until something is so; a test that waits in vain is ended by its timeout."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not condition(self):
                 self._changed.clear()
                 await self._changed.wait()

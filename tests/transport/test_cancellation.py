@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
@@ -14,12 +13,13 @@ from dragoman.transport.client import Client
 from dragoman.transport.gates import Limits
 from dragoman.transport.protocol import Timeouts
 from dragoman.transport.streaming import ResponseStream
-from tests.cancelling import cancelled_at
+from tests.cancelling import ThreadWatch, cancelled_at
+from tests.environment import PATIENCE
 from tests.transport.answers import DIALECTS, TEXT, body, client, frames, kind
 from tests.transport.servers import Fault, Server, Step, plain, serving, streamed
 
 _LIMITS = Limits(concurrent=1, per_minute=1_000_000)
-_TIMEOUTS = Timeouts(total=30)
+_TIMEOUTS = Timeouts(total=PATIENCE)
 
 
 async def _cut(work: Coroutine[Any, Any, Any], number: int) -> int | None:
@@ -36,7 +36,7 @@ async def _cut(work: Coroutine[Any, Any, Any], number: int) -> int | None:
 
 async def _at_every_point(made: Client, server: Server, ask: Any) -> int:
     """Cancel at the first suspension, the second and so on, until there are no more."""
-    threads = threading.active_count()
+    threads = ThreadWatch()
     for number in range(1, 500):
         if await _cut(ask(made), number) is not None:
             assert number > 1
@@ -45,7 +45,7 @@ async def _at_every_point(made: Client, server: Server, ask: Any) -> int:
             await asyncio.sleep(0)
         assert _others(server) == set(), number
         assert _acquired(made) == 0, number
-        assert threading.active_count() <= threads
+        assert threads.started == []
         if server.open and _pooled(made) == 0:
             await server.until_idle()  # the server has seen it, too
     pytest.fail("it never ends")
@@ -101,7 +101,7 @@ async def test_a_plain_request_is_cancelled_anywhere(dialect: str) -> None:
     ):
         made._sleep = _nap
         assert await _at_every_point(made, server, _send) > 3
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await _send(made)
 
 
@@ -116,7 +116,7 @@ async def test_a_stream_is_cancelled_anywhere(dialect: str, ask: Any) -> None:
     ):
         made._sleep = _nap
         assert await _at_every_point(made, server, ask) > 3
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await ask(made)
 
 
@@ -164,7 +164,7 @@ async def test_a_stream_is_over_once_its_reader_was_cancelled() -> None:
         stream = made.stream("hi")
         reading = asyncio.create_task(_drained(stream))
         await server.until(lambda seen: bool(seen.seen))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while not stream.response.text:  # noqa: ASYNC110 - it tells nobody but its reader
                 await asyncio.sleep(0)
         reading.cancel()
@@ -218,7 +218,7 @@ async def test_a_request_that_is_still_being_sent_is_dropped_at_once() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         go_on.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await read.wait()
     listening.close()
     assert received < size

@@ -32,6 +32,7 @@ from dragoman.transport.gates import Limits
 from dragoman.transport.protocol import Timeouts
 from dragoman.transport.retries import Retries
 from tests.corpus import Corpus, Recording
+from tests.environment import PATIENCE
 from tests.transport.answers import DIALECTS, TEXT, body, client, frames, naps
 from tests.transport.servers import Seen, Step, plain, serving, streamed
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
@@ -397,7 +398,7 @@ async def test_places_come_back_whatever_happens() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             assert (await made.send("hi")).text == TEXT
             async for _ in made.stream("hi"):
                 break

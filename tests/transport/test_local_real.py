@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 
 import pytest
 
@@ -22,19 +21,11 @@ from dragoman.model.responses import Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolChoice, ToolDefinition, ToolResult
 from dragoman.model.usage import FinishReason
-from dragoman.transport.local.catalogue import SMOLLM2
-from dragoman.transport.local.fetching import is_kept
 from dragoman.transport.local.model import LocalModel
 
 _MAY_FETCH = os.environ.get("DRAGOMAN_LOCAL") == "1"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(find_spec("xllamacpp") is None, reason="xllamacpp is not installed"),
-    pytest.mark.skipif(
-        not (_MAY_FETCH or is_kept(SMOLLM2)), reason="smollm2 is not here; DRAGOMAN_LOCAL=1 fetches"
-    ),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_llama")]
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic")
 QUESTIONS = (

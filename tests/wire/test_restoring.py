@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
@@ -317,7 +317,6 @@ def test_a_stream_that_breaks_off(name: str) -> None:
     size=st.integers(1, 50),
     is_mixed=st.booleans(),
 )
-@settings(max_examples=60)
 def test_any_call(
     name: str,
     schema: dict[str, Any],

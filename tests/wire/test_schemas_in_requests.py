@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import dragoman
 from dragoman import Encoded, Message, Request, ToolDefinition
@@ -190,7 +190,6 @@ def test_a_family_of_older_geminis() -> None:
 
 
 @pytest.mark.parametrize("name", ["openai-chat", "openai-responses", "anthropic", "gemini"])
-@settings(max_examples=40)
 @given(schema=roots())
 def test_any_schema(name: str, schema: dict[str, Any]) -> None:
     """Whatever the schema, the request is taken, as strict as it can be."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 from dragoman.agent.agent import Agent
-from dragoman.agent.raw_messages import messages_from
 from dragoman.agent.results import Result
 from dragoman.agent.stream import AgentStream, BlockingAgentStream
 from dragoman.model import portal
@@ -13,6 +12,7 @@ from dragoman.model.collection import Messages
 from dragoman.model.conversation import ConversationHistory, Policy
 from dragoman.providers.provider import Provider
 from dragoman.transport.model import Model
+from dragoman.wire.inputs.reader import read_history
 
 
 class AgentChat:
@@ -95,5 +95,5 @@ def _kept(history: Any) -> Any:
         return history
     kept = ConversationHistory(policy=Policy.LENIENT)
     if history is not None:
-        kept.add_all(messages_from(history))
+        kept.add_all(read_history(history))
     return kept

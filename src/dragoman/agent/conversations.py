@@ -14,7 +14,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from dragoman.agent.raw_messages import messages_from
 from dragoman.errors import Conflict, NotFound
 from dragoman.history.blocking import BlockingChatHistory
 from dragoman.history.chat import ChatHistory
@@ -31,6 +30,7 @@ from dragoman.model.requests import AnyTool
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.model.value import expect
+from dragoman.wire.inputs.reader import read_history
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ def conversation_of(history: Any, hooks: Mapping[str, Any] = EMPTY) -> Conversat
         return GrowingConversation(history)
     if isinstance(history, Conversation) and not isinstance(history, type):
         return history
-    return SentConversation(messages_from(history))
+    return SentConversation(read_history(history))
 
 
 def _stored(history: ChatHistory | BlockingChatHistory) -> Conversation:

@@ -138,9 +138,8 @@ def prompt_of(content: Sequence[Any]) -> Message | None:
     """What the user says, of texts and media or a whole message; None where it is nothing."""
     if not content:
         return None
-    if len(content) == 1:
-        only = content[0]
-        if isinstance(only, (list, tuple)):
-            return prompt_of(only)
-        return Message.from_any(only)
-    return Message.user(*content)
+    if len(content) > 1:
+        return Message.user(*content)
+    only = content[0]
+    is_nothing = isinstance(only, (list, tuple)) and not only
+    return None if is_nothing else Message.from_any(only)

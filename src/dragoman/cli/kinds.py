@@ -10,10 +10,10 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
 from dragoman.model.jsontext import loads
 from dragoman.wire.dialect import dialect
+from dragoman.wire.inputs.evidence import OWN, dialect_of
 from dragoman.wire.recognition import (
     Conversation,
     dialect_of_history,
-    has_typed_parts,
     is_canonical,
     is_message,
     is_response,
@@ -77,16 +77,17 @@ class Reader:
         return Document(spoken.name, spoken.decode_request(wire))
 
     def _read_history(self, items: list[Any]) -> Document:
-        if self._dialect is None and (self._source == CANONICAL or _is_ours(items)):
+        if self._dialect is None and (self._source == CANONICAL or not _is_of_one_dialect(items)):
             return Document(CANONICAL, Messages.from_any(items))
         spoken = self._dialect or dialect(dialect_of_history(items))
         request = spoken.decode_request({spoken.messages_field: items})
         return Document(spoken.name, Messages.wrapping(request.messages))
 
 
-def _is_ours(items: list[Any]) -> bool:
-    """Whether these are messages as our own documents have them."""
-    return bool(items) and has_typed_parts(items[0])
+def _is_of_one_dialect(items: list[Any]) -> bool:
+    """Whether one dialect can read all of these; its decoder keeps what it does not know."""
+    found = {dialect_of(item) for item in items if isinstance(item, dict)} - {None}
+    return OWN not in found and len(found) <= 1
 
 
 def refuse_others(wire: Mapping[str, Any]) -> None:

@@ -51,6 +51,7 @@ def print_table(
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
         print("  ".join(cells).rstrip(), file=stream)
+    stream.flush()  # before what is said on another stream about it
 
 
 def _stdout() -> TextIO:

@@ -13,11 +13,10 @@ from threading import Lock
 from typing import Any, Protocol, Self, TypeVar, overload, runtime_checkable
 
 from dragoman.errors import InvalidInputError
-from dragoman.model import comparison, document, merging, shapes
+from dragoman.model import comparison, document, inputs, merging, shapes
 from dragoman.model.content import AnyPart
 from dragoman.model.jsontext import JsonText
-from dragoman.model.messages import Message, ProvidesMessage, settle_all
-from dragoman.model.parts import Part
+from dragoman.model.messages import Message, settle_all
 from dragoman.model.roles import Role
 from dragoman.model.value import expect
 
@@ -78,31 +77,45 @@ class Messages(Sequence[Message]):
 
     @classmethod
     def from_any(cls, value: Any) -> Self:
-        """From a text, a message, dicts of any shape, a list of those, or `to_messages()`."""
-        if isinstance(value, ProvidesMessages):
-            value = value.to_messages()
-            expect(value, Messages, "what to_messages() returns")
-        if isinstance(value, Messages):
+        """A conversation from whatever people have at hand.
+
+        One of what `Message.from_any` takes, or several in a list, in any mixture: dicts of one
+        dialect are read together, so that results find their calls. An object with
+        `to_messages()`, a `Request`, a request's body, and JSON bytes. Anything else raises.
+        """
+        kind = type(value)
+        if issubclass(kind, Messages):
             return value if isinstance(value, cls) else cls.wrapping(value)
-        if value is None:
-            msg = "None is not a conversation"
-            raise InvalidInputError(msg)
-        if _is_one(value):
+        if issubclass(kind, (str, Message)) or inputs.is_plain(value):
             return cls(Message.from_any(value))
-        return cls(*(Message.from_any(item) for item in value))
+        if (kind is list or kind is tuple) and _are_plain(value):
+            return cls.wrapping([Message.from_any(item) for item in value])
+        if callable(getattr(kind, "to_messages", None)):
+            provided = value.to_messages()
+            if isinstance(provided, Messages):
+                return provided if isinstance(provided, cls) else cls.wrapping(provided)
+        return cls.wrapping(inputs.reader().messages(value))
 
     @classmethod
     def from_input(cls, value: Any) -> Self:
         """As `from_any` for messages and conversations; all else is one message, by its text."""
-        if isinstance(value, (Messages, ProvidesMessages, Message, ProvidesMessage)):
+        is_known = isinstance(value, (Messages, Message)) or any(
+            callable(getattr(type(value), name, None)) for name in ("to_messages", "to_message")
+        )
+        if is_known:
             return cls.from_any(value)
         return cls(Message.from_input(value))
 
     @classmethod
     def from_json(cls, raw: JsonText) -> Self:
-        """The conversation in a document."""
-        read: Messages = document.read(raw, "Messages")
-        return cls._view(read._shared)
+        """The conversation in a document of ours, or in JSON of any shape that `from_any` takes."""
+        try:
+            read: Messages = document.read(raw, "Messages")
+        except InvalidInputError as error:
+            problem = str(error)
+        else:
+            return cls._view(read._shared)
+        return cls.wrapping(inputs.from_json(raw, problem))
 
     @classmethod
     def wrapping(cls, messages: Iterable[Message]) -> Self:
@@ -237,7 +250,7 @@ class Messages(Sequence[Message]):
 
     def append(self, message: Any) -> Self:
         """With one more message; n of these cost as much as n, not n times n."""
-        added = message if isinstance(message, Message) else Message.from_any(message)
+        added = Message.from_any(message)
         with _growing:  # two threads may append to the same sequence: one of them must copy
             if len(self._shared) == self._length:
                 self._shared.append(added)
@@ -425,11 +438,15 @@ class Messages(Sequence[Message]):
         return self
 
 
-def _is_one(value: Any) -> bool:
-    """Whether a value stands for one message rather than for several."""
-    if isinstance(value, (str, bytes, bytearray, Mapping, Message, Part, ProvidesMessage)):
-        return True
-    return not isinstance(value, Iterable)
+def _are_plain(items: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether these are all texts, messages, or dicts of a role and a text."""
+    kinds = set(map(type, items))
+    if kinds == {str}:
+        # Two texts in a tuple may be a role and what it says: `("human", "Hi")`.
+        return type(items) is list or len(items) != 2  # noqa: PLR2004 - a pair
+    if not all(kind in (str, dict) or issubclass(kind, Message) for kind in kinds):
+        return False
+    return dict not in kinds or all(inputs.is_plain(item) for item in items if type(item) is dict)
 
 
 document.register("Messages", list[Message], Messages.wrapping)

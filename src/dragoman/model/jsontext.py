@@ -57,12 +57,14 @@ def dumps(value: Any) -> bytes:
 
 def indented(raw: bytes) -> bytes:
     """The same JSON over several lines, for people to read."""
+    value = loads(raw)
     try:
-        return msgspec.json.format(raw, indent=2)
-    except msgspec.DecodeError:  # half a surrogate pair, which msgspec can't read
-        import json
+        return msgspec.json.format(_encode(value), indent=2)
+    except UnicodeEncodeError:
+        pass
+    import json
 
-        return json.dumps(_second_try(raw), indent=2).encode("ascii")
+    return json.dumps(value, indent=2).encode("ascii")
 
 
 def check_readable(raw: bytes, decoder: msgspec.json.Decoder[Any]) -> None:

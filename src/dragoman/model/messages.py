@@ -19,10 +19,9 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
-from dragoman.model import comparison, shapes
+from dragoman.model import comparison, inputs, shapes
 from dragoman.model.content import (
     AnyPart,
-    is_content,
     is_message,
     part_to_dict,
     parts_from,
@@ -30,7 +29,7 @@ from dragoman.model.content import (
 )
 from dragoman.model.frozen import EMPTY, FrozenDict, thaw
 from dragoman.model.ids import new_id
-from dragoman.model.jsontext import convert
+from dragoman.model.jsontext import JsonText
 from dragoman.model.media import Audio, Image, Media
 from dragoman.model.parts import Origin, Part, Refusal, Text, Thinking, own_extras
 from dragoman.model.roles import Role
@@ -228,35 +227,41 @@ class Message(Value, frozen=True, metaclass=Checked):
     def from_any(cls, value: Any, role: Role | str | None = None) -> Self:
         """A message from whatever people have at hand.
 
-        A text, a part, a list of either, a dict of any shape (`from_dict`), another message, an
-        object with `to_message()`, or any other object, which is taken by its text. `role`, if
-        given, is the message's role whatever the input says.
+        A text; a part; a list of either; another message, or an object with `to_message()`; a dict
+        in any known shape or dialect; a pair of a role and a text, `("human", "Hi")`; JSON bytes;
+        or a message object of a known library. Anything else raises: `from_input` takes any object
+        by its text. `role`, if given, is the message's role whatever the input says.
         """
-        if not isinstance(value, Message) and isinstance(value, ProvidesMessage):
-            value = value.to_message()
-            expect(value, Message, "what to_message() returns")
-        if isinstance(value, Message):
-            made = value if isinstance(value, cls) else cls.from_dict(value.to_dict())
-        elif isinstance(value, Mapping) and is_message(value):
-            made = cls.from_dict(value)
-        elif value is None:
-            msg = "None is not a message"
-            raise InvalidInputError(msg)
+        kind = type(value)
+        if issubclass(kind, (str, Part)):
+            parts = parts_from(value)
+            return unchecked(cls)(Role.parse(role) if role else inputs.role_of(parts), parts)
+        if issubclass(kind, Message):
+            made = cls._own(value)
+        elif inputs.is_plain(value):
+            made = unchecked(cls)(value["role"], (Text(value["content"]),))
         else:
-            made = unchecked(cls)(_USER, parts_from(value if is_content(value) else text_of(value)))
-        return made if role is None else made.with_role(role)
+            made = cls._own(inputs.reader().message(value))
+        return made.with_role(role) if role else made
+
+    @classmethod
+    def _own(cls, message: Message) -> Self:
+        """The message itself, or as one of this class."""
+        return message if isinstance(message, cls) else cls.from_dict(message.to_dict())
 
     @classmethod
     def from_input(cls, value: Any, role: Role | str = _USER) -> Self:
         """A message as it is, from `to_message()`, or from anything else by its text."""
-        if isinstance(value, (Message, ProvidesMessage)):
+        if callable(getattr(type(value), "to_message", None)) or isinstance(value, Message):
             return cls.from_any(value)
         return unchecked(cls)(Role.parse(role), (Text(text_of(value)),))
 
     @staticmethod
     def is_message(value: Any) -> bool:
         """Whether raw input is a dict that describes a message, rather than a part of one."""
-        return isinstance(value, Mapping) and is_message(value)
+        if not isinstance(value, Mapping):
+            return False
+        return is_message(value) or ("type" in value and inputs.reader().is_message(value))
 
     @staticmethod
     def becomes_composite(value: Any) -> bool:
@@ -265,19 +270,27 @@ class Message(Value, frozen=True, metaclass=Checked):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """A message from a dict: canonical, OpenAI's, or any of the seeds' shapes.
+        """A message from a dict: canonical, OpenAI's, any of the seeds' shapes or any dialect's.
 
         Fields that nobody knows are kept as extras under `canonical`.
         """
         expect(data, Mapping, "a message dict")
-        if "parts" in data:
-            known = {key: data[key] for key in data if key in cls.__struct_fields__}
-            message: Self = convert({**known, "role": Role.parse(data.get("role", _USER))}, cls)
-            unknown = {key: data[key] for key in data if key not in known}
-            return message if not unknown else message._with_extras_of(
-                _CANONICAL, {**own_extras(message.extras), **unknown}
-            )  # fmt: skip
-        return unchecked(cls)(**shapes.read(data))
+        if inputs.is_foreign(data):
+            return cls._own(inputs.reader().message(data))
+        return inputs.own_message(data, cls)
+
+    @classmethod
+    def from_json(cls, raw: JsonText) -> Self:
+        """The message in a document of ours, or in JSON of any shape that `from_any` takes."""
+        try:
+            return super().from_json(raw)
+        except InvalidInputError as error:
+            problem = str(error)
+        read = inputs.from_json(raw, problem)
+        if len(read) == 1:
+            return cls._own(read[0])
+        msg = "the JSON holds several messages, or none; Messages.from_json reads them"
+        raise InvalidInputError(msg)
 
     def to_dict(
         self, *, shape: shapes.Shape = "canonical", metadata: bool = True

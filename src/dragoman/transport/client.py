@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError, TransportError
 from dragoman.model import portal
-from dragoman.model.collection import Messages
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
@@ -28,6 +27,7 @@ from dragoman.transport.streaming import ResponseStream, Source
 from dragoman.transport.unverified import verified
 from dragoman.transport.usage import asking_for_usage
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.inputs.reader import read_request
 from dragoman.wire.target import Target
 
 _MOST = 256 * 1024 * 1024
@@ -199,11 +199,7 @@ class Client(OtherEndpoints):
     # --- for streams, and for the other endpoints
 
     def _asked(self, request: Any, *, stream: bool) -> Request:
-        asked = (
-            request
-            if isinstance(request, Request)
-            else Request(messages=tuple(Messages.from_any(request)))
-        )
+        asked = read_request(request)
         model = asked.model or self._deployment.name.chat
         named = asked.replace(model=model, stream=stream)
         if not stream:

@@ -17,7 +17,6 @@ from dragoman.errors import (
     WireError,
 )
 from dragoman.model import portal
-from dragoman.model.collection import Messages
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.providers.provider import Provider
@@ -26,6 +25,7 @@ from dragoman.transport.client import Client
 from dragoman.transport.fallback_stream import FallbackStream, all_failed, request_for
 from dragoman.transport.model import Model, open_model
 from dragoman.transport.retries import Retries
+from dragoman.wire.inputs.reader import read_request
 
 _NOT_THERE = frozenset({404, 405})  # a wrong address, or a server that lacks the endpoint
 _ONCE = Retries(attempts=1)
@@ -104,7 +104,7 @@ class FallbackModel:
 
     async def send(self, request: Request | Any) -> Response:
         """The answer of the first model that gives one."""
-        asked = _asked(request)
+        asked = read_request(request)
         causes: list[DragomanError] = []
         for model in self._models:
             try:
@@ -117,8 +117,8 @@ class FallbackModel:
 
     def stream(self, request: Request | Any) -> FallbackStream:
         """The answer of the first model that begins one, as it comes; to be gone through once."""
-        goes_on = self._when
-        return FallbackStream(self._models, _asked(request), goes_on, interrupted=self._interrupted)
+        asked, goes_on = read_request(request), self._when
+        return FallbackStream(self._models, asked, goes_on, interrupted=self._interrupted)
 
     # --- the same without `await`: in scripts, in notebooks, in threads
 
@@ -146,10 +146,3 @@ def _opened(model: str | Provider | Model, retries: Retries) -> Model:
     if isinstance(opened, Client) and not isinstance(model, Model):
         return Client(model, retries=retries)  # the other kinds ask nobody twice
     return opened
-
-
-def _asked(request: Request | Any) -> Request:
-    """The request, read once: what it is made of may be an iterator."""
-    if isinstance(request, Request):
-        return request
-    return Request(messages=tuple(Messages.from_any(request)))

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from dragoman.errors import InvalidInputError, StreamInterrupted
 from dragoman.model.accumulate import MessageAccumulator
-from dragoman.model.collection import Messages
 from dragoman.model.events import Event, PartDelta, PartStart
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text, Thinking
@@ -19,6 +18,7 @@ from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall
 from dragoman.model.usage import Usage
 from dragoman.transport.answers import events_of
+from dragoman.wire.inputs.reader import read_request
 
 _WORDS = re.compile(r"\s*\S+|\s+")
 
@@ -27,9 +27,8 @@ Source = Callable[[MessageAccumulator], AsyncIterator[Event]]
 
 def request_of(request: Request | Any, model: str, *, stream: bool) -> Request:
     """What a model is asked, from whatever people have at hand."""
-    if not isinstance(request, Request):
-        request = Request(messages=tuple(Messages.from_any(request)))
-    return request.replace(model=request.model or model, stream=stream)
+    asked = read_request(request)
+    return asked.replace(model=asked.model or model, stream=stream)
 
 
 def words(text: str) -> list[str]:

@@ -13,6 +13,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
 from dragoman.model.conversation import ConversationHistory
 from dragoman.model.jsontext import JsonText
+from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.store import MessageStore
@@ -57,12 +58,12 @@ def is_message(wire: Any) -> bool:
     """Whether this is a message or an item, not a document."""
     if not isinstance(wire, dict) or _SAYINGS.isdisjoint(wire) or is_canonical(wire):
         return False
-    return not is_response(wire, "") and _message_fields().isdisjoint(wire)
+    return not is_response(wire, "") and message_fields().isdisjoint(wire)
 
 
 def dialect_of_history(items: Sequence[Any]) -> str:
     """The dialect of a list of messages."""
-    found = next((name for item in items if (name := _given_away(item)) is not None), None)
+    found = next((name for item in items if (name := given_away(item)) is not None), None)
     return found or detect({"messages": items})
 
 
@@ -74,12 +75,13 @@ def has_typed_parts(item: Any) -> bool:
 
 
 @cache
-def _message_fields() -> frozenset[str]:
+def message_fields() -> frozenset[str]:
+    """Where requests have their messages, in any dialect."""
     return frozenset(dialect(name).messages_field for name in dialects())
 
 
-def _given_away(item: Any) -> str | None:
-    """The dialect, where a message can be of one only that has no `messages`."""
+def given_away(item: Any) -> str | None:
+    """The dialect of a message or an item that only Gemini or Responses has; None for others."""
     if not isinstance(item, dict):
         return None
     if isinstance(item.get("parts"), list):
@@ -109,6 +111,7 @@ def _is_one_of(wire: Any, kinds: frozenset[str]) -> bool:
 _CANONICAL: dict[str, Callable[[JsonText], Conversation]] = {
     "Request": Request.from_json,
     "Response": Response.from_json,
+    "Message": lambda raw: Messages(Message.from_json(raw)),
     "Messages": Messages.from_json,
     "ConversationHistory": lambda raw: ConversationHistory.from_json(raw).messages,
     "MessageStore": lambda raw: MessageStore.from_json(raw).to_messages(),

@@ -119,7 +119,7 @@ def _by_messages(messages: list[Any]) -> str | None:
     for message in messages:
         if not isinstance(message, Mapping):
             continue
-        if _is_ollamas(message):
+        if is_ollamas(message):
             return _OLLAMA
         if message.get("role") in ("tool", "function", "developer") or "tool_calls" in message:
             return _CHAT
@@ -128,12 +128,18 @@ def _by_messages(messages: list[Any]) -> str | None:
             kind = part.get("type") if isinstance(part, Mapping) else None
             if kind in ("image_url", "input_audio", "file", "refusal"):
                 return _CHAT
-            if isinstance(kind, str) and (kind in _BLOCKS or kind.endswith(_RESULT_BLOCKS)):
+            if is_block(part):
                 return _ANTHROPIC
     return None
 
 
-def _is_ollamas(message: Mapping[str, Any]) -> bool:
+def is_block(part: Any) -> bool:
+    """Whether a part of a message's content is a block that only Anthropic has."""
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    return isinstance(kind, str) and (kind in _BLOCKS or kind.endswith(_RESULT_BLOCKS))
+
+
+def is_ollamas(message: Mapping[str, Any]) -> bool:
     """Whether a message names its tool, thinks in plain text, or has arguments that are no text."""
     if "tool_name" in message or isinstance(message.get("thinking"), str):
         return True

@@ -35,7 +35,7 @@ def schema() -> Generator[str]:
     psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
     pytest.importorskip("psycopg_pool", reason="psycopg_pool is not installed")
     try:
-        connection = psycopg.connect(URL, autocommit=True, connect_timeout=5)
+        connection = psycopg.connect(URL, autocommit=True, connect_timeout=30)
     except psycopg.OperationalError:
         connection = None
     if connection is None:

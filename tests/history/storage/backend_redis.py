@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from dragoman.history.storage.protocol import Storage
 
-URL = "redis://127.0.0.1:6379/0"
+URL = os.environ.get("DRAGOMAN_TEST_REDIS", "redis://127.0.0.1:6379/0")
 
 
 def emptied(prefix: str) -> None:
@@ -27,20 +28,27 @@ def expect_server() -> None:
     """Skip where there is no server."""
     redis = pytest.importorskip("redis", reason="the package redis is not installed")
     try:
-        with redis.Redis.from_url(URL, socket_connect_timeout=2) as client:
+        with redis.Redis.from_url(URL, socket_connect_timeout=30) as client:
             client.ping()
     except redis.RedisError:
         pytest.skip(f"no Redis at {URL}")
 
 
 @contextmanager
-def place(_tmp_path: Path) -> Generator[Callable[[], Storage]]:
-    """A fresh prefix."""
+def fresh_prefix() -> Generator[str]:
+    """A prefix that nobody else uses, whose keys are gone afterwards; skips without a server."""
     expect_server()
-    from dragoman.history.storage.redis import RedisStorage
-
-    prefix = f"test-{token_hex(6)}"
+    prefix = f"test-{token_hex(8)}"
     try:
-        yield lambda: RedisStorage(URL, prefix=prefix)
+        yield prefix
     finally:
         emptied(prefix)
+
+
+@contextmanager
+def place(_tmp_path: Path) -> Generator[Callable[[], Storage]]:
+    """A fresh prefix."""
+    with fresh_prefix() as prefix:
+        from dragoman.history.storage.redis import RedisStorage
+
+        yield lambda: RedisStorage(URL, prefix=prefix)

@@ -155,7 +155,7 @@ async def test_a_conflict_is_told_after_a_cut_as_well(place: str) -> None:
 async def test_what_cannot_be_found_out_is_said_to_be_unknown(place: str) -> None:
     """The server is gone after the write was sent."""
     proxy = Proxy()
-    async with proxy as url, opened(place, url, timeout=1, connections=1) as storage:
+    async with proxy as url, opened(place, url, timeout=2, connections=1) as storage:
         await storage.append(ONE, [entry()])
         new = entry()
         proxy.cut(new.id.encode(), keeps_request=False)
@@ -172,7 +172,7 @@ async def test_what_cannot_be_found_out_is_said_to_be_unknown(place: str) -> Non
 async def test_a_server_that_is_gone_before_a_write_is_told(place: str) -> None:
     """Then it is certain that nothing was written."""
     proxy = Proxy()
-    async with proxy as url, opened(place, url, timeout=1, connections=1) as storage:
+    async with proxy as url, opened(place, url, timeout=2, connections=1) as storage:
         await _terminate(place, storage)
         proxy.is_down = True
         with pytest.raises(StoreError, match="can't be reached"):
@@ -200,7 +200,7 @@ async def test_a_transaction_whose_commit_is_cut_happens_once(
 async def test_a_commit_that_cannot_be_asked_about_is_said_to_be_unknown(place: str) -> None:
     """The server is gone after the commit was sent."""
     proxy = Proxy()
-    settings = {"timeout": 1, "connections": 1, "prepared": False}
+    settings = {"timeout": 2, "connections": 1, "prepared": False}
     async with proxy as url, opened(place, url, **settings) as storage:
         await storage.append(ONE, [entry()])
         proxy.cut(b"COMMIT\0", keeps_request=False)

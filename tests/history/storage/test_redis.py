@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from secrets import token_hex
 from time import time
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -70,7 +71,8 @@ class Proxy:
         if self.is_closed:
             writer.close()
             return
-        back, on = await asyncio.open_connection("127.0.0.1", 6379)
+        there = urlsplit(URL)
+        back, on = await asyncio.open_connection(there.hostname, there.port or 6379)
         while request := await reader.read(1 << 20):
             is_script = b"EVALSHA" in request
             if is_script and self.before is not None:

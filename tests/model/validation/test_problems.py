@@ -192,9 +192,9 @@ HOSTILE: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize(("schema", "value"), HOSTILE, ids=lambda each: str(type(each)))
 def test_hostile_schemas_and_values_end_soon(schema: Any, value: Any) -> None:
     """No exception, no stack overflow, no waiting."""
-    start = time.perf_counter()
+    start = time.thread_time()
     assert isinstance(problems(schema, value), list)
-    assert time.perf_counter() - start < 10  # about one second; the machine is shared
+    assert time.thread_time() - start < 10  # about one second
 
 
 KEYWORDS = [

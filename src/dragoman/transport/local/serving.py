@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import time
+from importlib import import_module
 from typing import Any
 
 _POLL = 1.0
@@ -46,8 +47,8 @@ def main() -> None:
 
 
 def _served(settings: dict[str, Any]) -> Any:
-    import xllamacpp  # type: ignore[import-not-found, unused-ignore]  # an extra
-
+    # By name: type checkers would say one thing where it is installed and another where it is not.
+    xllamacpp: Any = import_module("xllamacpp")
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]
     params.model_alias = [settings["alias"]]

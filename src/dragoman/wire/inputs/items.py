@@ -1,0 +1,161 @@
+"""One thing that people hand in as a message, or as one of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
+from contextlib import suppress
+from io import IOBase
+from typing import Any, NoReturn, TypeGuard
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.collection import Messages
+from dragoman.model.content import parts_from
+from dragoman.model.inputs import role_of
+from dragoman.model.messages import Message, make_message
+from dragoman.model.parts import Part
+from dragoman.model.responses import Response
+from dragoman.model.roles import Role
+from dragoman.model.value import expect
+from dragoman.wire.inputs.evidence import is_message, message_around
+from dragoman.wire.inputs.objects import read_object
+from dragoman.wire.inputs.plain import plain
+from dragoman.wire.inputs.runs import Slot
+from dragoman.wire.recognition import is_canonical
+
+_TAKEN = (
+    "messages are texts, parts, Message objects, (role, text) pairs, dicts in a known shape, and"
+    " the message objects of known libraries (docs/howto-import-history.md)"
+)
+_BY_TEXT = "from_input takes any object by its text"
+_ELSEWHERE = "docs/howto-import-history.md says what is read, and how to read the rest"
+_BINARY = (bytes, bytearray, memoryview)
+
+
+def slots_of(item: Any) -> Iterable[Slot]:
+    """The messages in one item of a conversation, and the dicts that are still to be read."""
+    kind = type(item)
+    if issubclass(kind, Message):
+        return (item,)
+    if issubclass(kind, (str, Part)):
+        return (said(parts_from(item)),)
+    if issubclass(kind, Mapping):
+        return (_slot_of(plain(item)),)
+    if is_pair(item):
+        return (make_message(Role.parse(item[0]), parts_from(item[1])),)
+    if issubclass(kind, (list, tuple)):
+        return (content_of(item),)
+    return provided(item)
+
+
+def said(parts: tuple[Any, ...]) -> Message:
+    """A message of bare parts, by whoever can have said them."""
+    return make_message(role_of(parts), parts)
+
+
+def is_pair(item: Any) -> TypeGuard[tuple[str, str]]:
+    """Whether this is a role and a text, as LangChain takes them: `("human", "Hi")`."""
+    if not (isinstance(item, tuple) and [type(piece) for piece in item] == [str, str]):
+        return False
+    with suppress(InvalidInputError):
+        return bool(Role.parse(item[0]))
+    return False
+
+
+def _slot_of(wire: dict[str, Any]) -> Slot:
+    """A message dict, or a message around a bare part; raises for documents and other dicts."""
+    if is_message(wire):
+        return wire
+    if is_canonical(wire):
+        msg = "a whole document is not one message of a list; Messages.from_any reads it alone"
+        raise InvalidInputError(msg)
+    return _around([wire])
+
+
+def is_content(items: Sequence[Any]) -> bool:
+    """Whether a list is the content of one message rather than several messages."""
+    return all(
+        issubclass(type(item), (str, Part))
+        or (issubclass(type(item), Mapping) and not is_message(dict(item)))
+        for item in items
+    )
+
+
+def content_of(items: Sequence[Any]) -> Slot:
+    """A message around a list of content: texts, parts, and dicts of parts."""
+    if not items or not is_content(items):
+        refuse(items)
+    return _around(plain(items))
+
+
+def _around(content: list[Any]) -> Slot:
+    """A message around content that stands alone: of a dialect, or our own."""
+    wire = message_around(content)
+    if wire is not None:
+        return wire
+    try:
+        return said(parts_from(content))
+    except InvalidInputError as error:
+        problem = str(error)
+    msg = f"this is neither a message nor content ({problem}); {_ELSEWHERE}"
+    raise InvalidInputError(msg)
+
+
+# --- objects
+
+
+def provided(item: Any) -> Iterable[Slot]:
+    """The messages of an object that knows them, or of a library that we know."""
+    if isinstance(item, (type, Response)):  # a class has the methods of its instances
+        refuse(item)
+    known = read_object(item)
+    if known is not None:
+        found = known if isinstance(known, list) else [known]
+        return [plain(each) if isinstance(each, dict) else each for each in found]
+    if callable(getattr(type(item), "to_message", None)):
+        message = item.to_message()
+        expect(message, Message, "what to_message() returns")
+        return (message,)
+    if callable(getattr(type(item), "to_messages", None)):
+        messages = item.to_messages()
+        expect(messages, Messages, "what to_messages() returns")
+        return messages
+    return refuse(item)
+
+
+def is_several(value: Any) -> TypeGuard[Iterable[Any]]:
+    """Whether this is a sequence of items, or an iterator over them.
+
+    Arrays, files, sets and whatever else can be gone through are not taken for conversations.
+    """
+    kind = type(value)  # a mock's `__class__` may be any other
+    if issubclass(kind, (*_BINARY, str, IOBase)) or hasattr(kind, "read"):
+        return False
+    if issubclass(kind, (Sequence, ValuesView)):
+        return True
+    return issubclass(kind, Iterator) and iter(value) is value
+
+
+def refuse(value: Any) -> NoReturn:
+    """Raise for what is no message, by its type."""
+    kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+    msg = f"a message can't be made from {kind}{_hint(value)}; {_TAKEN}; {_BY_TEXT}"
+    raise InvalidInputError(msg)
+
+
+def _hint(value: Any) -> str:
+    if isinstance(value, type):
+        return ""
+    if isinstance(value, _BINARY):
+        return " among other messages; media are an Image, Audio, Video or File"
+    if isinstance(value, Response):
+        return "; its `message` is one"
+    with suppress(Exception):  # a property of an object that nobody knows
+        if isinstance(value.messages, Messages):
+            return "; its `messages` are some"
+    return ""
+
+
+def all_slots(items: Iterable[Any]) -> Iterator[Slot]:
+    """The messages and dicts of a list, one after the other: what is strange is found at once."""
+    for item in items:
+        yield from slots_of(item)

@@ -1,0 +1,172 @@
+"""The one reader of what people hand in as messages.
+
+`Message.from_any`, `Messages.from_any` and everything built on them ask it for what the model
+can't read alone; models and agents ask it for requests and histories.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.collection import Messages
+from dragoman.model.jsontext import JsonText, dumps, loads
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.wire.dialect import dialect
+from dragoman.wire.inputs import evidence
+from dragoman.wire.inputs.items import (
+    all_slots,
+    content_of,
+    is_content,
+    is_pair,
+    is_several,
+    slots_of,
+)
+from dragoman.wire.inputs.pairing import paired
+from dragoman.wire.inputs.plain import plain
+from dragoman.wire.inputs.runs import Slot, decoded, runs_of, with_system
+from dragoman.wire.recognition import (
+    is_canonical,
+    is_response,
+    message_fields,
+    read_canonical,
+)
+from dragoman.wire.translation import detect
+
+_A_RESPONSE = "a response is no history; give the messages that led to it, and its own"
+_DOCUMENT = re.compile(r'\s*\{\s*"dragoman"\s*:')
+_BINARY = (bytes, bytearray, memoryview)
+
+
+class Reader:
+    """Reads messages and conversations; see `dragoman.model.inputs`."""
+
+    def message(self, value: object) -> Message:
+        """The one message that a value stands for; raises where it is none, or several."""
+        if value is None:
+            msg = "None is not a message"
+            raise InvalidInputError(msg)
+        if isinstance(value, (list, tuple)) and not is_pair(value) and is_content(value):
+            return _read([content_of(value)])[0] if value else Message.empty()
+        messages = self.messages(value)
+        if len(messages) == 1:
+            return messages[0]
+        msg = f"this is {len(messages)} messages, not one; Messages.from_any reads several"
+        raise InvalidInputError(msg)
+
+    def messages(self, value: object) -> Messages:
+        """The conversation that a value stands for."""
+        if value is None:
+            msg = "None is not a conversation"
+            raise InvalidInputError(msg)
+        if isinstance(value, Request):
+            return Messages.wrapping(with_system(value))
+        if isinstance(value, _BINARY):
+            return Messages.wrapping(_read_json(*_loaded(value)))
+        if isinstance(value, Mapping):
+            return Messages.wrapping(_read_object(plain(value)))
+        is_one = is_pair(value) or not is_several(value)
+        return Messages.wrapping(_read(slots_of(value) if is_one else all_slots(value)))
+
+    def from_json(self, raw: JsonText) -> Messages:
+        """The conversation in JSON that is no document of ours."""
+        return Messages.wrapping(_read_json(loads(raw), raw))
+
+    def is_message(self, value: Mapping[str, Any]) -> bool:
+        """Whether a dict describes a message, in any dialect."""
+        return evidence.is_message(dict(value))
+
+
+INPUT_READER = Reader()
+
+
+def read_history(value: object) -> Messages:
+    """The conversation to go on with. As `Messages.from_any`; a text may be a document of ours."""
+    if isinstance(value, str) and _DOCUMENT.match(value):
+        return Messages.wrapping(_read_json(loads(value), value))
+    return Messages.from_any(value)
+
+
+def read_request(value: object) -> Request:
+    """What a model is asked: a request, a request's body, or whatever `Messages.from_any` takes."""
+    if isinstance(value, Request):
+        return value
+    if isinstance(value, (*_BINARY, Mapping)):
+        wire, raw = _loaded(value) if isinstance(value, _BINARY) else (plain(value), None)
+        asked = _request_in(wire, raw) if isinstance(wire, dict) else None
+        if asked is not None:
+            return asked
+        return Request(messages=tuple(_read_json(wire, raw)))
+    return Request(messages=tuple(Messages.from_any(value)))
+
+
+# --- JSON
+
+
+def _loaded(raw: bytes | bytearray | memoryview) -> tuple[Any, bytes]:
+    """The JSON in bytes that were handed in."""
+    text = bytes(raw)
+    try:
+        return loads(text), text
+    except InvalidInputError as error:
+        problem = str(error)
+    msg = f"bytes are read as JSON, and {problem}; media are an Image, Audio, Video or File"
+    raise InvalidInputError(msg)
+
+
+def _read_json(wire: Any, raw: JsonText | None) -> list[Message]:
+    if isinstance(wire, dict):
+        return _read_object(wire, raw)
+    if isinstance(wire, list):
+        return _read(all_slots(wire))
+    msg = "the JSON of a conversation is an object, or an array of messages"
+    raise InvalidInputError(msg)
+
+
+def _read_object(wire: dict[str, Any], raw: JsonText | None = None) -> list[Message]:
+    """The messages in a document, one message, or a whole request."""
+    if wire.keys() == {"messages"} and isinstance(wire["messages"], list):
+        return _read(all_slots(wire["messages"]))
+    request = _request_in(wire, raw)
+    if request is not None:
+        return with_system(request)
+    if is_canonical(wire):
+        return list(_document(wire, raw))
+    return _read(slots_of(wire))
+
+
+def _request_in(wire: dict[str, Any], raw: JsonText | None) -> Request | None:
+    """The request in a document of ours or in a body; None where it is something else."""
+    if is_canonical(wire):
+        read = _document(wire, raw)
+        return read if isinstance(read, Request) else None
+    if evidence.is_message(wire) or isinstance(wire.get("type"), str):
+        return None
+    if message_fields().isdisjoint(wire) and evidence.is_part(wire):
+        return None
+    spoken = None
+    with suppress(InvalidInputError):
+        spoken = dialect(detect(wire))
+    if is_response(wire, spoken.messages_field if spoken else ""):
+        raise InvalidInputError(_A_RESPONSE)
+    return decoded(spoken, wire) if spoken else None
+
+
+def _document(wire: Mapping[str, Any], raw: JsonText | None) -> Request | Messages:
+    read = read_canonical(wire["kind"], dumps(wire) if raw is None else raw)
+    if isinstance(read, Response):
+        raise InvalidInputError(_A_RESPONSE)
+    return read
+
+
+def _read(slots: Iterable[Slot]) -> list[Message]:
+    """The messages, with the dicts among them read and all results given to their calls."""
+    given = list(slots)
+    if all(isinstance(slot, Message) for slot in given):
+        return cast("list[Message]", given)
+    return paired(list(runs_of(given)))
