@@ -8,6 +8,9 @@ BENCH := .venv-bench
 PIP := -m pip install -qq --disable-pip-version-check
 PYTEST := $(VENV)/bin/python -m pytest -q -n $(JOBS) --maxprocesses=4
 
+# Some containers set it; compiling the tests anew takes ten seconds in every process of every run.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run test test-thorough test-all fidelity lint docs bench torture dist clean

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, get_ident
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -24,7 +23,6 @@ from dragoman import (
     Response,
     SessionIdentity,
     Text,
-    ToolCall,
     ToolDefinition,
     ToolResult,
 )
@@ -35,37 +33,11 @@ from dragoman.model import portal
 from dragoman.model.conversation import ConversationHistory, Policy
 from dragoman.model.parts import Thinking
 from dragoman.model.store import Section
-from dragoman.wire.dialect import dialect, dialects
-from tests.corpus import Corpus
 from tests.environment import PATIENCE
-from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
+from tests.wire.inputs.talk import ROUND
 
 ONE, TWO = SessionIdentity(chat="7"), SessionIdentity(chat="8")
 SECRET = "xyzzy-the-secret"
-ROUND = (
-    Message.user("What is the weather in Mostar and in Oslo?"),
-    Message.assistant(
-        "Let me see.",
-        tool_calls=[
-            ToolCall("call_1", "weather", input={"city": "Mostar"}),
-            ToolCall("call_2", "weather", input={"city": "Oslo"}),
-        ],
-    ),
-    Message.tool(
-        ToolResult.success("call_1", "sunny", tool_name="weather"),
-        ToolResult.success("call_2", "snow", tool_name="weather"),
-    ),
-    Message.assistant("Sun there, snow here."),
-)
-
-TALK = (*ROUND, Message.user("Thanks."))
-DICTS = {  # that each of these messages is, in a dialect
-    "anthropic": (1, 1, 1, 1, 1),
-    "gemini": (1, 1, 1, 1, 1),
-    "ollama": (1, 1, 2, 1, 1),
-    "openai-chat": (1, 1, 2, 1, 1),
-    "openai-responses": (1, 3, 2, 1, 1),
-}
 
 
 async def sent(conversation: Conversation) -> Messages:
@@ -81,29 +53,6 @@ async def read(history: Any) -> Messages:
 def texts(messages: Messages) -> list[str]:
     """What they say."""
     return [message.text for message in messages]
-
-
-def body_of(name: str, **fields: Any) -> dict[str, Any]:
-    """A request in a dialect, as JSON has it."""
-    request = Request(model="m", messages=TALK, **fields)
-    body: dict[str, Any] = json.loads(dialect(name).encode_request(request).to_bytes())
-    return body
-
-
-def rounds(messages: Messages) -> list[tuple[str, Any]]:
-    """What was said, called and found, with calls by number: not all dialects keep their ids."""
-    numbers: dict[str, int] = {}
-    said: list[tuple[str, Any]] = []
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                numbers[part.id] = len(numbers)
-                said.append((part.name, dict(part.arguments)))
-            elif isinstance(part, ToolResult):
-                said.append((f"result {numbers.get(part.call_id)}", part.text))
-            elif isinstance(part, Text):
-                said.append((message.role.value, part.text))
-    return said
 
 
 class TestMessages:
@@ -218,66 +167,6 @@ class TestMessages:
         assert conversation_of(mine) is mine
 
 
-class TestDialects:
-    """Raw dicts."""
-
-    @pytest.mark.parametrize("name", dialects())
-    async def test_a_list_of_messages_is_read(self, name: str) -> None:
-        """With calls and results, each with its own."""
-        items = body_of(name)[dialect(name).messages_field]
-        assert rounds(await read(items)) == rounds(Messages(*TALK))
-        assert rounds(await read(tuple(map(MappingProxyType, items)))) == rounds(Messages(*TALK))
-
-    @pytest.mark.parametrize("name", dialects())
-    async def test_a_whole_request_is_read(self, name: str) -> None:
-        """As a dict or as JSON; its instructions become the first message."""
-        body = body_of(name, system=(Text("Be brief."),))
-        expected = rounds(Messages(Message.system("Be brief."), *TALK))
-        assert rounds(await read(body)) == expected
-        assert rounds(await read(json.dumps(body).encode())) == expected
-
-    @pytest.mark.parametrize("name", dialects())
-    @pytest.mark.parametrize("place", range(5))
-    async def test_messages_and_dicts_mix(self, name: str, place: int) -> None:
-        """A message of ours anywhere among dicts; results still find their calls."""
-        wire = body_of(name)[dialect(name).messages_field]
-        start, stop = sum(DICTS[name][:place]), sum(DICTS[name][: place + 1])
-        assert sum(DICTS[name]) == len(wire)
-        items = [*wire[:start], TALK[place], *wire[stop:]]
-        if name in ("gemini", "ollama"):
-            items = [without_ids(item) if isinstance(item, dict) else item for item in items]
-        assert rounds(await read(items)) == rounds(Messages(*TALK))
-
-    @pytest.mark.corpus
-    @pytest.mark.parametrize("name", dialects())
-    async def test_recorded_requests_are_read_as_what_they_are(
-        self, corpus: Corpus, name: str
-    ) -> None:
-        """The whole body and its list of messages, without being told the dialect."""
-        spoken, count = dialect(name), 0
-        for recording in corpus.select(provider_api=SPOKEN_BY[name], status=200):
-            body = recording.request_body
-            path = recording.request_path.partition("?")[0]
-            if not isinstance(body, dict) or not ENDPOINTS[name].search(path):
-                continue
-            request = spoken.decode_request(body)
-            system = [Message.system(*request.system)] if request.system else []
-            assert list(await read(body)) == [*system, *request.messages], recording
-            items = body.get(spoken.messages_field)
-            if isinstance(items, list):
-                alone = spoken.decode_request({spoken.messages_field: items})
-                assert list(await read(items))[-len(alone.messages) :] == [*alone.messages]
-            count += 1
-        assert count > 10
-
-
-def without_ids(wire: Any) -> Any:
-    """A dict as those write it who leave optional ids out."""
-    if isinstance(wire, Mapping):
-        return {k: without_ids(v) for k, v in wire.items() if k not in ("id", "tool_call_id")}
-    return [without_ids(item) for item in wire] if isinstance(wire, list) else wire
-
-
 class TestRefused:
     """What is no conversation."""
 
@@ -302,51 +191,6 @@ class TestRefused:
         with pytest.raises(InvalidInputError, match=named) as caught:
             conversation_of(history)
         assert SECRET not in str(caught.value)
-
-    @pytest.mark.parametrize(
-        "history",
-        [
-            b"",
-            b"\xff",
-            b"7",
-            b'{"greeting": "xyzzy-the-secret"}',
-            {},
-            {"greeting": SECRET},
-            {1: SECRET},
-            {"messages": SECRET},
-            {"messages": [7]},
-            {"contents": [{"parts": SECRET}]},
-            {"dragoman": 1, "kind": "Text", "value": SECRET},
-            {"dragoman": 99, "kind": "Messages", "value": []},
-            {"choices": [{"message": {"role": "assistant", "content": SECRET}}]},
-            [{"role": SECRET, "content": "Hi"}],
-            [{"role": "tool", "content": SECRET, "id": "1"}],
-            [{"role": "user", "content": {"type": SECRET}}],
-            [{"role": "user", "content": object()}],
-        ],
-    )
-    def test_what_can_t_be_read_is_refused_without_quoting_it(self, history: Any) -> None:
-        """With an error of ours."""
-        with pytest.raises(InvalidInputError) as caught:
-            conversation_of(history)
-        error = caught.value
-        assert SECRET not in f"{error!r}{error}{error.__context__}"
-
-    @pytest.mark.parametrize(
-        "history",
-        [
-            [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": SECRET}]}],
-            [{"type": "human", "data": {"content": SECRET}}],
-            [{"type": "ai", "content": SECRET}],
-            [{"lc": 1, "type": "constructor", "id": [], "kwargs": {"content": SECRET}}],
-        ],
-        ids=["pydantic-ai", "LangChain", "LangChain-flat", "LangChain-dumps"],
-    )
-    def test_what_other_libraries_store_is_not_taken_for_something_else(self, history: Any) -> None:
-        """It would be an empty conversation; the error says where to read how."""
-        with pytest.raises(InvalidInputError, match="howto-import-history") as caught:
-            conversation_of(history)
-        assert SECRET not in f"{caught.value}{caught.value.__context__}"
 
     async def test_a_result_has_its_messages(self) -> None:
         """It is no history itself: which messages led to it is not in it."""

@@ -96,7 +96,7 @@ def test_a_tool_message_holds_results() -> None:
     (lambda: Message.user("hi", metadata={"a": object()}), "Message.metadata holds a object"),
     (lambda: Message.user("hi", metadata={1: 2}), "JSON keys are strings"),
     (lambda: Message.user("hi", extras={"x": 1}), "the extras of a dialect must be Mapping"),
-    (lambda: Message(Role.USER, (Part(),)), "Message.parts can't hold a Part"),  # type: ignore[arg-type]
+    (lambda: Message(Role.USER, (Part(),)), "Message.parts can't hold a Part"),
     (lambda: Message.user("hi").with_name(5), "Message.name must be str"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").with_id(5), "the id of a message must be str"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").with_role("robot"), "unknown role"),

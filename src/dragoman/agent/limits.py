@@ -15,6 +15,7 @@ from dragoman.model.value import expect_number
 from dragoman.providers.price import Amount, dollars
 
 _LONGEST_CYCLE = 3
+_ANY = "any"  # in place of ids
 _LEAST = {"steps": 1, "calls": 0, "tokens": 1, "repeats": 2}
 _RAISE = "raise the limit, or None takes it away"
 
@@ -160,11 +161,7 @@ class Tally:
         most = self.limits.repeats
         if most is None:
             return
-        # A model that goes in circles gives its calls new ids each time.
-        current = tuple(
-            (call.replace_unchecked(id=""), result.replace_unchecked(call_id=""))
-            for call, result in pairs
-        )
+        current = tuple([_without_ids(*pair) for pair in pairs])
         for length in range(1, _LONGEST_CYCLE + 1):
             is_same = length <= len(self._seen) and self._seen[-length] == current
             self._same[length] = self._same[length] + 1 if is_same else 0
@@ -172,6 +169,11 @@ class Tally:
         if any(self._same[length] >= length * (most - 1) for length in range(1, len(self._same))):
             done = f"the same tool calls had the same results {most} times in a row"
             _stop(f"{done}; the model goes in circles", "repeats")
+
+
+def _without_ids(call: ToolCall, result: ToolResult) -> tuple[ToolCall, ToolResult]:
+    """A call and its result as they are compared: each round has ids of its own."""
+    return call.replace(id=_ANY), result.replace(call_id=_ANY)
 
 
 def unknown_cost() -> ConfigError:

@@ -68,6 +68,8 @@ def text_of(value: Any) -> str:
     if isinstance(value, (bytes, bytearray, memoryview)):
         msg = f"{type(value).__name__} is not text; use an Image, Audio, Video or File"
         raise InvalidInputError(msg)
+    if isinstance(value, type):
+        return str(value)  # it has the methods and fields of its instances
     as_json = getattr(value, "model_dump_json", None)
     if callable(as_json):
         try:

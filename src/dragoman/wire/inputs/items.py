@@ -116,7 +116,7 @@ def provided(item: Any) -> Iterable[Slot]:
         expect(message, Message, "what to_message() returns")
         return (message,)
     if callable(getattr(type(item), "to_messages", None)):
-        messages = item.to_messages()
+        messages: Messages = item.to_messages()
         expect(messages, Messages, "what to_messages() returns")
         return messages
     return refuse(item)
@@ -130,6 +130,8 @@ def is_several(value: Any) -> TypeGuard[Iterable[Any]]:
     kind = type(value)  # a mock's `__class__` may be any other
     if issubclass(kind, (*_BINARY, str, IOBase)) or hasattr(kind, "read"):
         return False
+    if callable(getattr(kind, "to_message", None)):
+        return False  # it stands for one, as `Content` does
     if issubclass(kind, (Sequence, ValuesView)):
         return True
     return issubclass(kind, Iterator) and iter(value) is value

@@ -7,7 +7,7 @@ can't read alone; models and agents ask it for requests and histories.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -69,9 +69,10 @@ class Reader:
         if isinstance(value, _BINARY):
             return Messages.wrapping(_read_json(*_loaded(value)))
         if isinstance(value, Mapping):
-            return Messages.wrapping(_read_object(plain(value)))
-        is_one = is_pair(value) or not is_several(value)
-        return Messages.wrapping(_read(slots_of(value) if is_one else all_slots(value)))
+            return Messages.wrapping(_read_json(plain(value)))
+        if is_several(value) and not is_pair(value):
+            return Messages.wrapping(_read(all_slots(value)))
+        return Messages.wrapping(_read(slots_of(value)))
 
     def from_json(self, raw: JsonText) -> Messages:
         """The conversation in JSON that is no document of ours."""
@@ -96,13 +97,15 @@ def read_request(value: object) -> Request:
     """What a model is asked: a request, a request's body, or whatever `Messages.from_any` takes."""
     if isinstance(value, Request):
         return value
-    if isinstance(value, (*_BINARY, Mapping)):
-        wire, raw = _loaded(value) if isinstance(value, _BINARY) else (plain(value), None)
-        asked = _request_in(wire, raw) if isinstance(wire, dict) else None
-        if asked is not None:
-            return asked
-        return Request(messages=tuple(_read_json(wire, raw)))
-    return Request(messages=tuple(Messages.from_any(value)))
+    held: Request | Sequence[Message]
+    if isinstance(value, Mapping):
+        held = _held_in(plain(value))
+    elif isinstance(value, _BINARY):
+        wire, raw = _loaded(value)
+        held = _held_in(wire, raw) if isinstance(wire, dict) else _read_json(wire, raw)
+    else:
+        held = Messages.from_any(value)
+    return held if isinstance(held, Request) else Request(messages=tuple(held))
 
 
 # --- JSON
@@ -119,32 +122,35 @@ def _loaded(raw: bytes | bytearray | memoryview) -> tuple[Any, bytes]:
     raise InvalidInputError(msg)
 
 
-def _read_json(wire: Any, raw: JsonText | None) -> list[Message]:
+def _read_json(wire: Any, raw: JsonText | None = None) -> list[Message]:
     if isinstance(wire, dict):
-        return _read_object(wire, raw)
+        held = _held_in(wire, raw)
+        return with_system(held) if isinstance(held, Request) else held
     if isinstance(wire, list):
         return _read(all_slots(wire))
     msg = "the JSON of a conversation is an object, or an array of messages"
     raise InvalidInputError(msg)
 
 
-def _read_object(wire: dict[str, Any], raw: JsonText | None = None) -> list[Message]:
-    """The messages in a document, one message, or a whole request."""
+def _held_in(wire: dict[str, Any], raw: JsonText | None = None) -> Request | list[Message]:
+    """What is in a dict: a document of ours, a request's body, or one message."""
+    if is_canonical(wire):
+        return _document(wire, raw)
     if wire.keys() == {"messages"} and isinstance(wire["messages"], list):
         return _read(all_slots(wire["messages"]))
-    request = _request_in(wire, raw)
-    if request is not None:
-        return with_system(request)
-    if is_canonical(wire):
-        return list(_document(wire, raw))
-    return _read(slots_of(wire))
+    request = _request_in(wire)
+    return _read(slots_of(wire)) if request is None else request
 
 
-def _request_in(wire: dict[str, Any], raw: JsonText | None) -> Request | None:
-    """The request in a document of ours or in a body; None where it is something else."""
-    if is_canonical(wire):
-        read = _document(wire, raw)
-        return read if isinstance(read, Request) else None
+def _document(wire: Mapping[str, Any], raw: JsonText | None) -> Request | list[Message]:
+    read = read_canonical(wire["kind"], dumps(wire) if raw is None else raw)
+    if isinstance(read, Response):
+        raise InvalidInputError(_A_RESPONSE)
+    return read if isinstance(read, Request) else list(read)
+
+
+def _request_in(wire: dict[str, Any]) -> Request | None:
+    """The request that a body is; None where it is a message, or a part of one."""
     if evidence.is_message(wire) or isinstance(wire.get("type"), str):
         return None
     if message_fields().isdisjoint(wire) and evidence.is_part(wire):
@@ -155,13 +161,6 @@ def _request_in(wire: dict[str, Any], raw: JsonText | None) -> Request | None:
     if is_response(wire, spoken.messages_field if spoken else ""):
         raise InvalidInputError(_A_RESPONSE)
     return decoded(spoken, wire) if spoken else None
-
-
-def _document(wire: Mapping[str, Any], raw: JsonText | None) -> Request | Messages:
-    read = read_canonical(wire["kind"], dumps(wire) if raw is None else raw)
-    if isinstance(read, Response):
-        raise InvalidInputError(_A_RESPONSE)
-    return read
 
 
 def _read(slots: Iterable[Slot]) -> list[Message]:
