@@ -8,21 +8,22 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.messages import Message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.value import unchecked
 from dragoman.wire.inputs.pairing import paired
 from dragoman.wire.inputs.runs import Run
 
 NOTHING: frozenset[str] = frozenset()
 
 
-def call(*ids: str, name: str = "f", has_id: bool = False) -> Message:
-    """A message with calls; their ids came off a wire, or were made by the decoder."""
-    made = {} if has_id else {"wire_id": None}
-    return Message(Role.ASSISTANT, tuple(ToolCall(id_, name, **made) for id_ in ids))  # type: ignore[arg-type]
+def call(*ids: str, name: str = "f") -> Message:
+    """A message with calls."""
+    return Message(Role.ASSISTANT, tuple(ToolCall(id_, name) for id_ in ids))
 
 
 def result(*ids: str, name: str | None = None) -> Message:
     """A message with results."""
-    return Message(Role.TOOL, tuple(ToolResult(id_, "ok", tool_name=name) for id_ in ids))
+    made = (unchecked(ToolResult)(id_, "ok", tool_name=name) for id_ in ids)
+    return unchecked(Message)(Role.TOOL, tuple(made))
 
 
 def ids_of(messages: list[Message]) -> list[str]:
@@ -47,7 +48,7 @@ def test_made_ids_of_two_runs_do_not_collide() -> None:
 
 def test_made_ids_give_way_to_those_that_were_handed_in() -> None:
     """Even to one that comes later; a message of ours is never changed for it."""
-    ours = call("call_1", has_id=True)
+    ours = call("call_1")
     read = paired([Run([call("call_1")], NOTHING), Run([ours, result("call_1")], None)])
     assert ids_of(read) == ["call_1_2", "call_1", "call_1"]
     assert read[1] is ours
@@ -65,7 +66,7 @@ def test_a_result_without_id_answers_the_call_of_the_round_before() -> None:
 def test_a_result_with_an_id_answers_only_that_call_or_one_without() -> None:
     """An id that nobody has is kept where the calls have ids of their own."""
     stranger = Run([result("x")], frozenset({"x"}))
-    assert ids_of(paired([Run([call("a", has_id=True)], None), stranger])) == ["a", "x"]
+    assert ids_of(paired([Run([call("a")], None), stranger])) == ["a", "x"]
     assert ids_of(paired([Run([call("call_1")], NOTHING), stranger])) == ["call_1", "call_1"]
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec import UNSET
-
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
@@ -101,4 +99,4 @@ class _Pairing:
 
 def _is_made(call: ToolCall, run: Run) -> bool:
     """Whether the decoder made up a call's id."""
-    return run.ids is not None and call.wire_id is not UNSET and call.id not in run.ids
+    return run.ids is not None and call.id not in run.ids

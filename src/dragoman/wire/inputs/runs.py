@@ -16,6 +16,7 @@ from dragoman.model import inputs, shapes
 from dragoman.model.messages import Message, make_message
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.dialect import Dialect, dialect
 from dragoman.wire.inputs.evidence import ANTHROPIC, CHAT, GEMINI, OWN, dialects_of, is_answer
 
@@ -57,14 +58,16 @@ def runs_of(slots: Sequence[Slot]) -> Iterator[Run]:
     for name, pairs in groupby(named, lambda pair: pair[0]):
         run = [slot for _, slot in pairs]
         if name == OWN:
-            yield Run([_own(slot) for slot in run], None)
+            yield from map(_own, run)
         else:
             wire = [slot for slot in run if isinstance(slot, dict)]
             yield Run(_decoded_run(dialect(name), wire), frozenset(_ids_in(wire)))
 
 
-def _own(slot: Slot) -> Message:
-    return slot if isinstance(slot, Message) else inputs.own_message(slot, Message)
+def _own(slot: Slot) -> Run:
+    if isinstance(slot, Message):
+        return Run((slot,), None)
+    return Run((inputs.own_message(slot, Message),), frozenset(_ids_in((slot,))))
 
 
 def decoded(spoken: Dialect, body: dict[str, Any]) -> Request:
@@ -157,7 +160,11 @@ def _ids_in(wire: Iterable[Any]) -> Iterator[str]:
     left = list(wire)
     while left:
         value = left.pop()
-        if isinstance(value, dict):
+        if isinstance(value, ToolCall):
+            yield value.id
+        elif isinstance(value, ToolResult):
+            yield value.call_id
+        elif isinstance(value, dict):
             yield from (value[key] for key in _IDS if isinstance(value.get(key), str))
             left += value.values()
         elif isinstance(value, list):
