@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dragoman.model.content import AnyPart
 from dragoman.model.parts import Opaque, Origin, ServerToolResult, Text, Thinking
-from dragoman.model.tools import ToolCall
+from dragoman.model.tools import make_call
 from dragoman.wire import envelope
 from dragoman.wire.envelope import PREFIX, Seal, fingerprint, is_sealed, unwrap, wrap
 
@@ -33,7 +33,7 @@ STATE: dict[str, Any] = {
 PARTS = st.one_of(
     st.builds(Text, st.just(""), **STATE),
     st.builds(Thinking, TEXTS, st.none() | TEXTS, st.sampled_from(["full", "summary"]), **STATE),
-    st.builds(ToolCall, TEXTS, TEXTS, raw=TEXTS, **STATE),
+    st.builds(make_call, TEXTS, TEXTS, raw=TEXTS, **STATE),
     st.builds(Opaque, st.just("gemini"), JSON, **STATE),
     st.builds(ServerToolResult, TEXTS, TEXTS, JSON, **STATE),
 )
