@@ -46,7 +46,7 @@ from dragoman.model.value import (
 )
 
 Kind = Literal["system", "developer", "user", "assistant", "tool_call", "tool_result"]
-Content = str | Part | Mapping[str, Any] | Iterable[str | Part | Mapping[str, Any]]
+ContentLike = str | Part | Mapping[str, Any] | Iterable[str | Part | Mapping[str, Any]]
 
 _CANONICAL = "canonical"
 _DERIVED = frozenset({"kind", "text", "content", "thinking", "tool_call_id"})
@@ -123,7 +123,7 @@ class Message(Value, frozen=True, metaclass=Checked):
         def __init__(  # noqa: PLR0913, PLR0917 - the fields in their order
             self,
             role: Role | str,
-            parts: Content = (),
+            parts: ContentLike = (),
             name: str | None = None,
             id: str = "",
             metadata: Mapping[str, Any] | None = EMPTY,
@@ -154,23 +154,23 @@ class Message(Value, frozen=True, metaclass=Checked):
     # --- making one
 
     @classmethod
-    def system(cls, *content: Content, **fields: Any) -> Self:
+    def system(cls, *content: ContentLike, **fields: Any) -> Self:
         """Instructions for the model."""
         return cls._made(_SYSTEM, content, fields)
 
     @classmethod
-    def developer(cls, *content: Content, **fields: Any) -> Self:
+    def developer(cls, *content: ContentLike, **fields: Any) -> Self:
         """Instructions for the model, by the application's developer."""
         return cls._made(_DEVELOPER, content, fields)
 
     @classmethod
-    def user(cls, *content: Content, **fields: Any) -> Self:
+    def user(cls, *content: ContentLike, **fields: Any) -> Self:
         """What the user says: text, media, or both. `""` is content, None is not."""
         return cls._made(_USER, content, fields)
 
     @classmethod
     def assistant(
-        cls, *content: Content | None, tool_calls: Iterable[ToolCall] = (), **fields: Any
+        cls, *content: ContentLike | None, tool_calls: Iterable[ToolCall] = (), **fields: Any
     ) -> Self:
         """What the model says and the tools it calls; one of the two must be there."""
         if None in content:
@@ -485,7 +485,7 @@ class Message(Value, frozen=True, metaclass=Checked):
         """Said by a participant of that name."""
         return self.replace(name=name)
 
-    def with_content(self, *content: Content) -> Self:
+    def with_content(self, *content: ContentLike) -> Self:
         """Saying something else instead; tool calls and thinking go with the old content."""
         return self.with_parts(*content)  # type: ignore[arg-type]  # it takes content as well
 
@@ -494,7 +494,7 @@ class Message(Value, frozen=True, metaclass=Checked):
         checked = tuple(part for item in parts for part in _parts_of(item))
         return self.replace(parts=checked, extras=self._own_extras())
 
-    def add_part(self, part: Content) -> Self:
+    def add_part(self, part: ContentLike) -> Self:
         """With one more part, or several, at the end."""
         return self.replace(parts=(*self.parts, *_parts_of(part)))
 

@@ -45,7 +45,7 @@ _RESULT_PARTS = (Text, Image, Audio, Video, File, Refusal, Opaque)
 
 def check_tool_name(name: object, what: str) -> None:
     """The rule for names that people make: letters, digits and underscores, 1 to 64 of them."""
-    if name.__class__ is str and _is_name(name):
+    if type(name) is str and _is_name(name):
         return
     expect(name, str, what)
     if not name:
@@ -353,10 +353,9 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
         *,
         is_error: bool,
     ) -> ToolResult:
-        if content.__class__ is not str:
-            expect(content, (str, Iterable), "the content of a tool result (or the empty text)")
-            content = content if isinstance(content, str) else tuple(content)
-        return cls(call_id, content, UNSET, tool_name, is_error)
+        expect(content, (str, Iterable), "the content of a tool result (or the empty text)")
+        parts = content if isinstance(content, str) else tuple(content)
+        return cls(call_id, parts, UNSET, tool_name, is_error)
 
     @property
     def text(self) -> str:
