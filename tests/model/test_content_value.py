@@ -110,6 +110,7 @@ def test_content_stands_where_content_is_taken() -> None:
     assert Message.user(content) == Message.from_any(content) == Message.user("a", IMAGE)
     assert Message.from_any(content, "system") == content.to_message("system")
     assert list(Messages.from_any(content)) == [Message.user("a", IMAGE)]
+    assert list(Messages.from_any([content, "b"])) == [Message.user("a", IMAGE), Message.user("b")]
     assert Message.user("b").with_content(content).parts == content
     assert ToolResult.success("c1", content).content == content  # type: ignore[arg-type]  # an image and a text
 

@@ -14,8 +14,8 @@ from dragoman.agent.rounds import CUT_OFF, Round
 from dragoman.agent.runs import Run
 from dragoman.errors import ProviderError, StreamInterrupted
 from dragoman.model.content import AnyPart
+from dragoman.model.derived_ids import Identity, derived_call_id
 from dragoman.model.frozen import EMPTY
-from dragoman.model.ids import new_id
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text, Thinking
 from dragoman.model.requests import AnyTool, Request
@@ -24,6 +24,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolChoice, ToolResult
 from dragoman.model.usage import FinishReason
 
+_ANSWER = Identity("answer")
 _BAD_CALL = "tool_use_failed"  # Groq's word for a call that the model got wrong (W112)
 _TRY_AGAIN = (
     "Your last answer held a tool call that could not be read. "
@@ -254,7 +255,8 @@ def _with_distinct_ids(response: Response, request: Request) -> Response:
     """By ids, calls and results are paired; not all models take care of them (I5).
 
     Each call has an id that no earlier one of the conversation has: some models use theirs again,
-    and one that was derived may be there already.
+    and one that was derived may be there already. What takes its place is derived as well, so that
+    the same answer to the same request gives the same message.
     """
     ids = [call.id for call in response.tool_calls]
     if not ids:
@@ -263,16 +265,19 @@ def _with_distinct_ids(response: Response, request: Request) -> Response:
     if used.isdisjoint(ids) and len(set(ids)) == len(ids):
         return response
     first, *others = response.choices
-    message = first.message.replace_unchecked(parts=_told_apart(first.message.parts, used))
+    parts = _told_apart(first.message.parts, used, len(request.messages))
+    message = first.message.replace_unchecked(parts=parts)
     return response.replace(choices=(first.replace(message=message), *others))
 
 
-def _told_apart(given: Iterable[AnyPart], seen: set[str]) -> tuple[AnyPart, ...]:
+def _told_apart(given: Iterable[AnyPart], seen: set[str], place: int) -> tuple[AnyPart, ...]:
     parts: list[AnyPart] = []
-    for part in given:
+    for number, part in enumerate(given):
         if isinstance(part, ToolCall) and part.id in seen:
             had = part.id or None if part.wire_id is UNSET else part.wire_id
-            part = part.replace_unchecked(id=new_id("call_"), wire_id=had)  # noqa: PLW2901 - the same, told apart
+            said = (part.name, part.raw_arguments)
+            own = derived_call_id(_ANSWER, (place, number), said, seen.__contains__)
+            part = part.replace_unchecked(id=own, wire_id=had)  # noqa: PLW2901 - the same, told apart
         if isinstance(part, ToolCall):
             seen.add(part.id)
         parts.append(part)

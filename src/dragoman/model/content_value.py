@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from dragoman.errors import InvalidInputError
+from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart, is_message, part_to_dict, parts_from
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Refusal, Text, own_extras
@@ -121,6 +122,10 @@ class Content(tuple[AnyPart, ...]):
     def to_message(self, role: Role | str = Role.USER) -> Message:
         """A message that says this."""
         return make_message(Role.parse(role), tuple(self))
+
+    def to_messages(self) -> Messages:
+        """One user message that says this."""
+        return Messages(self.to_message())
 
     def __str__(self) -> str:
         return self.to_text()

@@ -265,7 +265,15 @@ class ConversationHistory:
     def from_json(cls, raw: JsonText) -> Self:
         """The conversation in a document; its order is checked if its policy is strict."""
         stored: StoredConversation = document.read(raw, "ConversationHistory")
-        return _restored(cls, stored.messages, stored.policy, stored.system_first)
+        return cls.restored(stored.messages, policy=stored.policy, system_first=stored.system_first)
+
+    @classmethod
+    def restored(cls, messages: Iterable[Message], *, policy: Policy, system_first: bool) -> Self:
+        """A conversation that was stored; call ids that are used twice in it are allowed."""
+        made = cls(policy=policy, system_first=system_first)
+        for message in messages:
+            made._add(message, is_stored=True)
+        return made
 
     def to_messages(self) -> Messages:
         """All messages now."""
@@ -303,10 +311,7 @@ def _restored(
     policy: Policy,
     system_first: bool = True,  # noqa: FBT001, FBT002 - pickled, by place
 ) -> C:
-    made = kind(policy=policy, system_first=system_first)
-    for message in messages:
-        made._add(message, is_stored=True)
-    return made
+    return kind.restored(messages, policy=policy, system_first=system_first)
 
 
 class StoredConversation(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

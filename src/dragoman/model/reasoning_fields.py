@@ -1,7 +1,7 @@
 """Thinking in the shapes: `reasoning_content`, and `reasoning_details` where that is not all.
 
 The first is a text, as DeepSeek has it. The second is OpenRouter's: an entry for each part, with
-its signature and sealed data.
+its signature and sealed data. The `format` of an entry says who wrote it; ours say so.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dragoman.model.parts import Thinking, own_extras
 
 TEXT = "reasoning_content"
 DETAILS = "reasoning_details"
+
+FORMAT = "dragoman"
 
 _Form = Literal["full", "summary", "redacted"]
 _FORMS: dict[str, tuple[_Form, str]] = {
@@ -58,7 +60,11 @@ def _read_detail(entry: Any) -> Thinking | None:
     if not all(isinstance(value, (str, type(None))) for value in (text, data, signature, item_id)):
         return None
     known = {"type", field, "data", "signature", "id"}
-    unknown = {key: value for key, value in entry.items() if key not in known}
+    unknown = {
+        key: value
+        for key, value in entry.items()
+        if key not in known and (key, value) != ("format", FORMAT)
+    }
     part = Thinking(text, data, form, signature=signature, item_id=item_id)
     return part.replace(extras={"canonical": unknown}) if unknown else part
 
@@ -83,4 +89,11 @@ def _detail(part: Thinking) -> dict[str, Any]:
     said = {field: part.text or None, "data": part.data, "signature": part.signature,
             "id": part.item_id}  # fmt: skip
     filled = {name: value for name, value in said.items() if value is not None}
-    return {**thaw(own_extras(part.extras)), "type": kind, **filled}
+    return {"format": FORMAT, **thaw(own_extras(part.extras)), "type": kind, **filled}
+
+
+def has_own_details(entries: Any) -> bool:
+    """Whether these entries were written here, and not by a server."""
+    return isinstance(entries, (list, tuple)) and any(
+        isinstance(entry, Mapping) and entry.get("format") == FORMAT for entry in entries
+    )

@@ -411,7 +411,7 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta")
             expect_fields(self, id=str, name=str, arguments_delta=str, signature=str)
         if self.index.__class__ is not int:
             expect_fields(self, index=int)
-        elif self.index < 0:
+        elif (self.index or 0) < 0:
             msg = "ToolCallDelta.index must not be negative"
             raise InvalidInputError(msg)
         if self.extras is not EMPTY:

@@ -45,11 +45,11 @@ class Model(Protocol):
         """The model, as `provider:model`."""
         ...
 
-    async def send(self, request: Request | Any) -> Response:
+    async def send(self, request: Request | Any, /) -> Response:
         """The model's answer. Takes a `Request`, or whatever `Messages.from_any` takes."""
         ...
 
-    def stream(self, request: Request | Any) -> ModelStream:
+    def stream(self, request: Request | Any, /) -> ModelStream:
         """The model's answer as it comes."""
         ...
 
@@ -76,7 +76,7 @@ class OpenedStream(ModelStream, Protocol):
 class OpenedModel(Model, Protocol):
     """A model that was opened by name: `async with` closes it."""
 
-    def stream(self, request: Request | Any) -> OpenedStream:
+    def stream(self, request: Request | Any, /) -> OpenedStream:
         """The model's answer as it comes."""
         ...
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from dragoman.model.content import is_message as is_own_message
 from dragoman.model.parts import Part
+from dragoman.model.reasoning_fields import has_own_details
 from dragoman.wire.recognition import given_away, has_typed_parts
 from dragoman.wire.translation import is_block, is_ollamas
 
@@ -25,9 +26,9 @@ _SPOKEN = frozenset({"system", "developer", "user", "assistant"})  # in several 
 # What only our own shapes have: fields of a message, and kinds of content. Three kinds Anthropic
 # has as well, with a field that ours lack.
 _CAMEL = frozenset({"toolCalls", "toolCallId", "toolName", "functionCall", "isError"})
-_RESULT = frozenset({"tool_name", "is_error"})
+_RESULT = frozenset({"tool_name", "is_error", "data"})
 _PARTS = frozenset({"tool_call", "server_tool_call", "server_tool_result", "opaque", "audio",
-                    "video"})  # fmt: skip
+                    "video", "custom"})  # fmt: skip
 _THEIRS = {"thinking": "thinking", "tool_result": "tool_use_id", "image": "source"}
 
 # What only OpenAI Chat and the servers that speak it have.
@@ -37,7 +38,6 @@ _CHAT_FIELDS = frozenset({"tool_calls", "function_call", "refusal", "annotations
 _TEXT = 2  # a type and a text
 _CHAT_PARTS = frozenset({"image_url", "input_audio", "file", "refusal", "video_url"})
 
-_OWN_PARTS = ("text", "image_url", "input_audio", "file", "refusal")  # of our own shapes too
 _GEMINI_PARTS = frozenset({"text", "functionCall", "functionResponse", "inlineData", "fileData",
                            "executableCode", "codeExecutionResult", "thought", "thoughtSignature",
                            "videoMetadata", "toolCall", "toolResponse"})  # fmt: skip
@@ -144,24 +144,20 @@ def _is_own_part(part: Any) -> bool:
 
 def _has_own_fields(item: Mapping[str, Any]) -> bool:
     calls = item.get("tool_calls")
-    if isinstance(calls, list) and any(map(_is_flat, calls)):
+    if isinstance(calls, list) and any(map(_is_own_call, calls)):
         return True
-    if isinstance(item.get("id"), str) and all(map(_is_everyones_part, _blocks(item))):
-        return True  # `Message.to_dict` writes it; in the dialects no message has one
     if "tool_call_id" in item and (not _RESULT.isdisjoint(item) or item.get("role") == "function"):
         return True
-    return not _CAMEL.isdisjoint(item)
-
-
-def _is_flat(call: Any) -> bool:
-    if not isinstance(call, dict) or "name" in call or call.keys() <= {"id", "type"}:
+    if has_own_details(item.get("reasoning_details")):
         return True
-    function = call.get("function")
-    return isinstance(function, dict) and "name" not in function
+    return "dialect_extras" in item or not _CAMEL.isdisjoint(item)
 
 
-def _is_everyones_part(part: Mapping[str, Any]) -> bool:
-    return part.get("type") in _OWN_PARTS
+def _is_own_call(call: Any) -> bool:
+    """Whether a call is flat, carries a signature as our shapes do, or has no name."""
+    if not isinstance(call, dict) or "name" in call or "signature" in call:
+        return True
+    return call.keys() <= {"id", "type"} or call.get("function") == {}
 
 
 def _is_chats(item: Mapping[str, Any]) -> bool:
