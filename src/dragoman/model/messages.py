@@ -233,11 +233,11 @@ class Message(Value, frozen=True, metaclass=Checked):
         by its text. `role`, if given, is the message's role whatever the input says.
         """
         kind = type(value)
-        if issubclass(kind, (str, Part)):
-            parts = parts_from(value)
-            return unchecked(cls)(Role.parse(role) if role else inputs.role_of(parts), parts)
         if issubclass(kind, Message):
             made = cls._own(value)
+        elif issubclass(kind, (str, Part)):
+            parts = parts_from(value)
+            return unchecked(cls)(Role.parse(role) if role else inputs.role_of(parts), parts)
         elif inputs.is_plain(value):
             made = unchecked(cls)(value["role"], (Text(value["content"]),))
         else:

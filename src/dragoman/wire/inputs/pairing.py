@@ -14,7 +14,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.tools import ToolCall, ToolResult
-from dragoman.wire.inputs.runs import Run
+from dragoman.wire.inputs.runs import Run, uses_tools
 
 
 def paired(runs: Sequence[Run]) -> list[Message]:
@@ -43,6 +43,9 @@ class _Pairing:
             self._add(run)
 
     def _add(self, run: Run) -> None:
+        if not uses_tools(run.messages):
+            self.messages += run.messages
+            return
         ids = {call.id: call.id for message in run.messages for call in message.tool_calls}
         for call in (call for message in run.messages for call in message.tool_calls):
             if _is_made(call, run):

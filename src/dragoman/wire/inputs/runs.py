@@ -61,13 +61,22 @@ def runs_of(slots: Sequence[Slot]) -> Iterator[Run]:
             yield from map(_own, run)
         else:
             wire = [slot for slot in run if isinstance(slot, dict)]
-            yield Run(_decoded_run(dialect(name), wire), frozenset(_ids_in(wire)))
+            yield _run(_decoded_run(dialect(name), wire), wire)
 
 
 def _own(slot: Slot) -> Run:
     if isinstance(slot, Message):
         return Run((slot,), None)
-    return Run((inputs.own_message(slot, Message),), frozenset(_ids_in((slot,))))
+    return _run((inputs.own_message(slot, Message),), (slot,))
+
+
+def _run(messages: Sequence[Message], wire: Iterable[dict[str, Any]]) -> Run:
+    return Run(messages, frozenset(_ids_in(wire)) if uses_tools(messages) else frozenset())
+
+
+def uses_tools(messages: Sequence[Message]) -> bool:
+    """Whether there is a tool call or a result in one of these messages."""
+    return any(isinstance(part, (ToolCall, ToolResult)) for m in messages for part in m.parts)
 
 
 def decoded(spoken: Dialect, body: dict[str, Any]) -> Request:
