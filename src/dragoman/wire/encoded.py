@@ -9,13 +9,13 @@ from dragoman.errors import LossError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps
 from dragoman.wire.context import NOTHING, Context
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 
 
 class Encoded:
-    """A body ready to be sent, where to, and what it could not say."""
+    """A body ready to be sent, where to, what it could not say, and what was repaired in it."""
 
-    __slots__ = ("body", "context", "headers", "losses", "path")
+    __slots__ = ("body", "context", "headers", "losses", "path", "repairs")
 
     def __init__(
         self,
@@ -24,12 +24,16 @@ class Encoded:
         path: str | None = None,
         headers: Mapping[str, str] = EMPTY,
         losses: tuple[Loss, ...] = (),
+        repairs: tuple[Repair, ...] = (),
         context: Context = NOTHING,
     ) -> None:
         self.body = body
         self.path = path
         self.headers = headers
         self.losses = losses
+        """What the caller wrote that is not in the body."""
+        self.repairs = repairs
+        """What was added, dropped, renamed, moved, merged or retyped, so that it is accepted."""
         self.context = context
         """What to undo in the response: hand it to `decode_response`."""
 
@@ -47,6 +51,7 @@ class Encoded:
     def _sizes(self) -> Iterator[str]:
         yield f"{len(self.body)} fields"
         yield f"{len(self.losses)} losses"
+        yield f"{len(self.repairs)} repairs"
 
     def __repr__(self) -> str:
         return f"Encoded({', '.join(self._sizes())})"

@@ -1,8 +1,9 @@
-"""What a target could not be told."""
+"""What a target could not be told, and what was repaired on the way to it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from dragoman.model.value import Value
 
@@ -20,6 +21,33 @@ class Loss(Value, frozen=True):
     def _sizes(self) -> Iterator[str]:
         yield self.path
         yield self.reason
+
+
+Action = Literal["added", "dropped", "renamed", "moved", "merged", "retyped"]
+"""What a repair did to the thing at its path."""
+
+
+class Repair(Value, frozen=True):
+    """One thing that was changed because the target would have refused it.
+
+    `path` points into the canonical request, as a loss's does; an addition is reported at the
+    thing that made it necessary. `rule` is the rule of `docs/rules.md` that asks for it.
+    """
+
+    path: str
+    rule: str
+    action: Action
+    reason: str
+
+    def _sizes(self) -> Iterator[str]:
+        yield self.path
+        yield self.rule
+        yield self.action
+        yield self.reason
+
+
+Note = Loss | Repair
+"""What fitting reports."""
 
 
 class Losses:

@@ -42,12 +42,12 @@ from dragoman.wire.fitting.turns import (
     with_answered_results,
     with_known_roles,
 )
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
 Messages = tuple[Message, ...]
 _MAX_ROUNDS = 5
-_Step = Callable[[Messages, Target, list[Loss]], Messages]
+_Step = Callable[[Messages, Target, list[Note]], Messages]
 _Concern = Callable[[Survey, Target], bool]
 
 
@@ -72,7 +72,7 @@ class Fitted(NamedTuple):
     """A request that the target accepts, what it cost, and how to undo it on the way back."""
 
     request: Request
-    losses: tuple[Loss, ...]
+    notes: tuple[Note, ...]
     context: Context
     placed: tuple[Message, ...]
     """Its messages with the parts that were given, where they stand now."""
@@ -82,7 +82,7 @@ class Fitted(NamedTuple):
 
 def fitted(request: Request, target: Target) -> Fitted:
     """The request as the target takes it."""
-    losses: list[Loss] = []
+    losses: list[Note] = []
     given = request.messages
     request = with_placed_instructions(request, target, losses)
     messages = request.messages
@@ -98,13 +98,15 @@ def fitted(request: Request, target: Target) -> Fitted:
     losses += left_behind_in(given, extended, target.dialect)
     messages, seen = _ordered(messages, seen, given, target, losses)
     if not messages and (given or request.system):
-        messages = with_opening((), target, is_instructed=True)
-    found: list[Loss] = []
+        messages = with_opening((), target, losses, is_instructed=True)
+    found: list[Note] = []
     after = with_ending(messages, target, found)
     losses += restored(found, given, messages)
     messages = after
     placed = messages  # from here on, everything stays where it is
-    messages = with_accepted_ids(messages, target, seen.calls)
+    found = []
+    messages = with_accepted_ids(messages, target, seen.calls, found)
+    losses += restored(found, given, placed)
     if messages is not request.messages:
         request = request.replace(messages=messages)
     for settle in _SETTINGS:
@@ -113,14 +115,17 @@ def fitted(request: Request, target: Target) -> Fitted:
         found = []
         request = with_accepted_hints(request, target, found)
         losses += restored(found, given, placed)
-    request, tools = with_heeded_choice(request, target)
-    request = with_declared_tools(request, target)
-    request, context = with_accepted_names(request, target, seen.calls)
-    return Fitted(with_begun_call(request, target), tuple(losses), context, placed, tools)
+    request, tools = with_heeded_choice(request, target, losses)
+    request = with_declared_tools(request, target, losses)
+    found = []
+    request, context = with_accepted_names(request, target, seen.calls, found)
+    losses += restored(found, given, placed)
+    request = with_begun_call(request, target, losses)
+    return Fitted(request, tuple(losses), context, placed, tools)
 
 
 def _ordered(
-    messages: Messages, seen: Survey, given: Messages, target: Target, losses: list[Loss]
+    messages: Messages, seen: Survey, given: Messages, target: Target, losses: list[Note]
 ) -> tuple[Messages, Survey]:
     """The messages with all that the steps have to do to them, and what there is in them."""
     for _ in range(_MAX_ROUNDS):
@@ -128,12 +133,12 @@ def _ordered(
         for step, concerns in _STEPS:
             if not concerns(seen, target):
                 continue
-            found: list[Loss] = []
+            found: list[Note] = []
             after = step(messages, target, found)
             if after is not messages:
                 losses += restored(found, given, messages)
                 messages, seen = after, Survey(after)
-        messages = with_opening(messages, target)
+        messages = with_opening(messages, target, losses)
         if messages is before:
             break
     return messages, seen
@@ -150,7 +155,9 @@ def encoded_for(
     done = fitted(request, target)
     encoded = encode(done.request, target)
     losses = restored(renumbered(encoded.losses, done.tools), request.messages, done.placed)
-    encoded.losses = (*done.losses, *losses)
+    repairs = restored(encoded.repairs, request.messages, done.placed)
+    encoded.losses = (*(note for note in done.notes if isinstance(note, Loss)), *losses)
+    encoded.repairs = (*(note for note in done.notes if isinstance(note, Repair)), *repairs)
     encoded.context = _way_back(done, encoded.context, target)
     return encoded.or_raise() if strict else encoded
 

@@ -13,7 +13,7 @@ import msgspec
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.tools import ToolCall
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Note, Repair
 from dragoman.wire.target import Target
 
 TEXT_ARGUMENT = "input"
@@ -25,7 +25,7 @@ _SKIM = msgspec.json.Decoder(msgspec.Raw).decode  # sees whether it is JSON, and
 Messages = tuple[Message, ...]
 
 
-def with_readable_arguments(messages: Messages, target: Target, losses: list[Loss]) -> Messages:
+def with_readable_arguments(messages: Messages, target: Target, losses: list[Note]) -> Messages:
     """Messages in which every call has JSON for its arguments, or an object where that counts."""
     is_readable = _is_object if target.parses_arguments else _is_json
     changed: list[Message] = []
@@ -33,7 +33,8 @@ def with_readable_arguments(messages: Messages, target: Target, losses: list[Los
         parts = tuple([_readable(part, is_readable) for part in message.parts])
         for place, (new, old) in enumerate(zip(parts, message.parts, strict=True)):
             if new is not old:
-                losses.append(Loss(f"messages[{index}].parts[{place}]", NOT_AN_OBJECT))
+                path = f"messages[{index}].parts[{place}]"
+                losses.append(Repair(path, "I6", "retyped", NOT_AN_OBJECT))
         is_same = all(map(is_, parts, message.parts))
         changed.append(message if is_same else message.replace_unchecked(parts=parts))
     return messages if all(map(is_, changed, messages)) else tuple(changed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.model.requests import Request, ThinkingConfig
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note
 from dragoman.wire.target import Target
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -23,7 +23,7 @@ BUDGETS = {
 _MEDIUM = "medium"
 
 
-def with_askable_thinking(request: Request, target: Target, losses: list[Loss]) -> Request:
+def with_askable_thinking(request: Request, target: Target, losses: list[Note]) -> Request:
     """The request with its wish for thinking in the target's form."""
     config = request.thinking
     if config is None or (target.thinking_form == "any" and target.efforts is None):
@@ -36,25 +36,25 @@ def with_askable_thinking(request: Request, target: Target, losses: list[Loss]) 
     return request if asked is config else request.replace(thinking=asked)
 
 
-def _asked(config: ThinkingConfig, target: Target, losses: list[Loss]) -> ThinkingConfig | None:
+def _asked(config: ThinkingConfig, target: Target, losses: list[Note]) -> ThinkingConfig | None:
     is_bare = bool(config.enabled) and config.effort is None and config.budget is None
     if is_bare and target.thinking_form == "effort" and target.thinks_by_default:
         return config.replace(enabled=None)  # how much is its own business
     return _FORMS.get(target.thinking_form, _as_it_is)(config, losses)
 
 
-def _as_it_is(config: ThinkingConfig, _losses: list[Loss]) -> ThinkingConfig | None:
+def _as_it_is(config: ThinkingConfig, _losses: list[Note]) -> ThinkingConfig | None:
     return config
 
 
-def _never(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | None:
+def _never(config: ThinkingConfig, losses: list[Note]) -> ThinkingConfig | None:
     is_asked = config.enabled or config.budget is not None or config.effort not in {None, "none"}
     if is_asked and config.enabled is not False:
         losses.append(Loss("thinking", "this model can't be asked to think"))
     return None
 
 
-def _by_effort(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | None:
+def _by_effort(config: ThinkingConfig, losses: list[Note]) -> ThinkingConfig | None:
     """By an effort: what was said with a number or a switch becomes the nearest one."""
     changes = _without_budget(config, losses)
     if config.enabled is False:
@@ -65,7 +65,7 @@ def _by_effort(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | N
     return config.replace(**changes) if changes else config
 
 
-def _by_switch(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | None:
+def _by_switch(config: ThinkingConfig, losses: list[Note]) -> ThinkingConfig | None:
     """On or off, and an effort beside it."""
     changes = _without_budget(config, losses)
     if changes:
@@ -75,7 +75,7 @@ def _by_switch(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | N
     return config.replace(**changes) if changes else config
 
 
-def _by_budget(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | None:
+def _by_budget(config: ThinkingConfig, losses: list[Note]) -> ThinkingConfig | None:
     """By a number of tokens, guessed from the effort."""
     if config.enabled is False or config.effort == "none":
         return config.replace(enabled=False, effort=None, budget=None)
@@ -86,7 +86,7 @@ def _by_budget(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | N
     return config.replace(enabled=True, budget=BUDGETS.get(config.effort or _MEDIUM, 8192))
 
 
-def _adaptively(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | None:
+def _adaptively(config: ThinkingConfig, losses: list[Note]) -> ThinkingConfig | None:
     """On or off; how much is the model's own business, but for an effort."""
     if config.effort == "none":
         return _either(config, losses)
@@ -96,7 +96,7 @@ def _adaptively(config: ThinkingConfig, losses: list[Loss]) -> ThinkingConfig | 
     return config.replace(**changes) if changes else config
 
 
-def _either(config: ThinkingConfig, _losses: list[Loss]) -> ThinkingConfig | None:
+def _either(config: ThinkingConfig, _losses: list[Note]) -> ThinkingConfig | None:
     """As it was said; but no effort at all is no thinking: efforts are for the answer, too."""
     if config.effort != "none":
         return config
@@ -114,7 +114,7 @@ _FORMS = {
 }
 
 
-def _without_budget(config: ThinkingConfig, losses: list[Loss]) -> dict[str, Any]:
+def _without_budget(config: ThinkingConfig, losses: list[Note]) -> dict[str, Any]:
     """The changes that leave the budget out: the effort nearest to it stands for it."""
     if config.budget is None:
         return {}
@@ -126,7 +126,7 @@ def _without_budget(config: ThinkingConfig, losses: list[Loss]) -> dict[str, Any
 
 
 def _with_known_effort(
-    config: ThinkingConfig, known: tuple[str, ...], losses: list[Loss]
+    config: ThinkingConfig, known: tuple[str, ...], losses: list[Note]
 ) -> ThinkingConfig:
     effort = config.effort
     if effort in known:
@@ -147,7 +147,7 @@ def _with_known_effort(
 
 
 def _within(
-    config: ThinkingConfig, target: Target, limits: tuple[int, ...], losses: list[Loss]
+    config: ThinkingConfig, target: Target, limits: tuple[int, ...], losses: list[Note]
 ) -> ThinkingConfig:
     """With a number of tokens that the model takes."""
     least, most = limits

@@ -6,7 +6,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.parts import Refusal, Text
 from dragoman.model.roles import Role
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Note, Repair
 from dragoman.wire.target import Target
 
 _BLANK = "(no text)"
@@ -14,7 +14,7 @@ _ASSISTANT = Role.ASSISTANT
 
 
 def without_blanks(
-    messages: tuple[Message, ...], target: Target, losses: list[Loss]
+    messages: tuple[Message, ...], target: Target, losses: list[Note]
 ) -> tuple[Message, ...]:
     """Messages without blank texts; one that was nothing else is left out, or says that it is.
 
@@ -32,10 +32,17 @@ def without_blanks(
             continue
         rest = tuple(part for part in message.parts if not _is_blank(part))
         if rest:
+            losses.extend(
+                Repair(f"messages[{index}].parts[{place}]", "W46", "dropped", "a blank text")
+                for place, part in enumerate(message.parts)
+                if _is_blank(part)
+            )
             kept.append(message.replace_unchecked(parts=rest))
         elif message.role is _ASSISTANT:
-            losses.append(Loss(f"messages[{index}]", "an empty answer"))
+            losses.append(Repair(f"messages[{index}]", "W46", "dropped", "an empty answer"))
         else:  # who spoke is part of the conversation: leaving it out would join two answers
+            reason = "words in the place of a blank text"
+            losses.append(Repair(f"messages[{index}]", "W46", "added", reason))
             kept.append(message.replace_unchecked(parts=(Text(_BLANK),)))
     return tuple(kept)
 

@@ -11,13 +11,13 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import CacheHint, Part
 from dragoman.model.requests import Request
 from dragoman.model.tools import ServerTool, ToolDefinition, ToolResult
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note
 from dragoman.wire.target import Target
 
 T = TypeVar("T", bound=Part | ToolDefinition | ServerTool)
 
 
-def with_accepted_hints(request: Request, target: Target, losses: list[Loss]) -> Request:
+def with_accepted_hints(request: Request, target: Target, losses: list[Note]) -> Request:
     """The request with as many cache hints as the target takes; the oldest go first (W60)."""
     if target.cache_markers is None and target.takes_cache_ttl:
         return request
@@ -48,7 +48,7 @@ def _hints(request: Request) -> Iterator[CacheHint]:
 class _Trimming:
     """Goes to everything that may have a hint, in the order in which the wire has it."""
 
-    def __init__(self, target: Target, losses: list[Loss], surplus: int) -> None:
+    def __init__(self, target: Target, losses: list[Note], surplus: int) -> None:
         self._target = target
         self._losses = losses
         self._surplus = surplus

@@ -9,14 +9,16 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolChoice
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
 Numbers = tuple[int, ...]
 _TOOL = re.compile(r"tools\[(\d+)\]")
 
 
-def with_heeded_choice(request: Request, target: Target) -> tuple[Request, Numbers | None]:
+def with_heeded_choice(
+    request: Request, target: Target, notes: list[Note]
+) -> tuple[Request, Numbers | None]:
     """The request with a choice that the target heeds.
 
     Returned with it: the numbers that the tools had which are left; None where all are.
@@ -31,6 +33,13 @@ def with_heeded_choice(request: Request, target: Target) -> tuple[Request, Numbe
     if not kept and choice.mode != "none":
         return request, None  # it names what is not there: the target shall say so
     tools = tuple(request.tools[index] for index in kept)
+    reason = "said by the tools that are sent"
+    notes.append(Repair("tool_choice", "W74", "retyped", reason))
+    notes.extend(
+        Repair(f"tools[{index}]", "W74", "dropped", "a tool that must not be called")
+        for index in range(len(request.tools))
+        if index not in kept
+    )
     return request.replace(tools=tools, tool_choice=_choice(choice)), kept
 
 
@@ -56,7 +65,7 @@ def _renumbered(loss: Loss, kept: Numbers) -> Loss:
     return loss.replace(path=f"tools[{number}]{loss.path[found.end() :]}")
 
 
-def with_begun_call(request: Request, target: Target) -> Request:
+def with_begun_call(request: Request, target: Target, notes: list[Note]) -> Request:
     """The request with the beginning of a call as the answer to go on with, if there must be one.
 
     An answer that is begun already is left alone.
@@ -66,6 +75,7 @@ def with_begun_call(request: Request, target: Target) -> Request:
         return request
     if messages and messages[-1].role is Role.ASSISTANT:
         return request
+    notes.append(Repair("messages", "W74", "added", "the beginning of a call, to be continued"))
     return request.replace(messages=(*messages, Message.assistant(target.call_opening)))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Note, Repair
 from dragoman.wire.target import Target
 
 ENDING = "(Please go on.)"
 
 
 def with_ending(
-    messages: tuple[Message, ...], target: Target, losses: list[Loss]
+    messages: tuple[Message, ...], target: Target, losses: list[Note]
 ) -> tuple[Message, ...]:
     """Messages that don't end with the assistant's, or not with white space.
 
@@ -27,11 +27,12 @@ def with_ending(
         last -= 1
     if last < 0 or messages[last].role is not Role.ASSISTANT or messages[last].tool_calls:
         return messages
-    losses.append(Loss(f"messages[{last}]", "a begun answer is not gone on with here"))
+    reason = "a user's turn behind a begun answer, which is not continued here"
+    losses.append(Repair(f"messages[{last}]", "W48", "added", reason))
     return (*messages, make_message(Role.USER, (Text(ENDING),)))
 
 
-def _trimmed(messages: tuple[Message, ...], losses: list[Loss]) -> tuple[Message, ...]:
+def _trimmed(messages: tuple[Message, ...], losses: list[Note]) -> tuple[Message, ...]:
     last = messages[-1] if messages else None
     end = last.parts[-1] if last is not None and last.parts else None
     if last is None or last.role is not Role.ASSISTANT or not isinstance(end, Text):
@@ -40,7 +41,7 @@ def _trimmed(messages: tuple[Message, ...], losses: list[Loss]) -> tuple[Message
     if text == end.text:
         return messages
     path = f"messages[{len(messages) - 1}].parts[{len(last.parts) - 1}]"
-    losses.append(Loss(path, "white space at the end of a begun answer is left out"))
+    losses.append(Repair(path, "W48", "dropped", "white space at the end of a begun answer"))
     return (
         *messages[:-1],
         last.replace_unchecked(parts=(*last.parts[:-1], end.replace(text=text))),

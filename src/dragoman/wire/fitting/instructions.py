@@ -8,13 +8,13 @@ from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note
 from dragoman.wire.target import Target
 
 _GAP = "\n\n"
 
 
-def with_placed_instructions(request: Request, target: Target, losses: list[Loss]) -> Request:
+def with_placed_instructions(request: Request, target: Target, losses: list[Note]) -> Request:
     """The request with its instructions where the target takes them."""
     if target.system_place == "anywhere":
         return request
@@ -39,7 +39,7 @@ def _first(
     places: list[int],
     parts: list[AnyPart],
     spoken: tuple[Message, ...],
-    losses: list[Loss],
+    losses: list[Note],
 ) -> Request:
     for at, index in enumerate(places):
         if index != at:  # those before all others are only joined
@@ -53,7 +53,7 @@ def _in_the_users_words(
     places: list[int],
     parts: list[AnyPart],
     spoken: tuple[Message, ...],
-    losses: list[Loss],
+    losses: list[Note],
 ) -> Request:
     reason = "instructions are put into the user's words"
     losses.extend(Loss(f"messages[{index}]", reason) for index in places)

@@ -10,7 +10,7 @@ from dragoman.model.media import Image, Media
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Part, Text
 from dragoman.model.tools import ToolResult
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note
 from dragoman.wire.target import Target
 
 P = TypeVar("P", bound=Part)
@@ -18,7 +18,7 @@ _HEARD = ("audio", "video")
 
 
 def with_accepted_media(
-    messages: tuple[Message, ...], target: Target, losses: list[Loss]
+    messages: tuple[Message, ...], target: Target, losses: list[Note]
 ) -> tuple[Message, ...]:
     """Messages with the media that the target takes."""
     if not any(map(_has_media, messages)):
@@ -40,7 +40,7 @@ def _has_media(message: Message) -> bool:
     return False
 
 
-def _message(message: Message, target: Target, path: str, losses: list[Loss]) -> Message:
+def _message(message: Message, target: Target, path: str, losses: list[Note]) -> Message:
     parts: tuple[AnyPart, ...] = tuple(
         _result(part, target, f"{path}.parts[{place}]", losses)
         if isinstance(part, ToolResult)
@@ -52,7 +52,7 @@ def _message(message: Message, target: Target, path: str, losses: list[Loss]) ->
     )
 
 
-def _result(result: ToolResult, target: Target, path: str, losses: list[Loss]) -> ToolResult:
+def _result(result: ToolResult, target: Target, path: str, losses: list[Note]) -> ToolResult:
     if isinstance(result.content, str):
         return result
     content = tuple(
@@ -66,7 +66,7 @@ def _result(result: ToolResult, target: Target, path: str, losses: list[Loss]) -
     )
 
 
-def _seen(part: P, target: Target, path: str, losses: list[Loss]) -> P | Text:
+def _seen(part: P, target: Target, path: str, losses: list[Note]) -> P | Text:
     """The part itself, or words in its place."""
     if not isinstance(part, Media):
         return part

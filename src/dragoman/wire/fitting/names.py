@@ -7,7 +7,7 @@ a hash that keeps it apart from others.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
 from dragoman.model.content import AnyPart
@@ -15,14 +15,16 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.wire.context import NOTHING, Context
+from dragoman.wire.losses import Note, Repair
 from dragoman.wire.target import Target
 
 _REFUSED = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
 _HASH = 8
+_REASON = "a name that is accepted; the answer has its own again"
 
 
 def with_accepted_names(
-    request: Request, target: Target, calls: Iterable[ToolCall]
+    request: Request, target: Target, calls: Iterable[ToolCall], notes: list[Note]
 ) -> tuple[Request, Context]:
     """The request with aliases for names that the target refuses, and the way back.
 
@@ -33,6 +35,7 @@ def with_accepted_names(
     if not refused:
         return request, NOTHING
     aliases = {name: _alias(name, target) for name in refused}
+    notes.extend(Repair(path, "W6", "renamed", _REASON) for path in _places(request, aliases))
     changed = request.replace(
         tools=tuple(_tool(tool, aliases) for tool in request.tools),
         messages=tuple(_message(message, aliases) for message in request.messages),
@@ -42,6 +45,21 @@ def with_accepted_names(
         names = tuple(aliases.get(name, name) for name in choice.names)
         changed = changed.replace(tool_choice=choice.replace(names=names))
     return changed, Context({alias: name for name, alias in aliases.items()})
+
+
+def _places(request: Request, aliases: dict[str, str]) -> Iterator[str]:
+    """Where these names stand."""
+    for index, tool in enumerate(request.tools):
+        if isinstance(tool, ToolDefinition) and tool.name in aliases:
+            yield f"tools[{index}].name"
+    for index, message in enumerate(request.messages):
+        for place, part in enumerate(message.parts):
+            if (isinstance(part, ToolCall) and part.name in aliases) or (
+                isinstance(part, ToolResult) and part.tool_name in aliases
+            ):
+                yield f"messages[{index}].parts[{place}]"
+    if request.tool_choice is not None and not aliases.keys().isdisjoint(request.tool_choice.names):
+        yield "tool_choice"
 
 
 def _declared(request: Request) -> list[str]:

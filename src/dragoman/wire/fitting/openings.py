@@ -5,13 +5,18 @@ from __future__ import annotations
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
+from dragoman.wire.losses import Note, Repair
 from dragoman.wire.target import Target
 
 OPENING = "(The conversation begins here.)"
 
 
 def with_opening(
-    messages: tuple[Message, ...], target: Target, *, is_instructed: bool = False
+    messages: tuple[Message, ...],
+    target: Target,
+    notes: list[Note],
+    *,
+    is_instructed: bool = False,
 ) -> tuple[Message, ...]:
     """Messages that begin with the user's, or with instructions followed by it.
 
@@ -22,8 +27,10 @@ def with_opening(
             continue
         if message.role is Role.USER or not target.starts_with_user:
             return messages
+        notes.append(Repair("messages", "W47", "added", "a user's turn at the beginning"))
         return (*messages[:index], _opening(), *messages[index:])
     if target.needs_message and (messages or is_instructed):
+        notes.append(Repair("messages", "W47", "added", "a user's turn beside the instructions"))
         return (*messages, _opening())
     return messages
 

@@ -1,12 +1,14 @@
 """Every call has one result, and every result its call, before anyone else speaks (I8, I9).
 
 A call without a result gets one that says that nobody knows how it ended: leaving the call out
-would make the model run it again. A result without a call is left out and reported.
+would make the model run it again. Never while a result is at hand that can be matched: by its id,
+else by its tool's name, else by its position. A result without any call is carried as text.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Iterator
 
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message, make_message
@@ -14,14 +16,14 @@ from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult, make_result
 from dragoman.wire.fitting.places import CUT_OFF, UNKNOWN
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
 _ASSISTANT, _TOOL, _USER = Role.ASSISTANT, Role.TOOL, Role.USER
 Messages = tuple[Message, ...]
 
 
-def with_pairs(messages: Messages, target: Target, losses: list[Loss]) -> Messages:
+def with_pairs(messages: Messages, target: Target, losses: list[Note]) -> Messages:
     """Messages in which calls and results are paired, if the target asks for it."""
     if not target.pairs_results:
         return messages
@@ -99,9 +101,9 @@ def _come_first(message: Message) -> bool:
 class _Pairing:
     """One pass over a conversation that is out of order."""
 
-    def __init__(self, messages: Messages, losses: list[Loss]) -> None:
+    def __init__(self, messages: Messages, notes: list[Note]) -> None:
         self._messages = messages
-        self._losses = losses
+        self._notes = notes
         self._taken: set[tuple[int, int]] = set()
         # Where each id is called and answered, in order: a hostile history is long.
         self._calls: dict[str, deque[int]] = defaultdict(deque)
@@ -112,14 +114,21 @@ class _Pairing:
                     self._results[part.call_id].append((index, place))
                 elif isinstance(part, ToolCall):
                     self._calls[part.id].append(index)
+        self._called = frozenset(self._calls)
 
     def paired(self) -> Messages:
         done: list[Message] = []
         for index, message in enumerate(self._messages):
             if message.role is _ASSISTANT:
                 done.append(_with_distinct_calls(message))
-                calls = zip(message.tool_calls, done[-1].tool_calls, strict=True)
-                results = tuple(self._result_of(given, call.id, index) for given, call in calls)
+                self._rename(message, done[-1], index)
+                calls = list(zip(message.tool_calls, done[-1].tool_calls, strict=True))
+                found = [self._result_of(given, call.id, index) for given, call in calls]
+                self._match_strays(calls, found, index)
+                results = tuple(
+                    result or self._unknown(*pair, index)
+                    for pair, result in zip(calls, found, strict=True)
+                )
                 if results:
                     done.append(make_message(_TOOL, results))
                 continue
@@ -128,7 +137,17 @@ class _Pairing:
                 done.append(rest)
         return tuple(done)
 
-    def _result_of(self, call: ToolCall, call_id: str, after: int) -> ToolResult:
+    def _rename(self, given: Message, done: Message, index: int) -> None:
+        """Report the calls that got another id."""
+        if done is given:
+            return
+        self._notes.extend(
+            Repair(f"messages[{index}].parts[{place}]", "I5", "renamed", "an id of its own")
+            for place, part in enumerate(done.parts)
+            if part is not given.parts[place]
+        )
+
+    def _result_of(self, call: ToolCall, call_id: str, after: int) -> ToolResult | None:
         """The call's own result, from wherever it stands before the id is used again."""
         calls, results = self._calls[call.id], self._results[call.id]
         while calls and calls[0] <= after:
@@ -140,10 +159,69 @@ class _Pairing:
             self._taken.add(found)
             result = self._messages[index].parts[place]
             if isinstance(result, ToolResult):
+                self._note_move(found, after)
                 return result if call_id == call.id else result.replace_unchecked(call_id=call_id)
-        finish = self._messages[after].finish
+        return None
+
+    def _note_move(self, found: tuple[int, int], after: int) -> None:
+        """Report a result that somebody spoke before."""
+        index, place = found
+        between = self._messages[after + 1 : index]
+        if all(message.tool_results and _is_only_results(message) for message in between):
+            return
+        path = f"messages[{index}].parts[{place}]"
+        self._notes.append(Repair(path, "I8", "moved", "a result goes behind its call"))
+
+    def _match_strays(
+        self,
+        calls: list[tuple[ToolCall, ToolCall]],
+        found: list[ToolResult | None],
+        after: int,
+    ) -> None:
+        """Give results that name no call of the conversation to the calls that wait."""
+        strays = self._strays(after) if None in found else []
+        for is_named in (True, False):
+            for number, (given, call) in enumerate(calls):
+                if found[number] is not None:
+                    continue
+                stray = next(
+                    (one for one in strays if not is_named or one[1].tool_name == given.name), None
+                )
+                if stray is None:
+                    continue
+                strays.remove(stray)
+                (index, place), result = stray
+                self._taken.add((index, place))
+                path = f"messages[{index}].parts[{place}]"
+                reason = "a result without its call's id, matched by name or position"
+                self._notes.append(Repair(path, "I8", "renamed", reason))
+                found[number] = result.replace_unchecked(call_id=call.id)
+
+    def _strays(self, after: int) -> list[tuple[tuple[int, int], ToolResult]]:
+        """The results of the round after a message whose ids no call has."""
+        strays: list[tuple[tuple[int, int], ToolResult]] = []
+        for index in range(after + 1, len(self._messages)):
+            message = self._messages[index]
+            if message.role is _ASSISTANT:
+                break
+            strays += [
+                ((index, place), part)
+                for place, part in enumerate(message.parts)
+                if isinstance(part, ToolResult)
+                and part.call_id not in self._called
+                and (index, place) not in self._taken
+            ]
+        return strays
+
+    def _unknown(self, given: ToolCall, call: ToolCall, index: int) -> ToolResult:
+        """A result that says that nobody knows the outcome."""
+        finish = self._messages[index].finish
         text = CUT_OFF if finish is not None and finish.is_cut_off else UNKNOWN
-        return make_result(call_id, text, tool_name=call.name, is_error=True)
+        place = next(p for p, part in enumerate(self._messages[index].parts) if part is given)
+        path = f"messages[{index}].parts[{place}]"
+        reason = "a result that says that the outcome is unknown"
+        self._notes.append(Repair(path, "I9", "added", reason))
+        return make_result(call.id, text, tool_name=call.name, is_error=True)
 
     def _without_results(self, index: int, message: Message) -> Message | None:
         """The message without its results, which stand with their calls now or have none."""
@@ -155,11 +233,27 @@ class _Pairing:
                 rest.append(part)
             elif (index, place) not in self._taken:
                 path = f"messages[{index}].parts[{place}]"
-                self._losses.append(Loss(path, "the result of a call that is not there"))
+                reason = "the result of a call that is not there is carried as text"
+                self._notes.append(Loss(path, reason))
+                rest += _as_content(part)
         if not rest:
             return None
         role = _USER if message.role is _TOOL else message.role
         return message.replace_unchecked(role=role, parts=tuple(rest))
+
+
+def _is_only_results(message: Message) -> bool:
+    return all(type(part) is ToolResult for part in message.parts)
+
+
+def _as_content(result: ToolResult) -> Iterator[AnyPart]:
+    """What a result says, for a conversation that does not know its call."""
+    name = f" of {result.tool_name}" if result.tool_name else ""
+    yield Text(f"(The result{name}, whose call is not part of this conversation:)")
+    if isinstance(result.content, str):
+        yield Text(result.text)
+    else:
+        yield from result.content
 
 
 def _with_distinct_calls(message: Message) -> Message:

@@ -1,4 +1,4 @@
-"""Where things stood before a request was fitted: losses point into the request as it was given."""
+"""Where things stood before fitting: losses and repairs point into the request as given."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.tools import ToolResult
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note, Repair
 
 UNKNOWN = (
     "The call was interrupted and its outcome is unknown: it may or may not have taken effect."
@@ -21,6 +21,7 @@ MADE_UP = (UNKNOWN, CUT_OFF)
 _PATH = re.compile(r"messages\[(\d+)\](?:\.parts\[(\d+)\])?")
 Messages = tuple[Message, ...]
 T = TypeVar("T")
+N = TypeVar("N", Loss, Repair, Note)
 
 
 class Places:
@@ -46,31 +47,31 @@ class Places:
             self._messages.append(same if same is not None else first)
             self._parts.append(found)
 
-    def restored(self, loss: Loss) -> Loss | None:
-        """The loss at the place that it had; None where it is about something that we made up."""
-        found = _PATH.match(loss.path)
+    def restored(self, note: N) -> N | None:
+        """The note at the place that it had; None where it is about something that we made up."""
+        found = _PATH.match(note.path)
         if found is None or int(found[1]) >= len(self._messages):
-            return loss
-        index, rest = int(found[1]), loss.path[found.end() :]
+            return note
+        index, rest = int(found[1]), note.path[found.end() :]
         if found[2] is None:
             place = self._messages[index]
-            return loss if place is None else loss.replace(path=f"messages[{place}]{rest}")
+            return note if place is None else note.replace(path=f"messages[{place}]{rest}")
         parts = self._parts[index]
         if int(found[2]) >= len(parts):
-            return loss
+            return note
         part = parts[int(found[2])]
         if part is None:
-            return None if _is_made_up(self._fitted[index].parts[int(found[2])]) else loss
-        return loss.replace(path=f"messages[{part[0]}].parts[{part[1]}]{rest}")
+            return None if _is_made_up(self._fitted[index].parts[int(found[2])]) else note
+        return note.replace(path=f"messages[{part[0]}].parts[{part[1]}]{rest}")
 
 
-def restored(losses: Iterable[Loss], given: Messages, fitted: Messages) -> tuple[Loss, ...]:
-    """Losses that point into the fitted messages, pointing into the given ones."""
-    found = tuple(losses)
+def restored(notes: Iterable[N], given: Messages, fitted: Messages) -> tuple[N, ...]:
+    """Losses and repairs that point into the fitted messages, pointing into the given ones."""
+    found = tuple(notes)
     if fitted is given or not found:
         return found
     places = Places(given, fitted)
-    return tuple([loss for told in found if (loss := places.restored(told)) is not None])
+    return tuple([note for told in found if (note := places.restored(told)) is not None])
 
 
 def _is_made_up(part: AnyPart) -> bool:

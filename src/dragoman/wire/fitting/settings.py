@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.model.requests import AnyTool, Output, Request, ThinkingConfig
 from dragoman.model.tools import ToolDefinition
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note
 from dragoman.wire.target import Target
 
 # What each setting is where nobody sets it: saying so is refused by no one.
@@ -20,7 +20,7 @@ USUAL: dict[str, Any] = {
 }
 
 
-def with_accepted_settings(request: Request, target: Target, losses: list[Loss]) -> Request:
+def with_accepted_settings(request: Request, target: Target, losses: list[Note]) -> Request:
     """The request without settings that the target would refuse."""
     request = _with_accepted_sampling(request, target, losses)
     if target.refuses_temperature_with_top_p:
@@ -54,7 +54,7 @@ def is_told_not_to_think(config: ThinkingConfig | None) -> bool:
     return config is not None and (config.enabled is False or config.effort == "none")
 
 
-def _with_accepted_sampling(request: Request, target: Target, losses: list[Loss]) -> Request:
+def _with_accepted_sampling(request: Request, target: Target, losses: list[Note]) -> Request:
     refused = target.refused_sampling
     if target.refused_sampling_thinking and asks_to_think(request.thinking, target):
         refused += target.refused_sampling_thinking
@@ -69,7 +69,7 @@ def _with_accepted_sampling(request: Request, target: Target, losses: list[Loss]
     return request.replace(sampling=sampling.replace(**changes)) if changes else request
 
 
-def _with_one_of_two(request: Request, losses: list[Loss]) -> Request:
+def _with_one_of_two(request: Request, losses: list[Note]) -> Request:
     """The request with a temperature or with `top_p`: what is as it would be anyway goes first."""
     sampling = request.sampling
     if sampling.temperature is None or sampling.top_p is None:
@@ -81,7 +81,7 @@ def _with_one_of_two(request: Request, losses: list[Loss]) -> Request:
     return request.replace(sampling=sampling.replace(top_p=None))
 
 
-def _output(output: Output, target: Target, losses: list[Loss]) -> Output | None:
+def _output(output: Output, target: Target, losses: list[Note]) -> Output | None:
     if output.format == "schema" and "json" in target.outputs:
         losses.append(Loss("output.schema", "only JSON of any form can be asked for here"))
         return Output(format="json")
@@ -90,7 +90,7 @@ def _output(output: Output, target: Target, losses: list[Loss]) -> Output | None
     return None
 
 
-def _loose(tool: AnyTool, index: int, losses: list[Loss]) -> AnyTool:
+def _loose(tool: AnyTool, index: int, losses: list[Note]) -> AnyTool:
     if not isinstance(tool, ToolDefinition) or tool.strict is not True:
         return tool
     losses.append(Loss(f"tools[{index}].strict", "tools can't be strict here"))

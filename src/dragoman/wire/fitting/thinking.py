@@ -11,14 +11,14 @@ from dragoman.model.parts import Opaque, Origin, ServerToolCall, ServerToolResul
 from dragoman.model.requests import Request, ThinkingConfig
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolChoice
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note
 from dragoman.wire.target import Target
 
 _ASSISTANT = Role.ASSISTANT
 
 
 def with_agreed_thinking(
-    messages: tuple[Message, ...], target: Target, losses: list[Loss]
+    messages: tuple[Message, ...], target: Target, losses: list[Note]
 ) -> tuple[Message, ...]:
     """Messages with the thinking that the target's contract asks for, or allows."""
     if target.thinking_back == "all":
@@ -41,7 +41,7 @@ def _is_there_any(messages: tuple[Message, ...]) -> bool:
 
 
 def _with_thinking_in_every_answer(
-    messages: tuple[Message, ...], target: Target, losses: list[Loss]
+    messages: tuple[Message, ...], target: Target, losses: list[Note]
 ) -> tuple[Message, ...]:
     """Thinking is plain text to such a target: anyone's will do, and so will none at all.
 
@@ -75,7 +75,7 @@ def _is_sealed(part: AnyPart) -> bool:
 
 
 def with_own_thinking(
-    messages: tuple[Message, ...], target: Target, losses: list[Loss]
+    messages: tuple[Message, ...], target: Target, losses: list[Note]
 ) -> tuple[Message, ...]:
     """Messages without thinking that another model sealed, where the target's model is known.
 
@@ -96,7 +96,7 @@ def with_own_thinking(
 def _filtered(
     messages: tuple[Message, ...],
     is_unwanted: Callable[[AnyPart, Message], bool],
-    losses: list[Loss],
+    losses: list[Note],
     why: str,
 ) -> tuple[Message, ...]:
     """Messages without the thinking that is not wanted, each piece of it reported."""
@@ -127,7 +127,7 @@ def _is_foreign(part: AnyPart, message: Message, target: Target) -> bool:
     return not (origin.model.startswith(model) or model.startswith(origin.model))
 
 
-def with_possible_thinking(request: Request, target: Target, losses: list[Loss]) -> Request:
+def with_possible_thinking(request: Request, target: Target, losses: list[Note]) -> Request:
     """The request with thinking off, where the turn under way has no thinking that may be sent.
 
     A turn that another model began has none that this target could verify, and it refuses to

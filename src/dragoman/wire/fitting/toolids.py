@@ -15,6 +15,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.losses import Note, Repair
 from dragoman.wire.target import Target
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -24,13 +25,16 @@ _ASSISTANT = Role.ASSISTANT
 
 
 def with_accepted_ids(
-    messages: tuple[Message, ...], target: Target, calls: Iterable[ToolCall]
+    messages: tuple[Message, ...],
+    target: Target,
+    calls: Iterable[ToolCall],
+    notes: list[Note],
 ) -> tuple[Message, ...]:
     """Messages in which every tool call, of which these are all, has an id that is accepted."""
     if _are_accepted(calls, target):
         return messages
-    projection = _Projection(target)
-    return tuple(projection.message(message) for message in messages)
+    projection = _Projection(target, notes)
+    return tuple(projection.message(message, index) for index, message in enumerate(messages))
 
 
 def _are_accepted(calls: Iterable[ToolCall], target: Target) -> bool:
@@ -44,15 +48,21 @@ def _are_accepted(calls: Iterable[ToolCall], target: Target) -> bool:
 class _Projection:
     """Ids of one conversation, in the order of its calls."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, notes: list[Note]) -> None:
         self._target = target
+        self._notes = notes
         self._used: set[str] = set()
         self._current: dict[str, str] = {}
 
-    def message(self, message: Message) -> Message:
+    def message(self, message: Message, index: int) -> Message:
         parts = tuple(self._part(part) for part in message.parts)
-        if all(new is old for new, old in zip(parts, message.parts, strict=True)):
+        changed = [place for place, part in enumerate(parts) if part is not message.parts[place]]
+        if not changed:
             return message
+        self._notes.extend(
+            Repair(f"messages[{index}].parts[{place}]", "I4", "renamed", "an id that is accepted")
+            for place in changed
+        )
         return message.replace_unchecked(parts=parts)
 
     def _part(self, part: AnyPart) -> AnyPart:
