@@ -58,6 +58,7 @@ _KINDS: dict[Role, Kind] = {
 }
 _REPORT = ("name", "origin", "usage", "finish", "created_at")
 _NOTHING = (None,) * len(_REPORT)
+_EDITS = frozenset({"parts", "role"})
 _CHECKED = frozenset({ToolCall, ToolResult})  # checked when they were made
 _PART_KINDS = get_args(AnyPart)
 _PART_TYPES = frozenset(_PART_KINDS)
@@ -453,6 +454,8 @@ class Message(Value, frozen=True, metaclass=Checked):
         """
         if "id" not in changes:
             self.settle()
+        if self.origin is not None and not changes.keys().isdisjoint(_EDITS):
+            changes.setdefault("origin", self.origin.of_edited())
         _check_fields(changes)
         made = super().replace(**changes)
         if "role" in changes and made.parts:

@@ -20,8 +20,11 @@ def translate(
     path: str | None = None,
     headers: Mapping[str, str] | None = None,
     strict: bool = False,
+    repair: bool = True,
 ) -> Encoded:
     """A request in another dialect, fitted to a target; `strict` raises where anything is lost.
+
+    `repair=False` sends what was given, whatever the target would refuse.
 
     The target is a dialect, a provider, `provider:model`, or a value of either kind. A model that
     is named takes the place of the request's.
@@ -32,11 +35,11 @@ def translate(
     """
     request = dialect(source).decode_request(body, path=path, headers=headers)
     if isinstance(target, str) and target in dialects():
-        return dialect(target).encode_request(request, strict=strict)
+        return dialect(target).encode_request(request, strict=strict, repair=repair)
     found = target if isinstance(target, Target) else target_of(target, request.model)
     if found.model is not None and found.model != request.model:
         request = request.replace(model=found.model)
-    return dialect(found.dialect).encode_request(request, found, strict=strict)
+    return dialect(found.dialect).encode_request(request, found, strict=strict, repair=repair)
 
 
 def target_of(name: str | Provider, model: str | None = None) -> Target:

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec.structs import force_setattr
+
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError, WireError
+from dragoman.model.parts import Origin
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.wire.context import NOTHING, Context
@@ -61,6 +64,7 @@ class Codec:
         self.messages_field = messages_field
         self.system_field = system_field
         self._functions = functions
+        self._here = Origin(dialect=self.name)
         self._front = front
 
     def __repr__(self) -> str:
@@ -77,13 +81,28 @@ class Codec:
     ) -> Request:
         """The request in a body, and in its path."""
         wire = self._opened(body)
-        return self._read(lambda: self._functions.decode_request(wire, path))
+        request = self._read(lambda: self._functions.decode_request(wire, path))
+        for message in request.messages:
+            if message.origin is None:  # so that what came here is known as such: `Target.owns`
+                force_setattr(message, "origin", self._here)
+        return request
 
     def encode_request(
-        self, request: Request, target: Target | None = None, *, strict: bool = False
+        self,
+        request: Request,
+        target: Target | None = None,
+        *,
+        strict: bool = False,
+        repair: bool = True,
     ) -> Encoded:
-        """The body to send for a request, fitted to a target; without one, to the vendor's own."""
+        """The body to send for a request, fitted to a target; without one, to the vendor's own.
+
+        What came in this dialect and was not edited goes back as it came, unless the target is
+        named; `repair=False` sends anything as it is given.
+        """
         fitting = target or self.target
+        if not repair or (target is None and all(map(fitting.owns, request.messages))):
+            fitting = fitting.relaxed
         return encoded_for(request, fitting, self._functions.encode_request, strict=strict)
 
     def decode_response(self, body: Body, context: Context | None = None) -> Response:

@@ -54,11 +54,16 @@ class Dialect(Protocol):
         ...
 
     def encode_request(
-        self, request: Request, target: Target | None = None, *, strict: bool = False
+        self,
+        request: Request,
+        target: Target | None = None,
+        *,
+        strict: bool = False,
+        repair: bool = True,
     ) -> Encoded:
         """The body to send for a request, fitted to a target: the vendor's own, if none is given.
 
-        `strict` raises `LossError` where anything can't be said.
+        `strict` raises `LossError` where anything can't be said; `repair=False` fits nothing.
         """
         ...
 

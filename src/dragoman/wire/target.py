@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Any, Literal
 
+from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
 from dragoman.model.value import Value
 
@@ -226,6 +227,18 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
         # A name and the same with a date behind it are one model.
         return origin.model.startswith(self.model) or self.model.startswith(origin.model)
 
+    def owns(self, message: Message) -> bool:
+        """Whether a message came in this dialect, from this provider as far as both are known.
+
+        Nobody has changed it since: an edit takes the mark away (`Message.replace`).
+        """
+        return message.origin is not None and self.has_made(message.origin)
+
+    @cached_property
+    def relaxed(self) -> Target:
+        """The same target, believed to refuse nothing: what is given is sent."""
+        return self.replace(**_RELAXED)
+
     def admits_field(self, name: str, known: tuple[str, ...] | None) -> bool:
         """Whether a Chat host takes this field where only `known` ones are taken."""
         return name not in self.refused_fields and (known is None or name in known)
@@ -243,3 +256,45 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     def accepts_name(self, name: str) -> bool:
         """Whether a tool may have this name."""
         return self._name.fullmatch(name) is not None
+
+
+_RELAXED: dict[str, Any] = {
+    "tool_id": ANYTHING,
+    "tool_id_length": 1 << 30,
+    "tool_name": ANYTHING,
+    "has_unique_tool_ids": False,
+    "pairs_results": False,
+    "groups_results": False,
+    "orders_results": False,
+    "refuses_blank_text": False,
+    "refuses_empty": False,
+    "thinking_back": "own",
+    "verifies_thinking": False,
+    "thinking_begins_turns": False,
+    "thinking_form": "any",
+    "efforts": None,
+    "thinking_budgets": None,
+    "forces_tools_thinking": True,
+    "prefill": "free",
+    "verifies_items": False,
+    "least_output_tokens": 0,
+    "needs_message": False,
+    "starts_with_user": False,
+    "system_place": "anywhere",
+    "takes_developer": True,
+    "alternates_roles": False,
+    "answers_results": False,
+    "parses_arguments": False,
+    "refused_sampling": (),
+    "refused_sampling_thinking": (),
+    "refuses_temperature_with_top_p": False,
+    "heeded_choices": ("auto", "none", "required", "named", "allowed"),
+    "call_opening": None,
+    "cache_markers": None,
+    "takes_cache_ttl": True,
+    "needs_tools_for_history": False,
+    "signs_calls": False,
+    "refuses_json_with_tools": False,
+    "refuses_mixed_tools": False,
+}
+"""What a target is like that refuses nothing: the flags that ask for repairs, turned off."""

@@ -41,10 +41,15 @@ class Anthropic(Codec):
         return request.replace(extras={**request.extras, HEADERS: {BETA: ",".join(tried)}})
 
     def encode_request(
-        self, request: Request, target: Target | None = None, *, strict: bool = False
+        self,
+        request: Request,
+        target: Target | None = None,
+        *,
+        strict: bool = False,
+        repair: bool = True,
     ) -> Encoded:
         """The body to send for a request, and the header that it came with."""
-        encoded = super().encode_request(request, target, strict=strict)
+        encoded = super().encode_request(request, target, strict=strict, repair=repair)
         encoded.headers = request.extras.get(HEADERS, EMPTY)
         return encoded
 

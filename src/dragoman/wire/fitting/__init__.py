@@ -79,6 +79,16 @@ class Fitted(NamedTuple):
     tools: Numbers | None = None
     """The numbers that its tools had, where not all are left."""
 
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What the target can't be told."""
+        return tuple(note for note in self.notes if isinstance(note, Loss))
+
+    @property
+    def repairs(self) -> tuple[Repair, ...]:
+        """What was changed so that it is accepted."""
+        return tuple(note for note in self.notes if isinstance(note, Repair))
+
 
 def fitted(request: Request, target: Target) -> Fitted:
     """The request as the target takes it."""
@@ -156,8 +166,8 @@ def encoded_for(
     encoded = encode(done.request, target)
     losses = restored(renumbered(encoded.losses, done.tools), request.messages, done.placed)
     repairs = restored(encoded.repairs, request.messages, done.placed)
-    encoded.losses = (*(note for note in done.notes if isinstance(note, Loss)), *losses)
-    encoded.repairs = (*(note for note in done.notes if isinstance(note, Repair)), *repairs)
+    encoded.losses = (*done.losses, *losses)
+    encoded.repairs = (*done.repairs, *repairs)
     encoded.context = _way_back(done, encoded.context, target)
     return encoded.or_raise() if strict else encoded
 

@@ -128,11 +128,16 @@ def _encode_input(request: Request, target: Target, writer: Writer) -> str | lis
     return items
 
 
-def begin(body: dict[str, Any], request: Request) -> None:
-    """Say that the conversation begins, where nothing is left of it that could be sent."""
+def begin(body: dict[str, Any], request: Request) -> bool:
+    """Say that the conversation begins, where nothing is left of it that could be sent.
+
+    Returns whether that was so.
+    """
     is_empty = body.get("input") in (None, [])  # the empty text is a text
-    if is_empty and request.messages and not _is_continued(request):
-        body["input"] = OPENING
+    if not is_empty or not request.messages or _is_continued(request):
+        return False
+    body["input"] = OPENING
+    return True
 
 
 def _is_continued(request: Request) -> bool:
