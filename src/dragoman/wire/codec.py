@@ -20,6 +20,7 @@ from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting import encoded_for
+from dragoman.wire.fitting.sparing import Spares, spare_nothing
 from dragoman.wire.fronts import Front, encoded_behind
 from dragoman.wire.overlay import parsed
 from dragoman.wire.restoring import restoring
@@ -101,9 +102,17 @@ class Codec:
         named; `repair=False` sends anything as it is given.
         """
         fitting = target or self.target
-        if not repair or (target is None and all(map(fitting.owns, request.messages))):
+        spares: Spares = spare_nothing
+        if not repair:
             fitting = fitting.relaxed
-        return encoded_for(request, fitting, self._functions.encode_request, strict=strict)
+        elif target is None:
+            came = sum(map(fitting.owns, request.messages))
+            if came and came == len(request.messages):
+                fitting = fitting.relaxed
+            elif came:
+                spares = fitting.owns
+        encode = self._functions.encode_request
+        return encoded_for(request, fitting, encode, strict=strict, spares=spares)
 
     def decode_response(self, body: Body, context: Context | None = None) -> Response:
         """The response in a body, in the request's own terms."""

@@ -30,9 +30,10 @@ from dragoman.wire.fitting.instructions import with_placed_instructions
 from dragoman.wire.fitting.media import with_accepted_media
 from dragoman.wire.fitting.names import with_accepted_names
 from dragoman.wire.fitting.openings import with_opening
-from dragoman.wire.fitting.pairs import with_pairs
+from dragoman.wire.fitting.pairs import with_pairs, with_pairs_among_others
 from dragoman.wire.fitting.places import restored
 from dragoman.wire.fitting.settings import is_told_not_to_think, with_accepted_settings
+from dragoman.wire.fitting.sparing import NOBODY, Kept, Spares, spare_nothing, spared
 from dragoman.wire.fitting.strangers import left_behind, left_behind_in
 from dragoman.wire.fitting.survey import Survey
 from dragoman.wire.fitting.thinking import with_agreed_thinking, with_possible_thinking
@@ -90,8 +91,8 @@ class Fitted(NamedTuple):
         return tuple(note for note in self.notes if isinstance(note, Repair))
 
 
-def fitted(request: Request, target: Target) -> Fitted:
-    """The request as the target takes it."""
+def fitted(request: Request, target: Target, spares: Spares = spare_nothing) -> Fitted:
+    """The request as the target takes it; messages that are spared stay as they came."""
     losses: list[Note] = []
     given = request.messages
     request = with_placed_instructions(request, target, losses)
@@ -106,16 +107,17 @@ def fitted(request: Request, target: Target) -> Fitted:
     losses += left_behind(request, target.dialect)
     extended = seen.extended if messages is given else range(len(given))
     losses += left_behind_in(given, extended, target.dialect)
-    messages, seen = _ordered(messages, seen, given, target, losses)
+    messages, seen = _ordered(messages, seen, given, target, losses, spares)
     if not messages and (given or request.system):
         messages = with_opening((), target, losses, is_instructed=True)
     found: list[Note] = []
-    after = with_ending(messages, target, found)
+    after = messages if messages and spares(messages[-1]) else with_ending(messages, target, found)
     losses += restored(found, given, messages)
     messages = after
     placed = messages  # from here on, everything stays where it is
     found = []
-    messages = with_accepted_ids(messages, target, seen.calls, found)
+    kept = Kept(messages, request.tools, target, spares)
+    messages = with_accepted_ids(messages, target, seen.calls, found, kept.ids)
     losses += restored(found, given, placed)
     if messages is not request.messages:
         request = request.replace(messages=messages)
@@ -128,14 +130,19 @@ def fitted(request: Request, target: Target) -> Fitted:
     request, tools = with_heeded_choice(request, target, losses)
     request = with_declared_tools(request, target, losses)
     found = []
-    request, context = with_accepted_names(request, target, seen.calls, found)
+    request, context = with_accepted_names(request, target, seen.calls, found, kept.names)
     losses += restored(found, given, placed)
     request = with_begun_call(request, target, losses)
     return Fitted(request, tuple(losses), context, placed, tools)
 
 
 def _ordered(
-    messages: Messages, seen: Survey, given: Messages, target: Target, losses: list[Note]
+    messages: Messages,
+    seen: Survey,
+    given: Messages,
+    target: Target,
+    losses: list[Note],
+    spares: Spares,
 ) -> tuple[Messages, Survey]:
     """The messages with all that the steps have to do to them, and what there is in them."""
     for _ in range(_MAX_ROUNDS):
@@ -144,11 +151,17 @@ def _ordered(
             if not concerns(seen, target):
                 continue
             found: list[Note] = []
-            after = step(messages, target, found)
+            if spares is spare_nothing:
+                after = step(messages, target, found)
+            elif step is with_pairs:  # it looks at more than one message
+                after = with_pairs_among_others(messages, target, found, spares)
+            else:
+                after = spared(step, messages, target, found, spares)
             if after is not messages:
                 losses += restored(found, given, messages)
                 messages, seen = after, Survey(after)
-        messages = with_opening(messages, target, losses)
+        if not spares(next((m for m in messages if not m.role.is_system), NOBODY)):
+            messages = with_opening(messages, target, losses)
         if messages is before:
             break
     return messages, seen
@@ -160,9 +173,10 @@ def encoded_for(
     encode: Callable[[Request, Target], Encoded],
     *,
     strict: bool = False,
+    spares: Spares = spare_nothing,
 ) -> Encoded:
     """The body for a request, fitted to the target; `strict` raises where anything is lost."""
-    done = fitted(request, target)
+    done = fitted(request, target, spares)
     encoded = encode(done.request, target)
     losses = restored(renumbered(encoded.losses, done.tools), request.messages, done.placed)
     repairs = restored(encoded.repairs, request.messages, done.placed)

@@ -24,14 +24,18 @@ _REASON = "a name that is accepted; the answer has its own again"
 
 
 def with_accepted_names(
-    request: Request, target: Target, calls: Iterable[ToolCall], notes: list[Note]
+    request: Request,
+    target: Target,
+    calls: Iterable[ToolCall],
+    notes: list[Note],
+    kept: frozenset[str] = frozenset(),
 ) -> tuple[Request, Context]:
     """The request with aliases for names that the target refuses, and the way back.
 
-    `calls` are all that there are in its messages.
+    `calls` are all that there are in its messages; names that are to be kept stay.
     """
     used = dict.fromkeys((*_declared(request), *(call.name for call in calls)))
-    refused = [name for name in used if not target.accepts_name(name)]
+    refused = [name for name in used if name not in kept and not target.accepts_name(name)]
     if not refused:
         return request, NOTHING
     aliases = {name: _alias(name, target) for name in refused}

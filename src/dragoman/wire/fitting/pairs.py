@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
+from operator import is_
 
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message, make_message
@@ -16,6 +17,7 @@ from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult, make_result
 from dragoman.wire.fitting.places import CUT_OFF, UNKNOWN
+from dragoman.wire.fitting.sparing import Spares, spare_nothing
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
@@ -30,6 +32,24 @@ def with_pairs(messages: Messages, target: Target, losses: list[Note]) -> Messag
     if _are_paired(messages, target) and not (target.orders_results and _are_mixed_up(messages)):
         return messages
     return _Pairing(messages, losses).paired()
+
+
+def with_pairs_among_others(
+    messages: Messages, target: Target, notes: list[Note], spares: Spares
+) -> Messages:
+    """As `with_pairs`; calls and results of messages that are spared are left as they stand."""
+    if not target.pairs_results:
+        return messages
+    done = _Pairing(messages, notes, spares).paired()
+    same = len(done) == len(messages) and all(map(_is_like, done, messages))
+    return messages if same else done
+
+
+def _is_like(one: Message, other: Message) -> bool:
+    """Whether pairing has left a message as it was."""
+    if len(one.parts) != len(other.parts) or one.role is not other.role:
+        return False
+    return all(map(is_, one.parts, other.parts))
 
 
 def _are_paired(messages: Messages, target: Target) -> bool:  # noqa: C901 - one pass, for speed
@@ -101,7 +121,10 @@ def _come_first(message: Message) -> bool:
 class _Pairing:
     """One pass over a conversation that is out of order."""
 
-    def __init__(self, messages: Messages, notes: list[Note]) -> None:
+    def __init__(
+        self, messages: Messages, notes: list[Note], spares: Spares = spare_nothing
+    ) -> None:
+        self._spares = spares
         self._messages = messages
         self._notes = notes
         self._taken: set[tuple[int, int]] = set()
@@ -109,16 +132,24 @@ class _Pairing:
         self._calls: dict[str, deque[int]] = defaultdict(deque)
         self._results: dict[str, deque[tuple[int, int]]] = defaultdict(deque)
         for index, message in enumerate(messages):
+            if spares(message):
+                continue
             for place, part in enumerate(message.parts):
                 if isinstance(part, ToolResult):
                     self._results[part.call_id].append((index, place))
                 elif isinstance(part, ToolCall):
                     self._calls[part.id].append(index)
         self._called = frozenset(self._calls)
+        self._spared = frozenset(
+            call.id for message in messages if spares(message) for call in message.tool_calls
+        )
 
     def paired(self) -> Messages:
         done: list[Message] = []
         for index, message in enumerate(self._messages):
+            if self._spares(message):
+                done.append(message)
+                continue
             if message.role is _ASSISTANT:
                 done.append(_with_distinct_calls(message))
                 self._rename(message, done[-1], index)
@@ -231,6 +262,8 @@ class _Pairing:
         for place, part in enumerate(message.parts):
             if not isinstance(part, ToolResult):
                 rest.append(part)
+            elif part.call_id in self._spared:
+                rest.append(part)  # it answers a call that stays as it came
             elif (index, place) not in self._taken:
                 path = f"messages[{index}].parts[{place}]"
                 reason = "the result of a call that is not there is carried as text"
@@ -238,7 +271,8 @@ class _Pairing:
                 rest += _as_content(part)
         if not rest:
             return None
-        role = _USER if message.role is _TOOL else message.role
+        has_results = any(isinstance(part, ToolResult) for part in rest)
+        role = _USER if message.role is _TOOL and not has_results else message.role
         return message.replace_unchecked(role=role, parts=tuple(rest))
 
 

@@ -29,11 +29,15 @@ def with_accepted_ids(
     target: Target,
     calls: Iterable[ToolCall],
     notes: list[Note],
+    kept: frozenset[str] = frozenset(),
 ) -> tuple[Message, ...]:
-    """Messages in which every tool call, of which these are all, has an id that is accepted."""
-    if _are_accepted(calls, target):
+    """Messages in which every tool call, of which these are all, has an id that is accepted.
+
+    Ids that are to be kept stay as they are.
+    """
+    if _are_accepted([call for call in calls if call.id not in kept] if kept else calls, target):
         return messages
-    projection = _Projection(target, notes)
+    projection = _Projection(target, notes, kept)
     return tuple(projection.message(message, index) for index, message in enumerate(messages))
 
 
@@ -48,8 +52,9 @@ def _are_accepted(calls: Iterable[ToolCall], target: Target) -> bool:
 class _Projection:
     """Ids of one conversation, in the order of its calls."""
 
-    def __init__(self, target: Target, notes: list[Note]) -> None:
+    def __init__(self, target: Target, notes: list[Note], kept: frozenset[str]) -> None:
         self._target = target
+        self._kept = kept
         self._notes = notes
         self._used: set[str] = set()
         self._current: dict[str, str] = {}
@@ -78,6 +83,8 @@ class _Projection:
 
     def _accepted(self, tool_id: str) -> str:
         """An id for the next call that has this one; results that follow are for it."""
+        if tool_id in self._kept:
+            return tool_id
         found = tool_id
         attempt = 0
         is_taken = self._used if self._target.has_unique_tool_ids else frozenset[str]()
