@@ -20,7 +20,6 @@ from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting import encoded_for
-from dragoman.wire.fitting.sparing import Spares, spare_nothing
 from dragoman.wire.fronts import Front, encoded_behind
 from dragoman.wire.overlay import parsed
 from dragoman.wire.restoring import restoring
@@ -102,7 +101,6 @@ class Codec:
         named; `repair=False` sends anything as it is given.
         """
         fitting = target or self.target
-        spares: Spares = spare_nothing
         if not repair:
             fitting = fitting.relaxed
         elif target is None:
@@ -110,9 +108,8 @@ class Codec:
             if came and came == len(request.messages):
                 fitting = fitting.relaxed
             elif came:
-                spares = fitting.owns
-        encode = self._functions.encode_request
-        return encoded_for(request, fitting, encode, strict=strict, spares=spares)
+                fitting = fitting.sparing
+        return encoded_for(request, fitting, self._functions.encode_request, strict=strict)
 
     def decode_response(self, body: Body, context: Context | None = None) -> Response:
         """The response in a body, in the request's own terms."""

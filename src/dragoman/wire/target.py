@@ -44,6 +44,9 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     """
 
     dialect: str
+    spares_own: bool = False
+    """Whether messages that came in this dialect stay as they came, among others that are fitted:
+    nobody knows that the host refuses them."""
     provider: str | None = None
     model: str | None = None
     tool_id: str = ANYTHING
@@ -239,6 +242,11 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
         """The same target, believed to refuse nothing: what is given is sent."""
         return self.replace(**_RELAXED)
 
+    @cached_property
+    def sparing(self) -> Target:
+        """The same target, for a conversation of which only some messages came in the dialect."""
+        return self.replace(spares_own=True)
+
     def admits_field(self, name: str, known: tuple[str, ...] | None) -> bool:
         """Whether a Chat host takes this field where only `known` ones are taken."""
         return name not in self.refused_fields and (known is None or name in known)
@@ -288,6 +296,10 @@ _RELAXED: dict[str, Any] = {
     "refused_sampling": (),
     "refused_sampling_thinking": (),
     "refuses_temperature_with_top_p": False,
+    "checks_strict_schemas": False,
+    "media": None,
+    "takes_image_urls": True,
+    "outputs": ("text", "json", "schema"),
     "heeded_choices": ("auto", "none", "required", "named", "allowed"),
     "call_opening": None,
     "cache_markers": None,

@@ -91,8 +91,9 @@ class Fitted(NamedTuple):
         return tuple(note for note in self.notes if isinstance(note, Repair))
 
 
-def fitted(request: Request, target: Target, spares: Spares = spare_nothing) -> Fitted:
+def fitted(request: Request, target: Target) -> Fitted:
     """The request as the target takes it; messages that are spared stay as they came."""
+    spares: Spares = target.owns if target.spares_own else spare_nothing
     losses: list[Note] = []
     given = request.messages
     request = with_placed_instructions(request, target, losses)
@@ -173,10 +174,9 @@ def encoded_for(
     encode: Callable[[Request, Target], Encoded],
     *,
     strict: bool = False,
-    spares: Spares = spare_nothing,
 ) -> Encoded:
     """The body for a request, fitted to the target; `strict` raises where anything is lost."""
-    done = fitted(request, target, spares)
+    done = fitted(request, target)
     encoded = encode(done.request, target)
     losses = restored(renumbered(encoded.losses, done.tools), request.messages, done.placed)
     repairs = restored(encoded.repairs, request.messages, done.placed)

@@ -62,6 +62,8 @@ class Situation(NamedTuple):
     """Whether it has earlier items, to which outputs may belong."""
     gaps: frozenset[int]
     """Messages whose model had reasoned, as far as is known, before anything that is left."""
+    spared: frozenset[int] = frozenset()
+    """Messages that came in this dialect and stay as they came."""
 
 
 class Coherence:
@@ -92,8 +94,10 @@ class Coherence:
         return list(self._left(frozenset(self._unanswered())))
 
     def _drop(self, index: int, reason: str) -> None:
-        self._dropped.add(index)
         place = self._places[index]
+        if place.message in self._situation.spared:
+            return
+        self._dropped.add(index)
         self.losses.extend(
             Loss(f"messages[{place.message}].parts[{part}]", reason)
             for part in range(place.start, place.end)
@@ -112,7 +116,7 @@ class Coherence:
             if kind == _REASONING and not (is_stored or is_sealed(item)):
                 self._drop(index, _UNSEALED)
             elif type(item_id) is not str:
-                if kind == _REASONING:
+                if kind == _REASONING and not is_sealed(item):
                     self._drop(index, _NAMELESS)
             elif item_id in seen:
                 self._strip(index, _TWICE)
@@ -124,7 +128,7 @@ class Coherence:
     def _strip(self, index: int, reason: str) -> None:
         """Leave the id out, or the item where it can't do without."""
         item, kind = self._items[index], self._kinds[index]
-        if kind not in _OPTIONAL:
+        if kind not in _OPTIONAL or self._places[index].message in self._situation.spared:
             self._drop(index, reason)
             return
         rest = {key: value for key, value in item.items() if key != "id"}
@@ -150,7 +154,7 @@ class Coherence:
         for index in self._answers:
             item, kind = self._items[index], self._kinds[index]
             wanted = outputs.get(pair_of(item, kind), kind) if kind in _OUTPUTS else kind
-            if wanted != kind:
+            if wanted != kind and self._places[index].message not in self._situation.spared:
                 self._items[index] = {**item, "type": wanted}
                 self._kinds[index] = wanted
         self._drop_uncalled()
@@ -174,6 +178,7 @@ class Coherence:
             index
             for index in self._calls
             if index not in self._dropped
+            and self._places[index].message not in self._situation.spared
             and self._kinds[index] != APPROVAL
             and self._key(index) not in answered
         ]

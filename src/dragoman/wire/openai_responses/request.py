@@ -154,6 +154,11 @@ def _situation(request: Request, target: Target) -> Situation:
             for index, message in enumerate(request.messages)
             if target.thinking_back == "never" or (message.usage and message.usage.thinking)
         ),
+        spared=frozenset(
+            index
+            for index, message in enumerate(request.messages)
+            if target.spares_own and target.owns(message)
+        ),
     )
 
 
