@@ -17,10 +17,10 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.recognition import Conversation
 
-Weight = Literal["loss", "note"]
+Weight = Literal["loss", "repair", "note"]
 
 _INDEX = re.compile(r"\[\d+\]")
 _MODEL_NOTE = Loss("model", "a request there has it in its address, and the body has no place")
@@ -78,27 +78,40 @@ class Outcome(NamedTuple):
     rejects: list[Reject]
 
 
+class Written(NamedTuple):
+    """A document as it goes out."""
+
+    text: bytes
+    losses: tuple[Loss, ...] = ()
+    """What it could not say."""
+    repairs: tuple[Repair, ...] = ()
+    """What was changed so that the target accepts it."""
+    notes: tuple[Loss, ...] = ()
+    """What must be said elsewhere."""
+
+
 class Destination:
     """What documents are turned into: a dialect's, fitted to a target, or our own."""
 
     def __init__(self, name: str) -> None:
         self._named = None if name == CANONICAL else Named(name)
 
-    def text_of(self, value: Conversation) -> tuple[bytes, tuple[Loss, ...], tuple[Loss, ...]]:
-        """A document as JSON, what it could not say, and what must be said elsewhere."""
+    def text_of(self, value: Conversation) -> Written:
+        """A document as JSON, and what is to be reported about it."""
         named = self._named
         if named is None:
-            return value.to_json(), (), ()
+            return Written(value.to_json())
         if isinstance(value, Response):
             spoken, _ = named.fitting(None)
             encoded = spoken.encode_response(value)
-            return dumps(encoded.body), encoded.losses, ()
+            return Written(dumps(encoded.body), encoded.losses)
         request = value if isinstance(value, Request) else Request(messages=tuple(value))
         spoken, target = named.fitting(request.model)
         if named.model is not None:
             request = request.replace(model=named.model)
         encoded = spoken.encode_request(request, target)
-        return dumps(encoded.body), encoded.losses, _notes(request, encoded)
+        notes = _notes(request, encoded)
+        return Written(dumps(encoded.body), encoded.losses, encoded.repairs, notes)
 
 
 def _notes(request: Request, encoded: Encoded) -> tuple[Loss, ...]:
@@ -167,15 +180,16 @@ class _Run:
             self._rejects.append(Reject(place, line, problem, raw))
             return None
         try:
-            text, losses, notes = self._text_of(self._read(raw).value)
+            text, losses, repairs, notes = self._text_of(self._read(raw).value)
         except DragomanError as error:
             problem = str(error)
         except Exception as error:  # noqa: BLE001 - one document must not end the run of a million
             problem = fault(error)
         else:
-            if not losses and not notes:
+            if not (losses or repairs or notes):
                 return text
             self._note(place, line, "loss", losses)
+            self._note(place, line, "repair", repairs)
             self._note(place, line, "note", notes)
             if not (losses and self._job.strict):
                 return text
@@ -186,7 +200,7 @@ class _Run:
         self._rejects.append(Reject(place, line, problem, raw))
         return None
 
-    def _note(self, place: int, line: int, weight: Weight, losses: tuple[Loss, ...]) -> None:
+    def _note(self, place: int, line: int, weight: Weight, losses: tuple[Note, ...]) -> None:
         counts = self._counts
         for loss in losses:
             key = (weight, pattern(loss.path), loss.reason)
