@@ -105,7 +105,7 @@ class Codec:
             fitting = fitting.relaxed
         elif target is None:
             came = sum(map(fitting.owns, request.messages))
-            if came and came == len(request.messages):
+            if came == len(request.messages) and (came or self.name in request.extras):
                 fitting = fitting.relaxed
             elif came:
                 fitting = fitting.sparing

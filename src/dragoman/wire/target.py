@@ -44,6 +44,9 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     """
 
     dialect: str
+    is_strict: bool = True
+    """Whether it is believed to refuse what the rules say; where it is not, what is given is
+    sent, and nothing is added."""
     spares_own: bool = False
     """Whether messages that came in this dialect stay as they came, among others that are fitted:
     nobody knows that the host refuses them."""
@@ -267,6 +270,7 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
 
 
 _RELAXED: dict[str, Any] = {
+    "is_strict": False,
     "tool_id": ANYTHING,
     "tool_id_length": 1 << 30,
     "tool_name": ANYTHING,

@@ -38,6 +38,7 @@ from dragoman.wire.anthropic.tools import (
 from dragoman.wire.anthropic.view import View
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.losses import Repair
 from dragoman.wire.overlay import difference, laid_over, want
 from dragoman.wire.schemas import PLAIN, anthropic_profiles, projected
 from dragoman.wire.target import Target
@@ -87,12 +88,26 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if system:
         body["system"] = joined(system)
     body["messages"] = messages
+    limit = body.get("max_tokens")
     body = laid_over(body, request.extras, NAME)
+    repairs: tuple[Repair, ...] = ()
+    if request.sampling.max_tokens is None and body.get("max_tokens") is limit:
+        if target.is_strict:
+            reason = "a limit on the answer, which must be there"
+            repairs = (Repair("sampling.max_tokens", "shape", "added", reason),)
+        else:
+            body.pop("max_tokens", None)
     if target.model_in_path:
         body.pop("model", None)
     if target.api_version is not None:
         body["anthropic_version"] = target.api_version
-    return Encoded(body, path=PATH, losses=tuple(context.losses), context=context.schemas.context)
+    return Encoded(
+        body,
+        path=PATH,
+        losses=tuple(context.losses),
+        repairs=repairs,
+        context=context.schemas.context,
+    )
 
 
 def _unthinking(request: Request, body: Block) -> int | None:

@@ -74,7 +74,9 @@ def decode_request(body: Body, path: str | None = None) -> Request:
 def encode_fitted(request: Request, target: Target) -> Encoded:
     """As `encode_request`, with settings that the target takes."""
     losses: list[Loss] = []
-    encoded = encode_request(adjusted(request, target, losses), target)
+    if target.is_strict:
+        request = adjusted(request, target, losses)
+    encoded = encode_request(request, target)
     encoded.losses = (*losses, *encoded.losses)
     return encoded
 
