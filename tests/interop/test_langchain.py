@@ -39,6 +39,7 @@ from dragoman import (
     ToolResult,
 )
 from dragoman.interop import from_langchain, to_langchain
+from dragoman.model.messages import make_message  # as a wire may have it
 from tests.interop.conversations import ALL, PNG, said
 from tests.model import strategies
 
@@ -465,7 +466,8 @@ class TestOurs:
 
     def test_an_unknown_part_is_reported(self) -> None:
         """What no block can hold."""
-        message = Message(Role.USER, (Text("Hi"), ToolResult("c1", "x"), ToolCall("c2", "f")))
+        said = (Text("Hi"), ToolResult("c1", "x"), ToolCall("c2", "f"))
+        message = make_message(Role.USER, said)
         assert len(to_langchain(message).messages) == 2
 
 
