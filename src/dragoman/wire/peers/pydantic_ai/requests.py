@@ -202,8 +202,9 @@ def _encode_result(
     if item["part_kind"] == "retry-prompt":  # of old, which says so by its kind alone
         item.pop("outcome", None)
         item.pop(_DIGESTS, None)
-    if "timestamp" not in item and message.created_at is not None:
-        item["timestamp"] = encode_time(message.created_at)
+    time = None if message.created_at is None else encode_time(message.created_at)
+    if "timestamp" not in item and time is not None:
+        item["timestamp"] = time
     return item
 
 
