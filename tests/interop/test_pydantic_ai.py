@@ -474,6 +474,16 @@ class TestOurs:
         with pytest.raises(LossError):
             to_pydantic_ai(messages, strict=True)
 
+    def test_what_pydantic_can_not_hold_is_reported(self) -> None:
+        """Half characters, and arguments of a provider's own tool that are a list."""
+        exported = to_pydantic_ai(
+            [Message.user("\ud800"), Message.assistant(ServerToolCall("search", input=[1]))]
+        )
+        assert exported.messages[0].parts[0].content == "\ufffd"
+        assert exported.messages[1].parts[0].args == "[1]"
+        paths = [loss.path for loss in exported.losses]
+        assert paths == ["messages[1].parts[0].input", "messages"]
+
     def test_results_find_the_names_of_their_tools(self) -> None:
         """pydantic-ai wants them on each."""
         talk = [

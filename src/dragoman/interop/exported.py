@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
@@ -15,6 +16,9 @@ from dragoman.wire.losses import Loss
 
 Conversation = Message | Iterable[Message] | ProvidesMessages
 """What `to_*` take: messages of ours."""
+
+
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 class Exported:
@@ -78,6 +82,22 @@ def built(make: Callable[[], Any], what: str) -> Any:
     except Exception as error:  # noqa: BLE001 - whatever a library's own checks raise
         problem = f"{what} can't be built from these messages ({type(error).__name__})"
     raise InvalidInputError(problem)
+
+
+def without_halves(written: Any, losses: list[Loss]) -> Any:
+    """The data with lone surrogates replaced, which pydantic takes in no text, and the loss."""
+    found = _replaced(written)
+    if found is not written and found != written:
+        losses.append(Loss("messages", "lone surrogates, which are half characters, are replaced"))
+    return found
+
+
+def _replaced(value: Any) -> Any:
+    if isinstance(value, str):
+        return _HALVES.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_replaced(key): _replaced(item) for key, item in value.items()}
+    return [_replaced(item) for item in value] if isinstance(value, list) else value
 
 
 def wire_export(messages: Messages, name: str) -> tuple[dict[str, Any], list[Loss]]:

@@ -13,6 +13,7 @@ from dragoman.interop.exported import (
     facts_of,
     library,
     wire_export,
+    without_halves,
 )
 from dragoman.interop.incoming import Item, decode_items, items_of, read_item, read_system
 from dragoman.model.collection import Messages
@@ -65,7 +66,8 @@ def to_google(messages: Conversation, *, strict: bool = False) -> Exported:
     body, losses = wire_export(conversation, _NAME)
 
     def content(wire: Any) -> Any:
-        return built(lambda: types.Content.model_validate_json(dumps(wire)), "a Content")
+        text = dumps(without_halves(wire, losses))
+        return built(lambda: types.Content.model_validate_json(text), "a Content")
 
     system = body.get("systemInstruction")
     exported = Exported(

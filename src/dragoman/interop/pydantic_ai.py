@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.interop.exported import Conversation, Exported, built, conversation_of, library
+from dragoman.interop.exported import (
+    Conversation,
+    Exported,
+    built,
+    conversation_of,
+    library,
+    without_halves,
+)
 from dragoman.interop.peers import read_peers
 from dragoman.model.collection import Messages
 from dragoman.model.jsontext import dumps
@@ -30,6 +37,7 @@ def to_pydantic_ai(messages: Conversation, *, strict: bool = False) -> Exported:
     module = library("pydantic_ai.messages", "pydantic-ai-slim")
     writing = Writing()
     written = pydantic_ai.encode_messages(conversation_of(messages), writing)
+    written = without_halves(written, writing.losses)
     adapter = module.ModelMessagesTypeAdapter
     made = built(lambda: adapter.validate_json(dumps(written)), "the history")
     exported = Exported(made, losses=writing.losses, omitted=writing.omitted)

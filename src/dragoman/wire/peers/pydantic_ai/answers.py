@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, thaw
+from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import (
@@ -233,7 +234,7 @@ def _written(part: AnyPart, origin: Origin | None, writing: Writing) -> dict[str
     if isinstance(part, ToolCall):
         return _encode_call(part, writing)
     if isinstance(part, (ServerToolCall, ServerToolResult)):
-        return _encode_server_tool(part)
+        return _encode_server_tool(part, writing)
     if isinstance(part, _MEDIA) and part.data is not None:
         return {"part_kind": "file", "content": encode_file(part, origin, writing)}
     writing.lose("this kind of content has no place in a response there")
@@ -270,12 +271,18 @@ def _encode_call(part: ToolCall, writing: Writing) -> dict[str, Any]:
     return {**item, "args": args}
 
 
-def _encode_server_tool(part: ServerToolCall | ServerToolResult) -> dict[str, Any]:
+def _encode_server_tool(
+    part: ServerToolCall | ServerToolResult, writing: Writing
+) -> dict[str, Any]:
     item: dict[str, Any] = {"tool_name": part.name}
     if part.call_id is not None:
         item["tool_call_id"] = part.call_id
     if isinstance(part, ServerToolCall):
-        return {**item, "part_kind": "builtin-tool-call", "args": thaw(part.input)}
+        args = thaw(part.input)
+        if not isinstance(args, (str, dict, type(None))):
+            writing.lose("arguments are an object or a text there: these are JSON text", ".input")
+            args = dumps(args).decode("utf-8")
+        return {**item, "part_kind": "builtin-tool-call", "args": args}
     outcome = "failed" if part.is_error else "success"
     content = thaw(part.content)
     return {**item, "part_kind": "builtin-tool-return", "content": content, "outcome": outcome}

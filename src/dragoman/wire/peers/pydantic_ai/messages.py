@@ -26,6 +26,7 @@ from dragoman.wire.peers.pydantic_ai.requests import (
     encode_parts,
     request_fields,
 )
+from dragoman.wire.peers.pydantic_ai.spelling import encode_time
 
 UNREADABLE = "dragoman_unreadable"
 """In a dump: whether it had something that no JSON can carry, such as a tool's metadata."""
@@ -125,6 +126,8 @@ class _Requests:
         self._written.append(thaw(body))
 
     def _note_facts(self, message: Message) -> None:
+        if message.created_at is not None and encode_time(message.created_at) is None:
+            self._writing.omit("created_at", "the time is out of range")
         if message.role is not Role.ASSISTANT:
             if message.usage is not None:
                 self._writing.omit("usage", "only responses have token counts there")

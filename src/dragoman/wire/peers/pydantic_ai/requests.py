@@ -203,8 +203,8 @@ def _encode_result(
         item.pop("outcome", None)
         item.pop(_DIGESTS, None)
     time = None if message.created_at is None else encode_time(message.created_at)
-    if time is not None:
-        item.setdefault("timestamp", time)
+    if "timestamp" not in item and time is not None:
+        item["timestamp"] = time
     return item
 
 
