@@ -36,7 +36,7 @@ test-thorough: $(VENV)/.dev ## run what test only samples: more examples of each
 fidelity: $(VENV)/.dev ## show how much of the recorded traffic comes back whole
 	@$(VENV)/bin/python -m tests.wire.recorded
 
-test-all: $(VENV)/.dev ## run all tests, with coverage: slow ones, the extended corpus, the packaging
+test-all: $(VENV)/.peers ## run all tests, with coverage: slow ones, the extended corpus, the packaging
 	@echo "==> running all tests (corpus tier: extended)"
 	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=extended $(PYTEST) -m '' --cov --cov-report=term
 
@@ -93,6 +93,11 @@ $(VENV)/.local: pyproject.toml src/dragoman/_version.py | $(VENV)/bin/python
 $(VENV)/.dev: pyproject.toml src/dragoman/_version.py | $(VENV)/bin/python
 	@echo "==> installing dragoman[dev]"
 	@$(VENV)/bin/python $(PIP) -e '.[dev]'
+	@touch $@
+
+$(VENV)/.peers: $(VENV)/.dev
+	@echo "==> installing dragoman[peers]"
+	@$(VENV)/bin/python $(PIP) -e '.[peers]'
 	@touch $@
 
 $(BENCH)/.peers: pyproject.toml src/dragoman/_version.py benchmarks/requirements.txt | $(BENCH)/bin/python

@@ -673,6 +673,12 @@ def settle_all(messages: Collection[Message]) -> None:
             message.settle()
 
 
+def assigned_id(message: Message) -> str | None:
+    """The message's id, without assigning one; None where it has none yet."""
+    found: str = _id_slot.__get__(message)
+    return found or None
+
+
 def _read_id(message: Message) -> str:
     """Unique, sortable by time; assigned when first asked for, which most messages never are."""
     found: str = _id_slot.__get__(message)

@@ -18,6 +18,7 @@ _SPELLING = frozenset({
     "thoughtSignature", "systemInstruction",
 })  # fmt: skip
 _NOTES = (":", "$")  # what dialects note for themselves
+_BESIDE = (" instead", " facts")  # another spelling; what a library knows about a message
 
 
 def left_behind(request: Request, dialect: str) -> Iterator[Loss]:
@@ -52,7 +53,7 @@ def left_behind_in(
 def strange_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[str, str]]:
     """The fields of other dialects in extras that say something, by dialect and name."""
     for source, fields in extras.items():
-        if source == dialect or not isinstance(fields, dict) or source.endswith(" instead"):
+        if source == dialect or not isinstance(fields, dict) or source.endswith(_BESIDE):
             continue
         for name, value in fields.items():
             if value is None or name in _SPELLING or name.startswith(_NOTES):

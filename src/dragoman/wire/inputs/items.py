@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import suppress
 from io import IOBase
+from itertools import groupby
 from typing import Any, NoReturn, TypeGuard
 
 from dragoman.errors import InvalidInputError
@@ -18,6 +19,7 @@ from dragoman.model.roles import Role
 from dragoman.model.value import expect
 from dragoman.wire.inputs.evidence import is_message, message_around
 from dragoman.wire.inputs.objects import read_object
+from dragoman.wire.inputs.peer_objects import peer_of, read_peer_objects
 from dragoman.wire.inputs.plain import plain
 from dragoman.wire.inputs.runs import Slot
 from dragoman.wire.recognition import is_canonical
@@ -159,5 +161,9 @@ def _hint(value: Any) -> str:
 
 def all_slots(items: Iterable[Any]) -> Iterator[Slot]:
     """The messages and dicts of a list, one after the other: what is strange is found at once."""
-    for item in items:
-        yield from slots_of(item)
+    for peer, run in groupby(items, lambda item: peer_of(type(item))):
+        if peer is None:
+            for item in run:
+                yield from slots_of(item)
+        else:  # what one of them says about another counts: repeated instructions, results
+            yield from read_peer_objects(list(run))

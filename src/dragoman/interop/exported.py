@@ -1,0 +1,144 @@
+"""What `to_*` return, and what all of them do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
+
+from dragoman.errors import ConfigError, InvalidInputError, LossError
+from dragoman.model.collection import Messages, ProvidesMessages
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request
+from dragoman.wire.dialect import dialect
+from dragoman.wire.losses import Loss
+
+Conversation = Message | Iterable[Message] | ProvidesMessages
+"""What `to_*` take: messages of ours."""
+
+
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+class Exported:
+    """A conversation as another library takes it, and what has no place there."""
+
+    __slots__ = ("losses", "messages", "omitted", "system")
+
+    def __init__(
+        self,
+        messages: list[Any],
+        *,
+        system: Any = None,
+        losses: Iterable[Loss] = (),
+        omitted: Iterable[Loss] = (),
+    ) -> None:
+        self.messages = messages
+        self.system = system
+        """The instructions, where the library takes them outside the list; None: there are none."""
+        self.losses = tuple(losses)
+        """What was said and is not in the messages, or not as it was."""
+        self.omitted = tuple(omitted)
+        """Facts about messages that have no field there: token counts, finish reasons, times."""
+
+    def or_raise(self) -> Exported:
+        """Itself, if nothing was lost."""
+        if self.losses:
+            msg = f"{len(self.losses)} things have no place in the other library; see losses"
+            raise LossError(msg, losses=self.losses)
+        return self
+
+    def __repr__(self) -> str:
+        return f"Exported({len(self.messages)} messages, {len(self.losses)} losses)"
+
+
+def conversation_of(messages: Conversation) -> Messages:
+    """The messages that were handed in."""
+    given: object = messages
+    if isinstance(messages, Message):
+        return Messages(messages)
+    if isinstance(messages, (Messages, ProvidesMessages)):
+        return Messages.from_any(messages)
+    if not isinstance(given, Iterable):
+        msg = f"messages are wanted, not {type(messages).__name__}"
+        raise InvalidInputError(msg)
+    return Messages.of(given)
+
+
+def library(module: str, package: str) -> Any:
+    """The module of another library; raises `ConfigError` with what to install."""
+    try:
+        return import_module(module)
+    except ImportError:
+        problem = f"this needs {package}: pip install {package}"
+    raise ConfigError(problem)
+
+
+def built(make: Callable[[], Any], what: str) -> Any:
+    """What a library makes of its data; its complaints, which quote it, become ours."""
+    try:
+        return make()
+    except Exception as error:  # noqa: BLE001 - whatever a library's own checks raise
+        problem = f"{what} can't be built from these messages ({type(error).__name__})"
+    raise InvalidInputError(problem)
+
+
+def without_halves(written: Any, losses: list[Loss]) -> Any:
+    """The data with lone surrogates replaced, which pydantic takes in no text, and the loss."""
+    found = _replaced(written)
+    if found is not written and found != written:
+        losses.append(Loss("messages", "lone surrogates, which are half characters, are replaced"))
+    return found
+
+
+def _replaced(value: Any) -> Any:
+    if isinstance(value, str):
+        return _HALVES.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_replaced(key): _replaced(item) for key, item in value.items()}
+    return [_replaced(item) for item in value] if isinstance(value, list) else value
+
+
+def wire_export(messages: Messages, name: str) -> tuple[dict[str, Any], list[Loss]]:
+    """A conversation in a dialect, as the body of a request, and what it can't say."""
+    if not messages:
+        return {}, []
+    spoken = dialect(name)
+    # Whoever asks for it may go on writing: an answer, or the results of the last calls.
+    open_ended = spoken.target.replace(prefill="free", pairs_results=not _has_open_calls(messages))
+    encoded = spoken.encode_request(Request(messages=tuple(messages)), open_ended)
+    losses = [loss for loss in encoded.losses if loss.path.startswith(("messages", "system"))]
+    return encoded.body, [*losses, *_metadata_losses(messages)]
+
+
+def _has_open_calls(messages: Messages) -> bool:
+    """Whether the conversation ends with calls that are still to be answered."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        answered.update(result.call_id for result in message.tool_results)
+        if message.tool_calls:
+            return not answered.issuperset(call.id for call in message.tool_calls)
+        if not message.tool_results:
+            return False
+    return False
+
+
+def _metadata_losses(messages: Messages) -> list[Loss]:
+    reason = "what is sent to a provider has no place for metadata"
+    return [
+        Loss(f"messages[{index}].metadata", reason)
+        for index, message in enumerate(messages)
+        if message.metadata
+    ]
+
+
+def facts_of(messages: Messages) -> list[Loss]:
+    """The facts about messages that a request has no fields for."""
+    reason = "a request has no field for it"
+    return [
+        Loss(f"messages[{index}].{field}", reason)
+        for index, message in enumerate(messages)
+        for field in ("usage", "finish", "created_at")
+        if getattr(message, field) is not None
+    ]

@@ -1,0 +1,140 @@
+"""Reading what the vendors' SDKs hold: their objects, and the dicts that they are called with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from dragoman.errors import InvalidInputError, WireError
+from dragoman.model.collection import Messages
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message, make_message
+from dragoman.model.parts import Text
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
+from dragoman.wire.dialect import dialect
+from dragoman.wire.inputs.object_data import plain, refuse
+from dragoman.wire.inputs.sdk_objects import nested_wire, read_sdk_object, sdk_wire
+
+
+class Item(NamedTuple):
+    """One of the things handed in: a message of the wire, or one that is read already."""
+
+    wire: dict[str, Any] | None
+    message: Message | None = None
+
+
+def items_of(value: Any) -> list[Any]:
+    """One or many of them, as a list."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        return [value]
+    if sdk_wire(value) is not None:  # pydantic models can be iterated over
+        return [value]
+    return list(value)
+
+
+def read_item(value: Any, name: str) -> Item:
+    """A message, a dict, or an object of an SDK that speaks this dialect."""
+    if isinstance(value, Message):
+        return Item(None, value)
+    if isinstance(value, str):
+        return Item(None, make_message(Role.USER, (Text(value),)))
+    if isinstance(value, Mapping):
+        return Item(plain(value, value, nested_wire))
+    found = None if isinstance(value, type) else sdk_wire(value)
+    if found is None:
+        refuse(value, "is not a message of this library")
+    if found[0] != name:
+        refuse(value, f"is a message of {found[0]}, not of {name}")
+    read = read_sdk_object(value)
+    if isinstance(read, Message):
+        return Item(_message_in(found[1], name), read)
+    return Item(found[1])
+
+
+def _message_in(wire: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """The message in a response, to be read with those around it; None where it is several."""
+    if name == "anthropic":
+        return {"role": "assistant", "content": wire.get("content")}
+    if name == "gemini":
+        candidates = wire.get("candidates")
+        content = candidates[0].get("content") if candidates else None
+        return content if isinstance(content, dict) else None
+    return None
+
+
+def decode_items(items: Iterable[Item], name: str) -> list[Message]:
+    """The messages: those of the wire are decoded together, as the conversation they are."""
+    messages: list[Message] = []
+    run: list[Item] = []
+    for item in items:
+        if item.wire is None:
+            messages += _decode_run(run, name)
+            run = []
+            messages += [] if item.message is None else [item.message]
+        else:
+            run.append(item)
+    return messages + _decode_run(run, name)
+
+
+def _decode_run(run: list[Item], name: str) -> list[Message]:
+    if not run:
+        return []
+    decoded = list(decode_body({dialect(name).messages_field: [item.wire for item in run]}, name))
+    if len(decoded) != len(run):
+        return decoded
+    return [_with_answer(message, item) for message, item in zip(decoded, run, strict=True)]
+
+
+def decode_body(body: dict[str, Any], name: str) -> tuple[Message, ...]:
+    """The messages in a request's body, its instructions first."""
+    try:
+        request = dialect(name).decode_request(body)
+    except WireError as error:
+        problem = str(error)
+    else:
+        instructions = (make_message(Role.SYSTEM, request.system),) if request.system else ()
+        return (*instructions, *request.messages)
+    # Nobody sent this: it is the caller's to mend.
+    msg = f"the messages can't be read as {name}: {problem}"
+    raise InvalidInputError(msg)
+
+
+def _with_answer(message: Message, item: Item) -> Message:
+    """What a response says, which is more, with the ids that its calls have in the conversation."""
+    if item.message is None:
+        return message
+    calls = iter(message.tool_calls)
+
+    def named(part: AnyPart) -> AnyPart:
+        call = next(calls, None) if isinstance(part, ToolCall) else None
+        return part if call is None else replace(part, id=call.id, wire_id=call.wire_id)
+
+    return replace(item.message, parts=tuple([named(part) for part in item.message.parts]))
+
+
+def read_system(system: Any, field: str, name: str) -> list[Message]:
+    """The instructions that a library takes outside the list."""
+    if system is None:
+        return []
+    wire = system if isinstance(system, str) else plain(system, _listed(system), nested_wire)
+    return list(decode_body({field: wire, dialect(name).messages_field: []}, name))
+
+
+def _listed(system: Any) -> Any:
+    return system if isinstance(system, (Mapping, list, tuple)) else nested_wire(system)
+
+
+def read_all(
+    value: Any,
+    name: str,
+    *,
+    system: list[Message],
+    then: Callable[[Message], Message] | None = None,
+) -> Messages:
+    """The conversation in one object or many."""
+    messages = decode_items([read_item(item, name) for item in items_of(value)], name)
+    read = messages if then is None else [then(message) for message in messages]
+    return Messages.wrapping([*system, *read])

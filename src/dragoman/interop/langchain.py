@@ -1,0 +1,39 @@
+"""LangChain: `HumanMessage`, `AIMessage`, `SystemMessage`, `ToolMessage` and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.interop.exported import Conversation, Exported, built, conversation_of, library
+from dragoman.interop.peers import read_peers
+from dragoman.model.collection import Messages
+from dragoman.wire.inputs.peer_objects import langchain_dump
+from dragoman.wire.peers import langchain
+from dragoman.wire.peers.keeping import Writing
+
+
+def from_langchain(messages: Any) -> Messages:
+    """Messages from LangChain's, one or many, or from dumps of them (`messages_to_dict`).
+
+    A chunk stands for the message that it is a piece of: add the chunks up first.
+    """
+    return read_peers(messages, "langchain", langchain_dump, langchain.decode_messages)
+
+
+def to_langchain(messages: Conversation, *, strict: bool = False) -> Exported:
+    """LangChain's message objects; each result of a tool is a `ToolMessage` of its own.
+
+    `strict` raises `LossError` where something has no place there.
+    """
+    module = library("langchain_core.messages", "langchain-core")
+    writing = Writing()
+    dumps = langchain.encode_messages(conversation_of(messages), writing)
+    made = [built(lambda dump=dump: _message(module, dump), "a message") for dump in dumps]  # type: ignore[misc]  # bound now
+    exported = Exported(made, losses=writing.losses, omitted=writing.omitted)
+    return exported.or_raise() if strict else exported
+
+
+def _message(module: Any, dump: Mapping[str, Any]) -> Any:
+    (made,) = module.messages_from_dict([{"type": dump["type"], "data": dump}])
+    return made

@@ -1,0 +1,44 @@
+"""pydantic-ai: `ModelRequest` and `ModelResponse`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.interop.exported import (
+    Conversation,
+    Exported,
+    built,
+    conversation_of,
+    library,
+    without_halves,
+)
+from dragoman.interop.peers import read_peers
+from dragoman.model.collection import Messages
+from dragoman.model.jsontext import dumps
+from dragoman.wire.inputs.peer_objects import pydantic_ai_dump
+from dragoman.wire.peers import pydantic_ai
+from dragoman.wire.peers.keeping import Writing
+
+
+def from_pydantic_ai(messages: Any) -> Messages:
+    """Messages from pydantic-ai's, one or many, such as `result.all_messages()`.
+
+    Dumps of its `ModelMessagesTypeAdapter` are read as well. Instructions become a system
+    message, where they are new.
+    """
+    return read_peers(messages, "pydantic-ai", pydantic_ai_dump, pydantic_ai.decode_messages)
+
+
+def to_pydantic_ai(messages: Conversation, *, strict: bool = False) -> Exported:
+    """`ModelRequest`s and `ModelResponse`s, for `agent.run(…, message_history=…)`.
+
+    `strict` raises `LossError` where something has no place there.
+    """
+    module = library("pydantic_ai.messages", "pydantic-ai-slim")
+    writing = Writing()
+    written = pydantic_ai.encode_messages(conversation_of(messages), writing)
+    written = without_halves(written, writing.losses)
+    adapter = module.ModelMessagesTypeAdapter
+    made = built(lambda: adapter.validate_json(dumps(written)), "the history")
+    exported = Exported(made, losses=writing.losses, omitted=writing.omitted)
+    return exported.or_raise() if strict else exported

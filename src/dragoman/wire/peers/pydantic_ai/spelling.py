@@ -1,0 +1,74 @@
+"""How pydantic-ai writes things down, and what of it is worth keeping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from dragoman.model.parts import Part
+from dragoman.wire.overlay import difference
+from dragoman.wire.peers.keeping import Keeper
+
+P = TypeVar("P", bound=Part)
+
+NAME = "pydantic-ai"
+KEEPER = Keeper(f"{NAME} facts")
+"""Of what pydantic-ai knows about messages and parts, which was said by nobody."""
+# A dump has every field of an object. Those that say what would be assumed anyway are not kept.
+_DEFAULTS: dict[str, Any] = {
+    "scope": "conversation",
+    "state": "complete",
+    "force_download": False,
+    "outcome": "success",
+    "kind": None,
+}
+
+
+def significant(given: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a dump without those that say nothing and that we would not write."""
+    return {
+        key: item
+        for key, item in given.items()
+        if key in ours or (item is not None and _DEFAULTS.get(key, ...) != item)
+    }
+
+
+def fields_kept(given: Mapping[str, Any], ours: Mapping[str, Any]) -> Mapping[str, Any]:
+    """As extras: the fields of an object that we would not write."""
+    return difference(significant(given, ours), ours, KEEPER.name)
+
+
+def with_fields(part: P, given: Mapping[str, Any], ours: Mapping[str, Any]) -> P:
+    """The part with the fields of its object that we would not write."""
+    return KEEPER.with_fields(part, significant(given, ours), ours)
+
+
+def text_at(given: Mapping[str, Any], key: str) -> str | None:
+    """A field that is a text; None where it is not."""
+    found = given.get(key)
+    return found if isinstance(found, str) else None
+
+
+def mapping_at(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A field that is an object; an empty one where it is not."""
+    found = given.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def decode_time(text: Any) -> float | None:
+    """A time as seconds; None where it is not one."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def encode_time(seconds: float) -> str | None:
+    """A time as text, in UTC; None where it is out of range."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return None
