@@ -113,7 +113,7 @@ if TYPE_CHECKING:
     from dragoman.transport.scripted import ScriptedModel
     from dragoman.wire.dialect import Dialect, dialect, dialects
     from dragoman.wire.encoded import Encoded
-    from dragoman.wire.losses import Loss
+    from dragoman.wire.losses import Loss, Repair
     from dragoman.wire.target import Target
     from dragoman.wire.translation import detect
     from dragoman.wire.violations import Violation
@@ -185,7 +185,7 @@ _HOMES = {
     "transport.scripted": ("ScriptedModel",),
     "wire.dialect": ("Dialect", "dialect", "dialects"),
     "wire.encoded": ("Encoded",),
-    "wire.losses": ("Loss",),
+    "wire.losses": ("Loss", "Repair"),
     "wire.target": ("Target",),
     "wire.translation": ("detect",),
     "wire.violations": ("Violation",),
@@ -262,6 +262,7 @@ __all__ = [
     "RateLimited",
     "Refusal",
     "Refused",
+    "Repair",
     "ReplayTransport",
     "Request",
     "Response",

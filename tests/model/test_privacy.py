@@ -38,7 +38,7 @@ from dragoman.model.parts import Citation, Opaque, Origin, Refusal, Text, Thinki
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta, ToolDefinition, ToolResult, make_call
 from dragoman.model.value import Value, unchecked
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.violations import Violation
 from tests.model.anything import value_types
 
@@ -96,7 +96,9 @@ def find(secret: str, shown: str, where: str) -> None:
 
 def look_at(secret: str, value: Any, where: str) -> None:
     """Fail where a value of ours shows the secret."""
-    if isinstance(value, (Loss, Violation)) or not type(value).__module__.startswith("dragoman"):
+    if isinstance(value, (Loss, Repair, Violation)) or not type(value).__module__.startswith(
+        "dragoman"
+    ):
         return  # these two are written by us, to be shown; a plain value is the content itself
     if isinstance(value, (Value, Messages, MessageAccumulator)):
         find(secret, repr(value), f"repr after {where}")

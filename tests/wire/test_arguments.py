@@ -39,7 +39,8 @@ def test_what_is_no_object_is_put_into_one(name: str, raw: str) -> None:
     """The request goes through, and that is told."""
     encoded, call = _sent(name, make_call("call_1", "f", raw))
     assert ToolCall("c", "f", call["function"]["arguments"]).arguments == {"input": raw}
-    assert [loss.path for loss in encoded.losses] == ["messages[1].parts[0]"]
+    repaired = [(repair.path, repair.action) for repair in encoded.repairs]
+    assert repaired == [("messages[1].parts[0]", "retyped")]
 
 
 @pytest.mark.parametrize("raw", ['{"a": 1}', "{}"])
@@ -63,7 +64,8 @@ def test_what_is_no_json_goes_nowhere() -> None:
     """A call that was cut off would poison the conversation (I6)."""
     encoded, call = _sent("openai:gpt-4o", make_call("call_1", "f", '{"a":'))
     assert ToolCall("c", "f", call["function"]["arguments"]).arguments == {"input": '{"a":'}
-    assert [loss.path for loss in encoded.losses] == ["messages[1].parts[0]"]
+    repaired = [(repair.path, repair.action) for repair in encoded.repairs]
+    assert repaired == [("messages[1].parts[0]", "retyped")]
 
 
 def test_a_custom_tool_takes_any_text() -> None:

@@ -64,5 +64,5 @@ def test_made_by_hand_goes_everywhere_without_loss(name: str) -> None:
 def test_encoded_shows_sizes_only() -> None:
     """An encoded body's repr does not quote it."""
     encoded = Encoded({"secret": "value"}, losses=(Loss("messages[0]", "gone"),))
-    assert repr(encoded) == "Encoded(1 fields, 1 losses)"
+    assert repr(encoded) == "Encoded(1 fields, 1 losses, 0 repairs)"
     assert encoded.to_bytes() == b'{"secret":"value"}'

@@ -83,11 +83,13 @@ def test_a_call_that_was_cut_off_is_told_as_such() -> None:
 
 
 def test_a_result_without_a_call_goes_with_a_loss() -> None:
-    """An orphaned result is left out and named; the user's words beside it stay."""
+    """An orphaned result is carried as text and named; the user's words beside it stay."""
     mixed = Message(Role.USER, (ToolResult("gone", "x"), Text("and this?")))
     done = fitted(asked(Message.user("a"), Message.assistant("b"), mixed), STRICT)
     assert [loss.path for loss in done.losses] == ["messages[2].parts[0]"]
-    assert [message.text for message in done.request.messages] == ["a", "b", "and this?"]
+    first, second, third = (message.text for message in done.request.messages)
+    assert (first, second) == ("a", "b")
+    assert third.endswith("\nx\nand this?")
 
 
 def test_late_results_move_to_their_calls() -> None:
@@ -202,7 +204,12 @@ def test_blank_texts_and_a_missing_opening_are_put_right() -> None:
     messages = done.request.messages
     assert messages[0].role is Role.USER
     assert all(m.text.strip() for m in messages)
-    assert [loss.reason for loss in done.losses] == ["an empty answer"]
+    assert done.losses == ()
+    assert [(repair.action, repair.reason) for repair in done.repairs] == [
+        ("dropped", "an empty answer"), ("dropped", "a blank text"),
+        ("added", "words in the place of a blank text"),
+        ("added", "a user's turn at the beginning"),
+    ]  # fmt: skip
 
 
 def test_instructions_alone_get_a_message() -> None:
@@ -527,15 +534,18 @@ def test_media_that_can_t_be_seen_are_told_of(flags: dict[str, Any], kept: list[
 
 
 @pytest.mark.parametrize(
-    ("prefill", "ends", "lost"), [("free", "So ", 0), ("trimmed", "So", 1), ("refused", "user", 1)]
+    ("prefill", "ends", "repaired"),
+    [("free", "So ", 0), ("trimmed", "So", 1), ("refused", "user", 1)],
 )
-def test_a_begun_answer_is_what_the_target_makes_of_it(prefill: Any, ends: str, lost: int) -> None:
+def test_a_begun_answer_is_what_the_target_makes_of_it(
+    prefill: Any, ends: str, repaired: int
+) -> None:
     """Gone on with, without white space at its end, or not at all (W48)."""
     request = asked(Message.user("a"), Message.assistant("So "))
     done = fitted(request, ANY.replace(prefill=prefill))
     last = done.request.messages[-1]
     assert ends in (last.text, last.role.value)
-    assert [loss.path.partition(".")[0] for loss in done.losses] == ["messages[1]"] * lost
+    assert [each.path.partition(".")[0] for each in done.repairs] == ["messages[1]"] * repaired
 
 
 def test_the_oldest_cache_hints_go_first() -> None:

@@ -454,8 +454,8 @@ class Message(Value, frozen=True, metaclass=Checked):
         """
         if "id" not in changes:
             self.settle()
-        if self.origin is not None and not changes.keys().isdisjoint(_EDITS):
-            changes.setdefault("origin", self.origin.of_edited())
+        if self.origin is not None and self.origin.is_bare and not _EDITS.isdisjoint(changes):
+            changes.setdefault("origin", None)  # what a request brought is the editor's now
         _check_fields(changes)
         made = super().replace(**changes)
         if "role" in changes and made.parts:

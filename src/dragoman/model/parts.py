@@ -27,9 +27,10 @@ class Origin(Value, frozen=True, kw_only=True):
     model: str | None = None
     response_id: str | None = None
 
-    def of_edited(self) -> Origin | None:
-        """The origin of a message that was edited: what a request brought is now the editor's."""
-        return None if (self.provider, self.model, self.response_id) == (None,) * 3 else self
+    @property
+    def is_bare(self) -> bool:
+        """Whether only the dialect is known: a request brought it."""
+        return self.provider is None and self.model is None and self.response_id is None
 
     def _sizes(self) -> Iterator[str]:
         yield from (name for name in self.__struct_fields__ if getattr(self, name) is not None)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec.structs import force_setattr
 
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError, WireError
+from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
@@ -83,9 +84,16 @@ class Codec:
         wire = self._opened(body)
         request = self._read(lambda: self._functions.decode_request(wire, path))
         for message in request.messages:
-            if message.origin is None:  # so that what came here is known as such: `Target.owns`
-                force_setattr(message, "origin", self._here)
+            if message.origin is None and self._is_as_it_came(message):
+                force_setattr(message, "origin", self._here)  # see `Target.owns`
         return request
+
+    def _is_as_it_came(self, message: Message) -> bool:
+        """Whether a message holds no state that was taken out of an envelope."""
+        for part in message.parts:
+            if part.origin is not None and part.origin.dialect != self.name:
+                return False
+        return bool(message.parts or message.extras)
 
     def encode_request(
         self,

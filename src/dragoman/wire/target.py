@@ -234,11 +234,13 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
         return origin.model.startswith(self.model) or self.model.startswith(origin.model)
 
     def owns(self, message: Message) -> bool:
-        """Whether a message came in this dialect, from this provider as far as both are known.
+        """Whether a message came in a request of this dialect, and nobody has changed it since.
 
-        Nobody has changed it since: an edit takes the mark away (`Message.replace`).
+        An edit takes the mark away (`Message.replace`). An answer has more to its origin: whatever
+        became of the conversation since, it is fitted.
         """
-        return message.origin is not None and self.has_made(message.origin)
+        origin = message.origin
+        return origin is not None and origin.dialect == self.dialect and origin.is_bare
 
     @cached_property
     def relaxed(self) -> Target:

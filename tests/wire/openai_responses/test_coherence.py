@@ -60,7 +60,7 @@ def output(number: int = 1, **fields: Any) -> dict[str, Any]:
 def sent(*items: Any, **fields: Any) -> tuple[list[Any], list[str]]:
     """The items that go out for these, and the paths of what was lost."""
     request = DIALECT.decode_request({"model": "m", "input": list(items), **fields})
-    return _sent(DIALECT.encode_request(request))
+    return _sent(DIALECT.encode_request(request, TARGET))  # to OpenAI itself: it is known
 
 
 def _sent(encoded: Encoded) -> tuple[list[Any], list[str]]:
@@ -283,8 +283,15 @@ def test_thinking_of_others_never_goes_out_as_reasoning() -> None:
 def test_calls_and_outputs_are_paired() -> None:
     """An orphaned output is a loss; a call without one gets one that says so."""
     items, lost = sent(USER, output(7), call(), USER)
-    assert kinds(items) == ["message", "function_call", "function_call_output", "message"]
-    assert items[2]["output"] == UNKNOWN
+    assert kinds(items) == [
+        "message",
+        "message",
+        "function_call",
+        "function_call_output",
+        "message",
+    ]
+    assert items[1]["content"][1]["text"] == "ok"  # carried as text
+    assert items[3]["output"] == UNKNOWN
     assert lost == ["messages[1].parts[0]"]
 
 
@@ -370,7 +377,7 @@ def test_arguments_that_are_no_json_are_wrapped() -> None:
     """I6: a text that nobody can read would poison the conversation for good."""
     items, lost = sent(USER, plain_call() | {"arguments": "{broken"}, output())
     assert json.loads(items[1]["arguments"]) == {"input": "{broken"}
-    assert lost == ["messages[1].parts[0]"]
+    assert lost == []  # a repair
 
 
 # --- contents and settings
@@ -436,8 +443,8 @@ def test_something_is_said_where_nothing_is_left() -> None:
     """A history of which nothing can be sent is one that begins, unless the provider has more."""
     state = State(previous_response_id="resp_1")
     foreign = Message(Role.ASSISTANT, (Thinking("hm"),))
-    for left in (foreign, Message.tool("call_1", "ok")):
-        encoded = DIALECT.encode_request(Request(messages=(left,)))
-        assert encoded.body["input"] == OPENING
-        assert [loss.path for loss in encoded.losses] == ["messages[0].parts[0]"]
+    encoded = DIALECT.encode_request(Request(messages=(foreign,)))
+    assert encoded.body["input"] == OPENING
+    assert [loss.path for loss in encoded.losses] == ["messages[0].parts[0]"]
+    assert [repair.action for repair in encoded.repairs] == ["added"]
     assert DIALECT.encode_request(Request(messages=(foreign,), state=state)).body["input"] == []
