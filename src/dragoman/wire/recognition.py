@@ -97,7 +97,7 @@ def given_away(item: Any) -> str | None:
 def _expect_no_pydantic_ai(parts: list[Any]) -> None:
     """Raise for its messages, which have parts as Gemini's do: read so, nothing would be left."""
     if any(isinstance(part, dict) and "part_kind" in part for part in parts):
-        msg = "these are dumps of pydantic-ai's messages; dragoman.interop.from_pydantic_ai reads them"
+        msg = "these are dumps of pydantic-ai: dragoman.interop.from_pydantic_ai reads them"
         raise InvalidInputError(msg)
 
 
