@@ -21,7 +21,8 @@ PUBLIC = """
     LossError Message MessageAccumulator MessageStore Messages Model ModelInfo ModelNotFound
     NotFound NotRecorded Opaque Orchestrator OrderError Origin Output Overloaded PermissionDenied
     Policy Price Prices Provider ProviderError ProvidesMessage ProvidesMessages QuotaExceeded
-    RateLimited Refusal Refused Repair ReplayTransport Request Response Result Retries Role Run RunContext
+    RateLimited Refusal Refused Repair ReplayTransport Request Response Result Retries Role Run
+    RunContext
     RunLimits Sampling ScriptedModel Section Sections ServerError ServerTool ServerToolCall
     ServerToolResult SessionIdentity State StoreError StreamInterrupted Target Text Thinking
     ThinkingConfig TimeoutError Timeouts TokenCount Tool ToolCall ToolCallDelta ToolChoice
