@@ -85,7 +85,9 @@ def construction() -> list[Ratio]:
         ),
         "ToolDefinition.create": (
             lambda: ToolDefinition.create("weather", "The weather.", SCHEMA),
-            lambda: TheirDefinition("weather", SCHEMA, "The weather."),
+            lambda: TheirDefinition(
+                name="weather", parameters_json_schema=SCHEMA, description="The weather."
+            ),
             None,
         ),
     }

@@ -202,8 +202,8 @@ def test_arguments_are_always_an_object(made: ToolCall, arguments: Any, *, is_lo
     spoken = Request(model="m", messages=(Message(Role.ASSISTANT, (made,)),))
     sent = DIALECT.encode_request(spoken)
     message = sent.body["messages"][0]
-    repaired = [each for each in sent.repairs if each.action == "retyped"]
-    reported = {note.path for note in (*sent.losses, *repaired)}
+    reported = {loss.path for loss in sent.losses}
+    reported |= {repair.path for repair in sent.repairs if repair.action == "retyped"}
     assert message["tool_calls"] == [{"id": "a", "function": {"name": "f", "arguments": arguments}}]
     assert ("messages[0].parts[0]" in reported) is is_lost
 
