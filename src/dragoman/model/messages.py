@@ -167,6 +167,8 @@ class Message(Value, frozen=True, metaclass=Checked):
     @classmethod
     def user(cls, *content: ContentLike, **fields: Any) -> Self:
         """What the user says: text, media, or both. `""` is content, None is not."""
+        if not fields and len(content) == 1 and content[0].__class__ is str and cls is Message:
+            return make_message(_USER, (Text(content[0]),))  # type: ignore[return-value]  # the usual message, at once
         return cls._made(_USER, content, fields)
 
     @classmethod
@@ -174,6 +176,8 @@ class Message(Value, frozen=True, metaclass=Checked):
         cls, *content: ContentLike | None, tool_calls: Iterable[ToolCall] = (), **fields: Any
     ) -> Self:
         """What the model says and the tools it calls; one of the two must be there."""
+        if not (fields or tool_calls) and len(content) == 1 and content[0].__class__ is str:
+            return cls._made(_ASSISTANT, content, fields)
         if None in content:
             content = tuple(item for item in content if item is not None)
         return cls._made(_ASSISTANT, (*content, *tool_calls) if tool_calls else content, fields)
@@ -203,12 +207,12 @@ class Message(Value, frozen=True, metaclass=Checked):
     def _made(cls, role: Role, content: tuple[Any, ...], fields: dict[str, Any]) -> Self:
         make: Callable[..., Self] = _makers.get(cls) or unchecked(cls)
         if len(content) == 1 and content[0].__class__ is str and not fields and role is not _TOOL:
-            return make(role, (make_text(content[0]),))  # most messages are this
+            return make(role, (Text(content[0]),))  # most messages are this
         made: list[AnyPart] = []
         for item in content:
             kind = item.__class__
             if kind is str:
-                made.append(make_text(item))
+                made.append(Text(item))
             elif kind in _CHECKED:
                 made.append(item)
             else:
@@ -688,7 +692,7 @@ def _read_id(message: Message) -> str:
     return found
 
 
-make_message, make_text = unchecked(Message), unchecked(Text)
+make_message = unchecked(Message)
 _makers: dict[type[Message], Any] = {Message: make_message}
 """What decoders, fitting and stores make, as it came; see `unchecked`."""
 

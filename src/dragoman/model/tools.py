@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
 from msgspec import UNSET, UnsetType
@@ -353,7 +353,8 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
         *,
         is_error: bool,
     ) -> ToolResult:
-        expect(content, (str, Iterable), "the content of a tool result (or the empty text)")
+        if content.__class__ is not str:  # an ABC costs a microsecond to ask
+            expect(content, (str, Iterable), "the content of a tool result (or the empty text)")
         parts = content if isinstance(content, str) else tuple(content)
         return cls(call_id, parts, UNSET, tool_name, is_error)
 
@@ -460,10 +461,12 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         check_tool_name(self.name, "the name of a tool")
         self._check_description()
         self._check_parameters()
-        expect_fields(self, strict=bool, cache=CacheHint, origin=Origin)
+        if self.strict.__class__ is not bool or self.cache is not None or self.origin is not None:
+            expect_fields(self, strict=bool, cache=CacheHint, origin=Origin)
 
     def _check_description(self) -> None:
-        expect(self.description, str, "the description of a tool")
+        if self.description.__class__ is not str:
+            expect(self.description, str, "the description of a tool")
         if not self.description:
             msg = "the description of a tool is empty; the model chooses by it"
             raise InvalidInputError(msg)
@@ -482,9 +485,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         if schema is None or schema.get("type") != "object":
             msg = 'the parameters of a tool must be a JSON Schema with "type": "object"'
             raise InvalidInputError(msg)
-        from dragoman.model.validation.metaschema import check_schema
-
-        check_schema(schema, "the parameters of a tool")
+        _schema_check()(schema, "the parameters of a tool")
         if self.strict is not True or schema.get("additionalProperties") is False:
             return
         if "additionalProperties" in schema:
@@ -617,6 +618,14 @@ _NO_PARAMETERS = freeze_mapping({"type": "object", "properties": {}})
 # Where one of these is present, the schema says in parts what there may be, and closing it would
 # forbid what those parts list.
 _OPENERS = frozenset({"allOf", "anyOf", "oneOf", "$ref", "if"})
+
+
+@cache
+def _schema_check() -> Callable[[Any, str], None]:
+    """Loaded when the first tool is made: most programs that read messages make none."""
+    from dragoman.model.validation.metaschema import check_schema
+
+    return check_schema
 
 
 def _warn_of_length(length: int) -> None:

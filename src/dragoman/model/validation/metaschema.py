@@ -15,6 +15,8 @@ from msgspec import UNSET, UnsetType
 from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import convert
 
+_read = msgspec.convert
+
 _Type = Literal["string", "number", "integer", "boolean", "object", "array", "null"]
 _Number = int | float
 _Count = Annotated[int, msgspec.Meta(ge=0)] | Annotated[float, msgspec.Meta(ge=0)]  # 2.0 is one too
@@ -72,7 +74,12 @@ class Schema(msgspec.Struct, rename=_keyword):
 def check_schema(schema: Any, what: str) -> None:
     """Raise unless this is a JSON Schema; says where it is wrong, never what stands there."""
     try:
-        convert(schema, Schema)
+        _read(schema, Schema)  # one pass in C
+        return  # noqa: TRY300 - most schemas are fine
+    except (msgspec.ValidationError, RecursionError):
+        pass
+    try:
+        convert(schema, Schema)  # the same again, for an error of our own
     except InvalidInputError as error:
         problem = str(error).replace("the JSON holds", "it holds")
     else:
