@@ -256,3 +256,9 @@ _strange = st.one_of(
     st.just(Thinking("hm")), st.just(object()), st.binary(max_size=3), st.sampled_from(list(Role)),
     st.lists(st.just(Text("x")), max_size=2), st.just(SCHEMA), st.floats(), st.just(int),
 )  # fmt: skip
+
+
+def test_half_a_character_in_a_schema_is_refused_by_us() -> None:
+    """A name that no UTF-8 can hold: our error, never the codec's."""
+    with pytest.raises(InvalidInputError, match="not a JSON Schema"):
+        ToolDefinition("f", "Does it.", {"type": "object", "properties": {"\ud800": {}}})

@@ -76,7 +76,7 @@ def check_schema(schema: Any, what: str) -> None:
     try:
         _read(schema, Schema)  # one pass in C
         return  # noqa: TRY300 - most schemas are fine
-    except (msgspec.ValidationError, RecursionError):
+    except (msgspec.ValidationError, RecursionError, UnicodeError):  # half a character, too
         pass
     try:
         convert(schema, Schema)  # the same again, for an error of our own
