@@ -259,6 +259,7 @@ _strange = st.one_of(
 
 
 def test_half_a_character_in_a_schema_is_refused_by_us() -> None:
-    """A name that no UTF-8 can hold: our error, never the codec's."""
+    """A word that no UTF-8 can hold, where a keyword's is wanted: our error, never the codec's."""
+    odd = {"type": "object", "properties": {"a": {"type": "\ud800"}}}
     with pytest.raises(InvalidInputError, match="not a JSON Schema"):
-        ToolDefinition("f", "Does it.", {"type": "object", "properties": {"\ud800": {}}})
+        ToolDefinition("f", "Does it.", odd)
