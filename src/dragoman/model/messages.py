@@ -460,7 +460,7 @@ class Message(Value, frozen=True, metaclass=Checked):
             self.settle()
         if self.origin is not None and self.origin.is_bare and not _EDITS.isdisjoint(changes):
             changes.setdefault("origin", None)  # what a request brought is the editor's now
-        _check_fields(changes)
+        _check_fields(changes, self.extras)
         made = super().replace(**changes)
         if "role" in changes and made.parts:
             _check_parts(made.role, made.parts, made.parts)
@@ -613,14 +613,19 @@ _FIELD_TYPES: dict[str, Any] = {
 }
 
 
-def _check_fields(fields: dict[str, Any]) -> None:
+def _check_fields(fields: dict[str, Any], known: Mapping[str, Any] = EMPTY) -> None:
     for name, value in fields.items():
         if value is not None and name in _FIELD_TYPES:
             expect(value, _FIELD_TYPES[name], f"Message.{name}")
     expect_number(fields.get("created_at"), "Message.created_at")
     if isinstance(extras := fields.get("extras"), Mapping):
-        for of_dialect in extras.values():
-            expect(of_dialect, Mapping, "the extras of a dialect")
+        for name, of_dialect in extras.items():
+            # A list is what readers note of a dialect's shapes; what is there already may stay.
+            if (
+                not isinstance(of_dialect, list)
+                and known.get(name, msgspec.UNSET) is not of_dialect
+            ):
+                expect(of_dialect, Mapping, "the extras of a dialect")
 
 
 def _check_parts(role: Role, parts: tuple[Any, ...], new: tuple[Any, ...]) -> None:

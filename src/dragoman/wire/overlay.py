@@ -40,10 +40,14 @@ def difference(wire: Mapping[str, Any], rebuilt: Mapping[str, Any], dialect: str
     return freeze_mapping(extras, "the wire")
 
 
+INSTEAD = " instead"
+"""What the name of the field ends in that keeps a dialect's own spellings."""
+
+
 @cache
 def _corrections_of(dialect: str) -> str:
     """Where it is kept what the wire said instead of what we would write: path, ours, theirs."""
-    return f"{dialect} instead"
+    return dialect + INSTEAD
 
 
 def _missing(
@@ -116,7 +120,9 @@ def are_sound(extras: Mapping[str, Any], dialect: str) -> bool:
 
 def has_overlay(extras: Mapping[str, Any], dialect: str) -> bool:
     """Whether there is anything of this dialect in extras."""
-    return dialect in extras or _corrections_of(dialect) in extras
+    return (
+        dialect in extras or _corrections_of(dialect) in extras or shapes_field(dialect) in extras
+    )
 
 
 def overlay(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
@@ -132,6 +138,11 @@ def laid_over(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> 
     with an explicit null counts. A value that the wire spelled otherwise is put back only while
     it is the same value that we would have written then.
     """
+    return reshaped(with_fields(body, extras, dialect), extras, dialect)
+
+
+def with_fields(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> dict[str, Any]:
+    """As `laid_over`, before things are given the shape in which they came."""
     if dialect in extras:
         _fill(body, overlay(extras, dialect))
     for correction in extras.get(_corrections_of(dialect), ()):
@@ -143,6 +154,52 @@ def laid_over(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> 
         if isinstance(inner, dict) and key in inner and _same(inner[key], ours):
             inner[key] = theirs
     return body
+
+
+SHAPE = " shape"
+"""What the name of the field ends in that keeps the shapes of a dialect, see `tolerance`."""
+
+
+@cache
+def shapes_field(dialect: str) -> str:
+    """Where the extras keep what the wire had in a shape that the model can't hold."""
+    return dialect + SHAPE
+
+
+def reshaped(body: Any, extras: Mapping[str, Any], dialect: str) -> Any:
+    """What an encoder wrote, in the shape in which it came: a text that was a number, say.
+
+    Each shape is `[path, ours, theirs]`, without `theirs` where the wire had nothing. It is put
+    back only where the encoder still writes what it wrote for the unedited value.
+    """
+    shapes = extras.get(shapes_field(dialect))
+    for shape in shapes if isinstance(shapes, list) else ():
+        if isinstance(shape, list) and len(shape) in (2, 3) and isinstance(shape[0], list):
+            body = _reshaped(body, shape[0], shape[1], shape[2:])
+    return body
+
+
+def _reshaped(value: Any, path: list[Any], ours: Any, theirs: list[Any]) -> Any:
+    if not path:
+        return theirs[0] if theirs and _same(value, ours) else value
+    step, *rest = path
+    if not _holds(value, step):
+        return value
+    if not rest and not theirs:
+        is_ours = isinstance(value, dict) and _same(value[step], ours)
+        return {key: value[key] for key in value if key != step} if is_ours else value
+    inner = _reshaped(value[step], rest, ours, theirs)
+    if inner is value[step]:
+        return value
+    changed: Any = dict(value) if isinstance(value, dict) else list(value)
+    changed[step] = inner
+    return changed
+
+
+def _holds(value: Any, step: Any) -> bool:
+    if isinstance(value, dict):
+        return isinstance(step, str) and step in value
+    return isinstance(value, list) and type(step) is int and 0 <= step < len(value)
 
 
 def _fill(body: dict[str, Any], over: Mapping[str, Any]) -> None:

@@ -91,7 +91,7 @@ def strange_things() -> Iterator[Any]:
     yield {"role": "tool", "content": SECRET, "id": "1"}
     yield {"role": "user", "content": [{"type": "text", "text": Place()}]}
     yield {"role": "assistant", "content": [{"type": "tool_use", "input": {1: 2}}]}
-    yield {"contents": [{"parts": SECRET}]}
+    yield {"contents": SECRET}
 
 
 DOORS: dict[str, Callable[[Any], Any]] = {

@@ -537,14 +537,7 @@ def test_a_spoken_answer_is_sent_back_by_its_id() -> None:
     [
         (b"[]", "$"),
         ({"model": "m"}, "$.messages"),
-        (request(7), "messages[0]"),
-        (request({"content": "hi"}), "messages[0]"),
-        (request({"role": "critic"}), "messages[0].role"),
-        (request({"role": "user", "content": 5}), "messages[0].content"),
-        (request({"role": "tool", "content": 5}), "messages[0].content"),
-        (request(assistant(5)), "messages[0].content"),
-        (request(assistant("a", tool_calls={})), "messages[0].tool_calls"),
-        (request("hi", tools=[5]), "tools[0]"),
+        ({"messages": {}}, "$.messages"),
     ],
 )
 def test_a_broken_request_says_where(body: Any, path: str) -> None:
@@ -555,13 +548,13 @@ def test_a_broken_request_says_where(body: Any, path: str) -> None:
 
 
 def test_a_broken_response_says_where() -> None:
-    """Choices must be there, and be objects; what is too deep to store is refused."""
+    """Choices must be there; what is too deep to store is refused."""
     deep: Any = "x"
     for _ in range(200):
         deep = [deep]
     for body, path in (
         ({"error": {}}, "$.choices"),
-        ({"choices": ["x"]}, "choices[0]"),
+        ({"choices": {}}, "$.choices"),
         (response(assistant("hi", odd=deep)), "$"),
     ):
         with pytest.raises(WireError) as caught:

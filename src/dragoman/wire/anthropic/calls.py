@@ -17,11 +17,13 @@ from dragoman.wire.anthropic.content import (
     decode_opaque,
     encode_content,
 )
-from dragoman.wire.anthropic.context import Block, Decoding, Encoding, is_ours
+from dragoman.wire.anthropic.context import NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.fields import decode_rest, encode_rest
+from dragoman.wire.tolerance import Form, readable_answer, shaped_extras
 
 _CALL = frozenset({"type", "id", "name", "input"})
 _CALL_WITHOUT_ID = _CALL - {"id"}
+_FORM = Form(NAME, {})
 _BARE_RESULT = frozenset({"type", "tool_use_id", "content"})
 
 TEXT_ARGUMENT = "input"
@@ -90,15 +92,19 @@ def _encode_arguments(call: ToolCall, context: Encoding) -> Mapping[str, Any]:
 
 
 def decode_tool_result(block: Block, context: Decoding) -> ToolResult | Opaque:
-    """A result; opaque where it does not name its call, or its content is neither text nor blocks.
+    """A result; opaque where it does not name its call.
 
     No content is an empty tuple, which is not the empty text.
     """
     wire_id: Any = block.get("tool_use_id")
     content: Any = block.get("content")
     is_text = type(content) is str
-    if type(wire_id) is not str or not (is_text or content is None or isinstance(content, list)):
+    if type(wire_id) is not str:
         return decode_opaque(block, context)
+    if not (is_text or content is None or isinstance(content, list)):
+        made, shapes = readable_answer(block, _FORM)
+        result = decode_tool_result(made, context)
+        return result.replace(extras=shaped_extras(result.extras, NAME, shapes))
     call_id = context.calls.answer(wire_id) or ""
     if is_text and len(block) == len(_BARE_RESULT):
         return make_result(call_id, content)

@@ -15,6 +15,7 @@ from dragoman.wire.anthropic.citations import decode_citations, encode_citations
 from dragoman.wire.anthropic.context import NAME, Block, Decoding, Encoding
 from dragoman.wire.anthropic.fields import decode_rest, encode_rest
 from dragoman.wire.anthropic.media import decode_document, decode_image, encode_file, encode_image
+from dragoman.wire.tolerance import bare_text
 
 _TEXT = frozenset({"type", "text"})
 FOREIGN_SIGNATURE = "another provider's signature has no place on it here"
@@ -73,6 +74,13 @@ def encode_refusal(part: Refusal, context: Encoding) -> Block:
     return encode_rest({"type": "text", "text": part.text}, part)
 
 
+def decode_unknown(block: Any, context: Decoding) -> Text | Opaque:
+    """A bare text among the blocks, or something of no type we know."""
+    if type(block) is str:
+        return bare_text(block, {"type": "text", "text": block}, NAME)
+    return decode_opaque(block, context)
+
+
 def decode_opaque(block: Any, context: Decoding) -> Opaque:
     """A block of no type we know, or not as its type should be: carried whole."""
     return Opaque(NAME, block, origin=context.origin)
@@ -113,7 +121,7 @@ def decode_content(block: Any, context: Decoding) -> ResultPart:
     """A block inside a tool result."""
     kind = block.get("type") if isinstance(block, dict) else None
     decode = _DECODERS.get(kind) if type(kind) is str else None
-    return decode(block, context) if decode is not None else decode_opaque(block, context)
+    return decode(block, context) if decode is not None else decode_unknown(block, context)
 
 
 def encode_content(parts: tuple[ResultPart, ...], context: Encoding) -> str | list[Any]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
-from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
@@ -12,11 +11,12 @@ from dragoman.model.parts import Opaque, Refusal, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.anthropic.calls import plain_call, plain_result
-from dragoman.wire.anthropic.content import decode_opaque, decode_text, is_plain, joined
+from dragoman.wire.anthropic.content import decode_text, decode_unknown, is_plain, joined
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.parts import decode_part, encode_parts
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.overlay import has_overlay, laid_over, rest
+from dragoman.wire.tolerance import Form, plain_text, readable_message, with_shapes
 from dragoman.wire.unsealing import unsealed
 
 _SYSTEM, _DEVELOPER, _USER = Role.SYSTEM, Role.DEVELOPER, Role.USER
@@ -31,39 +31,40 @@ _TO_WIRE = {
 }
 _TALKERS = {_USER: "user", _ASSISTANT: "assistant"}
 _MESSAGE = frozenset({"role", "content"})
+_ROLES = frozenset({"user", "assistant", "system"})
+FORM = Form(NAME, {word: word for word in _ROLES})
+"""What is read here as a message."""
 _IN_SYSTEM = (Text, Refusal, Opaque)
 
 
-def decode_message(wire: Any, index: int, context: Decoding) -> Message:
+def decode_message(wire: Any, context: Decoding) -> Message:
     """One message. A user's that holds nothing but tool results is a tool's."""
-    if not isinstance(wire, dict):
-        _refuse("an object", f"messages[{index}]")
-    name, content = wire.get("role"), wire.get("content")
+    name, content = (wire.get("role"), wire.get("content")) if type(wire) is dict else (None, None)
+    if type(name) is not str or name not in _ROLES:
+        return _decode_odd_message(wire, context)
     parts: tuple[AnyPart, ...] = ()
     if type(content) is str:
         parts = (Text(content),)
     elif isinstance(content, list):
         parts = tuple([decode_part(block, context) for block in content])
     elif name != "system" or content is not None:
-        _refuse("str or list", f"messages[{index}].content")
+        return _decode_odd_message(wire, context)
     if name == "user":
         role = _TOOL if _are_results(parts) else _USER
     elif name == "assistant":
         role = _ASSISTANT
         if context.has_envelopes:
             context.has_envelopes, parts = False, unsealed(parts)
-    elif name == "system":
-        return _decode_system_message(wire, parts)
     else:
-        _refuse("user, assistant or system", f"messages[{index}].role")
+        return _decode_system_message(wire, parts)
     if len(wire) == len(_MESSAGE):
         return make_message(role, parts)
     return make_message(role, parts, extras=rest(wire, _MESSAGE, NAME))
 
 
-def _refuse(expected: str, path: str) -> NoReturn:
-    msg = f"expected {expected} at {path}"
-    raise WireError(msg, dialect=NAME, path=path)
+def _decode_odd_message(wire: Any, context: Decoding) -> Message:
+    made, shapes = readable_message(wire, FORM)
+    return with_shapes(decode_message(made, context), NAME, shapes)
 
 
 def _decode_system_message(wire: Block, parts: tuple[AnyPart, ...]) -> Message:
@@ -103,8 +104,8 @@ def encode_plain(message: Message, context: Encoding) -> Block | None:
     return None
 
 
-def encode_message(message: Message, context: Encoding) -> Block:
-    """One message."""
+def encode_message(message: Message, context: Encoding) -> Any:
+    """One message; an object, unless it came as something else."""
     parts = message.parts
     content: str | list[Any]
     if len(parts) == 1 and is_plain(parts[0]):
@@ -127,21 +128,19 @@ def belongs_outside(message: Message) -> bool:
 
 
 def decode_system(wire: Any) -> tuple[AnyPart, ...]:
-    """The system prompt, a text or blocks."""
+    """The system prompt, a text or blocks; what is neither is read as a text."""
     if type(wire) is str:
         return (Text(wire),)
     if isinstance(wire, list):
         context = Decoding(HERE, CallIds())
         return tuple([_decode_system_block(block, context) for block in wire])
-    if wire is None:
-        return ()
-    _refuse("str or list", "system")
+    return () if wire is None else (Text(plain_text(wire)),)
 
 
 def _decode_system_block(block: Any, context: Decoding) -> Text | Opaque:
     if isinstance(block, dict) and block.get("type") == "text":
         return decode_text(block, context)
-    return decode_opaque(block, context)
+    return decode_unknown(block, context)
 
 
 def encode_system(parts: tuple[AnyPart, ...], context: Encoding) -> list[Any]:

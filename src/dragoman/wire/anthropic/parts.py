@@ -61,7 +61,7 @@ def decode_part(block: Any, context: Decoding) -> AnyPart:
     if kind == "text" and len(block) == 2 and type(text := block.get("text")) is str:  # noqa: PLR2004 - these two
         return Text(text)  # most blocks are this
     if type(kind) is not str:
-        return content.decode_opaque(block, context)
+        return content.decode_unknown(block, context)
     decode = _DECODERS.get(kind)
     if decode is not None:
         return decode(block, context)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.errors import WireError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool, Request
@@ -42,6 +41,7 @@ from dragoman.wire.losses import Repair
 from dragoman.wire.overlay import difference, laid_over, want
 from dragoman.wire.schemas import PLAIN, anthropic_profiles, projected
 from dragoman.wire.target import Target
+from dragoman.wire.tolerance import plain_text, shaped_extras
 
 PATH = "/v1/messages"
 UNSAYABLE = "(Something that can't be shown here.)"
@@ -64,6 +64,8 @@ def decode_request(wire: Block) -> Request:
         stream=stream if type(stream) is bool else None,
     )
     extras = difference(_without_lists(wire, request), _fields(request, Encoding("")), NAME)
+    if not isinstance(system := wire.get("system"), str | list | None):
+        extras = shaped_extras(extras, NAME, [[["system"], plain_text(system), system]])
     return request.replace(extras=extras) if extras else request
 
 
@@ -72,7 +74,7 @@ def _decode_messages(wire: list[Any], calls: CallIds) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, message in enumerate(wire):
         calls.at(index)
-        messages.append(decode_message(message, index, context))
+        messages.append(decode_message(message, context))
     return tuple(messages)
 
 
@@ -127,11 +129,8 @@ def _unthinking(request: Request, body: Block) -> int | None:
 
 def _decode_tools(wire: Any) -> tuple[AnyTool, ...]:
     if isinstance(wire, list):
-        return tuple([decode_tool(tool, index) for index, tool in enumerate(wire)])
-    if wire is None:
-        return ()
-    msg = "expected list at tools"
-    raise WireError(msg, dialect=NAME, path="tools")
+        return tuple([decode_tool(tool) for tool in wire])
+    return ()
 
 
 def _encode_tools(request: Request, body: Block, context: Encoding) -> list[Block]:
@@ -140,8 +139,7 @@ def _encode_tools(request: Request, body: Block, context: Encoding) -> list[Bloc
     strict = [tool for tool in definitions if tool.strict is True]
     if any(not is_ours(tool.origin) for tool in strict):
         _share(body, [tool for tool in strict if is_ours(tool.origin)], context)
-    encoded = [encode_tool(tool, index, context) for index, tool in tools.items()]
-    return [tool for tool in encoded if tool is not None]
+    return [wire for index, tool in tools.items() for wire in encode_tool(tool, index, context)]
 
 
 def _share(body: Block, own: list[ToolDefinition], context: Encoding) -> None:
@@ -191,7 +189,8 @@ def _encode_conversation(request: Request, context: Encoding) -> tuple[list[Any]
         context.message = index
         if not belongs_outside(message):
             encoded = encode_message(message, context)
-            if encoded.get("content") == [] and message.parts:
+            is_empty = isinstance(encoded, dict) and encoded.get("content") == []
+            if is_empty and message.parts:
                 # Nothing of it can be said here, and an empty message would be refused (W47).
                 if message.role is _ASSISTANT:
                     continue

@@ -17,6 +17,7 @@ from dragoman.wire.anthropic.usage import decode_finish, decode_usage, encode_fi
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import difference, laid_over, want
+from dragoman.wire.tolerance import shaped_extras
 
 _ASSISTANT = Role.ASSISTANT
 _REFUSAL = FinishReason.REFUSAL
@@ -44,6 +45,8 @@ def decode_response(wire: Block) -> Response:
     rebuilt = _fields(response, choice)
     rebuilt["content"] = content
     extras = difference(wire, rebuilt, NAME)
+    absent = [[[key], ours] for key, ours in rebuilt.items() if key not in wire]
+    extras = shaped_extras(extras, NAME, absent)
     return response.replace(extras=extras) if extras else response
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.errors import WireError
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.anthropic.calls import TEXT_ARGUMENT
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Encoding, is_ours
 from dragoman.wire.anthropic.fields import decode_cache, encode_cache
-from dragoman.wire.overlay import difference, laid_over, want
+from dragoman.wire.overlay import difference, laid_over
+from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 
 _CUSTOM = "custom"  # what the wire calls a tool of the user's own, where it says so
 _TEXT_PARAMETERS: Mapping[str, Any] = {
@@ -21,32 +21,33 @@ _TEXT_PARAMETERS: Mapping[str, Any] = {
 }
 
 
-def decode_tool(wire: Any, index: int) -> AnyTool:
+def decode_tool(wire: Any) -> AnyTool:
     """A definition, or one of the provider's own tools, which have a type."""
-    path = f"tools[{index}]"
-    if not isinstance(wire, dict):
-        msg = f"expected an object at {path}"
-        raise WireError(msg, dialect=NAME, path=path)
-    kind = wire.get("type")
-    if kind is not None and kind != _CUSTOM:
-        return _decode_server_tool(wire, want(wire, "type", str, NAME, path))
-    want(wire, "name", str, NAME, path)
+    kind = wire.get("type") if isinstance(wire, dict) else None
+    if isinstance(kind, str) and kind != _CUSTOM:
+        return _decode_server_tool(wire, kind)
+    if (
+        not isinstance(wire, dict)
+        or kind not in (None, _CUSTOM)
+        or type(wire.get("name")) is not str
+    ):
+        return odd_tool(wire, NAME)
     tool = _decode_definition(wire)
     extras = difference(wire, _definition(tool), NAME)
     return tool.replace(extras=extras) if extras else tool
 
 
-def encode_tool(tool: AnyTool, index: int, context: Encoding) -> Block | None:
-    """A tool as the wire has it; None for the own tools of another provider."""
+def encode_tool(tool: AnyTool, index: int, context: Encoding) -> list[Any]:
+    """A tool as the wire has it, in a list; empty for the own tools of another provider."""
     if isinstance(tool, ToolDefinition):
         wire = _definition(tool)
         if not is_ours(tool.origin):
             _encode_foreign(tool, wire, f"tools[{index}]", context)
-        return laid_over(wire, tool.extras, NAME)
+        return [laid_over(wire, tool.extras, NAME)]
     if tool.dialect == NAME:
-        return _encode_server_tool(tool)
+        return [_encode_server_tool(tool)]
     context.lose_at(f"tools[{index}]", "another provider's own tool is left out")
-    return None
+    return []
 
 
 def _decode_definition(wire: Block) -> ToolDefinition:
@@ -101,7 +102,9 @@ def _decode_server_tool(wire: Block, kind: str) -> ServerTool:
     return ServerTool(kind, NAME, payload, cache)
 
 
-def _encode_server_tool(tool: ServerTool) -> Block:
+def _encode_server_tool(tool: ServerTool) -> Any:
+    if is_odd_tool(tool):
+        return payload_of(tool)
     wire: Block = {"type": tool.name, **tool.payload}
     if tool.cache is not None and "cache_control" not in wire:
         wire["cache_control"] = encode_cache(tool.cache)

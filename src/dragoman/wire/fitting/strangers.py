@@ -6,19 +6,24 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dragoman.model.frozen import EMPTY
+from dragoman.errors import InvalidInputError
+from dragoman.model.frozen import EMPTY, FrozenDict, FrozenList
+from dragoman.model.jsontext import loads
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.wire.losses import Loss
+from dragoman.wire.overlay import INSTEAD, SHAPE
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 # How something was spelled: another dialect has its own way, and nothing is lost with it.
-_SPELLING = frozenset({
-    "type", "index", "status", "item", "format", "role", "id", "call_id", "thought",
-    "thoughtSignature", "systemInstruction",
-})  # fmt: skip
+_WORDS = frozenset({"type", "index", "status", "role", "id", "call_id", "thought",
+                    "thoughtSignature"})  # fmt: skip
+_SPELLING = frozenset({"item", "format"})
 _NOTES = (":", "$")  # what dialects note for themselves
-_BESIDE = (" instead", " facts")  # another spelling; what a library knows about a message
+_BESIDE = " facts"  # what a library knows about a message
+_KINDS: dict[type, type] = {
+    int: float, FrozenDict: dict, FrozenList: list, tuple: list,
+}  # fmt: skip
 
 
 def left_behind(request: Request, dialect: str) -> Iterator[Loss]:
@@ -29,6 +34,12 @@ def left_behind(request: Request, dialect: str) -> Iterator[Loss]:
     for index, tool in enumerate(request.tools):
         for source, _ in strange_fields(getattr(tool, "extras", EMPTY), dialect):
             yield Loss(f"tools[{index}].extras", f"only {source} knows it")
+    if request.tool_choice is not None:
+        for source, _ in strange_fields(request.tool_choice.extras, dialect):
+            yield Loss("tool_choice.extras", f"only {source} knows it")
+    for index, part in enumerate(request.system):
+        for source, _ in strange_fields(part.extras, dialect):
+            yield Loss(f"system[{index}].extras", f"only {source} knows it")
 
 
 def left_behind_in(
@@ -53,10 +64,63 @@ def left_behind_in(
 def strange_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[str, str]]:
     """The fields of other dialects in extras that say something, by dialect and name."""
     for source, fields in extras.items():
+        if source.endswith((SHAPE, INSTEAD)):
+            home = source.removesuffix(SHAPE).removesuffix(INSTEAD)
+            for name in _reshaped(fields) if home != dialect else ():
+                yield home, name
+            continue
         if source == dialect or not isinstance(fields, dict) or source.endswith(_BESIDE):
             continue
         for name, value in fields.items():
-            if value is None or name in _SPELLING or name.startswith(_NOTES):
+            if value is None or name.startswith(_NOTES) or _is_spelling(name, value):
                 continue
             if value or value is False or value == 0:  # the empty says nothing
                 yield source, name
+
+
+def _is_spelling(name: str, value: Any) -> bool:
+    if name in _WORDS:
+        return not isinstance(value, (dict, list))
+    if name == "systemInstruction":
+        return isinstance(value, dict) and value.keys() <= {"role", "parts"}
+    return name in _SPELLING
+
+
+def _reshaped(corrections: Any) -> Iterator[str]:
+    """The fields that the wire had in another shape than a model can hold, by name.
+
+    A value of the same type is only spelled otherwise.
+    """
+    for correction in corrections if isinstance(corrections, list) else ():
+        path, ours, *theirs = correction if _is_correction(correction) else ((), None)
+        name = path[0] if path else ""
+        if not isinstance(name, str):
+            continue
+        if name == "role":  # who speaks is guessed where it was not said
+            is_same = bool(theirs) and str(theirs[0]).lower() == ours
+        else:
+            is_same = not theirs or _is_same(ours, theirs[0])
+        if not is_same:
+            yield name
+
+
+def _is_correction(value: Any) -> bool:
+    """Whether this is a path, our value, and theirs if there was one."""
+    return isinstance(value, list) and len(value) in (2, 3) and isinstance(value[0], list)
+
+
+def _is_same(ours: Any, theirs: Any) -> bool:
+    """Whether two values differ in their spelling only, by their types."""
+    if theirs is None:
+        return True
+    kinds = [_KINDS.get(type(value), type(value)) for value in (ours, theirs)]
+    if kinds[0] is kinds[1]:
+        return True
+    return kinds[1] is str and ours == _parsed(theirs)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return loads(text)
+    except InvalidInputError:
+        return text

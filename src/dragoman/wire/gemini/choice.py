@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.model.tools import ToolChoice
-from dragoman.wire.gemini.trace import Trace, is_array, is_object, snake_names, want_object
+from dragoman.wire.gemini.trace import Trace, is_array, is_object, snake_names
 from dragoman.wire.gemini.writing import Writing
 
 _NAMES = snake_names("functionCallingConfig")
@@ -15,10 +15,9 @@ _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY", "al
 
 def decode_choice(wire: Any, trace: Trace) -> ToolChoice | None:
     """The choice in a `toolConfig`; what else it says goes to the request's trace."""
-    if wire is None:
-        trace.fields["toolConfig"] = None
+    if not is_object(wire):
+        trace.fields["toolConfig"] = wire
         return None
-    wire = want_object(wire, "$.toolConfig")
     config = trace.camel(wire, _NAMES, "toolConfig.")
     calling = config.get("functionCallingConfig")
     choice = None

@@ -20,10 +20,10 @@ from dragoman.wire.gemini.trace import (
     as_it_came,
     is_object,
     noted,
-    want_array,
-    want_object,
 )
 from dragoman.wire.gemini.writing import Writing
+from dragoman.wire.overlay import has_overlay
+from dragoman.wire.tolerance import Form, readable_answer, readable_message, shaped_extras
 
 _USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
 _SYSTEM, _DEVELOPER = Role.SYSTEM, Role.DEVELOPER
@@ -38,23 +38,30 @@ _OTHER_ROLES = {
 }
 _WIRE_ROLES = {_USER: "user", _TOOL: "user", _ASSISTANT: "model"}
 
+FORM = Form(
+    NAME,
+    {"user": "user", "assistant": "model"},
+    content="parts",
+    kinds=(list, dict, type(None)),
+    said=lambda text: [{"text": text}],
+)
+"""What is read here as a content."""
+
 Content = tuple[Role, tuple[AnyPart, ...], FrozenDict]
 """Role, parts and extras of a message."""
 
 
-def decode_content(
-    wire: Any, calls: CallIds, absent_role: Role, origin: Origin | None, place: tuple[str, int]
-) -> Content:
+def decode_content(wire: Any, calls: CallIds, absent_role: Role, origin: Origin | None) -> Content:
     """What a content says; `origin` goes to parts that carry opaque state."""
-    if not is_object(wire):
-        wire = want_object(wire, place[0].format(place[1]))
+    if not is_object(wire) or type(wire.get("parts")) not in FORM.kinds:
+        return _decode_odd_content(wire, calls, absent_role, origin)
     parts, role = wire.get("parts"), wire.get("role")
     known = _ROLES.get(role) if type(role) is str else None
     if known is not None and len(wire) == 2 and type(parts) is list and parts:  # noqa: PLR2004 - role and parts
         extras = EMPTY
     else:
         trace = Trace()
-        parts = _irregular_parts(wire, trace, place)
+        parts = _irregular_parts(wire, trace)
         if known is None:
             known = _irregular_role(wire, trace, absent_role)
         trace.fields.update((key, wire[key]) for key in wire if key not in {"role", "parts"})
@@ -65,15 +72,27 @@ def decode_content(
     return known, decoded, extras
 
 
-def _irregular_parts(wire: dict[str, Any], trace: Trace, place: tuple[str, int]) -> list[Any]:
+def _decode_odd_content(
+    wire: Any, calls: CallIds, absent_role: Role, origin: Origin | None
+) -> Content:
+    if is_object(wire):
+        made, shapes = readable_answer(wire, FORM)
+    else:
+        made, shapes = readable_message(wire, FORM, absent_role.value)
+    role, parts, extras = decode_content(made, calls, absent_role, origin)
+    return role, parts, shaped_extras(extras, NAME, shapes)
+
+
+def _irregular_parts(wire: dict[str, Any], trace: Trace) -> list[Any]:
     parts = wire.get("parts")
     if is_object(parts):
         trace.single("parts")
         return [parts]
-    listed = [] if parts is None else want_array(parts, f"{place[0].format(place[1])}.parts")
-    if not listed and "parts" in wire:
+    if parts:
+        return list(parts)
+    if "parts" in wire:
         trace.fields["parts"] = parts
-    return listed
+    return []
 
 
 def _irregular_role(wire: dict[str, Any], trace: Trace, absent: Role) -> Role:
@@ -101,7 +120,7 @@ def encode_plain(message: Message, index: int, writing: Writing) -> dict[str, An
     None where there is more to it; the slow way comes to the same in twice the time.
     """
     parts = message.parts
-    if len(parts) != 1 or message.name is not None or NAME in message.extras:
+    if len(parts) != 1 or message.name is not None or has_overlay(message.extras, NAME):
         return None
     part, role = parts[0], message.role
     if part.signature is not None or part.extras is not EMPTY:
@@ -121,7 +140,7 @@ def encode_plain(message: Message, index: int, writing: Writing) -> dict[str, An
     return {"role": "model" if role is _ASSISTANT else "user", "parts": [body]}
 
 
-def encode_content(message: Message, index: int, writing: Writing) -> dict[str, Any]:
+def encode_content(message: Message, index: int, writing: Writing) -> Any:
     """The content for a message; one without parts has none here either."""
     writing.origin = message.origin
     parts = encode_parts(message.parts, index, writing)

@@ -20,7 +20,6 @@ from dragoman.wire.gemini.trace import (
     is_object,
     noted,
     snake_names,
-    want_object,
 )
 from dragoman.wire.gemini.writing import Writing
 
@@ -50,10 +49,9 @@ _MAX_INTEGER = 2**63
 
 def decode_generation(wire: Any, trace: Trace) -> dict[str, Any]:
     """The request's fields for a `generationConfig`; what else it says goes to the trace."""
-    if wire is None:
-        trace.fields["generationConfig"] = None
+    if not is_object(wire):
+        trace.fields["generationConfig"] = wire
         return {}
-    wire = want_object(wire, "$.generationConfig")
     config = trace.camel(wire, _NAMES, "generationConfig.")
     thinking = config.get("thinkingConfig")
     if is_object(thinking):

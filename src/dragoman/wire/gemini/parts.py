@@ -29,6 +29,7 @@ from dragoman.wire.gemini.trace import (
     snake_names,
 )
 from dragoman.wire.gemini.writing import Writing
+from dragoman.wire.tolerance import bare_text
 
 _NAMES = snake_names(
     "thoughtSignature", "inlineData", "fileData", "functionCall", "functionResponse",
@@ -58,6 +59,8 @@ def decode_parts(wire: Iterable[Any], calls: CallIds, origin: Origin | None) -> 
 def decode_part(wire: Any, calls: CallIds, origin: Origin | None) -> AnyPart:
     """One part, of whatever kind it is."""
     part = None
+    if type(wire) is str:
+        return bare_text(wire, {"text": wire}, NAME)
     if is_object(wire):
         trace = Trace()
         fields = trace.camel(wire, _NAMES)

@@ -35,12 +35,12 @@ from dragoman.wire.gemini.trace import (
     is_object,
     snake_names,
     want_array,
-    want_object,
 )
 from dragoman.wire.gemini.writing import Writing
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import parsed
 from dragoman.wire.target import Target
+from dragoman.wire.tolerance import plain_text
 from dragoman.wire.unsealing import unsealed_messages
 
 _NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig")
@@ -109,11 +109,18 @@ def _decode_system(wire: Any, trace: Trace) -> tuple[AnyPart, ...]:
     if wire is None:
         trace.fields["systemInstruction"] = None
         return ()
-    wire = want_object(wire, "$.systemInstruction")
+    if not is_object(wire):
+        said = [{"text": plain_text(wire)}]
+        trace.shape(["systemInstruction"], {"parts": said}, wire)
+        wire = {"parts": said}
     parts = wire.get("parts")
     if is_object(parts):
         trace.single("systemInstruction.parts")
         parts = [parts]
+    elif parts is not None and not is_array(parts):
+        said = [{"text": plain_text(parts)}]
+        trace.shape(["systemInstruction", "parts"], said, parts)
+        parts = said
     decoded = decode_parts(parts, CallIds(), ORIGIN) if is_array(parts) else ()
     left = {key: value for key, value in wire.items() if key != "parts" or not decoded}
     if left or not decoded:
@@ -141,7 +148,7 @@ def _decode_listed(wire: list[Any], calls: CallIds) -> list[Message]:
             calls.begin_step()  # neighbouring contents of the model are one
         was_model = is_model
         calls.at(index)
-        role, parts, extras = decode_content(item, calls, _USER, ORIGIN, ("$.contents[{}]", index))
+        role, parts, extras = decode_content(item, calls, _USER, ORIGIN)
         messages.append(make_message(role, parts, None, "", EMPTY, extras))
     return messages
 
@@ -163,12 +170,12 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
                 writing.lose_of_message(index, "a later instruction was moved to the system prompt")
             continue
         content = encode_content(message, index, writing)
-        if message.parts and not content.get("parts"):
+        if message.parts and is_object(content) and "parts" not in content:
             if message.role is _ASSISTANT:
                 continue  # nothing of it could be said, and each part has its loss
             # Who spoke is part of the conversation; without them two answers would be one.
             content["parts"] = [{"text": _UNSAID}]
-        if steps is not None:
+        if steps is not None and is_object(content):
             steps.sign(content, index)
         contents.append(content)
         if writing.hoisted:

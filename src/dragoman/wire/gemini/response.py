@@ -26,11 +26,11 @@ from dragoman.wire.gemini.trace import (
     noted,
     snake_names,
     want_array,
-    want_object,
 )
 from dragoman.wire.gemini.usage import decode_usage, encode_usage
 from dragoman.wire.gemini.writing import Writing
 from dragoman.wire.overlay import parsed
+from dragoman.wire.tolerance import shaped_extras
 
 _NAMES = snake_names("responseId", "modelVersion", "createTime", "usageMetadata")
 CANDIDATE_NAMES = snake_names(
@@ -129,14 +129,15 @@ def _decode_candidates(wire: Any, origin: Origin, identity: Identity) -> tuple[C
 
 
 def _decode_candidate(wire: Any, position: int, identity: Identity, origin: Origin) -> Choice:
-    wire = want_object(wire, f"$.candidates[{position}]")
+    if not is_object(wire):
+        choice = decode_candidate({}, position, (_ASSISTANT, (), EMPTY), origin)
+        return choice.replace(extras=shaped_extras(choice.extras, NAME, [[[], {}, wire]]))
     said: Content = (_ASSISTANT, (), EMPTY)
     if (content := wire.get("content")) is not None:
-        place = ("$.candidates[{}].content", position)
         index = wire.get("index")
         calls = CallIds(identity)
         calls.at(index if type(index) is int else position)
-        said = decode_content(content, calls, _ASSISTANT, None, place)
+        said = decode_content(content, calls, _ASSISTANT, None)
     return decode_candidate(wire, position, said, origin)
 
 

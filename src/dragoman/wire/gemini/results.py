@@ -58,7 +58,8 @@ def decode_result(
         return None
     response, parts = wire.get("response"), wire.get("parts")
     if response is not None and not is_object(response):
-        return None
+        theirs, response = response, {"output": response}
+        trace.instead("functionResponse.response", response, theirs)
     call_id, ours = _decode_answered(wire, name, trace, calls)
     if response is None:
         _decode_nothing(wire, trace)
@@ -162,8 +163,9 @@ def encode_result(part: ToolResult, writing: Writing) -> tuple[dict[str, Any], s
     name = part.tool_name
     if call is not None and (name is None or not writing.target.accepts_name(name)):
         name = call.name
+    is_empty = name == "" and not writing.target.is_strict  # as it came
     body: dict[str, Any] = {
-        "name": name or _NO_NAME,
+        "name": name if is_empty else name or _NO_NAME,
         "response": _encode_response(part),
     }
     call_id = part.call_id if call is None else wire_id(call, writing)
@@ -171,7 +173,8 @@ def encode_result(part: ToolResult, writing: Writing) -> tuple[dict[str, Any], s
         body["id"] = call_id
     if part.content.__class__ is not str and (inside := _encode_content(part, name, writing)):
         body["parts"] = inside
-    return {"functionResponse": body}, None if name else "the name of the tool is not known"
+    problem = None if name or is_empty else "the name of the tool is not known"
+    return {"functionResponse": body}, problem
 
 
 def _encode_response(part: ToolResult) -> Any:

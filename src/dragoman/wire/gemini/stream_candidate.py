@@ -241,8 +241,7 @@ class CandidateDecoder:
     def _content_extras(self) -> FrozenDict:
         if self._content is None or self._content == _MODEL:
             return EMPTY
-        place = ("$.candidates[{}].content", self._number)
-        return decode_content(self._content, CallIds(), _ASSISTANT, None, place)[2]
+        return decode_content(self._content, CallIds(), _ASSISTANT, None)[2]
 
 
 def _is_raw(part: Audio) -> bool:

@@ -18,11 +18,9 @@ from dragoman.wire.gemini.trace import (
     is_object,
     noted,
     snake_names,
-    want_array,
-    want_object,
 )
 from dragoman.wire.gemini.writing import Writing
-from dragoman.wire.overlay import want
+from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 
 _DECLARATIONS = "functionDeclarations"
 _NAMES = snake_names("parametersJsonSchema", "responseJsonSchema")
@@ -40,12 +38,11 @@ def decode_tools(wire: Any, trace: Trace) -> tuple[AnyTool, ...]:
     if is_object(wire):
         trace.single("tools")
         wire = [wire]
-    if wire is None or wire == []:
+    if not is_array(wire) or not wire:
         trace.fields["tools"] = wire
         return ()
-    wire = want_array(wire, "$.tools")
     tools: list[AnyTool] = []
-    layout = [_decode_tool(item, tools, f"$.tools[{i}]") for i, item in enumerate(wire)]
+    layout = [_decode_tool(item, tools) for item in wire]
     if layout != [_entry_of(group) for group in _groups(tools)]:
         trace.note(_LAYOUT, layout)
     return tuple(tools)
@@ -91,27 +88,43 @@ def _fit(tool: AnyTool, index: int, fitted: Fitted, writing: Writing) -> None:
         fitted[id(tool)] = {}
 
 
-def _decode_tool(wire: Any, tools: list[AnyTool], path: str) -> dict[str, Any]:
+def _decode_tool(wire: Any, tools: list[AnyTool]) -> dict[str, Any]:
     """Append what an object holds to the tools; returns its entry in the layout."""
-    wire = want_object(wire, path)
     entry: dict[str, Any] = {}
-    key = _DECLARATIONS if _DECLARATIONS in wire else "function_declarations"
-    declarations = wire.get(key)
+    key, declarations = _declarations(wire)
+    if not is_object(wire) or not all(map(_is_declaration, declarations or ())):
+        tools.append(odd_tool(wire, NAME))
+        return _entry_of(tools[-1:])
     if declarations is not None:
-        declarations = want_array(declarations, f"{path}.{key}")
-        tools.extend(
-            decode_declaration(item, f"{path}.{key}[{i}]") for i, item in enumerate(declarations)
-        )
+        tools.extend(map(decode_declaration, declarations))
         entry |= {"declarations": key, "count": len(declarations)}
     others = {name: value for name, value in wire.items() if name != key or declarations is None}
     servers = [name for name, value in others.items() if is_object(value)]
+    if others and not servers and not declarations:
+        tools.append(odd_tool(wire, NAME))
+        return _entry_of(tools[-1:])
     tools.extend(ServerTool(camel_case(name), NAME, others[name]) for name in servers)
     rest = {name: value for name, value in others.items() if name not in servers}
     return entry | ({"servers": servers} if servers else {}) | ({"rest": rest} if rest else {})
 
 
-def _encode_tool(tools: list[AnyTool], entry: Mapping[str, Any], fitted: Fitted) -> dict[str, Any]:
+def _declarations(wire: Any) -> tuple[str, list[Any] | None]:
+    """The field of the declarations in an object, and the declarations."""
+    key = _DECLARATIONS
+    if is_object(wire) and key not in wire:
+        key = "function_declarations"
+    found = wire.get(key) if is_object(wire) else None
+    return key, found if is_array(found) else None
+
+
+def _is_declaration(wire: Any) -> bool:
+    return is_object(wire) and type(wire.get("name")) is str
+
+
+def _encode_tool(tools: list[AnyTool], entry: Mapping[str, Any], fitted: Fitted) -> Any:
     """The object that holds these tools, laid out as the entry says."""
+    if tools and isinstance(tools[0], ServerTool) and is_odd_tool(tools[0]):
+        return payload_of(tools[0])
     rest = entry.get("rest")
     body: dict[str, Any] = dict(rest) if is_object(rest) else {}
     if "declarations" in entry:
@@ -168,12 +181,11 @@ def _server_name(tool: AnyTool) -> str | None:
     return tool.name if isinstance(tool, ServerTool) else None
 
 
-def decode_declaration(wire: Any, path: str) -> ToolDefinition:
+def decode_declaration(wire: dict[str, Any]) -> ToolDefinition:
     """A function declaration."""
-    wire = want_object(wire, path)
     trace = Trace()
     fields = trace.camel(wire, _NAMES)
-    name, description = want(fields, "name", str, NAME, path), fields.get("description")
+    name, description = fields["name"], fields.get("description")
     schema, openapi = fields.get("parametersJsonSchema"), fields.get("parameters")
     if not is_object(schema):
         schema = None

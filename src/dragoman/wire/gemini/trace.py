@@ -22,7 +22,8 @@ from dragoman.errors import WireError
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Origin
-from dragoman.wire.overlay import difference, overlay
+from dragoman.wire.overlay import difference, overlay, reshaped
+from dragoman.wire.tolerance import shaped_extras
 
 NAME = "gemini"
 ORIGIN = Origin(dialect=NAME)
@@ -86,12 +87,13 @@ def camel_case(snake: str) -> str:
 class Trace:
     """Collects what a decoder leaves over of one wire object."""
 
-    __slots__ = ("_notes", "fields")
+    __slots__ = ("_notes", "_shapes", "fields")
 
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {}
         """The fields that ride along, in camelCase where that is known."""
         self._notes: dict[str, Any] = {}
+        self._shapes: list[Any] = []
 
     def camel(
         self, wire: dict[str, Any], names: Mapping[str, str], inside: str = ""
@@ -134,6 +136,10 @@ class Trace:
         """Note a field that the wire had otherwise than we write it."""
         self._notes.setdefault("instead", {})[path] = [ours, theirs]
 
+    def shape(self, path: list[Any], ours: Any, theirs: Any) -> None:
+        """Note something that the wire had in a shape that the model can't hold."""
+        self._shapes.append([path, ours, theirs])
+
     def note(self, kind: str, value: Any) -> None:
         """Note something that an encoder asks for itself, by `noted`."""
         self._notes[kind] = value
@@ -174,9 +180,10 @@ class Trace:
         """Everything that was left over, as `extras`."""
         if self._notes:
             self.fields[_NOTES] = self._notes
-        if not self.fields:
+        if not self.fields and not self._shapes:
             return EMPTY
-        return FrozenDict({NAME: freeze_mapping(self.fields, "the wire")})
+        extras = {NAME: freeze_mapping(self.fields, "the wire")} if self.fields else {}
+        return shaped_extras(FrozenDict(extras), NAME, self._shapes)
 
 
 def _are_same(value: Any, ours: Any) -> bool:
@@ -199,10 +206,8 @@ def noted(extras: Mapping[str, Any], kind: str) -> Any:
     return notes.get(kind) if isinstance(notes, Mapping) else None
 
 
-def as_it_came(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+def as_it_came(body: dict[str, Any], extras: Mapping[str, Any]) -> Any:
     """An object that an encoder wrote, with what was left over when it was read put back."""
-    if NAME not in extras:
-        return body
     over = overlay(extras, NAME)
     notes = over.get(_NOTES)
     _lay_over(body, over)
@@ -213,11 +218,13 @@ def as_it_came(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any
             parent, leaf = _reach(body, path)
             if is_array(items := parent.get(leaf)) and len(items) == 1:
                 parent[leaf] = items[0]
+    shaped = reshaped(body, extras, NAME)
+    if is_object(notes) and is_object(shaped):
         for path in reversed(_listed(notes.get("snake"))):  # outer names were noted first
-            parent, leaf = _reach(body, path)
+            parent, leaf = _reach(shaped, path)
             if (name := camel_case(leaf)) in parent:
                 parent[leaf] = parent.pop(name)
-    return body
+    return shaped
 
 
 def _lay_over(body: dict[str, Any], over: Mapping[str, Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Refusal, ServerToolCall, ServerToolResult, Text, Thinking
@@ -20,7 +19,7 @@ _ASSISTANT = Role.ASSISTANT
 _FOREIGN_TOOL = "another provider's own tools can't be replayed here"
 
 
-def decode_assistant(wire: dict[str, Any], incoming: Incoming, path: str) -> Message:
+def decode_assistant(wire: dict[str, Any], incoming: Incoming) -> Message:
     """An assistant message; `incoming.origin` says where it came from.
 
     The empty content of a message that has something else to say is no text.
@@ -36,28 +35,22 @@ def decode_assistant(wire: dict[str, Any], incoming: Incoming, path: str) -> Mes
     if thinking and isinstance(thinking, str):
         known.add("thinking")
         parts.append(Thinking(thinking, origin=incoming.origin))
-    if text := decode_text(wire, known, written, path):
+    if text := decode_text(wire, known, written):
         parts.append(Text(text))
     parts += take_images(wire, known)
     calls = wire.get("tool_calls")
     if is_list(calls) and calls:
         known.add("tool_calls")
         parts += [decode_call(call, incoming) for call in calls]
-    elif calls is not None and not is_list(calls):
-        msg = f"{path}.tool_calls is no list"
-        raise WireError(msg, dialect=NAME, path=f"{path}.tool_calls")
     return make_message(_ASSISTANT, tuple(parts), extras=kept(wire, known, written))
 
 
-def decode_text(wire: dict[str, Any], known: set[str], written: dict[str, Any], path: str) -> str:
+def decode_text(wire: dict[str, Any], known: set[str], written: dict[str, Any]) -> str:
     """The content of a message; without one, what an encoder writes there is noted."""
     content = wire.get("content")
     if isinstance(content, str):
         known.add("content")
         return content
-    if content is not None:
-        msg = f"{path}.content is no text"
-        raise WireError(msg, dialect=NAME, path=f"{path}.content")
     written["content"] = ""
     return ""
 

@@ -9,15 +9,18 @@ from typing import Any
 from msgspec import UNSET
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY, freeze_mapping
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.parts import Opaque, Origin
 from dragoman.model.tools import ToolCall, make_call
+from dragoman.wire import overlay
+from dragoman.wire.losses import Repair
 from dragoman.wire.ollama.exchange import Incoming, Outgoing
 from dragoman.wire.ollama.spelling import NAME, is_object, is_own, kept, laid, without_absent
 
 TEXT_ARGUMENT = "input"
 """Where the text of a call stands that is no object."""
 _NOT_AN_OBJECT = "arguments that are not a JSON object were wrapped in one"
+_TEXT = "arguments that were a text are sent as an object"
 _CUT_OFF = "a call that was cut off before its arguments were complete is left out"
 
 
@@ -34,9 +37,24 @@ def decode_call(wire: Any, incoming: Incoming) -> AnyPart:
     origin = None if own_id is UNSET else incoming.origin  # else nobody knew whose id that was
     extras = _kept(wire, function, has_id=has_id)
     if isinstance(arguments, str):  # refused by the server, and written by many a client (W102)
-        return make_call(call_id, name, arguments, wire_id=own_id, origin=origin, extras=extras)
+        call = make_call(call_id, name, arguments, wire_id=own_id, origin=origin)
+        return call.replace_unchecked(extras=_spelled(arguments, _arguments(call), extras))
+    if arguments is None and "arguments" in function:
+        extras = _spelled(None, EMPTY, extras)
     given = EMPTY if arguments is None else arguments
     return make_call(call_id, name, None, given, wire_id=own_id, origin=origin, extras=extras)
+
+
+def _arguments(call: ToolCall) -> Mapping[str, Any]:
+    """The arguments as an object; a text that is none stands in one."""
+    arguments = call.object_arguments()
+    return {TEXT_ARGUMENT: call.raw_arguments} if arguments is None else arguments
+
+
+def _spelled(theirs: Any, ours: Mapping[str, Any], extras: Mapping[str, Any]) -> FrozenDict:
+    """The extras with how the arguments were written."""
+    wire, written = ({"function": {"arguments": given}} for given in (theirs, ours))
+    return freeze_mapping({**extras, **overlay.difference(wire, written, NAME)})
 
 
 def _kept(wire: dict[str, Any], function: dict[str, Any], *, has_id: bool) -> Mapping[str, Any]:
@@ -65,13 +83,7 @@ def encode_call(
     call: ToolCall, origin: Origin | None, out: Outgoing, path: str, place: int
 ) -> dict[str, Any] | None:
     """One of `tool_calls`; None, and a loss, where it was cut off: a client would run it (I7)."""
-    arguments = call.object_arguments()
-    if arguments is None:
-        if out.is_cut_off and call.kind == "function":
-            out.lose(path, _CUT_OFF)
-            return None
-        out.lose(path, _NOT_AN_OBJECT)
-        arguments = {TEXT_ARGUMENT: call.raw_arguments}
+    arguments = _arguments(call)
     if call.cache is not None or call.signature is not None:
         out.lose_luggage(call, path)
     wire_id = out.call(call, origin)
@@ -80,7 +92,16 @@ def encode_call(
         function = {"index": place, **function}
     body: dict[str, Any] = {} if wire_id is None else {"id": wire_id}
     body["function"] = function
-    if call.extras is EMPTY:
-        return body
-    without_absent(function, call.extras)
-    return laid(body, call.extras)
+    if call.extras is not EMPTY:
+        without_absent(function, call.extras)
+        body = laid(body, call.extras)
+    if isinstance(function.get("arguments"), str) and not (out.takes_anything or out.is_response):
+        function["arguments"] = arguments
+        out.repairs.append(Repair(path, "W102", "retyped", _TEXT))
+    is_wrapped = call.object_arguments() is None and isinstance(function.get("arguments"), Mapping)
+    if is_wrapped and out.is_cut_off and call.kind == "function":
+        out.lose(path, _CUT_OFF)
+        return None
+    if is_wrapped:
+        out.lose(path, _NOT_AN_OBJECT)
+    return body

@@ -9,7 +9,7 @@ from msgspec import UnsetType
 from dragoman.model.parts import Origin, Part
 from dragoman.model.tools import ToolCall
 from dragoman.wire.call_ids import CallIds
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.ollama.spelling import is_own
 from dragoman.wire.schemas import SentSchemas
 
@@ -38,13 +38,19 @@ class Incoming:
 class Outgoing:
     """Gathers what could not be said, and what calls are called on the wire."""
 
-    __slots__ = ("ids", "is_cut_off", "is_response", "losses", "names", "schemas")
+    __slots__ = ("ids", "is_cut_off", "is_response", "losses", "names", "repairs",
+                 "schemas", "takes_anything")  # fmt: skip
 
-    def __init__(self, *, is_response: bool = False, is_cut_off: bool = False) -> None:
+    def __init__(
+        self, *, is_response: bool = False, is_cut_off: bool = False, takes_anything: bool = False
+    ) -> None:
         self.is_response = is_response
+        self.takes_anything = takes_anything
+        """Whether nothing is known to be refused: what came here goes back as it came."""
         self.is_cut_off = is_cut_off
         """Whether the answer ended before the model was done."""
         self.losses: list[Loss] = []
+        self.repairs: list[Repair] = []
         self.schemas = SentSchemas(self.losses)
         self.ids: dict[str, str | None] = {}
         self.names: dict[str, str] = {}

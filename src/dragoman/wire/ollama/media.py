@@ -10,7 +10,8 @@ from typing import Any
 from dragoman.model.content import AnyPart
 from dragoman.model.media import Audio, Image, Media, sniff_base64, split_data_url
 from dragoman.wire.ollama.exchange import Outgoing
-from dragoman.wire.ollama.spelling import is_list
+from dragoman.wire.ollama.spelling import NAME, OWN, is_list, is_own, kept
+from dragoman.wire.overlay import overlay
 
 _SOUNDS = frozenset({"audio/wav", "audio/mpeg"})
 _UNSEEN = "neither files nor films can be sent here"
@@ -28,15 +29,18 @@ def decode_images(wire: Any) -> list[Image | Audio] | None:
 def _decode_image(text: str) -> Image | Audio:
     if text.startswith("data:"):  # refused by the server; what was meant is clear
         mime, data = split_data_url(text)
-        return Image(data=data or "", mime=mime)
+        if data and text.endswith(data):
+            return Image(data=data, mime=mime, extras=kept({"type": text[: -len(data)]}, ()))
     if text.startswith(("http://", "https://")):
-        return Image(url=text)
+        return Image(url=text, origin=OWN)
     mime = sniff_base64(text)
     return Audio(data=text, mime=mime) if mime in _SOUNDS else Image(data=text, mime=mime)
 
 
 def encode_image(part: AnyPart, out: Outgoing, path: str) -> str | None:
     """The base64 of a picture or a sound; None, and a loss, where it can't be sent."""
+    if out.takes_anything and (text := _as_it_came(part)) is not None:
+        return text
     problem = _problem(part)
     if problem is not None or not isinstance(part, Media) or part.data is None:
         out.lose(path, problem or _UNKNOWN)
@@ -45,6 +49,14 @@ def encode_image(part: AnyPart, out: Outgoing, path: str) -> str | None:
     if part.detail is not None:
         out.lose(f"{path}.detail", "how closely to look at an image can't be said")
     return _standard(part.data)
+
+
+def _as_it_came(part: AnyPart) -> str | None:
+    """What stood in `images`, of a part that came in this dialect."""
+    if not isinstance(part, (Image, Audio)) or part.data is None:
+        return part.url if isinstance(part, Image) and is_own(part.origin) else None
+    prefix = overlay(part.extras, NAME).get("type")
+    return f"{prefix}{part.data}" if isinstance(prefix, str) else part.data
 
 
 def _problem(part: AnyPart) -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
@@ -26,7 +25,9 @@ from dragoman.wire.ollama.assistant import (
 from dragoman.wire.ollama.exchange import Incoming, Outgoing
 from dragoman.wire.ollama.media import encode_image
 from dragoman.wire.ollama.results import decode_result, encode_result
-from dragoman.wire.ollama.spelling import NAME, OWN, is_object, kept, laid
+from dragoman.wire.ollama.spelling import NAME, OWN, kept, laid
+from dragoman.wire.overlay import reshaped
+from dragoman.wire.tolerance import Form, readable_message, with_shapes
 
 _ASSISTANT, _TOOL, _USER = Role.ASSISTANT, Role.TOOL, Role.USER
 _ROLES = {
@@ -36,6 +37,8 @@ _ROLES = {
     "tool": _TOOL,
     "developer": Role.DEVELOPER,  # unknown to the server, which hands it to the model's template
 }
+FORM = Form(NAME, {word: word for word in _ROLES}, kinds=(str, type(None)))
+"""What is read here as a message."""
 _PLAIN = {"user": _USER, "system": Role.SYSTEM, "assistant": _ASSISTANT}
 # What is in a tool's message and no result is said by the user.
 _WRITTEN = {_USER: "user", Role.SYSTEM: "system", Role.DEVELOPER: "system", _TOOL: "user"}
@@ -58,34 +61,38 @@ def _decode_all(wire: list[Any], incoming: Incoming) -> tuple[Message, ...]:
                 messages.append(make_message(role, (Text(item["content"]),)))
                 continue
         incoming.calls.at(index)
-        messages.append(_decode_message(item, incoming, f"messages[{index}]"))
+        messages.append(_decode_message(item, incoming))
     return tuple(messages)
 
 
-def _decode_message(wire: Any, incoming: Incoming, path: str) -> Message:
-    word = wire.get("role") if is_object(wire) else None
-    if not is_object(wire) or not isinstance(word, str):
-        msg = f"{path} has no role" if is_object(wire) else f"{path} is no object"
-        raise WireError(msg, dialect=NAME, path=path)
-    role = _ROLES.get(word.lower())  # as the server reads it
+def _decode_message(wire: Any, incoming: Incoming) -> Message:
+    role = _readable_role(wire)
     if role is None:
-        msg = f"{path} has an unknown role"
-        raise WireError(msg, dialect=NAME, path=f"{path}.role")
+        made, shapes = readable_message(wire, FORM)
+        return with_shapes(_decode_message(made, incoming), NAME, shapes)
     if role is _ASSISTANT:
-        return decode_assistant(wire, incoming, path)
+        return decode_assistant(wire, incoming)
     if role is _TOOL:
-        return decode_result(wire, incoming, path)
-    return _decode_talk(wire, role, path)
+        return decode_result(wire, incoming)
+    return _decode_talk(wire, role)
 
 
-def _decode_talk(wire: dict[str, Any], role: Role, path: str) -> Message:
+def _readable_role(wire: Any) -> Role | None:
+    """The role of a message that has one of the known ones, and a text or nothing to say."""
+    word = wire.get("role") if type(wire) is dict else None
+    if type(word) is not str or type(wire.get("content")) not in FORM.kinds:
+        return None
+    return _ROLES.get(word.lower())  # as the server reads it
+
+
+def _decode_talk(wire: dict[str, Any], role: Role) -> Message:
     """A message of a user or the system."""
     known, written = set[str](), dict[str, Any]()
     if wire["role"] == _WRITTEN[role]:
         known.add("role")
     else:
         written["role"] = _WRITTEN[role]
-    text = decode_text(wire, known, written, path)
+    text = decode_text(wire, known, written)
     images = take_images(wire, known)
     is_said = text or ("content" in known and not images)
     parts = (Text(text), *images) if is_said else tuple(images)
@@ -130,6 +137,8 @@ def _encode_talk(message: Message, out: Outgoing, path: str) -> list[dict[str, A
         body, is_said = _encode_parts(word, rest, out, place)
         if is_said or not written:
             written.append(laid(body, message.extras))
+    elif len(written) == 1 and message.extras is not EMPTY:
+        return [reshaped(written[0], message.extras, NAME)]
     return written
 
 

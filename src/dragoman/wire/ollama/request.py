@@ -78,9 +78,9 @@ def _decode(wire: Mapping[str, Any]) -> Request:
     )
 
 
-def encode_request(request: Request, target: Target = TARGET) -> Encoded:  # noqa: ARG001 - so far
+def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body to send for a request. Elsewhere a request that says nothing gets no stream."""
-    out = Outgoing()
+    out = Outgoing(takes_anything=not target.is_strict)
     body: dict[str, Any] = {} if request.model is None else {"model": request.model}
     body["messages"] = encode_messages(request.system, request.messages, out)
     if tools := encode_tools(request, out):
@@ -94,4 +94,4 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:  # noq
     if request.state is not None:
         out.lose("state", "the server keeps no state between requests")
     return Encoded(laid(body, request.extras), path=PATH, losses=tuple(out.losses),
-                   context=out.schemas.context)  # fmt: skip
+                   repairs=tuple(out.repairs), context=out.schemas.context)  # fmt: skip

@@ -21,9 +21,11 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.ollama.assistant import decode_assistant, encode_assistant
 from dragoman.wire.ollama.exchange import Incoming, Outgoing
 from dragoman.wire.ollama.finish import decode_finish, encode_finish
+from dragoman.wire.ollama.messages import FORM
 from dragoman.wire.ollama.spelling import NAME, is_list, is_own, kept, laid
 from dragoman.wire.ollama.times import decode_time, encode_time
 from dragoman.wire.ollama.usage import decode_usage, encode_usage
+from dragoman.wire.tolerance import readable_answer, with_shapes
 
 NOTHING: Mapping[str, Any] = {"role": "assistant", "content": ""}
 """The message that says nothing."""
@@ -86,7 +88,11 @@ def _decode_choice(
     known: set[str],
     written: dict[str, Any],
 ) -> Choice:
-    said = decode_assistant(message, incoming, "$.message")
+    if type(message.get("content")) in FORM.kinds:
+        said = decode_assistant(message, incoming)
+    else:
+        made, shapes = readable_answer(message, FORM)
+        said = with_shapes(decode_assistant(made, incoming), NAME, shapes)
     is_done, raw, logprobs = wire.get("done"), wire.get("done_reason"), wire.get("logprobs")
     finish = decode_finish(raw, is_done=is_done is True, has_calls=bool(said.tool_calls))
     if is_done is True:

@@ -18,14 +18,14 @@ from dragoman.wire.ollama.spelling import kept, laid
 _TOOL = Role.TOOL
 
 
-def decode_result(wire: dict[str, Any], incoming: Incoming, path: str) -> Message:
+def decode_result(wire: dict[str, Any], incoming: Incoming) -> Message:
     """A message with the result of one call."""
     known, written = set[str](), dict[str, Any]()
     if wire["role"] == "tool":
         known.add("role")
     else:
         written["role"] = "tool"
-    text = decode_text(wire, known, written, path)
+    text = decode_text(wire, known, written)
     name, wire_id = wire.get("tool_name"), wire.get("tool_call_id")
     name = name if name and isinstance(name, str) else None
     wire_id = wire_id if wire_id and isinstance(wire_id, str) else None

@@ -61,7 +61,8 @@ def laid(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
     """The body with what was kept: fields put back, and those left out that were not there."""
     if not extras:
         return body
-    return without_absent(overlay.laid_over(body, extras, NAME), extras)
+    body = without_absent(overlay.with_fields(body, extras, NAME), extras)
+    return overlay.reshaped(body, extras, NAME)
 
 
 def without_absent(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.errors import WireError
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.ollama.calls import TEXT_ARGUMENT
 from dragoman.wire.ollama.exchange import Outgoing
 from dragoman.wire.ollama.spelling import NAME, OWN, is_list, is_object, is_own, kept, laid
 from dragoman.wire.schemas import OLLAMA, Profiles
+from dragoman.wire.tolerance import odd_tool, payload_of
 
 _TEXT_PARAMETERS: Mapping[str, Any] = {
     "type": "object",
@@ -27,13 +27,12 @@ def decode_tools(wire: Any, known: set[str]) -> tuple[AnyTool, ...]:
     if not is_list(wire) or not wire:
         return ()
     known.add("tools")
-    return tuple([_decode_tool(tool, f"tools[{index}]") for index, tool in enumerate(wire)])
+    return tuple([_decode_tool(tool) for tool in wire])
 
 
-def _decode_tool(wire: Any, path: str) -> AnyTool:
+def _decode_tool(wire: Any) -> AnyTool:
     if not is_object(wire):
-        msg = f"{path} is no object"
-        raise WireError(msg, dialect=NAME, path=path)
+        return odd_tool(wire, NAME)
     function = wire.get("function")
     if not is_object(function) or not isinstance(function.get("name"), str):
         kind = wire.get("type")
@@ -60,7 +59,7 @@ def encode_tools(request: Request, out: Outgoing) -> list[Any]:
         elif isinstance(tool, ToolDefinition):
             written.append(_encode_tool(tool, out, path))
         elif tool.dialect == NAME:
-            written.append(tool.payload)
+            written.append(payload_of(tool))
         else:
             out.lose(path, "a tool that only another provider runs")
     return written

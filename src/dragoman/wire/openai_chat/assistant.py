@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Never
+from typing import Any
 
-from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Audio, File, Image, Media, Video
@@ -66,12 +65,12 @@ _THINKING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 
 
 def decode_assistant(
-    wire: dict[str, Any], incoming: Incoming, path: str, *, is_response: bool = False
+    wire: dict[str, Any], incoming: Incoming, *, is_response: bool = False
 ) -> Message:
     """An assistant message; `incoming.origin` says where it came from."""
     message = decode_plain(wire, incoming)
     if message is None:
-        message = _Reader(wire, incoming, path, is_response=is_response).read()
+        message = _Reader(wire, incoming, is_response=is_response).read()
     if incoming.has_envelopes:
         incoming.has_envelopes = False
         if not is_response:
@@ -82,14 +81,11 @@ def decode_assistant(
 class _Reader:
     """Takes a message apart, and remembers which of its fields were understood."""
 
-    __slots__ = ("_incoming", "_is_response", "_parts", "_path", "_used", "_wire")
+    __slots__ = ("_incoming", "_is_response", "_parts", "_used", "_wire")
 
-    def __init__(
-        self, wire: dict[str, Any], incoming: Incoming, path: str, *, is_response: bool
-    ) -> None:
+    def __init__(self, wire: dict[str, Any], incoming: Incoming, *, is_response: bool) -> None:
         self._wire = wire
         self._incoming = incoming
-        self._path = path
         self._is_response = is_response
         # Nobody else answers: what a response says of the role instead is kept beside it.
         self._used = {"role"} if wire.get("role") == "assistant" else set[str]()
@@ -121,16 +117,13 @@ class _Reader:
         if isinstance(content, str):
             self._used.add("content")
             self._parts.append(Text(content))
-        elif is_list(content):
-            if content:
-                self._used.add("content")
-                self._parts += [
-                    # The wire's own assistants may show media; others' may not (W2).
-                    part.replace(origin=self._incoming.origin) if isinstance(part, Media) else part
-                    for part in decode_parts(content, self._incoming.origin)
-                ]
-        elif content is not None:
-            self._refuse("content")
+        elif is_list(content) and content:
+            self._used.add("content")
+            self._parts += [
+                # The wire's own assistants may show media; others' may not (W2).
+                part.replace(origin=self._incoming.origin) if isinstance(part, Media) else part
+                for part in decode_parts(content, self._incoming.origin)
+            ]
 
     def _read_rare(self) -> None:
         """The fields that most messages lack or have as null."""
@@ -165,20 +158,12 @@ class _Reader:
 
     def _read_calls(self) -> None:
         calls = self._wire.get("tool_calls")
-        if is_list(calls):
-            if calls:
-                self._used.add("tool_calls")
-                self._parts += [decode_call(call, self._incoming) for call in calls]
-        elif calls is not None:
-            self._refuse("tool_calls")
+        if is_list(calls) and calls:
+            self._used.add("tool_calls")
+            self._parts += [decode_call(call, self._incoming) for call in calls]
         call = decode_function_call(self._wire.get("function_call"), self._incoming)
         if call is not None:
             self._take("function_call", [call])
-
-    def _refuse(self, field: str) -> Never:
-        where = f"{self._path}.{field}"
-        msg = f"{where} is of the wrong type"
-        raise WireError(msg, dialect=NAME, path=where)
 
 
 def place_of(part: AnyPart) -> int:

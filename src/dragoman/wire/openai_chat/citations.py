@@ -21,7 +21,7 @@ def decode_annotations(wire: Any) -> tuple[Citation, ...]:
 
 def _decode_annotation(wire: dict[str, Any]) -> Citation:
     kind, source = wire.get("type"), wire.get(_URL)
-    if not isinstance(kind, str) or (kind == _URL and not is_object(source)):
+    if not isinstance(kind, str) or not kind or (kind == _URL and not is_object(source)):
         return Citation(kind="", extras=extras_of(wire))
     left = {key: value for key, value in wire.items() if key != "type"}
     if kind != _URL or not is_object(source):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
-from dragoman.model.parts import Text
+from dragoman.model.parts import Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.wire.call_ids import decode_calls
@@ -26,11 +25,14 @@ from dragoman.wire.openai_chat.spelling import (
     NAME,
     OWN,
     is_list,
+    is_object,
     laid,
     left_over,
     words_of,
 )
+from dragoman.wire.openai_chat.thinking import encode_thinking
 from dragoman.wire.target import Target
+from dragoman.wire.tolerance import Form, readable_message, with_shapes
 
 _ASSISTANT = Role.ASSISTANT
 _TALKERS = {
@@ -40,6 +42,10 @@ _TALKERS = {
 }
 _ANYONE = {**_TALKERS, "assistant": _ASSISTANT}
 _PLAIN = 2  # a role and a content
+_WORDS = frozenset({*_ANYONE, "tool", "function"})
+_CONTENTS = frozenset({str, list, type(None)})
+FORM = Form(NAME, {word: word for word in _WORDS}, kinds=(str, list, type(None)))
+"""What is read here as a message."""
 _WRITTEN = {role: word for word, role in _TALKERS.items()}
 
 
@@ -63,38 +69,34 @@ def _decode_all(wire: list[Any], incoming: Incoming) -> tuple[Message, ...]:
 
 
 def _decode_message(wire: Any, incoming: Incoming, index: int) -> Message:
-    word = wire.get("role") if isinstance(wire, dict) else None
-    if word == "tool":
-        return decode_result(wire, incoming, index)
+    if not _is_readable(wire):
+        made, shapes = readable_message(wire, FORM)
+        return with_shapes(_decode_message(made, incoming, index), NAME, shapes)
+    word = wire["role"]
+    if word in ("tool", "function"):
+        return decode_result(wire, incoming)
     if word == "assistant":
         incoming.calls.begin_turn(index)
-        return decode_assistant(wire, incoming, f"messages[{index}]")
-    if not isinstance(word, str):
-        problem = "has no role" if isinstance(wire, dict) else "is no object"
-        msg = f"messages[{index}] {problem}"
-        raise WireError(msg, dialect=NAME, path=f"messages[{index}]")
-    role = _TALKERS.get(word)
-    if role is not None:
-        return _decode_talk(wire, role, incoming, index)
-    if word == "function":
-        return decode_result(wire, incoming, index)
-    msg = f"messages[{index}] has an unknown role"
-    raise WireError(msg, dialect=NAME, path=f"messages[{index}].role")
+        return decode_assistant(wire, incoming)
+    return _decode_talk(wire, _TALKERS[word], incoming)
 
 
-def _decode_talk(wire: dict[str, Any], role: Role, incoming: Incoming, index: int) -> Message:
+def _is_readable(wire: Any) -> bool:
+    """Whether a message has one of the roles, and a content of one of the types."""
+    if type(wire) is not dict or type(word := wire.get("role")) is not str or word not in _WORDS:
+        return False
+    return type(wire.get("content")) in _CONTENTS
+
+
+def _decode_talk(wire: dict[str, Any], role: Role, incoming: Incoming) -> Message:
     """A message of a user, a developer or the system."""
     content = wire.get("content")
     used = 2
+    parts: tuple[AnyPart, ...] = ()
     if isinstance(content, str):
-        parts: tuple[AnyPart, ...] = (Text(content),)
+        parts = (Text(content),)
     elif is_list(content):
         parts = tuple(decode_parts(content, incoming.origin))
-    elif content is None:
-        parts = ()
-    else:
-        msg = f"messages[{index}].content is neither a text nor a list"
-        raise WireError(msg, dialect=NAME, path=f"messages[{index}].content")
     if parts and len(wire) == used:
         return make_message(role, parts)
     name = wire.get("name")
@@ -129,10 +131,11 @@ def encode_messages(
         else:
             _encode_other(message, written, out, index)
         for at in range(start, len(written)) if is_choosy else ():
-            if not (takes_texts and _is_text(written[at])):
+            if is_object(written[at]) and not (takes_texts and _is_text(written[at])):
                 written[at] = admit_message(written[at], out, f"messages[{index}]")
     _flush(written, out)
-    return _alternating(written) if out.target.alternates_roles else written
+    is_joined = out.target.alternates_roles and all(map(is_object, written))
+    return _alternating(written) if is_joined else written
 
 
 def _takes_texts(target: Target) -> bool:
@@ -188,6 +191,8 @@ def _encode_other(
             written.append(encode_result(part, message, out, path))
         elif word is None:
             out.lose_part(part, path)
+        elif type(part) is Thinking and out.sees_as_own(part, message.origin):
+            encode_thinking(part, content)  # Mistral's, which anybody may say
         else:
             content += encode_part(part, out, path, message.origin)
     if word is not None and (content or not parts):
@@ -206,6 +211,8 @@ def _with_luggage(body: dict[str, Any], message: Message) -> dict[str, Any]:
 
 def _with_content(body: dict[str, Any], message: Message) -> dict[str, Any]:
     """The body with the empty text, where it says nothing else and did not come so (W2)."""
+    if not is_object(body):  # as it came
+        return body
     if body.keys().isdisjoint(SAID) and NO_CONTENT not in words_of(message.extras):
         body["content"] = ""
     return body

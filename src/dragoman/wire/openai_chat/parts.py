@@ -22,6 +22,7 @@ from dragoman.wire.openai_chat.media import (
 )
 from dragoman.wire.openai_chat.spelling import NAME, is_object, laid, left_over
 from dragoman.wire.openai_chat.thinking import decode_thinking
+from dragoman.wire.tolerance import bare_text
 
 
 def decode_parts(items: list[Any], origin: Origin | None) -> list[AnyPart]:
@@ -40,6 +41,8 @@ def decode_parts(items: list[Any], origin: Origin | None) -> list[AnyPart]:
 
 def decode_part(item: Any, origin: Origin | None) -> AnyPart:
     """A part that is neither text nor thinking."""
+    if isinstance(item, str):
+        return bare_text(item, {"type": "text", "text": item}, NAME)
     kind = item.get("type") if is_object(item) else None
     decode = _DECODERS.get(kind) if isinstance(kind, str) else None
     part = decode(item, origin) if decode is not None else None

@@ -21,6 +21,7 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.openai_chat.assistant import decode_assistant, encode_assistant
 from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
 from dragoman.wire.openai_chat.finish import decode_finish, encode_finish
+from dragoman.wire.openai_chat.messages import FORM
 from dragoman.wire.openai_chat.spelling import (
     NAME,
     absent,
@@ -32,6 +33,7 @@ from dragoman.wire.openai_chat.spelling import (
     without_absent,
 )
 from dragoman.wire.openai_chat.usage import decode_usage, encode_usage
+from dragoman.wire.tolerance import readable_answer, shaped_extras, with_shapes
 
 _OBJECT = "chat.completion"
 _ASSISTANT = Role.ASSISTANT
@@ -106,8 +108,8 @@ def _decode_choice(
     wire: Any, position: int, origin: Origin, usage: Usage | None, calls: CallIds
 ) -> Choice:
     if not is_object(wire):
-        msg = f"choices[{position}] is no object"
-        raise WireError(msg, dialect=NAME, path=f"choices[{position}]")
+        choice = _decode_choice({}, position, origin, usage, calls)
+        return replace(choice, extras=shaped_extras(choice.extras, NAME, [[[], {}, wire]]))
     used: set[str] = set()
     index, raw, logprobs = wire.get("index"), wire.get("finish_reason"), wire.get("logprobs")
     if is_integer(index):
@@ -119,7 +121,7 @@ def _decode_choice(
     finish = decode_finish(raw)
     number = index if is_integer(index) else position
     calls.at(number)
-    message = _decode_message(wire, f"choices[{position}]", Incoming(None, calls), used)
+    message = _decode_message(wire, Incoming(None, calls), used)
     return Choice(
         number,
         replace(message, origin=origin, usage=usage and usage.counts, finish=finish),
@@ -156,12 +158,15 @@ def _encode_choice(choice: Choice, out: Outgoing, path: str) -> dict[str, Any]:
     return laid(without_absent(body, choice.extras), choice.extras)
 
 
-def _decode_message(wire: dict[str, Any], path: str, incoming: Incoming, used: set[str]) -> Message:
+def _decode_message(wire: dict[str, Any], incoming: Incoming, used: set[str]) -> Message:
     message = wire.get("message")
     if not is_object(message):
         return make_message(_ASSISTANT)  # Azure's filter leaves none
     used.add("message")
-    return decode_assistant(message, incoming, f"{path}.message", is_response=True)
+    if type(message.get("content")) in FORM.kinds:
+        return decode_assistant(message, incoming, is_response=True)
+    made, shapes = readable_answer(message, FORM)
+    return with_shapes(decode_assistant(made, incoming, is_response=True), NAME, shapes)
 
 
 def _encode_message(message: Message, out: Outgoing, path: str, *, is_ours: bool) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.errors import WireError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Media
 from dragoman.model.messages import Message, make_message
@@ -19,7 +18,7 @@ _TOOL = Role.TOOL
 _HOISTED = "(attached to the next user message)"
 
 
-def decode_result(wire: dict[str, Any], incoming: Incoming, index: int) -> Message:
+def decode_result(wire: dict[str, Any], incoming: Incoming) -> Message:
     """A message with the result of one call."""
     content, wire_id = wire.get("content"), wire.get("tool_call_id")
     if (
@@ -42,18 +41,19 @@ def decode_result(wire: dict[str, Any], incoming: Incoming, index: int) -> Messa
         words.append("-content")
     if name is not None:
         known.add("name")
-    result = make_result(call_id, _decode_content(content, incoming, index), tool_name=name)
+    elif wire_id is None:
+        words.append("-name")
+    if wire_id is None and wire["role"] == "tool":
+        words.append("tool")  # also where the call was in the old form
+    result = make_result(call_id, _decode_content(content, incoming), tool_name=name)
     return make_message(_TOOL, (result,), name, extras=left_over(wire, known, words))
 
 
-def _decode_content(content: Any, incoming: Incoming, index: int) -> str | tuple[ResultPart, ...]:
+def _decode_content(content: Any, incoming: Incoming) -> str | tuple[ResultPart, ...]:
     if isinstance(content, str):
         return content
-    if content is None:
-        return ()
     if not is_list(content):
-        msg = f"messages[{index}].content is neither a text nor a list"
-        raise WireError(msg, dialect=NAME, path=f"messages[{index}].content")
+        return ()
     parts: list[ResultPart] = []
     for item in content:
         for part in decode_parts([item], incoming.origin)[:1]:
@@ -93,11 +93,14 @@ def encode_result(result: ToolResult, message: Message, out: Outgoing, path: str
         body["content"] = content
     if result.is_error:
         out.lose(f"{path}.is_error", "a failed call can only be told by its text here")
+    name, words = message.name, words_of(message.extras)
     if result.call_id in out.legacy:
-        body["role"] = "function"
-        body["name"] = message.name or result.tool_name or ""
-    elif message.name is not None:
-        body["name"] = message.name
+        if "tool" not in words:
+            body["role"] = "function"
+        if name is None and "-name" not in words:
+            name = result.tool_name or ""
+    if name is not None:
+        body["name"] = name
     return _finished(body, message)
 
 

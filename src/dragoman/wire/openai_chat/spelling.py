@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.parts import Origin
+from dragoman.wire.overlay import reshaped
 
 NAME = "openai-chat"
 OWN = Origin(dialect=NAME)
@@ -92,7 +93,7 @@ def laid(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
     An explicit null or an empty list only fills a gap: it never hides what was said since.
     """
     mine = extras.get(NAME)
-    return _merged(body, mine) if is_object(mine) else body
+    return reshaped(_merged(body, mine) if is_object(mine) else body, extras, NAME)
 
 
 def _merged(body: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

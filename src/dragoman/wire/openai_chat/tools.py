@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.errors import WireError
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolDefinition, make_definition
 from dragoman.wire.openai_chat.caching import decode_cache, encode_cache
@@ -24,6 +23,7 @@ from dragoman.wire.openai_chat.target import TARGET
 from dragoman.wire.schemarules import is_strict
 from dragoman.wire.schemas import openai_profiles
 from dragoman.wire.target import Target
+from dragoman.wire.tolerance import odd_tool, payload_of
 
 WEB_SEARCH = "web_search_options"
 """The name of the server's own search, which is a field of the request and not in its tools."""
@@ -35,7 +35,7 @@ def decode_tools(wire: dict[str, Any], used: set[str]) -> tuple[AnyTool, ...]:
     listed = wire.get("tools")
     if is_list(listed) and listed:
         used.add("tools")
-        tools += [_decode_tool(tool, index) for index, tool in enumerate(listed)]
+        tools += [_decode_tool(tool) for tool in listed]
     functions = _decode_functions(wire.get("functions"))
     if functions:
         used.add("functions")
@@ -59,14 +59,13 @@ def encode_tools(tools: tuple[AnyTool, ...], body: dict[str, Any], out: Outgoing
         elif tool.name == WEB_SEARCH and WEB_SEARCH not in body:
             body[WEB_SEARCH] = tool.payload
         else:
-            body.setdefault("tools", []).append(tool.payload)
+            body.setdefault("tools", []).append(payload_of(tool))
 
 
-def _decode_tool(wire: Any, index: int) -> AnyTool:
+def _decode_tool(wire: Any) -> AnyTool:
     """A tool of a known kind; others are the server's own, carried whole."""
     if not is_object(wire):
-        msg = f"tools[{index}] is no object"
-        raise WireError(msg, dialect=NAME, path=f"tools[{index}]")
+        return odd_tool(wire, NAME)
     kind = wire.get("type")
     key = "function" if kind is None else kind
     inner = wire.get(key) if key in ("function", "custom") else None

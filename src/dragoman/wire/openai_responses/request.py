@@ -53,7 +53,8 @@ _KEPT = ("previous_response_id", "conversation")
 
 def decode(wire: Mapping[str, Any]) -> Request:
     """The request in a body."""
-    tools = decode_tools(want(wire, "tools", list, NAME, "$")) if wire.get("tools") else ()
+    listed = wire.get("tools")
+    tools = decode_tools(listed) if isinstance(listed, list) else ()
     instructions = wire.get("instructions")
     settings = Request(
         model=_kept(wire.get("model"), str),
@@ -82,7 +83,7 @@ def encode(request: Request, target: Target = TARGET) -> Encoded:
     settings = _encode_settings(request, writer.losses, target, schemas)
     body = {**settings, **encode_include(request)}
     cap = body.get("max_output_tokens")
-    if cap is not None and cap < target.least_output_tokens:
+    if cap is not None and target.least_output_tokens and cap < target.least_output_tokens:
         body["max_output_tokens"] = target.least_output_tokens
         writer.losses.append(Loss("sampling.max_tokens", "raised to the least that is taken"))
     if request.tools:

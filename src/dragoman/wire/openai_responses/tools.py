@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from dragoman.errors import WireError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
@@ -13,6 +12,7 @@ from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.forms import NAME, ORIGIN, decode_form, encode_form
 from dragoman.wire.schemas import SentSchemas, openai_profiles
 from dragoman.wire.target import Target
+from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 
 _MODES: dict[str, Literal["auto", "none", "required"]] = {
     "auto": "auto",
@@ -28,13 +28,12 @@ _MUST: Mapping[str, Any] = {"mode": "required"}
 
 def decode_tools(wire: list[Any]) -> tuple[AnyTool, ...]:
     """The tools on offer."""
-    return tuple(_decode_tool(tool, index) for index, tool in enumerate(wire))
+    return tuple(map(_decode_tool, wire))
 
 
-def _decode_tool(wire: Any, index: int) -> AnyTool:
+def _decode_tool(wire: Any) -> AnyTool:
     if not isinstance(wire, dict) or type(kind := wire.get("type")) is not str:
-        msg = f"expected an object with a type at $.tools[{index}]"
-        raise WireError(msg, dialect=NAME, path=f"$.tools[{index}]")
+        return odd_tool(wire, NAME)
     fields: dict[str, Any] = dict(wire)
     if kind not in {"function", "custom"} or type(fields.get("name")) is not str:
         del fields["type"]
@@ -58,9 +57,9 @@ def _taken(fields: dict[str, Any], key: str, kind: type) -> Any:
 
 def encode_tools(
     tools: Sequence[AnyTool], losses: list[Loss], target: Target, schemas: SentSchemas
-) -> list[dict[str, Any]]:
+) -> list[Any]:
     """The tools on offer; those that another provider runs itself are lost."""
-    encoded: list[dict[str, Any]] = []
+    encoded: list[Any] = []
     for index, tool in enumerate(tools):
         if isinstance(tool, ToolDefinition):
             body = _encode_definition(tool)
@@ -70,7 +69,8 @@ def encode_tools(
                 body["parameters"], body["strict"] = made
             encoded.append(body)
         elif tool.dialect == NAME:
-            encoded.append({"type": tool.name, **tool.payload})
+            is_odd = is_odd_tool(tool)
+            encoded.append(payload_of(tool) if is_odd else {"type": tool.name, **tool.payload})
         else:
             losses.append(Loss(f"tools[{index}]", "another provider's own tool"))
     return encoded

@@ -1,0 +1,157 @@
+"""Reading what no reader expects: odd messages, contents and tools.
+
+Clients, gateways and scripts send roles that nobody knows, a number or an object as content, a
+bare text among the messages. Such a message is rewritten into one that its dialect's reader
+takes, as near to what was meant as can be told. What it was is kept as shapes in the message's
+extras (`overlay.reshaped`): in its own dialect it goes back as it came, unless it was edited, and
+any other dialect is sent the readable form, with a `Loss` that says so.
+
+Only what a reader can't take comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from dragoman.model.frozen import FrozenDict, freeze_mapping
+from dragoman.model.jsontext import dumps
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from dragoman.model.tools import ServerTool
+from dragoman.wire.overlay import shapes_field
+
+_Shaped = TypeVar("_Shaped", Message, Text)
+_ODD = "$odd"  # no wire has a tool of such a name
+
+# What others call the three who speak in every dialect.
+_ALIASES = {
+    "human": "user",
+    "model": "assistant",
+    "ai": "assistant",
+    "bot": "assistant",
+    "chatbot": "assistant",
+    "developer": "system",
+}
+
+
+class Form(NamedTuple):
+    """What a dialect's reader takes as a message."""
+
+    dialect: str
+    roles: Mapping[str, str]
+    """The words for its roles, by the words that dialects have in common."""
+    content: str = "content"
+    """The field of what is said."""
+    kinds: tuple[type, ...] = (str, list)
+    """The types that it may have."""
+    said: Callable[[str], Any] = str
+    """A text as its content."""
+
+
+def readable_message(
+    wire: Any, form: Form, speaker: str = "user"
+) -> tuple[dict[str, Any], list[Any]]:
+    """A message that the reader takes instead of this one, and the shapes that lead back."""
+    if not isinstance(wire, dict):
+        made = {"role": form.roles[speaker], form.content: form.said(plain_text(wire))}
+        return made, [[[], made, wire]]
+    made, shapes = dict(wire), list[Any]()
+    if not _is_known(made.get("role"), form):
+        _put(made, "role", _likely_role(made, form), shapes)
+    _read_content(made, form, shapes)
+    return made, shapes
+
+
+def readable_answer(wire: dict[str, Any], form: Form) -> tuple[dict[str, Any], list[Any]]:
+    """As `readable_message`, for the message of a response: who speaks is known there."""
+    made, shapes = dict(wire), list[Any]()
+    _read_content(made, form, shapes)
+    return made, shapes
+
+
+def _read_content(made: dict[str, Any], form: Form, shapes: list[Any]) -> None:
+    content = made.get(form.content)
+    if not isinstance(content, form.kinds):
+        _put(made, form.content, _likely_content(content, form), shapes)
+
+
+def _put(made: dict[str, Any], key: str, ours: Any, shapes: list[Any]) -> None:
+    shapes.append([[key], ours, made[key]] if key in made else [[key], ours])
+    made[key] = ours
+
+
+def _is_known(role: Any, form: Form) -> bool:
+    return isinstance(role, str) and role in form.roles.values()
+
+
+def _likely_role(wire: Mapping[str, Any], form: Form) -> str:
+    """Who is most likely to have said it: by the word, else by what only one of them has."""
+    word = wire.get("role")
+    word = word.strip().lower() if isinstance(word, str) else ""
+    if not _is_known(word, form):
+        word = _ALIASES.get(word, "")
+        word = form.roles.get(word, word)
+    if _is_known(word, form):
+        return word
+    if wire.get("tool_calls") or wire.get("function_call"):
+        word = "assistant"
+    elif wire.get("tool_call_id") and "tool" in form.roles:
+        word = "tool"
+    return form.roles.get(word, form.roles["user"])
+
+
+def _likely_content(value: Any, form: Form) -> Any:
+    if isinstance(value, dict) and isinstance(value.get("type"), str):  # a part without its list
+        if value.keys() == {"type", "text"} and isinstance(value["text"], str):
+            return form.said(value["text"])
+        if list in form.kinds:
+            return [value]
+    return form.said(plain_text(value))
+
+
+def plain_text(value: Any) -> str:
+    """A JSON value as text: what is no text in JSON, what says nothing as the empty text."""
+    if isinstance(value, str):
+        return value
+    if value is None or value in ([], {}):
+        return ""
+    return dumps(value).decode("utf-8")
+
+
+def with_shapes(value: _Shaped, dialect: str, shapes: Iterable[Any]) -> _Shaped:
+    """A message or a part with the shapes in its extras."""
+    return replace(value, extras=shaped_extras(value.extras, dialect, shapes))
+
+
+def shaped_extras(extras: Mapping[str, Any], dialect: str, shapes: Iterable[Any]) -> FrozenDict:
+    """The extras with shapes, if there are any."""
+    noted = list(shapes)
+    if not noted:
+        return freeze_mapping(extras)
+    return freeze_mapping({**extras, shapes_field(dialect): noted}, "the wire")
+
+
+def bare_text(text: str, part: Any, dialect: str) -> Text:
+    """The part of a bare text among the parts of a content; `part` is what we write for it."""
+    return with_shapes(Text(text), dialect, [[[], part, text]])
+
+
+# --- tools
+
+
+def odd_tool(wire: Any, dialect: str) -> ServerTool:
+    """A tool that is none, carried whole: for its own dialect it is like one of the provider's."""
+    return ServerTool(_ODD, dialect, {_ODD: wire})
+
+
+def is_odd_tool(tool: ServerTool) -> bool:
+    """Whether a tool is one that `odd_tool` carries."""
+    return tool.name == _ODD and _ODD in tool.payload
+
+
+def payload_of(tool: ServerTool) -> Any:
+    """The payload of one of the provider's tools, or what an odd one was on the wire."""
+    return tool.payload[_ODD] if is_odd_tool(tool) else tool.payload

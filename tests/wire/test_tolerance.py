@@ -1,0 +1,244 @@
+"""Reading is tolerant: a body of a known dialect is read, whatever is odd in it.
+
+What the model can't say is kept, so that it goes back as it came; another dialect is told of it
+by a `Loss`; and an edit counts more than what was kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman import Message, Role, Text, WireError
+from dragoman.errors import DragomanError
+from dragoman.wire.encoded import Encoded
+from tests.wire.odd_bodies import (
+    GEMINI_PATH,
+    ODD,
+    RICH,
+    UNREADABLE,
+    Kind,
+    Odd,
+    came_back,
+    odd_bodies,
+    places,
+    put,
+    valid_bodies,
+)
+from tests.wire.recorded import normal
+
+DIALECTS = dragoman.dialects()
+KINDS: tuple[Kind, ...] = ("request", "response")
+SAID = "zqx-said"
+"""A text that stands nowhere else."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_odd_bodies_come_back_as_they_came(dialect: str, kind: Kind) -> None:
+    """Each odd value at each place of a rich body: it is read, and written again as it was."""
+    count = 0
+    for odd in odd_bodies(dialect, kind, tuple(RICH[dialect, kind])):
+        assert normal(came_back(odd)) == normal(odd.body), str(odd)
+        count += 1
+    assert count
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_odd_fixtures_come_back_as_they_came(dialect: str, kind: Kind) -> None:
+    """The same for every body of our own fixtures."""
+    for odd in odd_bodies(dialect, kind):
+        assert normal(came_back(odd)) == normal(odd.body), str(odd)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(data=st.data())
+def test_several_odd_things_come_back_as_they_came(
+    dialect: str, kind: Kind, data: st.DataObject
+) -> None:
+    """Any combination of odd values at any places."""
+    body: Any = data.draw(st.sampled_from(valid_bodies(dialect, kind)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        path = data.draw(st.sampled_from(list(places(body))))
+        if path != (UNREADABLE[dialect, kind],):
+            body = put(body, path, data.draw(st.sampled_from(ODD)))
+    assert normal(came_back(Odd(dialect, kind, (), body))) == normal(body)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"text"', b"5", b"null"])
+def test_what_is_no_body_is_a_wire_error(dialect: str, kind: Kind, body: bytes) -> None:
+    """No JSON, or no object: there is nothing to read."""
+    speaker = dragoman.dialect(dialect)
+    read: Callable[[bytes], object] = (
+        speaker.decode_request if kind == "request" else speaker.decode_response
+    )
+    with pytest.raises(WireError) as caught:
+        read(body)
+    assert caught.value.dialect == dialect
+
+
+@pytest.mark.parametrize("value", [5, True, {"odd": 1}])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_messages_that_are_no_list_are_a_wire_error(dialect: str, value: Any) -> None:
+    """The error names the field."""
+    field = UNREADABLE[dialect, "request"]
+    if (dialect, value) == ("gemini", {"odd": 1}):
+        value = "odd"  # a content without its list is one that the API takes
+    with pytest.raises(WireError) as caught:
+        dragoman.dialect(dialect).decode_request({field: value})
+    assert caught.value.path == f"$.{field}"
+
+
+# --- other dialects
+
+
+def _report(encoded: Encoded) -> set[tuple[str, str]]:
+    return {(note.path, note.reason) for note in (*encoded.losses, *encoded.repairs)}
+
+
+def _errors(target: str, encoded: Encoded) -> set[str]:
+    body = json.loads(encoded.to_bytes())
+    found = dragoman.dialect(target).check(body, encoded.path)
+    return {violation.rule for violation in found if violation.severity == "error"}
+
+
+@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize("source", DIALECTS)
+def test_odd_bodies_are_valid_elsewhere_or_refused(source: str, target: str) -> None:
+    """A translation passes the target's `check`, or it is an error of ours: never another one."""
+    for body in RICH[source, "request"] if source != target else ():
+        for path in places(body):
+            if path == (UNREADABLE[source, "request"],):
+                continue
+            for value in (None, True, "", "odd", [], {}, ["odd", None], {"odd": 1}):
+                odd = put(body, path, value)
+                try:
+                    encoded = dragoman.translate(
+                        odd, source=source, target=target, path=GEMINI_PATH
+                    )
+                except DragomanError:
+                    continue
+                if path[-1] != "model":  # an empty name is somebody's name
+                    assert not _errors(target, encoded), (path, value)
+
+
+MESSAGES: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "openai-chat": lambda message: {"model": "m", "messages": [{"role": "user", "content": "x"},
+                                                               message]},
+    "openai-responses": lambda message: {"model": "m", "input": [{"role": "user", "content": "x"},
+                                                                 message]},
+    "anthropic": lambda message: {"model": "m", "max_tokens": 5, "messages": [
+        {"role": "user", "content": "x"}, message]},
+    "gemini": lambda message: {"contents": [{"role": "user", "parts": [{"text": "x"}]}, message]},
+    "ollama": lambda message: {"model": "m", "stream": False, "messages": [
+        {"role": "user", "content": "x"}, message]},
+}  # fmt: skip
+
+
+def _odd_messages(dialect: str) -> list[Any]:
+    """Messages with an odd role or content, all of which say the same."""
+    if dialect == "gemini":
+        parts = [{"text": SAID}]
+        return [SAID, {"parts": SAID},
+                {"role": "user", "parts": [SAID]}, {"role": "observation", "parts": parts},
+                {"role": 5, "parts": parts}]  # fmt: skip
+    said = [
+        SAID,
+        {"role": "user", "content": {"odd": SAID}},
+        {"role": "user", "content": {"type": "text", "text": SAID}},
+        {"role": "user", "content": [SAID]},
+        {"role": "control", "content": SAID},
+        {"role": "observation", "content": SAID},
+        {"role": 5, "content": SAID},
+        {"role": None, "content": SAID},
+        {"content": SAID},
+    ]
+    return said if dialect != "ollama" else [*said, {"role": "user", "content": [{"odd": SAID}]}]
+
+
+@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize("source", DIALECTS)
+def test_an_odd_message_is_carried_or_told(source: str, target: str) -> None:
+    """What is odd about it is reported elsewhere, and its words arrive where they can be read."""
+    for message in _odd_messages(source):
+        body = MESSAGES[source](message)
+        encoded = dragoman.translate(body, source=source, target=target)
+        if source == target:
+            assert json.loads(encoded.to_bytes()) == body
+            assert _report(encoded) == set()
+            continue
+        assert any(path.startswith("messages[1]") for path, _ in _report(encoded)), message
+        if source != "openai-responses":  # where such an item is one of a type that nobody knows
+            assert SAID in encoded.to_bytes().decode(), message
+
+
+@pytest.mark.parametrize("dialect", [name for name in DIALECTS if name != "openai-responses"])
+def test_an_edit_counts_more_than_what_was_odd(dialect: str) -> None:
+    """The new text or role is sent; what was not edited stays as it came."""
+    speaker = dragoman.dialect(dialect)
+    for odd in _odd_messages(dialect):
+        request = speaker.decode_request(MESSAGES[dialect](odd))
+        said = request.messages[1]
+        edited = said.replace(parts=(Text("other"),))
+        sent = speaker.encode_request(request.replace(messages=(request.messages[0], edited)))
+        text = sent.to_bytes().decode()
+        assert "other" in text, odd
+        assert SAID not in text, odd
+        if isinstance(odd, dict) and "role" in odd:
+            after = sent.body[speaker.messages_field][1]
+            assert after["role"] == odd["role"]
+            answer = said.replace(role=Role.ASSISTANT)
+            sent = speaker.encode_request(
+                request.replace(messages=(request.messages[0], answer)), repair=False
+            )
+            after = sent.body[speaker.messages_field][1]
+            assert after["role"] == ("model" if dialect == "gemini" else "assistant")
+
+
+TOOLS: tuple[Any, ...] = (5, "odd", None, [], {"odd": SAID}, {"type": 5, "name": "f"}, [SAID])
+
+
+@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize("source", DIALECTS)
+def test_an_odd_tool_stays_at_home(source: str, target: str) -> None:
+    """It goes back as it came, among tools that are none the worse; others are told."""
+    for tool in TOOLS:
+        body = RICH[source, "request"][0]
+        body = {**body, "tools": [*body["tools"], tool]}
+        encoded = dragoman.translate(body, source=source, target=target, path=GEMINI_PATH)
+        if source == target:
+            assert normal(json.loads(encoded.to_bytes())) == normal(body)
+        else:
+            number = len(dragoman.dialect(source).decode_request(body, path=GEMINI_PATH).tools) - 1
+            assert any(path.startswith(f"tools[{number}]") for path, _ in _report(encoded)), tool
+
+
+def test_an_object_as_content_is_content() -> None:
+    """Cloudflare's JSON mode answers with one: its JSON is the text."""
+    wire = {"choices": [{"index": 0, "finish_reason": "stop",
+                         "message": {"role": "assistant", "content": {"a": [1]}}}]}  # fmt: skip
+    speaker = dragoman.dialect("openai-chat")
+    response = speaker.decode_response(wire)
+    assert response.message.text == '{"a":[1]}'
+    assert json.loads(speaker.encode_response(response).to_bytes()) == wire
+
+
+def test_extras_may_hold_any_json() -> None:
+    """What reading keeps in a message's extras can be set by hand as well."""
+    message = Message.user("x").replace(extras={"openai-chat shape": [[["content"], "x", 5]]})
+    assert message.with_extra("a", [1]).extras["canonical"] == {"a": [1]}
+    body = dragoman.dialect("openai-chat").encode_request(
+        dragoman.Request(messages=(message,)), repair=False
+    )
+    assert body.body["messages"] == [{"role": "user", "content": 5}]
