@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman import Message, Role, Text, WireError
+from dragoman import Loss, Message, Repair, Role, Text, WireError
 from dragoman.errors import DragomanError
 from dragoman.wire.encoded import Encoded
 from tests.wire.odd_bodies import (
@@ -104,7 +104,8 @@ def test_messages_that_are_no_list_are_a_wire_error(dialect: str, value: Any) ->
 
 
 def _report(encoded: Encoded) -> set[tuple[str, str]]:
-    return {(note.path, note.reason) for note in (*encoded.losses, *encoded.repairs)}
+    notes: list[Loss | Repair] = [*encoded.losses, *encoded.repairs]
+    return {(note.path, note.reason) for note in notes}
 
 
 def _errors(target: str, encoded: Encoded) -> set[str]:

@@ -93,7 +93,7 @@ class Codec:
         for part in message.parts:
             if part.origin is not None and part.origin.dialect != self.name:
                 return False
-        return True
+        return bool(message.parts or message.extras)
 
     def encode_request(
         self,

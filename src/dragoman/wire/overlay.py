@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.jsontext import JsonText, loads
+
+T = TypeVar("T")
 
 
 def rest(wire: Mapping[str, Any], known: Collection[str], dialect: str) -> FrozenDict:
@@ -166,16 +168,17 @@ def shapes_field(dialect: str) -> str:
     return dialect + SHAPE
 
 
-def reshaped(body: Any, extras: Mapping[str, Any], dialect: str) -> Any:
+def reshaped(body: T, extras: Mapping[str, Any], dialect: str) -> T:
     """What an encoder wrote, in the shape in which it came: a text that was a number, say.
 
     Each shape is `[path, ours, theirs]`, without `theirs` where the wire had nothing. It is put
-    back only where the encoder still writes what it wrote for the unedited value.
+    back only where the encoder still writes what it wrote for the unedited value. Of the type
+    that is promised here it is not, where a whole message came as something else.
     """
     shapes = extras.get(shapes_field(dialect))
     for shape in shapes if isinstance(shapes, list) else ():
         if isinstance(shape, list) and len(shape) in (2, 3) and isinstance(shape[0], list):
-            body = _reshaped(body, shape[0], shape[1], shape[2:])
+            body = cast("T", _reshaped(body, shape[0], shape[1], shape[2:]))
     return body
 
 

@@ -58,7 +58,8 @@ def decode_message(wire: Any, context: Decoding) -> Message:
     else:
         return _decode_system_message(wire, parts)
     if len(wire) == len(_MESSAGE):
-        return make_message(role, parts)
+        # One without parts came without, unless they were carriers of another's state.
+        return make_message(role, parts, origin=None if content else HERE)
     return make_message(role, parts, extras=rest(wire, _MESSAGE, NAME))
 
 

@@ -100,7 +100,10 @@ def _irregular_role(wire: dict[str, Any], trace: Trace, absent: Role) -> Role:
         trace.absent("role", _WIRE_ROLES[absent])
         return absent
     name = wire["role"]
-    role = _OTHER_ROLES.get(name, absent) if type(name) is str else absent
+    role = _OTHER_ROLES.get(name) if type(name) is str else None
+    if role is None:
+        trace.shape(["role"], _WIRE_ROLES[absent], name)
+        return absent
     trace.instead("role", _WIRE_ROLES.get(role, "user"), name)
     return role
 

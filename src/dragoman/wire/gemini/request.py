@@ -149,7 +149,8 @@ def _decode_listed(wire: list[Any], calls: CallIds) -> list[Message]:
         was_model = is_model
         calls.at(index)
         role, parts, extras = decode_content(item, calls, _USER, ORIGIN)
-        messages.append(make_message(role, parts, None, "", EMPTY, extras))
+        origin = None if parts else ORIGIN  # one without parts came without
+        messages.append(make_message(role, parts, None, "", EMPTY, extras, origin))
     return messages
 
 

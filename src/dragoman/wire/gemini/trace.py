@@ -206,7 +206,7 @@ def noted(extras: Mapping[str, Any], kind: str) -> Any:
     return notes.get(kind) if isinstance(notes, Mapping) else None
 
 
-def as_it_came(body: dict[str, Any], extras: Mapping[str, Any]) -> Any:
+def as_it_came(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
     """An object that an encoder wrote, with what was left over when it was read put back."""
     over = overlay(extras, NAME)
     notes = over.get(_NOTES)
