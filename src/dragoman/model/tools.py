@@ -315,6 +315,10 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
 
     def replace(self, **changes: Any) -> Self:
         """A copy with these fields changed; they alone are checked."""
+        if changes.get("content") and "data" not in changes:
+            changes["data"] = UNSET  # the other form of what the tool returned
+        elif "data" in changes and isinstance(self.content, str):
+            changes.setdefault("content", "")
         made = super().replace(**changes)
         if "call_id" in changes:
             _check_call_id(made.call_id, _CALL_OF_RESULT)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.jsontext import JsonText, loads
+from dragoman.wire.agreement import notes_of
 
 T = TypeVar("T")
 
@@ -40,6 +41,11 @@ def difference(wire: Mapping[str, Any], rebuilt: Mapping[str, Any], dialect: str
     if corrections:
         extras[_corrections_of(dialect)] = corrections
     return freeze_mapping(extras, "the wire")
+
+
+def instead(path: tuple[str, ...], ours: Any, theirs: Any, dialect: str) -> FrozenDict:
+    """As `extras`: one field that the wire had otherwise than an encoder writes it."""
+    return freeze_mapping({_corrections_of(dialect): [[list(path), ours, theirs]]}, "the wire")
 
 
 INSTEAD = " instead"
@@ -101,14 +107,15 @@ def own_extras(extras: Mapping[str, Any], dialect: str) -> FrozenDict:
     """Those of the extras that are this dialect's."""
     if extras is EMPTY:
         return EMPTY
-    own = {key: extras[key] for key in (dialect, _corrections_of(dialect)) if key in extras}
+    names = (dialect, _corrections_of(dialect), notes_of(dialect))
+    own = {key: extras[key] for key in names if key in extras}
     return freeze_mapping(own, "the extras")
 
 
 def are_sound(extras: Mapping[str, Any], dialect: str) -> bool:
     """Whether extras are this dialect's and of the shape that `rest` and `difference` make."""
     corrections = _corrections_of(dialect)
-    if not extras.keys() <= {dialect, corrections}:
+    if not extras.keys() <= {dialect, corrections, notes_of(dialect)}:
         return False
     return isinstance(extras.get(dialect, EMPTY), Mapping) and all(
         isinstance(correction, list)
@@ -147,6 +154,11 @@ def with_fields(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -
     """As `laid_over`, before things are given the shape in which they came."""
     if dialect in extras:
         _fill(body, overlay(extras, dialect))
+    return corrected(body, extras, dialect)
+
+
+def corrected(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> dict[str, Any]:
+    """`body` with the values as the wire spelled them, where they are still the same."""
     for correction in extras.get(_corrections_of(dialect), ()):
         path, ours, theirs = correction
         *way, key = path

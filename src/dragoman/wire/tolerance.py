@@ -154,4 +154,8 @@ def is_odd_tool(tool: ServerTool) -> bool:
 
 def payload_of(tool: ServerTool) -> Any:
     """The payload of one of the provider's tools, or what an odd one was on the wire."""
-    return tool.payload[_ODD] if is_odd_tool(tool) else tool.payload
+    if is_odd_tool(tool):
+        return tool.payload[_ODD]
+    if not tool.name or tool.payload.get("type") == tool.name:
+        return tool.payload
+    return {**tool.payload, "type": tool.name}  # it was given another name

@@ -10,6 +10,7 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolDefinition
+from dragoman.wire.agreement import Bearings, agreed, with_notes
 from dragoman.wire.anthropic.content import joined
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.messages import (
@@ -21,6 +22,7 @@ from dragoman.wire.anthropic.messages import (
     encode_system,
 )
 from dragoman.wire.anthropic.settings import (
+    SETTINGS,
     decode_output,
     decode_sampling,
     decode_thinking_config,
@@ -46,6 +48,14 @@ from dragoman.wire.tolerance import plain_text, shaped_extras
 PATH = "/v1/messages"
 UNSAYABLE = "(Something that can't be shown here.)"
 _ASSISTANT = Role.ASSISTANT
+_BEARINGS: Bearings = {
+    "model": "model",
+    "stream": "stream",
+    "system": "system",
+    "tools": "tools",
+    "tool_choice": "tool_choice",
+    **SETTINGS,
+}
 
 
 def decode_request(wire: Block) -> Request:
@@ -66,7 +76,7 @@ def decode_request(wire: Block) -> Request:
     extras = difference(_without_lists(wire, request), _fields(request, Encoding("")), NAME)
     if not isinstance(system := wire.get("system"), str | list | None):
         extras = shaped_extras(extras, NAME, [[["system"], plain_text(system), system]])
-    return request.replace(extras=extras) if extras else request
+    return with_notes(request.replace(extras=extras), NAME, _BEARINGS) if extras else request
 
 
 def _decode_messages(wire: list[Any], calls: CallIds) -> tuple[Message, ...]:
@@ -91,7 +101,8 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         body["system"] = joined(system)
     body["messages"] = messages
     limit = body.get("max_tokens")
-    body = laid_over(body, request.extras, NAME)
+    if request.extras is not EMPTY:
+        body = laid_over(body, agreed(request, NAME, _BEARINGS), NAME)
     repairs: tuple[Repair, ...] = ()
     if request.sampling.max_tokens is None and body.get("max_tokens") is limit:
         if target.is_strict:

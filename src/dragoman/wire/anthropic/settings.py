@@ -26,6 +26,17 @@ _FOREIGN_SAMPLING = (
     "top_logprobs",
 )
 _LEGACY = "output_format"  # where the schema stood before output_config.format
+SETTINGS = {
+    "max_tokens": "sampling.max_tokens",
+    "temperature": "sampling.temperature",
+    "top_p": "sampling.top_p",
+    "top_k": "sampling.top_k",
+    "stop_sequences": "sampling.stop",
+    "thinking": "thinking",
+    "output_config": {"effort": "thinking.effort", "format": "output"},
+    _LEGACY: "output",
+}
+"""By the wire's field: the setting."""
 _INT64 = 1 << 63
 
 
@@ -94,8 +105,17 @@ def encode_thinking_config(config: ThinkingConfig, context: Encoding) -> Block:
     """`thinking`, and the effort in `output_config`."""
     wire: Block = {}
     thinking = laid_over(_thinking(config), config.extras, NAME)
+    budget = thinking.get("budget_tokens")
+    if config.budget is not None and type(budget) is int and budget != config.budget:
+        # What the wire had may be another that is too small, and stands for the same here.
+        thinking["budget_tokens"] = max(config.budget, MIN_BUDGET)
+        context.lose_at("thinking.budget", "raised to the smallest that there is")
     if thinking:
         wire["thinking"] = thinking
+    if config.visible is not None and not thinking:
+        context.lose_at("thinking.visible", "it can be asked for where thinking is turned on only")
+    if config.summary is not None:
+        context.lose_at("thinking.summary", "summaries are shown or not, and are of one kind")
     effort = "low" if config.effort == "minimal" else config.effort
     if effort in _EFFORTS:
         wire["output_config"] = {"effort": effort}
@@ -158,7 +178,7 @@ def encode_output(output: Output, context: Encoding) -> Block:
     """`output_config` with the schema; free text needs no word, any JSON has none."""
     if output.format == "text":
         return {}
-    if output.schema is None:
+    if output.format == "json" or output.schema is None:
         context.lose_at("output", "JSON can be demanded with a schema only")
         return {}
     if output.description is not None:
@@ -199,7 +219,7 @@ def encode_settings(request: Request, context: Encoding) -> Block:
         wire |= thinking
         if request.sampling.max_tokens is None and _thinks(wire.get("thinking")):
             # The budget counts: what is left must not be less than without it.
-            wire["max_tokens"] += wire["thinking"].get("budget_tokens", 0)
+            wire["max_tokens"] += request.thinking.budget or 0
         _fit_budget(wire, context)
         if _thinks(wire.get("thinking")):
             _drop_sampling(wire, context)

@@ -7,12 +7,14 @@ from typing import Any
 
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
+from dragoman.wire.agreement import Bearings, agreed, with_notes
 from dragoman.wire.anthropic.calls import TEXT_ARGUMENT
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Encoding, is_ours
 from dragoman.wire.anthropic.fields import decode_cache, encode_cache
 from dragoman.wire.overlay import difference, laid_over
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 
+_CHOICE: Bearings = {"name": "", "disable_parallel_tool_use": ""}
 _CUSTOM = "custom"  # what the wire calls a tool of the user's own, where it says so
 _TEXT_PARAMETERS: Mapping[str, Any] = {
     "type": "object",
@@ -41,7 +43,7 @@ def encode_tool(tool: AnyTool, index: int, context: Encoding) -> list[Any]:
     """A tool as the wire has it, in a list; empty for the own tools of another provider."""
     if isinstance(tool, ToolDefinition):
         wire = _definition(tool)
-        if not is_ours(tool.origin):
+        if not is_ours(tool.origin) or tool.kind == "custom":
             _encode_foreign(tool, wire, f"tools[{index}]", context)
         return [laid_over(wire, tool.extras, NAME)]
     if tool.dialect == NAME:
@@ -125,12 +127,12 @@ def decode_tool_choice(wire: Any) -> ToolChoice | None:
     else:
         return None
     extras = difference(wire, _tool_choice(choice), NAME)
-    return choice.replace(extras=extras) if extras else choice
+    return with_notes(choice.replace(extras=extras), NAME, _CHOICE) if extras else choice
 
 
 def encode_tool_choice(choice: ToolChoice) -> Block:
     """The `tool_choice` field. Which tools are `allowed` is said by sending no others (W74)."""
-    return laid_over(_tool_choice(choice), choice.extras, NAME)
+    return laid_over(_tool_choice(choice), agreed(choice, NAME, _CHOICE), NAME)
 
 
 def _decode_parallel(wire: Block) -> bool | None:
@@ -142,7 +144,7 @@ def _tool_choice(choice: ToolChoice) -> Block:
     wire: Block = {"type": "auto"}
     if choice.mode == "none":
         return {"type": "none"}  # which takes no further fields
-    if choice.mode == "required" or choice.is_required:
+    if choice.mode == "required" or (choice.mode == "allowed" and choice.is_required):
         wire["type"] = "any"
     elif choice.mode == "named":
         wire = {"type": "tool", "name": choice.names[0]}

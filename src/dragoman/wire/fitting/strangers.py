@@ -20,7 +20,8 @@ _WORDS = frozenset({"type", "index", "status", "role", "id", "call_id", "thought
                     "thoughtSignature"})  # fmt: skip
 _SPELLING = frozenset({"item", "format"})
 _NOTES = (":", "$")  # what dialects note for themselves
-_BESIDE = " facts"  # what a library knows about a message
+# What the overlay stands for; what a library knows about a message.
+_BESIDE = (" meant", " facts")
 _KINDS: dict[type, type] = {
     int: float, FrozenDict: dict, FrozenList: list, tuple: list,
 }  # fmt: skip

@@ -10,6 +10,10 @@ from dragoman.wire.gemini.writing import Writing
 
 _NAMES = snake_names("functionCallingConfig")
 _CALLING_NAMES = snake_names("allowedFunctionNames")
+TOOL_CONFIG = {
+    "functionCallingConfig": {"mode": "tool_choice", "allowedFunctionNames": "tool_choice"}
+}
+"""By the wire's field: the setting."""
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY", "allowed": "ANY"}
 
 

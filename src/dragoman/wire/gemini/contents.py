@@ -18,6 +18,7 @@ from dragoman.wire.gemini.trace import (
     NAME,
     Trace,
     as_it_came,
+    is_array,
     is_object,
     noted,
 )
@@ -114,7 +115,14 @@ def is_instruction(message: Message) -> bool:
     One that came as a content, against the documents, goes back as one.
     """
     is_system = message.role is _SYSTEM or message.role is _DEVELOPER
-    return is_system and not is_object(noted(message.extras, "instead"))
+    return is_system and _OTHER_ROLES.get(_spelled_role(message)) is not message.role
+
+
+def _spelled_role(message: Message) -> str:
+    """How the wire named the role, where that was none of the API's own."""
+    instead = noted(message.extras, "instead") if message.extras else None
+    values = instead.get("role") if is_object(instead) else None
+    return str(values[-1]) if is_array(values) and values else ""
 
 
 def encode_plain(message: Message, index: int, writing: Writing) -> dict[str, Any] | None:
@@ -153,4 +161,10 @@ def encode_content(message: Message, index: int, writing: Writing) -> Any:
     body: dict[str, Any] = {"role": role, "parts": parts} if parts else {"role": role}
     if message.name is not None:
         writing.lose_of_message(index, "the name of the speaker has no place here", ".name")
-    return as_it_came(body, message.extras) if message.extras else body
+    if not message.extras:
+        return body
+    body = as_it_came(body, message.extras)
+    spelled = body.get("role") if is_object(body) else None  # a content may come as a text
+    if type(spelled) is str and _OTHER_ROLES.get(spelled, message.role) is not message.role:
+        body["role"] = role  # somebody else says it by now
+    return body

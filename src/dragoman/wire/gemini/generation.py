@@ -41,6 +41,18 @@ _NAMES = snake_names(
     "responseSchema", "responseJsonSchema", "thinkingConfig",
 )  # fmt: skip
 _THINKING_NAMES = snake_names("includeThoughts", "thinkingBudget", "thinkingLevel")
+GENERATION_CONFIG = {
+    **{key: f"sampling.{name}" for key, name in (_INTEGERS | _NUMBERS).items()},
+    "stopSequences": "sampling.stop",
+    "responseLogprobs": "sampling.logprobs",
+    "responseMimeType": "output",
+    "responseSchema": "output",
+    "responseJsonSchema": "output",
+    "thinkingConfig": dict.fromkeys(
+        ("includeThoughts", "thinkingBudget", "thinkingLevel"), "thinking"
+    ),
+}
+"""By the wire's field: the setting."""
 _LEVELS = frozenset({"minimal", "low", "medium", "high"})
 _JSON = "application/json"
 _DYNAMIC = -1
@@ -70,7 +82,11 @@ def encode_generation(request: Request, writing: Writing) -> dict[str, Any]:
     thinking = request.thinking
     if thinking is not None and thinking.effort not in {None, "none", *_LEVELS}:
         writing.lose("thinking.effort", "an effort that is not known here became high")
+    if thinking is not None and thinking.summary is not None:
+        writing.lose("thinking.summary", "summaries are shown or not, and are of one kind")
     output = request.output
+    if output is not None and output.format == "schema" and output.schema is None:
+        writing.lose("output", "there is no schema; any JSON is asked for")
     if output is not None and output.schema is not None and not is_own(output):
         profiles = profiles_of(writing.target, is_output=True)
         schema, _ = writing.schemas.output(output, profiles)
@@ -133,14 +149,17 @@ def _number(value: Any) -> float | None:
 
 def _decode_output(config: dict[str, Any]) -> Output | None:
     schema, openapi = config.get("responseJsonSchema"), config.get("responseSchema")
+    mime = config.get("responseMimeType", "")
+    trace = Trace()
+    if type(mime) is str and mime != _JSON:
+        trace.note("mime", mime)
     if is_object(schema):
-        return Output(format="schema", schema=schema, origin=ORIGIN)
+        return Output(format="schema", schema=schema, extras=trace.extras(), origin=ORIGIN)
     if is_object(openapi):
         converted, form = decode_schema(openapi)
-        trace = Trace()
         trace.note("openapi", form)
         return Output(format="schema", schema=converted, extras=trace.extras(), origin=ORIGIN)
-    match config.get("responseMimeType"):
+    match mime:
         case "application/json":
             return Output(format="json")
         case "text/plain":
@@ -154,11 +173,13 @@ def _encode_output(output: Output) -> dict[str, Any]:
         return {"responseMimeType": "text/plain"}
     if output.format == "json" or output.schema is None:
         return {"responseMimeType": _JSON}
-    form = noted(output.extras, "openapi")
+    form, mime = noted(output.extras, "openapi"), noted(output.extras, "mime")
+    wire: dict[str, Any] = {"responseMimeType": mime if isinstance(mime, str) else _JSON}
+    if mime == "":  # it had none
+        del wire["responseMimeType"]
     if isinstance(form, str):
-        schema = encode_schema(output.schema, form)
-        return {"responseMimeType": _JSON, "responseSchema": schema}
-    return {"responseMimeType": _JSON, "responseJsonSchema": output.schema}
+        return wire | {"responseSchema": encode_schema(output.schema, form)}
+    return wire | {"responseJsonSchema": output.schema}
 
 
 def _decode_thinking(wire: Any) -> ThinkingConfig | None:
@@ -181,10 +202,10 @@ def _encode_thinking(thinking: ThinkingConfig) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if thinking.visible is not None:
         config["includeThoughts"] = thinking.visible
-    if thinking.budget is not None:
-        config["thinkingBudget"] = thinking.budget
-    elif thinking.enabled is False or thinking.effort == "none":
+    if thinking.enabled is False or thinking.effort == "none":
         config["thinkingBudget"] = 0
+    elif thinking.budget is not None:
+        config["thinkingBudget"] = thinking.budget
     elif thinking.enabled and thinking.effort is None:
         config["thinkingBudget"] = _DYNAMIC
     if thinking.effort is not None and thinking.effort != "none":

@@ -9,18 +9,19 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
+from dragoman.wire.agreement import Bearings, agreed, with_notes
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.gemini.adjustments import adjusted
-from dragoman.wire.gemini.choice import decode_choice, encode_choice
+from dragoman.wire.gemini.choice import TOOL_CONFIG, decode_choice, encode_choice
 from dragoman.wire.gemini.contents import (
     decode_content,
     encode_content,
     encode_plain,
     is_instruction,
 )
-from dragoman.wire.gemini.generation import decode_generation, encode_generation
+from dragoman.wire.gemini.generation import GENERATION_CONFIG, decode_generation, encode_generation
 from dragoman.wire.gemini.parts import decode_parts, encode_parts
 from dragoman.wire.gemini.paths import bare_model, decode_path, encode_path
 from dragoman.wire.gemini.signatures import Steps
@@ -34,6 +35,7 @@ from dragoman.wire.gemini.trace import (
     is_array,
     is_object,
     snake_names,
+    spelled,
     want_array,
 )
 from dragoman.wire.gemini.writing import Writing
@@ -45,6 +47,18 @@ from dragoman.wire.unsealing import unsealed_messages
 
 _NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig")
 _TAKEN = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
+_BEARINGS: Bearings = {
+    "model": "model",
+    **spelled(
+        {
+            "contents": "messages",
+            "systemInstruction": {"parts": "system"},
+            "tools": "tools",
+            "toolConfig": TOOL_CONFIG,
+            "generationConfig": GENERATION_CONFIG,
+        }
+    ),
+}
 _USER, _ASSISTANT = Role.USER, Role.ASSISTANT
 _UNSAID = "(content that can't be shown here)"
 
@@ -68,7 +82,8 @@ def decode_request(body: Body, path: str | None = None) -> Request:
         fields["tool_choice"] = decode_choice(wire["toolConfig"], trace)
     if "generationConfig" in wire:
         fields |= decode_generation(wire["generationConfig"], trace)
-    return Request(model=model, stream=stream, extras=trace.extras(), **fields)
+    request = Request(model=model, stream=stream, extras=trace.extras(), **fields)
+    return request if request.extras is EMPTY else with_notes(request, NAME, _BEARINGS)
 
 
 def encode_fitted(request: Request, target: Target) -> Encoded:
@@ -101,7 +116,8 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     path = None
     if request.model is not None:
         path = encode_path(request.model, stream=bool(request.stream))
-    body = as_it_came(body, request.extras)
+    if request.extras is not EMPTY:
+        body = as_it_came(body, agreed(request, NAME, _BEARINGS))
     return Encoded(body, path=path, losses=tuple(writing.losses), context=writing.schemas.context)
 
 

@@ -62,7 +62,10 @@ def encode_tools(
     arranged = _arranged(usable, layout, fitted) if is_array(layout) else None
     if arranged is not None:
         return arranged
-    return [_encode_tool(group, _entry_of(group), fitted) for group in _groups(usable)]
+    written = [_encode_tool(group, _entry_of(group), fitted) for group in _groups(usable)]
+    if written and isinstance(written[0], dict):
+        written[0] = {**_unplaced(layout), **written[0]}
+    return written
 
 
 def _is_usable(tool: AnyTool, index: int, writing: Writing) -> bool:
@@ -72,7 +75,12 @@ def _is_usable(tool: AnyTool, index: int, writing: Writing) -> bool:
         problem = "a tool that takes free text" if tool.kind == "custom" else None
     if problem is not None:
         writing.lose(f"tools[{index}]", problem)
-    return problem is None
+        return False
+    if tool.cache is not None:
+        writing.lose(f"tools[{index}].cache", "tools have no breakpoints here")
+    if isinstance(tool, ToolDefinition) and tool.strict and is_own(tool):
+        writing.lose(f"tools[{index}].strict", "a tool can't be made strict by itself here")
+    return True
 
 
 def _fit(tool: AnyTool, index: int, fitted: Fitted, writing: Writing) -> None:
@@ -175,6 +183,13 @@ def _arranged(
         written.append(_encode_tool(group, entry, fitted))
         start += len(group)
     return written if start == len(tools) else None
+
+
+def _unplaced(layout: Any) -> dict[str, Any]:
+    """What nobody knows in the objects of a layout that holds no longer."""
+    found = [entry.get("rest") for entry in layout if is_object(entry)] if is_array(layout) else []
+    fields = [item for rest in found if is_object(rest) for item in rest.items()]
+    return {key: value for key, value in fields if value is not None}
 
 
 def _server_name(tool: AnyTool) -> str | None:

@@ -8,14 +8,16 @@ no wire uses (`$wire`). They name fields by their path inside the object (`gener
 - `single`: lists that were written as their only item, which the API takes as well.
 - `absent`: fields that our encoder writes and this object did not have, with what we write.
 - `instead`: fields that we would write otherwise (`40`, not `40.0`): our value, and the wire's.
+- `lists`: as `instead`, for lists: a digest of ours, which would be too much to keep.
 
-The last two hold only as long as our encoder still writes that value: whoever changes the
+The last three hold only as long as our encoder still writes that value: whoever changes the
 canonical field sees the change on the wire.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import Any, TypeGuard
 
 from dragoman.errors import WireError
@@ -76,6 +78,14 @@ def snake_names(*names: str) -> dict[str, str]:
     """The snake_case spellings of these names, and the names: `{"file_uri": "fileUri"}`."""
     spelled = {"".join(f"_{c.lower()}" if c.isupper() else c for c in name): name for name in names}
     return {snake: name for snake, name in spelled.items() if snake != name}
+
+
+def spelled(bearings: Mapping[str, Any]) -> dict[str, Any]:
+    """Bearings for both spellings of each name: who finds a field twice reads the API's own."""
+    both = {
+        key: place if isinstance(place, str) else spelled(place) for key, place in bearings.items()
+    }
+    return both | {snake: both[name] for snake, name in snake_names(*both).items()}
 
 
 def camel_case(snake: str) -> str:
@@ -167,8 +177,9 @@ class Trace:
                 if inner := self._compared(value, ours, f"{inside}{key}."):
                     left[key] = inner
             elif not _are_same(value, ours):
-                if is_array(value) and is_array(ours):
-                    left[key] = value  # theirs is the fuller one; both would be too much to keep
+                if is_array(value) and is_array(ours):  # both would be too much to keep
+                    names = [*inside.split(".")[:-1], key]
+                    self._notes.setdefault("lists", []).append([names, _digest(ours), value])
                 else:
                     self.instead(inside + key, ours, value)
         for key, ours in rebuilt.items():
@@ -214,6 +225,7 @@ def as_it_came(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any
     if is_object(notes):
         del body[_NOTES]
         _restore_values(body, notes)
+        _restore_lists(body, notes)
         for path in _listed(notes.get("single")):
             parent, leaf = _reach(body, path)
             if is_array(items := parent.get(leaf)) and len(items) == 1:
@@ -232,7 +244,7 @@ def _lay_over(body: dict[str, Any], over: Mapping[str, Any]) -> None:
     # since (an explicit null, say, where there is a system prompt by now), and the change counts.
     for key, value in over.items():
         ours = body.get(key)
-        if key not in body or (is_array(ours) and is_array(value) and value):
+        if key not in body:
             body[key] = value
         elif is_object(ours) and is_object(value):
             body[key] = merged = dict(ours)
@@ -249,6 +261,25 @@ def _restore_values(body: dict[str, Any], notes: Mapping[str, Any]) -> None:
         parent, leaf = _reach(body, path)
         if is_array(values) and len(values) == _PAIR and parent.get(leaf) == values[0]:
             parent[leaf] = values[1]
+
+
+def _restore_lists(body: dict[str, Any], notes: Mapping[str, Any]) -> None:
+    for note in notes.get("lists", ()):
+        names, digest, theirs = note
+        *way, leaf = names
+        inner: Any = body
+        for name in way:
+            found = inner.get(name)
+            if not is_object(found):
+                break
+            inner[name] = inner = dict(found)
+        else:
+            if is_array(ours := inner.get(leaf)) and _digest(ours) == digest:
+                inner[leaf] = theirs
+
+
+def _digest(items: list[Any]) -> str:
+    return sha256(dumps(items)).hexdigest()[:16]
 
 
 def _listed(notes: Any) -> list[str]:

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.errors import InvalidInputError, WireError
+from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.wire import overlay
+from dragoman.wire.agreement import Bearings, agreed, with_notes
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.ollama.exchange import Outgoing
 from dragoman.wire.ollama.messages import decode_messages, encode_messages
 from dragoman.wire.ollama.settings import (
+    SAMPLING,
     decode_output,
     decode_sampling,
     decode_thinking_config,
@@ -27,6 +30,16 @@ from dragoman.wire.target import Target
 
 PATH = "/api/chat"
 """Where requests go: the server's `/v1` speaks OpenAI Chat, and many a body would do for both."""
+
+
+_BEARINGS: Bearings = {
+    "model": "model",
+    "stream": "stream",
+    "tools": "tools",
+    "format": "output",
+    "think": "thinking",
+    **SAMPLING,
+}
 
 
 def decode_request(body: Body) -> Request:
@@ -66,7 +79,7 @@ def _decode(wire: Mapping[str, Any]) -> Request:
     left = {key: value for key, value in wire.items() if key not in known}
     if options:
         left["options"] = options
-    return Request(
+    request = Request(
         model=model if isinstance(model, str) else None,
         messages=decode_messages(messages),
         tools=tools,
@@ -76,6 +89,7 @@ def _decode(wire: Mapping[str, Any]) -> Request:
         stream=stream,
         extras=kept(left, (), written),
     )
+    return request if request.extras is EMPTY else with_notes(request, NAME, _BEARINGS)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
@@ -93,5 +107,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     body["stream"] = request.stream or False  # W101
     if request.state is not None:
         out.lose("state", "the server keeps no state between requests")
-    return Encoded(laid(body, request.extras), path=PATH, losses=tuple(out.losses),
-                   repairs=tuple(out.repairs), context=out.schemas.context)  # fmt: skip
+    if request.extras is not EMPTY:
+        body = laid(body, agreed(request, NAME, _BEARINGS))
+    return Encoded(body, path=PATH, losses=tuple(out.losses), repairs=tuple(out.repairs),
+                   context=out.schemas.context)  # fmt: skip

@@ -13,6 +13,15 @@ from dragoman.wire.violations import is_number
 _NUMBERS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 # W108. Zero and less have meanings of their own here: no limit, all tokens.
 _COUNTS = {"num_predict": "max_tokens", "top_k": "top_k"}
+SAMPLING = {
+    "options": {
+        **{key: f"sampling.{key}" for key in (*_NUMBERS, "seed", "stop")},
+        **{key: f"sampling.{name}" for key, name in _COUNTS.items()},
+    },
+    "logprobs": "sampling.logprobs",
+    "top_logprobs": "sampling.top_logprobs",
+}
+"""By the wire's field: the setting."""
 EFFORTS = ("low", "medium", "high", "max")
 """What `think` may be besides true and false (W106)."""
 _NEAREST = {"minimal": "low", "xhigh": "max"}
@@ -75,7 +84,10 @@ def encode_output(output: Output, body: dict[str, Any], out: Outgoing) -> None:
     """Write the `format`: free text needs none."""
     if output.format == "text":
         return
-    body["format"] = "json" if output.schema is None else output.schema
+    has_schema = output.format == "schema" and output.schema is not None
+    body["format"] = output.schema if has_schema else "json"
+    if output.format == "schema" and not has_schema:
+        out.lose("output", "there is no schema; any JSON is asked for")
     for name in ("name", "description"):
         if getattr(output, name) is not None:
             out.lose(f"output.{name}", "there is nothing but the schema here")

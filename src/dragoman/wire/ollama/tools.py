@@ -60,6 +60,8 @@ def encode_tools(request: Request, out: Outgoing) -> list[Any]:
             written.append(_encode_tool(tool, out, path))
         elif tool.dialect == NAME:
             written.append(payload_of(tool))
+            if tool.cache is not None:
+                out.lose(f"{path}.cache", "the server decides itself what it keeps of a prompt")
         else:
             out.lose(path, "a tool that only another provider runs")
     return written
@@ -82,7 +84,7 @@ def _encode_tool(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, An
     function: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
         function["description"] = tool.description
-    if is_own(tool.origin):
+    if is_own(tool.origin) and tool.kind == "function":
         if tool.parameters is not None:
             function["parameters"] = tool.parameters
     else:

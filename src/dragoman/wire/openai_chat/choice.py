@@ -48,7 +48,7 @@ def encode_choice(
     if choice.parallel is not None:
         body["parallel_tool_calls"] = choice.parallel
     words = words_of(choice.extras)
-    if "function_call" in words:
+    if "function_call" in words and choice.mode in ("auto", "none", "named"):
         named = {"name": choice.names[0]} if choice.mode == "named" else choice.mode
         body["function_call"] = laid(named, choice.extras) if is_object(named) else named
         return

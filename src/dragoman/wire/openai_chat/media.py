@@ -10,11 +10,13 @@ from dragoman.model.frozen import FrozenDict
 from dragoman.model.media import Audio, File, Image, Media, Video, audio_mime
 from dragoman.model.parts import Origin
 from dragoman.wire.openai_chat.caching import decode_cache
-from dragoman.wire.openai_chat.spelling import extras_of, is_object, laid, words_of
+from dragoman.wire.openai_chat.spelling import NAME, extras_of, is_object, laid, words_of
+from dragoman.wire.overlay import instead
 from dragoman.wire.target import Target
 
 _FLAT = ("flat", "document_url")
 """The spellings of Mistral's."""
+_SOUND = ("data", "format")
 _ADDRESSES = ("http:", "https:", "gs:", "s3:", "file:")
 
 
@@ -91,9 +93,11 @@ def decode_audio(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
     form = source.get("format")
     if not isinstance(form, str):
         return Audio(data=data, **_extras(wire, "input_audio", ("data",), ("-format",)))
-    part = Audio(data=data, mime=audio_mime(form))
-    known = ("data", "format") if part.format == form else ("data",)
-    return Audio(data=data, mime=part.mime, **_extras(wire, "input_audio", known))
+    part = Audio(data=data, mime=audio_mime(form), **_extras(wire, "input_audio", _SOUND))
+    if part.format == form:
+        return part
+    theirs = instead(("input_audio", "format"), part.format, form, NAME)
+    return part.replace(extras={**part.extras, **theirs})
 
 
 def encode_audio(part: Audio, words: Collection[Any], *, is_own: bool) -> dict[str, Any] | None:

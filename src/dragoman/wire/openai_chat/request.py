@@ -9,6 +9,7 @@ from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.wire import overlay
+from dragoman.wire.agreement import Bearings, agreed, with_notes
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.openai_chat.admission import admit_request
@@ -16,6 +17,7 @@ from dragoman.wire.openai_chat.choice import decode_choice, encode_choice
 from dragoman.wire.openai_chat.exchange import Outgoing
 from dragoman.wire.openai_chat.messages import decode_messages, encode_messages
 from dragoman.wire.openai_chat.settings import (
+    SAMPLING,
     decode_output,
     decode_sampling,
     decode_state,
@@ -27,10 +29,27 @@ from dragoman.wire.openai_chat.settings import (
 )
 from dragoman.wire.openai_chat.spelling import NAME, is_object, laid, left_over, words_of
 from dragoman.wire.openai_chat.target import TARGET
-from dragoman.wire.openai_chat.tools import decode_tools, encode_tools
+from dragoman.wire.openai_chat.tools import WEB_SEARCH, decode_tools, encode_tools
 from dragoman.wire.target import Target
 
 PATH = "/v1/chat/completions"
+_BEARINGS: Bearings = {
+    "model": "model",
+    "stream": "stream",
+    "tools": "tools",
+    "functions": "tools",
+    WEB_SEARCH: "tools",
+    "tool_choice": "tool_choice",
+    "function_call": "tool_choice",
+    "parallel_tool_calls": "tool_choice.parallel",
+    "response_format": "output",
+    "reasoning_effort": "thinking",
+    "reasoning": dict.fromkeys(("effort", "max_tokens", "enabled", "exclude"), "thinking"),
+    "thinking": "thinking",
+    "chat_template_kwargs": {"enable_thinking": "thinking"},
+    "store": "state.store",
+    **SAMPLING,
+}
 
 
 def decode_request(body: Body) -> Request:
@@ -63,7 +82,7 @@ def _decode(wire: Mapping[str, Any], messages: list[Any]) -> Request:
         "thinking": decode_thinking_config(plain, used),
         "state": decode_state(plain, used),
     }
-    return Request(
+    request = Request(
         model=model if isinstance(model, str) else None,
         messages=decode_messages(messages),
         output=output,
@@ -71,6 +90,7 @@ def _decode(wire: Mapping[str, Any], messages: list[Any]) -> Request:
         extras=left_over(wire, used, words),
         **fields,
     )
+    return request if request.extras is EMPTY else with_notes(request, NAME, _BEARINGS)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
@@ -90,7 +110,8 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         encode_state(request.state, body, out)
     if request.stream is not None:
         body["stream"] = request.stream
-    body = laid(body, request.extras)
+    if request.extras is not EMPTY:
+        body = laid(body, agreed(request, NAME, _BEARINGS))
     if target.request_fields is not None or target.refused_fields:
         body = admit_request(body, out)
     return Encoded(body, path=PATH, losses=tuple(out.losses), context=out.schemas.context)

@@ -28,7 +28,7 @@ def decode_result(wire: dict[str, Any], incoming: Incoming) -> Message:
         and isinstance(content, str)
     ):
         return make_message(_TOOL, (make_result(incoming.calls.answer(wire_id) or "", content),))
-    known, words = {"role"} if wire["role"] == "tool" else set[str](), list[str]()
+    known, words = {"role"}, list[str]()
     has_id = isinstance(wire_id, str)
     name = wire.get("name")
     name = name if isinstance(name, str) else None
@@ -43,7 +43,9 @@ def decode_result(wire: dict[str, Any], incoming: Incoming) -> Message:
         known.add("name")
     elif wire_id is None:
         words.append("-name")
-    if wire_id is None and wire["role"] == "tool":
+    if wire["role"] == "function":
+        words.append("function")
+    elif wire_id is None:
         words.append("tool")  # also where the call was in the old form
     result = make_result(call_id, _decode_content(content, incoming), tool_name=name)
     return make_message(_TOOL, (result,), name, extras=left_over(wire, known, words))
@@ -94,6 +96,8 @@ def encode_result(result: ToolResult, message: Message, out: Outgoing, path: str
     if result.is_error:
         out.lose(f"{path}.is_error", "a failed call can only be told by its text here")
     name, words = message.name, words_of(message.extras)
+    if "function" in words:
+        body["role"] = "function"
     if result.call_id in out.legacy:
         if "tool" not in words:
             body["role"] = "function"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.model.requests import Output, Sampling, State, ThinkingConfig
+from dragoman.wire.agreement import Bearings, agreed, with_notes
 from dragoman.wire.openai_chat.exchange import Outgoing
 from dragoman.wire.openai_chat.spelling import (
+    NAME,
     OWN,
     extras_of,
     is_integer,
@@ -32,6 +34,12 @@ _INTEGERS = (
     ("n", "choices"),
     ("top_logprobs", "top_logprobs"),
 )
+_OUTPUT: Bearings = {"json_schema": "format"}
+SAMPLING = {
+    key: f"sampling.{name}"
+    for key, name in (*((key, key) for key in (*_FLOATS, "top_k", "logprobs", "stop")), *_INTEGERS)
+}
+"""By the wire's field: the setting."""
 _SPELLINGS = {
     "max_tokens": ("max_completion_tokens", "max_tokens"),
     "seed": ("seed", "random_seed"),
@@ -112,7 +120,8 @@ def decode_output(wire: Any) -> Output | None:
     left = {key: value for key, value in wire.items() if key not in ("type", "json_schema")}
     if kind != "json_schema":
         left |= {key: wire[key] for key in ("json_schema",) if key in wire}
-        return Output(format="text" if kind == "text" else "json", extras=extras_of(left))
+        output = Output(format="text" if kind == "text" else "json", extras=extras_of(left))
+        return with_notes(output, NAME, _OUTPUT)
     spec = wire.get("json_schema")
     if not is_object(spec):
         return None
@@ -122,14 +131,16 @@ def decode_output(wire: Any) -> Output | None:
     if odd:
         left["json_schema"] = odd
     words = () if "name" in fields else ("-name",)
-    return Output(format="schema", **fields, extras=extras_of(left, words), origin=OWN)
+    output = Output(format="schema", **fields, extras=extras_of(left, words), origin=OWN)
+    return with_notes(output, NAME, _OUTPUT)
 
 
 def encode_output(output: Output, out: Outgoing) -> dict[str, Any]:
     """The `response_format`."""
+    extras = agreed(output, NAME, _OUTPUT)
     if output.format != "schema":
         kind = "text" if output.format == "text" else "json_object"
-        return laid({"type": kind}, output.extras)
+        return laid({"type": kind}, extras)
     spec: dict[str, Any] = {}
     for name in ("name", "description", "schema", "strict"):
         if (value := getattr(output, name)) is not None:
@@ -141,7 +152,7 @@ def encode_output(output: Output, out: Outgoing) -> dict[str, Any]:
             del spec["strict"]
     if "-name" not in words_of(output.extras):
         spec.setdefault("name", "response")  # OpenAI demands one
-    return laid({"type": "json_schema", "json_schema": spec}, output.extras)
+    return laid({"type": "json_schema", "json_schema": spec}, extras)
 
 
 def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConfig | None:
@@ -202,6 +213,8 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], out: Ou
         found = {"effort": config.effort, "max_tokens": config.budget,
                  "enabled": config.enabled, "exclude": exclude}  # fmt: skip
         body["reasoning"] = {key: value for key, value in found.items() if value is not None}
+        if config.summary is not None:
+            out.lose("thinking.summary", "only whether it is shown can be told here")
     else:
         if config.effort is not None:
             body["reasoning_effort"] = config.effort

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.parts import Origin
-from dragoman.wire.overlay import reshaped
+from dragoman.wire import overlay
 
 NAME = "openai-chat"
 OWN = Origin(dialect=NAME)
@@ -88,22 +88,22 @@ def without_absent(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str,
 
 
 def laid(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
-    """The body with this dialect's extras laid over it.
+    """The body with this dialect's extras laid over it, where the model says nothing.
 
-    An explicit null or an empty list only fills a gap: it never hides what was said since.
+    As `overlay.laid_over`, but for the words.
     """
     mine = extras.get(NAME)
-    return reshaped(_merged(body, mine) if is_object(mine) else body, extras, NAME)
+    if is_object(mine):
+        body = _filled(body, mine)
+    return overlay.reshaped(overlay.corrected(body, extras, NAME), extras, NAME)
 
 
-def _merged(body: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+def _filled(body: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     for key, value in over.items():
         if key == _WORDS:
             continue
         if key not in body:
             body[key] = value
         elif is_object(value) and is_object(mine := body[key]):
-            body[key] = _merged(dict(mine), value)
-        elif value is not None and value != []:
-            body[key] = value
+            body[key] = _filled(dict(mine), value)
     return body

@@ -52,7 +52,8 @@ def encode_tools(tools: tuple[AnyTool, ...], body: dict[str, Any], out: Outgoing
     for index, tool in enumerate(tools):
         path = f"tools[{index}]"
         if isinstance(tool, ToolDefinition):
-            field = "functions" if "functions" in words_of(tool.extras) else "tools"
+            is_old = "functions" in words_of(tool.extras) and tool.kind == "function"
+            field = "functions" if is_old else "tools"
             body.setdefault(field, []).append(_encode_tool(tool, field, out, path))
         elif tool.dialect != NAME:
             out.lose(path, "a tool that another provider runs can't be asked for here")
@@ -60,6 +61,8 @@ def encode_tools(tools: tuple[AnyTool, ...], body: dict[str, Any], out: Outgoing
             body[WEB_SEARCH] = tool.payload
         else:
             body.setdefault("tools", []).append(payload_of(tool))
+        if isinstance(tool, ServerTool) and tool.cache is not None:
+            out.lose(f"{path}.cache", "the provider's own tools have no breakpoints here")
 
 
 def _decode_tool(wire: Any) -> AnyTool:
@@ -106,9 +109,11 @@ def _decode_functions(wire: Any) -> list[ToolDefinition]:
 def _encode_tool(tool: ToolDefinition, field: str, out: Outgoing, path: str) -> dict[str, Any]:
     inner = _encode_definition(tool, out, path)
     if field == "functions":
+        if tool.cache is not None:
+            out.lose(f"{path}.cache", "the old form of tools has no breakpoints")
         return laid(inner, tool.extras)
     body: dict[str, Any] = {"type": tool.kind, tool.kind: inner}
-    if "-type" in words_of(tool.extras):
+    if "-type" in words_of(tool.extras) and tool.kind == "function":
         del body["type"]
     encode_cache(body, tool, out, path)
     return laid(body, tool.extras)

@@ -14,7 +14,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Image
 from dragoman.model.parts import Origin, Part, ServerToolCall, ServerToolResult
-from dragoman.wire.openai_responses.forms import decode_form, decode_id, encode_form
+from dragoman.wire.openai_responses.forms import decode_form, decode_id, encode_form, formed
 
 _CALL, _OUTPUT = "_call", "_call_output"
 # Types that do not follow the pattern, as calls and as results.
@@ -81,7 +81,7 @@ def encode_server_call(call: ServerToolCall, result: Part | None) -> dict[str, A
     body = _encode_fields(wire_type, call, call.input)
     if call.server is not None:
         body[_SERVER] = call.server
-    body.update(encode_form(call.extras, _usual_call(call.name)))
+    formed(body, call.extras, _usual_call(call.name))
     if isinstance(result, Image):
         body["result"] = result.data
     elif isinstance(result, ServerToolResult):
@@ -138,8 +138,12 @@ def encode_server_result(result: ServerToolResult) -> dict[str, Any]:
     """The item of a result."""
     wire_type = _ODD_RESULT_TYPES.get(result.name) or result.name + _OUTPUT
     body = _encode_fields(wire_type, result, result.content)
-    body.update(encode_form(result.extras, _FAILED if result.is_error else _COMPLETED))
-    return body
+    form = dict(encode_form(result.extras, _COMPLETED))
+    if result.is_error:
+        form |= _FAILED
+    elif form.get("status") == _FAILED["status"]:
+        form |= _COMPLETED
+    return {**form, **body}
 
 
 def _decode_ids(

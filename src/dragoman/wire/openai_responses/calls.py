@@ -19,6 +19,7 @@ from dragoman.wire.openai_responses.forms import (
     decode_form,
     decode_id,
     encode_form,
+    formed,
 )
 from dragoman.wire.target import Target
 
@@ -117,7 +118,7 @@ def encode_call(
         body["call_id"] = wire_id
     if item_id is not None:
         body["id"] = item_id
-    body.update(encode_form(call.extras, EMPTY if item_id is None else _COMPLETED))
+    formed(body, call.extras, EMPTY if item_id is None else _COMPLETED)
     return body
 
 
@@ -164,8 +165,12 @@ def encode_output(
         body["call_id"] = wire_id
     if item_id is not None:
         body["id"] = item_id
-    body.update(encode_form(result.extras, _FAILED[kind] if result.is_error else EMPTY))
-    return body
+    form = encode_form(result.extras, EMPTY)
+    if result.is_error:
+        body |= _FAILED[kind]
+    elif _FAILED[kind].items() <= form.items():
+        form = {key: form[key] for key in form if key not in _FAILED[kind]}
+    return {**form, **body}
 
 
 def is_custom_output(item: Mapping[str, Any]) -> bool:

@@ -60,6 +60,15 @@ def encode_form(extras: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[
     return found if isinstance(found, dict) else usual
 
 
+def formed(
+    body: dict[str, Any], extras: Mapping[str, Any], usual: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The body with the optional fields, where the model does not say otherwise."""
+    for key, value in encode_form(extras, usual).items():
+        body.setdefault(key, value)
+    return body
+
+
 def item_form(part: Part) -> Mapping[str, Any] | None:
     """The optional fields of the item that begins with this part, where they are unusual."""
     if not part.extras:

@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Audio, File, Image, audio_mime
 from dragoman.wire.openai_responses.caching import decode_cache, encode_cache
-from dragoman.wire.openai_responses.forms import ORIGIN, decode_form, encode_form
+from dragoman.wire.openai_responses.forms import ORIGIN, decode_form, encode_form, formed
 
 _DATA, _BASE64 = "data:", ";base64"
 _UNNAMED = {"filename": "file"}
@@ -70,7 +70,7 @@ def encode_image(image: Image) -> dict[str, Any]:
         body["image_url"] = image.data_url
     if image.detail is not None:
         body["detail"] = image.detail
-    body.update(encode_form(image.extras, _AUTO if image.detail is None else EMPTY))
+    formed(body, image.extras, _AUTO if image.detail is None else EMPTY)
     return encode_cache(image, body)
 
 
@@ -113,7 +113,7 @@ def encode_file(file: File) -> dict[str, Any]:
         body["filename"] = file.name
     if file.detail is not None:
         body["detail"] = file.detail
-    body.update(encode_form(file.extras, _usual(file.data, file.name)))
+    formed(body, file.extras, _usual(file.data, file.name))
     return encode_cache(file, body)
 
 

@@ -19,7 +19,7 @@ from dragoman.wire.openai_responses.forms import (
     NAME,
     decode_form,
     decode_id,
-    encode_form,
+    formed,
     item_form,
 )
 
@@ -58,7 +58,7 @@ def encode_message(
     body: dict[str, Any] = {"role": _SPEAKER_NAMES.get(role, "user"), "content": content}
     if item_id is not None:
         body["id"] = item_id
-    body.update(encode_form(extras, _usual(item_id)))
+    formed(body, extras, _usual(item_id))
     return body
 
 

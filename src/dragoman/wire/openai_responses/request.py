@@ -8,11 +8,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import FrozenDict
+from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
+from dragoman.wire.agreement import Bearings, Beside, agreed, with_notes
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.openings import OPENING
 from dragoman.wire.losses import Loss
@@ -42,13 +43,31 @@ from dragoman.wire.openai_responses.tools import (
     encode_tools,
 )
 from dragoman.wire.openai_responses.turns import Writer
-from dragoman.wire.overlay import difference, laid_over, want
+from dragoman.wire.overlay import difference, laid_over, overlay, want
 from dragoman.wire.schemas import SentSchemas
 from dragoman.wire.target import Target
 
 PATH = "/v1/responses"
 _USER = Role.USER
 _KEPT = ("previous_response_id", "conversation")
+_BEARINGS: Bearings = {
+    "model": "model",
+    "stream": "stream",
+    "instructions": "system",
+    "tools": "tools",
+    "tool_choice": "tool_choice",
+    "parallel_tool_calls": "tool_choice.parallel",
+    "text": {"format": Beside("output")},
+    "response_format": "output",
+    "reasoning": {"effort": "thinking", "summary": "thinking"},
+    "store": "state.store",
+    "previous_response_id": "state.previous_response_id",
+    "conversation": Beside("state.conversation"),
+    "max_output_tokens": "sampling.max_tokens",
+    "temperature": "sampling.temperature",
+    "top_p": "sampling.top_p",
+    "top_logprobs": "sampling.top_logprobs",
+}
 
 
 def decode(wire: Mapping[str, Any]) -> Request:
@@ -70,17 +89,21 @@ def decode(wire: Mapping[str, Any]) -> Request:
     messages = _decode_input(wire)
     read = {"input" if messages else "", "tools" if tools else ""}
     rest = {key: wire[key] for key in wire if key not in read}
-    extras = difference(rest, _encode_settings(settings, [], TARGET, SentSchemas([])), NAME)
+    came = wire.get("conversation")
+    rebuilt = _encode_settings(settings, [], TARGET, SentSchemas([]), came)
+    extras = difference(rest, rebuilt, NAME)
     if is_unasked(wire):
         extras = FrozenDict({**extras, UNASKED: True})
-    return replace(settings, messages=messages, extras=extras)
+    request = replace(settings, messages=messages, extras=extras)
+    return with_notes(request, NAME, _BEARINGS) if extras else request
 
 
 def encode(request: Request, target: Target = TARGET) -> Encoded:
     """The body that says a request, and what it could not say."""
     writer = Writer(target)
     schemas = SentSchemas(writer.losses)
-    settings = _encode_settings(request, writer.losses, target, schemas)
+    came = overlay(request.extras, NAME).get("conversation")
+    settings = _encode_settings(request, writer.losses, target, schemas, came)
     body = {**settings, **encode_include(request)}
     cap = body.get("max_output_tokens")
     if cap is not None and target.least_output_tokens and cap < target.least_output_tokens:
@@ -90,7 +113,8 @@ def encode(request: Request, target: Target = TARGET) -> Encoded:
         body["tools"] = encode_tools(request.tools, writer.losses, target, schemas)
     if request.messages:
         body["input"] = _encode_input(request, target, writer)
-    body = laid_over(body, request.extras, NAME)
+    if request.extras is not EMPTY:
+        body = laid_over(body, agreed(request, NAME, _BEARINGS), NAME)
     if not target.keeps_state:
         writer.losses += _forget(body)
     return Encoded(body, path=PATH, losses=tuple(writer.losses), context=schemas.context)
@@ -175,14 +199,18 @@ def _is_bare(message: Message) -> bool:
 
 
 def _encode_settings(
-    request: Request, losses: list[Loss], target: Target, schemas: SentSchemas
+    request: Request,
+    losses: list[Loss],
+    target: Target,
+    schemas: SentSchemas,
+    conversation: Any = None,
 ) -> dict[str, Any]:
     """Everything but the conversation and the tools."""
     body: dict[str, Any] = {
         **encode_sampling(request, losses),
         **encode_output(request.output, target, schemas),
         **encode_thinking(request.thinking, losses),
-        **encode_state(request),
+        **encode_state(request, conversation),
     }
     if request.model is not None:
         body["model"] = request.model

@@ -190,8 +190,7 @@ def decode_thinking(wire: Mapping[str, Any]) -> ThinkingConfig | None:
     effort, summary = _text(reasoning, "effort"), _text(reasoning, "summary")
     if effort is None and summary is None:
         return None
-    enabled = False if effort == "none" else None
-    return ThinkingConfig(enabled=enabled, effort=effort, summary=summary)
+    return ThinkingConfig(effort=effort, summary=summary)
 
 
 def encode_thinking(thinking: ThinkingConfig | None, losses: list[Loss]) -> dict[str, Any]:
@@ -201,9 +200,13 @@ def encode_thinking(thinking: ThinkingConfig | None, losses: list[Loss]) -> dict
     if thinking.budget is not None:
         losses.append(Loss("thinking.budget", "this dialect knows efforts, not budgets"))
     effort, summary = thinking.effort, thinking.summary
-    if effort is None and thinking.enabled is False:
+    if thinking.enabled is False:
         effort = "none"
-    if summary is None and thinking.visible:
+    elif thinking.enabled and effort is None:
+        losses.append(Loss("thinking.enabled", "this dialect knows how hard to think, not whether"))
+    if thinking.visible is False:
+        summary = None
+    elif summary is None and thinking.visible:
         summary = "auto"
     fields = {"effort": effort, "summary": summary}
     body = {key: value for key, value in fields.items() if value is not None}
@@ -226,14 +229,16 @@ def decode_state(wire: Mapping[str, Any]) -> State | None:
     return None if state == State() else state
 
 
-def encode_state(request: Request) -> dict[str, Any]:
-    """The fields of a request that say what it continues, and whether it is kept."""
+def encode_state(request: Request, came: Any = None) -> dict[str, Any]:
+    """The fields of a request that say what it continues, and whether it is kept.
+
+    `came` is the conversation as it came: one that held more than its id stays an object.
+    """
     state = request.state
     if state is None:
         return {}
     conversation: Any = state.conversation
-    came = request.extras.get(NAME, EMPTY).get("conversation")
-    if conversation is not None and isinstance(came, Mapping):
+    if conversation is not None and isinstance(came, Mapping) and came.keys() != {"id"}:
         conversation = {"id": conversation}
     fields = {
         "previous_response_id": state.previous_response_id,

@@ -9,7 +9,7 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.losses import Loss
-from dragoman.wire.openai_responses.forms import NAME, ORIGIN, decode_form, encode_form
+from dragoman.wire.openai_responses.forms import NAME, ORIGIN, decode_form, encode_form, formed
 from dragoman.wire.schemas import SentSchemas, openai_profiles
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
@@ -61,6 +61,8 @@ def encode_tools(
     """The tools on offer; those that another provider runs itself are lost."""
     encoded: list[Any] = []
     for index, tool in enumerate(tools):
+        if tool.cache is not None:
+            losses.append(Loss(f"tools[{index}].cache", "tools have no breakpoints here"))
         if isinstance(tool, ToolDefinition):
             body = _encode_definition(tool)
             if tool.kind == "function" and not _is_own(tool):
@@ -93,7 +95,7 @@ def _encode_definition(tool: ToolDefinition) -> dict[str, Any]:
     if fields["format"] is not None and not _is_own(tool):
         fields["format"] = _encode_format(fields["format"])
     body = {key: value for key, value in fields.items() if value is not None}
-    return {**body, **encode_form(tool.extras, EMPTY)}
+    return formed(body, tool.extras, EMPTY)
 
 
 def _encode_format(form: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -173,7 +175,11 @@ def _encode_chosen(choice: ToolChoice, tools: Sequence[AnyTool]) -> str | dict[s
         return {**_reference(choice.names[0], tools), **encode_form(choice.extras, EMPTY)}
     if choice.mode == "allowed":
         references = [_reference(name, tools) for name in choice.names]
-        form = encode_form(choice.extras, _MUST if choice.is_required else _ANY)
+        form = dict(encode_form(choice.extras, _ANY))
+        if choice.is_required:
+            form |= _MUST
+        elif form.get("mode") == _MUST["mode"]:
+            form |= _ANY
         return {"type": "allowed_tools", "tools": references, **form}
     return choice.mode
 

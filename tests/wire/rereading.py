@@ -1,0 +1,380 @@
+"""Whether an edit reached the wire, and nothing else did: the body is read again.
+
+Reading is lossless (other tests show it), so a body that is read as the edited value says the edit
+and nothing else; what a dialect can't say has to be reported at its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Literal
+
+from msgspec import UNSET
+
+from dragoman.model.frozen import thaw
+from dragoman.model.media import Image
+from dragoman.model.messages import Message
+from dragoman.model.parts import Citation, Part, Text, Thinking
+from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+from dragoman.model.roles import Role
+from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.model.value import Value
+from dragoman.wire.anthropic.messages import belongs_outside
+from dragoman.wire.anthropic.tools import permitted
+from dragoman.wire.dialect import Dialect
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.gemini.contents import is_instruction
+from dragoman.wire.losses import Note
+from dragoman.wire.openai_chat.spelling import words_of
+from tests.wire.edits import UNSENT, Edit, edits
+
+Kind = Literal["request", "response"]
+_OURS = frozenset({"id", "usage", "finish", "created_at", "metadata"})
+"""Of a message in a request: no wire has them."""
+
+
+_KINDS = frozenset({"mode", "format", "kind", "dialect", "role", "form"})
+"""What a value is: the fields that nobody knows are those of its old kind."""
+
+
+_OBJECTS = frozenset({"output", "thinking", "state", "state.conversation", "tool_choice", "tools"})
+"""What is an object on some wires: it goes with all that it holds."""
+
+
+def verdicts(
+    dialect: Dialect, kind: Kind, wire: Mapping[str, Any], path: str | None = None
+) -> Iterator[tuple[Edit, str | None]]:
+    """Each edit of what a body says, and what is wrong with what it becomes."""
+    value = _decode(dialect, kind, wire, path)
+    before = _encode(dialect, kind, value)
+    for edit in edits(value):
+        yield edit, _problem(dialect, kind, before, edit)
+
+
+def _decode(dialect: Dialect, kind: Kind, wire: Any, path: str | None) -> Any:
+    if kind == "request":
+        return dialect.decode_request(wire, path=path)
+    return dialect.decode_response(wire)
+
+
+def _encode(dialect: Dialect, kind: Kind, value: Any) -> Encoded:
+    if kind == "request":
+        return dialect.encode_request(value, repair=False)
+    return dialect.encode_response(value)
+
+
+def _problem(dialect: Dialect, kind: Kind, before: Encoded, edit: Edit) -> str | None:
+    after = _encode(dialect, kind, edit.value)
+    notes: list[Note] = [*after.losses, *after.repairs]
+    told = [note.path for note in notes if note not in before.losses]
+    again = _decode(dialect, kind, thaw(after.body), after.path)
+    for found in differences(edit.value, again, dialect.name, kind):
+        if not any(covers(place, found) or _moves(place, found, edit) for place in told):
+            return f"differs at {found}" + (f" (told {told})" if told else "")
+    gone = odd(before.body) - odd(after.body) - odd_in(edit.old)
+    if edit.path.rpartition(".")[2] in _KINDS:
+        gone -= odd_in(edit.owner)
+    if edit.new in (None, ()) and edit.path in _OBJECTS:
+        gone = frozenset()
+    if gone and not told:
+        return f"lost {gone}"
+    return None
+
+
+def covers(told: str, found: str) -> bool:
+    """Whether a report names the place where something differs, or what it is in, or a part."""
+    return found.startswith(told) or told.startswith(found)
+
+
+def _moves(told: str, found: str, edit: Edit) -> bool:
+    """Whether a report is about what was edited, and the difference is where it went."""
+    if not covers(told, edit.path):
+        return False
+    talk = ("messages", "system")
+    if edit.path.startswith(talk):
+        return found.startswith(talk)
+    owner = edit.path.rpartition(".")[0] or edit.path
+    return found.startswith((owner, "tool_choice") if owner.startswith("tools") else owner)
+
+
+def odd(body: Any) -> frozenset[str]:
+    """The texts of a body that nobody knows: those that begin with `odd`."""
+    if isinstance(body, Mapping):
+        return frozenset().union(*map(odd, body.values()), *map(odd, body.keys()))
+    if isinstance(body, (list, tuple)):
+        return frozenset().union(*map(odd, body))
+    return frozenset({body}) if isinstance(body, str) and body.startswith("odd") else frozenset()
+
+
+def odd_in(value: Any) -> frozenset[str]:
+    """As `odd`, of a value."""
+    if isinstance(value, Value):
+        fields = (getattr(value, name) for name in value.__struct_fields__)
+        return frozenset().union(*map(odd_in, fields))
+    if isinstance(value, tuple):
+        return frozenset().union(*map(odd_in, value))
+    return odd(value)
+
+
+def differences(one: Any, other: Any, dialect: str, kind: Kind) -> Iterator[str]:
+    """The paths at which two values say different things."""
+    yield from _compared(_plain(one, dialect, kind, _numbers(one)),
+                         _plain(other, dialect, kind, _numbers(other)), "")  # fmt: skip
+
+
+def _numbers(value: Any) -> dict[str, str]:
+    """The ids that were made up for calls without one, numbered: they hang on their place."""
+    messages = value.messages if isinstance(value, Request) else [c.message for c in value.choices]
+    found: dict[str, str] = {}
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall) and part.wire_id is not UNSET:
+                found.setdefault(part.id, f"#{len(found)}")
+    return found
+
+
+def _plain(value: Any, dialect: str, kind: Kind, ids: dict[str, str]) -> Any:
+    """What a value says, as plain data: spelling and luggage left out."""
+    if isinstance(value, tuple):
+        return [_plain(item, dialect, kind, ids) for item in value]
+    if not isinstance(value, Value):
+        return thaw(value) if isinstance(value, (Mapping, list)) else value
+    if isinstance(value, (ThinkingConfig, State)) and type(value)() == value:
+        return None
+    unsaid = {*UNSENT, *_unsaid(value, dialect)}
+    if isinstance(value, Message):
+        value = _plain_message(value, dialect)
+    elif isinstance(value, Request):
+        value = _settled(value, dialect)
+    said = {
+        name: _plain(getattr(value, name), dialect, kind, ids)
+        for name in value.__struct_fields__
+        if name not in unsaid
+    }
+    if isinstance(value, ServerTool):
+        said["payload"].pop("type", None)  # its name, on some wires
+    elif isinstance(value, ToolCall):
+        said["arguments"] = thaw(value._said()[-1])
+        said["id"] = ids.get(value.id, value.id)
+    elif isinstance(value, ToolResult):
+        said |= _plain_result(value, dialect, kind, ids)
+    elif isinstance(value, Image) and dialect == "openai-responses":
+        said["detail"] = value.detail or "auto"
+    return {"type": type(value).__name__, **said}
+
+
+def _unsaid(value: Value, dialect: str) -> Collection[str]:
+    if isinstance(value, Message):
+        return _OURS
+    if isinstance(value, Request):
+        return {"metadata"}
+    if isinstance(value, ToolCall):
+        return {"raw", "input", *_NOWHERE[dialect]}
+    return _NOWHERE[dialect] if isinstance(value, (Part, Citation)) else ()
+
+
+def _plain_message(message: Message, dialect: str) -> Message:
+    role = message.role
+    if role is Role.DEVELOPER and dialect == "ollama":
+        role = Role.SYSTEM
+    if role is Role.TOOL and not _holds_results(message):
+        role = Role.USER
+    return message.replace_unchecked(role=role, parts=_ordered(message, dialect))
+
+
+def _plain_result(
+    result: ToolResult, dialect: str, kind: Kind, ids: dict[str, str]
+) -> dict[str, Any]:
+    said = {
+        "content": _plain(result._said()[1], dialect, kind, ids),
+        "is_error": bool(result.is_error),
+        "call_id": ids.get(result.call_id, result.call_id),
+    }
+    if ids and dialect in {"gemini", "ollama"}:
+        said["call_id"] = _SAME  # by name and order: there are no ids
+    if dialect != "openai-responses":
+        said["kind"] = _SAME  # the call tells
+    if result.tool_name is None:
+        said["tool_name"] = _SAME
+    return said
+
+
+class _Same:
+    """Equal to anything: said by others where it is not said."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_SAME = _Same()
+
+
+_NOWHERE = {
+    # Identities that only some wires have; they say nothing.
+    "openai-chat": {"item_id", "tool_name"},
+    "anthropic": {"item_id", "tool_name", "form"},
+    "openai-responses": {"item_id", "tool_name"},
+    "gemini": {"item_id", "form"},
+    "ollama": {"item_id", "mime", "form"},
+}
+
+
+def _settled(request: Request, dialect: str) -> Request:
+    """A request in which each thing is said once: what makes no difference is left out."""
+    changes: dict[str, Any] = {"sampling": _drawn(request.sampling)}
+    if request.tool_choice is not None:
+        changes["tool_choice"] = _chosen(request.tool_choice, dialect)
+    if request.output is not None:
+        changes["output"] = _formed(request.output, dialect)
+    if request.thinking is not None:
+        changes["thinking"] = _thought(request.thinking, dialect)
+    if dialect in {"gemini", "ollama"}:
+        is_told = request.model is not None or dialect == "ollama"
+        changes["stream"] = bool(request.stream) if is_told else None
+    tools = request.tools
+    if dialect == "openai-chat":  # the old `functions` and the search are listed apart
+        tools = tuple(sorted(tools, key=_field_of))
+    if dialect == "anthropic":
+        tools = tuple(permitted(tools, request.tool_choice).values())
+    changes["tools"] = tuple(map(_fitting, tools))
+    changes |= _conversation(request, dialect)
+    return request.replace(**changes)
+
+
+def _drawn(sampling: Sampling) -> Sampling:
+    if sampling.logprobs is False:
+        sampling = sampling.replace(logprobs=None)
+    return sampling.replace(choices=None) if sampling.choices == 1 else sampling
+
+
+def _chosen(choice: ToolChoice, dialect: str) -> ToolChoice | None:
+    if choice.mode not in {"named", "allowed"}:
+        choice = choice.replace(names=())
+    if choice.mode == "allowed" and (not choice.names or dialect in {"anthropic", "ollama"}):
+        choice = ToolChoice("required" if choice.is_required else "auto", (), choice.parallel)
+    if choice.mode == "none" or (dialect == "gemini" and choice.parallel):
+        choice = choice.replace(parallel=None)
+    if choice.mode != "allowed":
+        choice = choice.replace(is_required=False)
+    elif dialect == "gemini" and choice.is_required and len(choice.names) == 1:
+        choice = ToolChoice("named", choice.names, choice.parallel)
+    return None if choice == ToolChoice() else choice
+
+
+def _formed(output: Output, dialect: str) -> Output | None:
+    if output.format != "schema":
+        return None if output.format == "text" else Output(format="json")
+    if output.name is None:
+        name = {"openai-chat": "response", "openai-responses": "answer"}.get(dialect)
+        output = output.replace(name=name)
+    if dialect == "openai-responses":
+        output = output.replace(schema=output.schema or {})
+    if dialect in {"anthropic", "gemini", "ollama"}:
+        output = output.replace(strict=None)  # every answer is held to its schema
+    return output
+
+
+def _conversation(request: Request, dialect: str) -> dict[str, Any]:
+    messages, system = request.messages, request.system
+    if dialect in {"anthropic", "gemini"}:
+        is_outside = belongs_outside if dialect == "anthropic" else is_instruction
+        system += tuple(part for m in messages if is_outside(m) for part in m.parts)
+        messages = tuple(message for message in messages if not is_outside(message))
+    if dialect == "openai-responses":
+        messages = _runs(messages)
+        texts = [part.text for part in system if isinstance(part, Text)]
+        system = (Text("\n\n".join(texts)),) if texts else ()
+    messages = tuple(
+        message.replace_unchecked(role=Role.TOOL) if _holds_results(message) else message
+        for message in messages
+    )
+    return {"messages": messages, "system": system}
+
+
+def _field_of(tool: Any) -> int:
+    if isinstance(tool, ServerTool) and tool.name == "web_search_options":
+        return 2
+    return int("functions" in words_of(getattr(tool, "extras", {})) and tool.kind == "function")
+
+
+def _fitting(tool: Any) -> Any:
+    """A tool without what tools of its kind don't have."""
+    if not isinstance(tool, ToolDefinition):
+        return tool
+    if tool.kind == "custom":
+        return tool.replace_unchecked(parameters=None, strict=None)
+    return tool.replace_unchecked(
+        format=None, strict=tool.strict or None
+    )  # false unless it is true
+
+
+def _runs(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages as Responses has them: what the model says in a row is one."""
+    joined: list[Message] = []
+    for message in messages:
+        if joined and message.role is joined[-1].role is Role.ASSISTANT:
+            parts = (*joined[-1].parts, *message.parts)
+            joined[-1] = joined[-1].replace_unchecked(parts=parts)
+        else:
+            joined.append(message)
+    return tuple(joined)
+
+
+def _holds_results(message: Message) -> bool:
+    return bool(message.parts) and all(isinstance(part, ToolResult) for part in message.parts)
+
+
+def _thought(thinking: ThinkingConfig, dialect: str) -> ThinkingConfig | None:
+    """Off is off, however it is said; who tells how hard to think need not tell to think."""
+    if dialect == "openai-chat":
+        return thinking
+    if dialect == "openai-responses":
+        if thinking.visible is False:
+            thinking = thinking.replace(summary=None)
+        elif thinking.visible and thinking.summary is None:
+            thinking = thinking.replace(summary="auto")
+        off = thinking.enabled is False or thinking.effort == "none"
+        is_asked = thinking.enabled and thinking.effort is None
+        return thinking.replace(visible=None, enabled=False if off else is_asked or None,
+                                effort="none" if off else thinking.effort)  # fmt: skip
+    if thinking.enabled is False or thinking.effort == "none" or thinking.budget == 0:
+        return ThinkingConfig(enabled=False)
+    has_measure = thinking.budget is not None or thinking.effort is not None
+    if dialect == "anthropic":
+        has_measure = thinking.budget is not None
+    if thinking.enabled and has_measure:
+        thinking = thinking.replace(enabled=None)
+    return thinking
+
+
+_ORDER = ("Thinking", "Text", "Opaque", "Refusal", "Audio", "Image", "Video", "File",
+          "ServerToolCall", "ServerToolResult", "ToolCall", "ToolResult")  # fmt: skip
+
+
+def _ordered(message: Message, dialect: str) -> tuple[Any, ...]:
+    """The parts in the order that the wire has them in; texts joined where it has only one."""
+    parts = message.parts
+    if dialect not in {"openai-chat", "ollama"}:
+        return parts
+    if message.role == "assistant" or dialect == "ollama":
+        parts = tuple(sorted(parts, key=lambda part: _ORDER.index(type(part).__name__)))
+    if dialect == "ollama":
+        between = "" if message.role == "assistant" else "\n"
+        joined = [kind(between.join(p.text for p in parts if type(p) is kind))
+                  for kind in (Thinking, Text)]  # fmt: skip
+        rest = [part for part in parts if type(part) not in {Text, Thinking}]
+        parts = (*(part for part in joined if part.text), *rest)
+    return parts
+
+
+def _compared(one: Any, other: Any, path: str) -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(other, dict) and "type" in one:
+        for key in one | other:
+            yield from _compared(one.get(key), other.get(key), f"{path}.{key}" if path else key)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, pair in enumerate(zip(one, other, strict=True)):
+            yield from _compared(*pair, f"{path}[{index}]")
+    elif one is not _SAME and other is not _SAME and one != other:
+        yield path

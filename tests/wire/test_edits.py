@@ -1,0 +1,138 @@
+"""Decode, change one thing, encode: exactly that changed, in every dialect and for every field."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import Request
+from dragoman.model.requests import Output, ThinkingConfig
+from dragoman.model.tools import ToolChoice
+from tests.wire import odd_spellings
+from tests.wire.recorded import normal
+from tests.wire.rereading import Kind, verdicts
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+DIALECTS = dragoman.dialects()
+
+
+_PENDING = re.compile(r"messages|system|output(\.(name|description))?$")
+
+
+def hand_made(dialect: str, kind: Kind) -> Iterator[tuple[str, dict[str, Any], str | None]]:
+    """The fixtures: rich bodies of our own making."""
+    for path in sorted((FIXTURES / dialect).glob("*.json")):
+        fixture = json.loads(path.read_text(encoding="utf-8"))
+        if fixture["canonical"]["kind"].lower() == kind:
+            yield path.stem, fixture["wire"], fixture.get("path")
+
+
+def problems(dialect: str, kind: Kind, wire: Any, path: str | None) -> list[str]:
+    """What is wrong with the edits of a body."""
+    found = verdicts(dragoman.dialect(dialect), kind, wire, path)
+    return [
+        f"{edit}: {problem}"
+        for edit, problem in found
+        if problem is not None and not _PENDING.match(edit.path)
+    ]
+
+
+def params(kind: Kind) -> list[Any]:
+    """Every body of every dialect."""
+    return [
+        pytest.param(dialect, wire, path, id=f"{dialect}-{label}")
+        for dialect in DIALECTS
+        for label, wire, path in (
+            *hand_made(dialect, kind),
+            *(odd_spellings.bodies(dialect) if kind == "request" else ()),
+        )
+    ]
+
+
+@pytest.mark.parametrize(("dialect", "wire", "path"), params("request"))
+def test_an_edit_of_a_request_is_what_changes(
+    dialect: str, wire: dict[str, Any], path: str | None
+) -> None:
+    """Every field of the request and of all that it holds, in rich and in oddly spelled bodies."""
+    assert problems(dialect, "request", wire, path) == []
+
+
+_UNREAD: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("openai-chat", {"response_format": {"type": "grammar", "a": 1}}, {"output": Output()}),
+    ("openai-chat", {"tool_choice": {"type": "odd", "a": 1}}, {"tool_choice": ToolChoice("none")}),
+    ("openai-chat", {"thinking": {"type": "weird"}}, {"thinking": ThinkingConfig(effort="low")}),
+    ("openai-chat", {"stop": ["END", 5]}, {"stop": ("STOP",)}),
+    ("openai-chat", {"temperature": "hot"}, {"temperature": 0.5}),
+    ("openai-chat", {"model": 5}, {"model": "gpt-5"}),
+    ("openai-responses", {"text": {"format": {"type": "grammar", "a": 1}}}, {"output": Output()}),
+    ("openai-responses", {"tool_choice": {"type": "weird"}}, {"tool_choice": ToolChoice("none")}),
+    ("anthropic", {"tool_choice": {"type": "weird", "a": 1}}, {"tool_choice": ToolChoice("none")}),
+    ("anthropic", {"thinking": {"type": "weird"}}, {"thinking": ThinkingConfig(enabled=False)}),
+    ("anthropic", {"stop_sequences": "END"}, {"stop": ("STOP",)}),
+    ("gemini", {"generationConfig": {"stopSequences": ["END", 5]}}, {"stop": ("STOP",)}),
+    ("gemini", {"toolConfig": {"functionCallingConfig": {"mode": "weird"}}},
+     {"tool_choice": ToolChoice("none")}),
+    ("ollama", {"format": "grammar"}, {"output": Output(format="json")}),
+    ("ollama", {"think": "weird"}, {"thinking": ThinkingConfig(enabled=False)}),
+    ("ollama", {"options": {"stop": "END"}}, {"stop": ("STOP",)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "unread", "settings"), _UNREAD)
+def test_what_could_not_be_read_gives_way_whole(
+    dialect: str, unread: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    """An edit is written as if the wire had said nothing there: no piece of the old is mixed in."""
+    speaker = dragoman.dialect(dialect)
+    label, plain, path = next(iter(odd_spellings.bodies(dialect)))
+    assert label == "minimal"
+    edited = [
+        speaker.decode_request(body, path=path).with_settings(**settings)
+        for body in ({**plain, **unread}, plain)
+    ]
+    odd, usual = (speaker.encode_request(request, repair=False).body for request in edited)
+    assert odd == usual
+
+
+_TWICE: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
+    ("openai-chat", {"max_tokens": 5, "max_completion_tokens": 9}, {"max_tokens": 7},
+     {"max_completion_tokens": 7}),
+    ("openai-chat", {"max_tokens": 5, "max_completion_tokens": 9}, {"max_tokens": None}, {}),
+    ("openai-chat", {"reasoning_effort": "low", "reasoning": {"effort": "high"}},
+     {"thinking": None}, {}),
+    ("gemini", {"generationConfig": {"topK": 3, "top_k": 3}}, {"top_k": 4},
+     {"generationConfig": {"topK": 4}}),
+    ("gemini", {"model": "models/gemini-3"}, {"model": "gemini-4"}, {}),
+    ("anthropic", {"output_format": {"type": "json_schema", "schema": {"type": "object"}},
+                   "output_config": {"format": {"type": "json_schema",
+                                                "schema": {"type": "object"}}}},
+     {"output": None}, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "twice", "settings", "expected"), _TWICE)
+def test_what_was_said_twice_is_changed_in_both_places(
+    dialect: str, twice: dict[str, Any], settings: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """The other spelling of a setting does not say the old value beside the new one."""
+    speaker = dragoman.dialect(dialect)
+    _, plain, _ = next(iter(odd_spellings.bodies(dialect)))
+    request = speaker.decode_request({**plain, **twice})
+    assert normal(speaker.encode_request(request, repair=False).body) == normal({**plain, **twice})
+    edited = speaker.encode_request(request.with_settings(**settings), repair=False)
+    assert normal(edited.body) == normal({**plain, **expected})
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_stored_request_remembers_what_the_wire_meant(dialect: str) -> None:
+    """Written down and read again, an oddly spelled body goes back as it came, and is editable."""
+    speaker = dragoman.dialect(dialect)
+    for _, wire, path in odd_spellings.bodies(dialect):
+        request = Request.from_json(speaker.decode_request(wire, path=path).to_json())
+        assert normal(speaker.encode_request(request, repair=False).body) == normal(wire)
