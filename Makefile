@@ -5,6 +5,9 @@ JOBS ?= auto
 
 VENV := .venv
 BENCH := .venv-bench
+SDKS := .venv-sdk
+# The SDKs whose types the tests walk, each at one version.
+PINNED := tests/sdk_types/constraints.txt
 PIP := -m pip install -qq --disable-pip-version-check
 PYTEST := $(VENV)/bin/python -m pytest -q -n $(JOBS) --maxprocesses=4
 
@@ -13,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-thorough test-all fidelity lint docs bench torture dist clean
+.PHONY: help run test test-thorough test-all fidelity sdk-report lint docs bench torture dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +38,9 @@ test-thorough: $(VENV)/.dev ## run what test only samples: more examples of each
 
 fidelity: $(VENV)/.dev ## show how much of the recorded traffic comes back whole
 	@$(VENV)/bin/python -m tests.wire.recorded
+
+sdk-report: $(SDKS)/.newest ## show how the newest SDKs' types fare: each variant, read, written, translated
+	@$(SDKS)/bin/python -m tests.sdk_types.report
 
 test-all: $(VENV)/.peers ## run all tests, with coverage: slow ones, the extended corpus, the packaging
 	@echo "==> running all tests (corpus tier: extended)"
@@ -77,7 +83,7 @@ dist: $(VENV)/.dev ## build the wheel and the sdist, and check both
 
 clean: ## remove everything that make made
 	@echo "==> removing environments, caches and dist/"
-	@rm -rf $(VENV) $(BENCH) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(BENCH) $(SDKS) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- environments: a stamp says what is installed, so that the second run is quick ---
@@ -90,15 +96,21 @@ $(VENV)/.local: pyproject.toml src/dragoman/_version.py | $(VENV)/bin/python
 	  $(VENV)/bin/python $(PIP) -e '.[cli]'; }
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml src/dragoman/_version.py | $(VENV)/bin/python
+$(VENV)/.dev: pyproject.toml src/dragoman/_version.py $(PINNED) | $(VENV)/bin/python
 	@echo "==> installing dragoman[dev]"
-	@$(VENV)/bin/python $(PIP) -e '.[dev]'
+	@$(VENV)/bin/python $(PIP) -e '.[dev]' -c $(PINNED)
 	@touch $@
 
 $(VENV)/.peers: $(VENV)/.dev
 	@echo "==> installing dragoman[peers]"
-	@$(VENV)/bin/python $(PIP) -e '.[peers]'
+	@$(VENV)/bin/python $(PIP) -e '.[peers]' -c $(PINNED)
 	@touch $@
+
+# Never up to date: what is newest changes without us.
+.PHONY: $(SDKS)/.newest
+$(SDKS)/.newest: | $(SDKS)/bin/python
+	@echo "==> installing the newest SDKs"
+	@$(SDKS)/bin/python $(PIP) -U -e . $(shell sed -n 's/^\([a-z-]*\)==.*/\1/p' $(PINNED)) pydantic hypothesis pytest
 
 $(BENCH)/.peers: pyproject.toml src/dragoman/_version.py benchmarks/requirements.txt | $(BENCH)/bin/python
 	@echo "==> installing the peers"
@@ -106,7 +118,7 @@ $(BENCH)/.peers: pyproject.toml src/dragoman/_version.py benchmarks/requirements
 	@touch $@
 
 # A candidate counts if it runs, is new enough and can make environments (Debian splits that off).
-$(VENV)/bin/python $(BENCH)/bin/python:
+$(VENV)/bin/python $(BENCH)/bin/python $(SDKS)/bin/python:
 	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
 	  if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
 	    echo "==> creating $(@D:/bin=) ($$("$$python" --version))"; \

@@ -41,7 +41,12 @@ def _check_request(body: Mapping[str, Any]) -> None:
 
 
 def _without_sources(item: Any) -> None:
-    """Take out what an answer without an id cites: the API takes it, as recordings show."""
+    """Take out what an answer without an id cites: the API takes it, as recordings show.
+
+    It also takes reasoning without an id, which the types demand (W21).
+    """
+    if isinstance(item, dict) and item.get("type") == "reasoning":
+        item.setdefault("id", "rs_1")
     if isinstance(item, dict) and item.get("role") == "assistant" and "id" not in item:
         content = item["content"]
         if isinstance(content, list) and all(part["type"] == "output_text" for part in content):

@@ -40,12 +40,16 @@ class Encoding:
     """A body being written: what it could not say, and where the writer is."""
 
     __slots__ = (
-        "allowance", "item", "losses", "message", "origin", "part", "place", "profiles", "schemas",
-        "unthinking", "wire_ids",
+        "allowance", "is_strict", "item", "losses", "message", "origin", "part", "place",
+        "profiles", "schemas", "unthinking", "wire_ids",
     )  # fmt: skip
 
-    def __init__(self, place: str, profiles: Profiles = ANTHROPICS) -> None:
+    def __init__(
+        self, place: str, profiles: Profiles = ANTHROPICS, *, is_strict: bool = True
+    ) -> None:
         self.losses: list[Loss] = []
+        self.is_strict = is_strict
+        """Whether settings that the vendor refuses together are fitted to each other."""
         self.profiles = profiles
         """What is taken of the schemas of tools."""
         self.schemas = SentSchemas(self.losses)

@@ -73,7 +73,8 @@ def decode_request(wire: Block) -> Request:
         thinking=decode_thinking_config(wire),
         stream=stream if type(stream) is bool else None,
     )
-    extras = difference(_without_lists(wire, request), _fields(request, Encoding("")), NAME)
+    rebuilt = _fields(request, Encoding("", is_strict=False))
+    extras = difference(_without_lists(wire, request), rebuilt, NAME)
     if not isinstance(system := wire.get("system"), str | list | None):
         extras = shaped_extras(extras, NAME, [[["system"], plain_text(system), system]])
     return with_notes(request.replace(extras=extras), NAME, _BEARINGS) if extras else request
@@ -90,12 +91,14 @@ def _decode_messages(wire: list[Any], calls: CallIds) -> tuple[Message, ...]:
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body for a request."""
-    context = Encoding("messages[{}].parts[{}]", anthropic_profiles(target))
+    profiles = anthropic_profiles(target)
+    context = Encoding("messages[{}].parts[{}]", profiles, is_strict=target.is_strict)
     body = _fields(request, context)
     tools = _encode_tools(request, body, context)
     if tools:
         body["tools"] = tools
-    context.unthinking = _unthinking(request, body)
+    if target.is_strict:
+        context.unthinking = _unthinking(request, body)
     system, messages = _encode_conversation(request, context)
     if system:
         body["system"] = joined(system)

@@ -97,9 +97,10 @@ def _complete(body: Block, message: Message) -> None:
 
 def _stop_reason(choice: Choice) -> str | None:
     finish = told_finish(choice.finish or choice.message.finish, bool(choice.message.tool_calls))
-    if choice.finish_raw is not None and is_ours(choice.message.origin):
+    is_own = is_ours(choice.message.origin)
+    if choice.finish_raw is not None and is_own:
         return choice.finish_raw
-    if _refusal(choice.message):
+    if _refusal(choice.message) and not (is_own and finish is None):
         return encode_finish(_REFUSAL)
     return None if finish is None else encode_finish(finish)
 

@@ -59,7 +59,7 @@ def encode_sampling(sampling: Sampling, context: Encoding) -> Block:
     for name in ("temperature", "top_p", "top_k"):
         if (value := getattr(sampling, name)) is not None:
             wire[name] = value
-    if wire.get("temperature", 0) > 1:
+    if context.is_strict and wire.get("temperature", 0) > 1:
         wire["temperature"] = 1
         context.lose_at("sampling.temperature", "it goes up to 1 here")
     if sampling.stop:
@@ -220,8 +220,9 @@ def encode_settings(request: Request, context: Encoding) -> Block:
         if request.sampling.max_tokens is None and _thinks(wire.get("thinking")):
             # The budget counts: what is left must not be less than without it.
             wire["max_tokens"] += request.thinking.budget or 0
-        _fit_budget(wire, context)
-        if _thinks(wire.get("thinking")):
+        if context.is_strict:
+            _fit_budget(wire, context)
+        if context.is_strict and _thinks(wire.get("thinking")):
             _drop_sampling(wire, context)
     return wire
 

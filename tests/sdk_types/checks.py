@@ -1,0 +1,168 @@
+"""What must hold of generated bodies: they come back as they came, nothing is lost silently."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+import dragoman
+from dragoman import DragomanError
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.envelope import PREFIX, unwrap
+from tests.sdk_types.bodies import Body
+from tests.wire.recorded import normal
+
+# A part, a tool, a setting: what a loss has to name at least.
+_PLACE = re.compile(
+    r"((?:messages\[\d+\]|choices\[\d+\](?:\.message)?)(?:\.parts\[\d+\])?|system\[\d+\]|"
+    r"tools\[\d+\]|[a-z_]+(?:\.[A-Za-z_]+)?)"
+)
+# What says which one, when, or in which order, not what: every dialect has its own.
+_IDENTITY = re.compile(
+    r"^(id|object|created|created_at|createTime|responseId|item_id|call_id|tool_call_id|"
+    r"tool_use_id|response_id|approval_request_id|total_tokens|totalTokenCount|index)$"
+)
+_ENVELOPE = re.compile(re.escape(PREFIX) + r"[A-Za-z0-9+/_=-]*")
+
+
+@dataclass(frozen=True)
+class Read:
+    """A body that was read, and how to write it."""
+
+    body: Body
+    value: Any
+
+    def written(self, dialect: str) -> Encoded:
+        """The body in a dialect."""
+        speaker = dragoman.dialect(dialect)
+        if self.body.kind == "request":
+            return speaker.encode_request(self.value)
+        return speaker.encode_response(self.value)
+
+
+def read(body: Body, wire: dict[str, Any] | None = None) -> Read:
+    """A generated body, read in its own dialect."""
+    speaker = dragoman.dialect(body.dialect)
+    sent = json.loads(json.dumps(body.wire if wire is None else wire))
+    if body.kind == "request":
+        return Read(body, speaker.decode_request(sent, path=body.path))
+    return Read(body, speaker.decode_response(sent))
+
+
+def change(body: Body, wire: dict[str, Any]) -> str | None:
+    """What is wrong with a body that was read and written again; None where nothing is."""
+    try:
+        encoded = read(body, wire).written(body.dialect)
+    except DragomanError as error:
+        return f"{type(error).__name__}: {error}"
+    found = normal(json.loads(encoded.to_bytes()))
+    given = normal(json.loads(json.dumps(wire)))
+    if found == given:
+        notes = (*encoded.losses, *encoded.repairs)
+        return f"equal, but reported: {notes[0]}" if notes else None
+    report = "reported" if encoded.losses or encoded.repairs else "without a word"
+    return f"changed, {report}: {'; '.join(_differences(given, found))}"
+
+
+def _differences(one: Any, other: Any, path: str = "$") -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in one.keys() | other.keys():
+            if key in one and key in other:
+                yield from _differences(one[key], other[key], f"{path}.{key}")
+            else:
+                yield f"{path}.{key} is {'gone' if key in one else 'new'}"
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, (left, right) in enumerate(zip(one, other, strict=True)):
+            yield from _differences(left, right, f"{path}[{index}]")
+    elif one != other:
+        yield f"{path} differs"
+
+
+def silent(body: Body, target: str) -> list[str]:
+    """The sentinels that neither the target's body nor a loss or repair accounts for."""
+    given = read(body)
+    try:
+        encoded = given.written(target)
+    except DragomanError as error:
+        return [f"{type(error).__name__}: {error}"]
+    return unaccounted(
+        body.wire, body.sentinels, given.value, json.dumps(encoded.body) + (encoded.path or ""),
+        [*(loss.path for loss in encoded.losses), *(repair.path for repair in encoded.repairs)],
+    )  # fmt: skip
+
+
+def unaccounted(
+    wire: Any, sentinels: Any, value: Any, output: str, reported: Iterable[str]
+) -> list[str]:
+    """As `silent`, for anything that was read and written."""
+    source = json.dumps(wire)
+    output += "".join(_unwrapped(output))
+    missing = [
+        token for token, name in sentinels.items()
+        if token in source and not _IDENTITY.search(name)
+        and token not in output and _in_base64(token) not in output
+    ]  # fmt: skip
+    if not missing:
+        return []
+    places = {_place(path) for path in reported}
+    told = set(reported)
+    where = _paths(msgspec.to_builtins(value, enc_hook=dict), frozenset(missing))
+    found: list[str] = []
+    for token in missing:
+        paths = where.get(token, [])
+        if not any(_place(path) in places or _is_under(path, told) for path in paths):
+            found.append(f"{sentinels[token]} at {paths[0] if paths else 'nowhere'}")
+    return found
+
+
+def _in_base64(token: str) -> str:
+    """A text that is a document's, as other dialects have it."""
+    return b64encode(token.encode()).decode()
+
+
+def _unwrapped(output: str) -> Iterator[str]:
+    """What envelopes in a body hold: state that the client sends back as it got it."""
+    for envelope in _ENVELOPE.findall(output):
+        seal = unwrap(envelope)
+        if seal is not None:
+            yield msgspec.json.encode(seal).decode()
+
+
+def _place(path: str) -> str:
+    found = _PLACE.match(path)
+    return found[0] if found else path
+
+
+def _is_under(path: str, told: set[str]) -> bool:
+    return any(path == known or path.startswith((f"{known}.", f"{known}[")) for known in told)
+
+
+def _paths(value: Any, tokens: frozenset[str]) -> dict[str, list[str]]:
+    """Where in a value the tokens stand; extras of a dialect count as if they had no dialect."""
+    found: dict[str, list[str]] = {}
+
+    def look(inner: Any, path: str, *, is_named: bool = False) -> None:
+        if isinstance(inner, dict):
+            for key, each in inner.items():
+                note(str(key), path)
+                step = path if is_named else f"{path}.{key}" if path else str(key)
+                look(each, step, is_named=key == "extras" and not is_named)
+        elif isinstance(inner, (list, tuple)):
+            for index, each in enumerate(inner):
+                look(each, f"{path}[{index}]")
+        elif isinstance(inner, (str, int, float)):
+            note(str(inner), path)
+
+    def note(text: str, path: str) -> None:
+        for token in tokens:
+            if token in text or _in_base64(token) in text:
+                found.setdefault(token, []).append(path)
+
+    look(value, "")
+    return found
