@@ -11,7 +11,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from dragoman.model.validation.patterns import Budget, TooManyStepsError, search
+from dragoman.model.validation.budget import Budget, TooManyStepsError
+from dragoman.model.validation.patterns import search
 from dragoman.model.validation.problems import MAX_PROBLEMS, in_sentences, problems
 
 TREE: dict[str, Any] = {

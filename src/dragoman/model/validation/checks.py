@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sized
 from fractions import Fraction
 from typing import Any, Protocol
 
+from dragoman.model.validation.budget import Budget
 from dragoman.model.validation.formats import broken_format
-from dragoman.model.validation.patterns import Budget, search
 from dragoman.model.validation.words import (
     USUAL_KINDS,
     Problem,
@@ -19,6 +19,7 @@ from dragoman.model.validation.words import (
     is_number,
     kind_of,
     listed,
+    names_in_words,
     step,
     type_in_words,
 )
@@ -34,9 +35,16 @@ class Checker(Protocol):
         """What may still be spent."""
         ...
 
-    @property
-    def enums(self) -> dict[int, frozenset[Any]]:
-        """The lists of values met so far, by identity, ready to be looked into."""
+    def one_of(self, values: list[Any], value: Any) -> bool:
+        """Whether a value is among these."""
+        ...
+
+    def canonical(self, value: Any) -> Any:
+        """A hashable stand-in that is equal where JSON values are: 1 is 1.0, but not true."""
+        ...
+
+    def search(self, pattern: str, text: str) -> bool | None:
+        """Whether the pattern is found in the text; None where that is not decided."""
         ...
 
     def check(self, schema: Any, value: Any, path: str) -> Found:
@@ -51,6 +59,10 @@ class Checker(Protocol):
         """Whether there are none."""
         ...
 
+    def referred(self, reference: Any, value: Any, path: str) -> list[Problem]:
+        """The first few problems of a value with what a reference leads to."""
+        ...
+
     def target(self, reference: Any) -> Any:
         """The schema that a reference points to."""
         ...
@@ -60,10 +72,11 @@ Check = Callable[[Checker, Any, Any, Mapping[str, Any], str], Found]
 """Takes the run, the keyword's argument, the value, the schema that holds both, and the path."""
 
 
-def _type(_run: Checker, types: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:
+def _type(run: Checker, types: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:
     if USUAL_KINDS.get(type(value)) == types:
         return
     listed_types = types if isinstance(types, list) else [types]
+    run.budget.spend_on(4 * len(listed_types))
     names = [name for name in listed_types if isinstance(name, str) and name in _TYPES]
     if names and not any(_TYPES[name](value) for name in names):
         yield Problem(path, type_in_words(names), kind_of(value), "type")
@@ -80,30 +93,15 @@ _TYPES: dict[Any, Callable[[Any], bool]] = {
 }
 
 
-def _canonical(value: Any) -> Any:
-    """A hashable stand-in that is equal where JSON values are: 1 is 1.0, but not true."""
-    if isinstance(value, (list, tuple)):
-        return ("array", tuple(map(_canonical, value)))
-    if isinstance(value, Mapping):
-        return ("object", frozenset((key, _canonical(item)) for key, item in value.items()))
-    if is_number(value):
-        return ("number", value)
-    is_plain = value is None or isinstance(value, (str, bool))
-    return (kind_of(value), value if is_plain else id(value))
-
-
 def _enum(run: Checker, values: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:
     if not isinstance(values, list) or not values:
         return
-    if id(values) not in run.enums:
-        run.budget.spend(len(values))
-        run.enums[id(values)] = frozenset(map(_canonical, values))
-    if _canonical(value) not in run.enums[id(values)]:
+    if not run.one_of(values, value):
         yield Problem(path, listed(values), kind_of(value), "enum")
 
 
-def _const(_run: Checker, only: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:
-    if _canonical(value) != _canonical(only):
+def _const(run: Checker, only: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:
+    if run.canonical(value) != run.canonical(only):
         yield Problem(path, listed([only]), kind_of(value), "const")
 
 
@@ -142,13 +140,15 @@ def _size(keyword: str, kinds: Any, unit: str, *, is_least: bool) -> Check:
 
 def _pattern(run: Checker, pattern: Any, value: Any, _: Mapping[str, Any], path: str) -> Found:
     is_text = isinstance(pattern, str) and isinstance(value, str)
-    if is_text and search(pattern, value, run.budget) is False:
+    if is_text and run.search(pattern, value) is False:
         yield Problem(path, f"a string that matches {pattern}", "another string", "pattern")
 
 
-def _format(_run: Checker, name: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:
-    is_text = isinstance(name, str) and isinstance(value, str)
-    if is_text and (expected := broken_format(name, value)):
+def _format(run: Checker, name: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:
+    if not isinstance(name, str) or not isinstance(value, str):
+        return
+    run.budget.spend_on(len(value))
+    if expected := broken_format(name, value):
         yield Problem(path, expected, "another string", "format")
 
 
@@ -171,21 +171,23 @@ def _items(run: Checker, items: Any, value: Any, schema: Mapping[str, Any], path
 def _unique(run: Checker, is_on: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:
     if is_on is True and isinstance(value, (list, tuple)):
         run.budget.spend(len(value))
-        if len(set(map(_canonical, value))) < len(value):
+        if len(set(map(run.canonical, value))) < len(value):
             yield Problem(path, "items that differ", "some that are the same", "uniqueItems")
 
 
 def _properties(run: Checker, known: Any, value: Any, _: Mapping[str, Any], path: str) -> Found:
     if isinstance(known, Mapping) and isinstance(value, Mapping):
+        run.budget.spend_on(4 * len(known))
         for name, schema in known.items():
             if name in value:
                 yield from run.check(schema, value[name], step(path, str(name)))
 
 
-def _required(_run: Checker, names: Any, value: Any, schema: Mapping[str, Any], path: str) -> Found:
+def _required(run: Checker, names: Any, value: Any, schema: Mapping[str, Any], path: str) -> Found:
     if not isinstance(names, list) or not isinstance(value, Mapping):
         return
     known = schema.get("properties")
+    run.budget.spend_on(4 * len(names))
     for name in names:
         if isinstance(name, str) and name not in value:
             expected = in_words(known.get(name) if isinstance(known, Mapping) else None)
@@ -198,21 +200,20 @@ def _is_covered(run: Checker, key: Any, schema: Mapping[str, Any]) -> bool:
         return True
     if not isinstance(patterns, Mapping) or not isinstance(key, str):
         return False
-    return any(
-        isinstance(each, str) and search(each, key, run.budget) is not False for each in patterns
-    )
+    return any(isinstance(each, str) and run.search(each, key) is not False for each in patterns)
 
 
 def _additional(run: Checker, rest: Any, value: Any, schema: Mapping[str, Any], path: str) -> Found:
     if not isinstance(value, Mapping) or not isinstance(rest, (bool, Mapping)) or rest is True:
         return
+    run.budget.spend_on(16 * len(value))
     others = [key for key in value if not _is_covered(run, key, schema)]
     if rest is not False:
         for key in others:
             yield from run.check(rest, value[key], f"{path}.*")
     elif others:
         known = schema.get("properties")
-        names = ", ".join(map(str, known)) if isinstance(known, Mapping) and known else "none"
+        names = names_in_words(known) if isinstance(known, Mapping) and known else "none"
         words = f"no properties but these: {names}"
         yield Problem(path, words, f"{len(others)} more", "additionalProperties")
 
@@ -223,7 +224,7 @@ def _patterned(run: Checker, patterns: Any, value: Any, _: Mapping[str, Any], pa
     for pattern, schema in patterns.items():
         for key, item in value.items():
             is_text = isinstance(pattern, str) and isinstance(key, str)
-            if is_text and search(pattern, key, run.budget):
+            if is_text and run.search(pattern, key):
                 yield from run.check(schema, item, f"{path}.*")
 
 
@@ -234,10 +235,12 @@ def _names(run: Checker, schema: Any, value: Any, _schema: Mapping[str, Any], pa
                 yield problem._replace(expected=f"keys that are {problem.expected}")
 
 
-def _dependent(_run: Checker, needs: Any, value: Any, _: Mapping[str, Any], path: str) -> Found:
+def _dependent(run: Checker, needs: Any, value: Any, _: Mapping[str, Any], path: str) -> Found:
     if not isinstance(needs, Mapping) or not isinstance(value, Mapping):
         return
+    run.budget.spend_on(4 * len(needs))
     for name, others in needs.items():
+        run.budget.spend_on(len(others) if isinstance(others, list) else 0)
         for other in others if name in value and isinstance(others, list) else ():
             if isinstance(other, str) and other not in value:
                 words = f"a value, as there is one for `{name}`"

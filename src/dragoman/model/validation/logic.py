@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.validation.checks import Check, Checker, Found
-from dragoman.model.validation.words import Problem, either, in_words, kind_of
+from dragoman.model.validation.words import Problem, alternatives, in_words, kind_of
 
 
 def _ref(run: Checker, reference: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:
-    yield from run.check(run.target(reference), value, path)
+    yield from run.referred(reference, value, path)
 
 
 def _all(run: Checker, schemas: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:
@@ -59,12 +59,11 @@ def _rules_out(problem: Problem, path: str) -> bool:
 
 
 def _alternatives(run: Checker, schemas: list[Any]) -> str:
-    return either(in_words(_resolved(run, schema)) for schema in schemas)
+    def resolved(schema: Any) -> Any:
+        is_reference = isinstance(schema, Mapping) and "$ref" in schema
+        return run.target(schema["$ref"]) if is_reference else schema
 
-
-def _resolved(run: Checker, schema: Any) -> Any:
-    is_reference = isinstance(schema, Mapping) and "$ref" in schema
-    return run.target(schema["$ref"]) if is_reference else schema
+    return alternatives(schemas, resolved)
 
 
 def _not(run: Checker, schema: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:

@@ -14,6 +14,8 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import NamedTuple
 
+from dragoman.model.validation.budget import Budget
+
 MAX_STATES = 5_000
 MAX_PATTERN = 2_000
 _KNOWN = 2_000
@@ -29,23 +31,6 @@ _ATOM = re.compile(
 )
 _REPEAT = re.compile(r"(?:([*+?])|\{(\d+)(,(\d*))?\})\??")
 _GROUP = re.compile(r"\((?:\?:|\?P?<(?![=!])\w+>)?(?!\?)")
-
-
-class TooManyStepsError(Exception):
-    """The budget is used up."""
-
-
-class Budget:
-    """How much work may still be done; a step takes about a microsecond."""
-
-    def __init__(self, steps: int = 1_000_000) -> None:
-        self._left = steps
-
-    def spend(self, steps: int) -> None:
-        """Take these steps, or raise where they are not left."""
-        self._left -= steps
-        if self._left < 0:
-            raise TooManyStepsError
 
 
 class _UnsupportedError(Exception):
@@ -66,24 +51,27 @@ def search(pattern: str, text: str, budget: Budget | None = None) -> bool | None
     >>> search("^(a+)+$", "a" * 1000 + "!")
     False
     """
-    automaton = _compiled(pattern)
+    automaton, _ = compiled(pattern)
     return None if automaton is None else automaton.search(text, budget or Budget())
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> _Automaton | None:
+def compiled(pattern: str) -> tuple[Automaton | None, int]:
+    """What finds the pattern, None where it is not regular or too long; and the steps it took."""
     if len(pattern) > MAX_PATTERN:
-        return None
+        return None, 1
+    parser = _Parser(pattern)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about classes that may mean something else some day
             re.compile(pattern)  # whether it is one at all
-            return _Parser(pattern).automaton()
+            automaton = parser.automaton()
     except (_UnsupportedError, re.error, RecursionError, OverflowError, ValueError):
-        return None
+        automaton = None
+    return automaton, len(pattern) + parser.size
 
 
-class _Automaton:
+class Automaton:
     """Thompson's: state 0 is the start, state 1 the end."""
 
     def __init__(self, states: list[_State]) -> None:
@@ -92,6 +80,7 @@ class _Automaton:
         self._anew = self._reach({0}, Budget())  # a match may begin anywhere
 
     def search(self, text: str, budget: Budget) -> bool:
+        """Whether the pattern is found in the text."""
         budget.spend(len(text) // 4)
         current = self._reach({0}, budget, "^")
         for character in text:
@@ -140,14 +129,19 @@ class _Parser:
         self._at = 0
         self._states: list[_State] = []
 
-    def automaton(self) -> _Automaton:
+    @property
+    def size(self) -> int:
+        """How many states were made so far."""
+        return len(self._states)
+
+    def automaton(self) -> Automaton:
         start, end = self._state(), self._state()
         first, last = self._either()
         if self._at < len(self._pattern):
             raise _UnsupportedError
         self._join(start, first)
         self._join(last, end)
-        return _Automaton(self._states)
+        return Automaton(self._states)
 
     def _state(self, atom: re.Pattern[str] | None = None, assertion: str = "") -> int:
         if len(self._states) >= MAX_STATES:

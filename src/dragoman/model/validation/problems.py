@@ -21,10 +21,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from dragoman.model.validation import checks, logic
-from dragoman.model.validation.patterns import Budget, TooManyStepsError
-from dragoman.model.validation.words import Problem, kind_of
+from dragoman.model.validation.budget import Budget, TooManyStepsError
+from dragoman.model.validation.patterns import Automaton, compiled
+from dragoman.model.validation.words import Problem, is_index, is_number, kind_of
 
-__all__ = ["Problem", "fits", "in_sentences", "problems"]
+__all__ = ["Problem", "Validation", "fits", "in_sentences", "problems"]
 
 MAX_PROBLEMS = 50
 MAX_DEPTH = 150
@@ -37,7 +38,7 @@ def problems(schema: Any, value: Any) -> list[Problem]:
     """What is wrong with the value: empty where it fits, cut off at 50."""
     found: list[Problem] = []
     try:
-        for problem in _Run(schema).check(schema, value, "$"):
+        for problem in Validation(schema).check(schema, value, "$"):
             if problem not in found:
                 found.append(problem)
             if len(found) == MAX_PROBLEMS:
@@ -54,8 +55,8 @@ def problems(schema: Any, value: Any) -> list[Problem]:
 def fits(schema: Any, value: Any, root: Any) -> bool:
     """Whether a value fits a schema that stands somewhere in the root, where references lead."""
     try:
-        return _Run(root).fits(schema, value, "$")
-    except (TooManyStepsError, RecursionError, TypeError, ValueError, ArithmeticError):
+        return Validation(root).holds(schema, value)
+    except TooManyStepsError:
         return False
 
 
@@ -70,16 +71,34 @@ def _too_deep(path: str) -> Problem:
     return Problem(path, "fewer levels", "more", "depth")
 
 
-class _Run:
-    """One validation: the root that references point into, and what may still be spent."""
+class Validation:
+    """Values held against the schemas of one root, to which references lead, on one budget.
 
-    def __init__(self, root: Any) -> None:
-        self.budget = Budget()
-        self.enums: dict[int, frozenset[Any]] = {}
+    What a reference leads to is checked once for each value and place, however many of them lead
+    there: definitions can double at every step.
+    """
+
+    def __init__(self, root: Any, budget: Budget | None = None) -> None:
+        self.budget = Budget() if budget is None else budget
         self._root = root
         self._active: set[tuple[int, int, str]] = set()
+        self._circles = 0
+        # What was found out, by identity; the objects are kept beside it, so that it stays theirs.
+        self._enums: dict[int, tuple[Any, frozenset[Any]]] = {}
+        self._canonical: dict[int, tuple[Any, Any]] = {}
+        self._referred: dict[tuple[int, int, str], tuple[Any, Any, list[Problem]]] = {}
+        self._targets: dict[str, Any] = {}
+        self._automata: dict[str, Automaton | None] = {}
+
+    def holds(self, schema: Any, value: Any) -> bool:
+        """Whether a value fits a schema. Raises `TooManyStepsError`, and nothing else."""
+        try:
+            return self.fits(schema, value, "$")
+        except (RecursionError, TypeError, ValueError, ArithmeticError):
+            return False  # too deep, or values that no JSON text can hold
 
     def first(self, schema: Any, value: Any, path: str, most: int = MAX_PROBLEMS) -> list[Problem]:
+        """The first few problems of a value at a path."""
         found = self.check(schema, value, path)
         try:
             return list(islice(found, most))
@@ -87,16 +106,19 @@ class _Run:
             found.close()
 
     def fits(self, schema: Any, value: Any, path: str) -> bool:
+        """Whether there are none."""
         return not self.first(schema, value, path, 1)
 
     def check(self, schema: Any, value: Any, path: str) -> Generator[Problem, None, None]:
-        self.budget.spend(1)
+        """The problems of a value at a path."""
+        self.budget.spend(1 + (len(path) >> 8))
         if schema is False:
             yield Problem(path, "nothing there", kind_of(value), "false")
         if not isinstance(schema, Mapping) or (value is None and schema.get("nullable") is True):
             return
         here = (id(schema), id(value), path)
         if here in self._active:
+            self._circles += 1
             return  # a reference in a circle: it asks for nothing new
         if len(self._active) > MAX_DEPTH:
             yield _too_deep(path)
@@ -106,14 +128,67 @@ class _Run:
             for keyword, argument in schema.items():
                 if keyword in _CHECKS:
                     for problem in _CHECKS[keyword](self, argument, value, schema, path):
-                        self.budget.spend(1)  # on each level that it passes on its way up
+                        # on each level that it passes on its way up
+                        self.budget.spend(1 + (len(problem.expected) >> 6))
                         yield problem
         finally:
             self._active.discard(here)
 
+    def referred(self, reference: Any, value: Any, path: str) -> list[Problem]:
+        """The first few problems of a value with what a reference leads to."""
+        target = self.target(reference)
+        key = (id(target), id(value), path)
+        known = self._referred.get(key)
+        if known is not None:
+            self.budget.spend()
+            return known[2]
+        circles = self._circles
+        found = [*dict.fromkeys(self.first(target, value, path))]
+        if circles == self._circles:  # else it holds only where it was asked
+            self._referred[key] = (target, value, found)
+        return found
+
+    def one_of(self, values: list[Any], value: Any) -> bool:
+        """Whether a value is among these."""
+        known = self._enums.get(id(values))
+        if known is None:
+            self.budget.spend(len(values))
+            known = self._enums[id(values)] = (values, frozenset(map(self.canonical, values)))
+        return self.canonical(value) in known[1]
+
+    def canonical(self, value: Any) -> Any:
+        """A hashable stand-in that is equal where JSON values are: 1 is 1.0, but not true."""
+        if not isinstance(value, (list, tuple, Mapping)):
+            return _canonical_scalar(value)
+        known = self._canonical.get(id(value))
+        if known is None:
+            self.budget.spend(1 + len(value))
+            made: Any
+            if isinstance(value, Mapping):
+                made = frozenset((key, self.canonical(item)) for key, item in value.items())
+            else:
+                made = tuple(map(self.canonical, value))
+            known = self._canonical[id(value)] = (value, (kind_of(value), made))
+        return known[1]
+
+    def search(self, pattern: str, text: str) -> bool | None:
+        """Whether the pattern is found in the text; None where that is not decided."""
+        if pattern not in self._automata:
+            self._automata[pattern], steps = compiled(pattern)
+            self.budget.spend(steps)
+        automaton = self._automata[pattern]
+        return None if automaton is None else automaton.search(text, self.budget)
+
     def target(self, reference: Any) -> Any:
+        """The schema that a reference points to."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             return True
+        if reference not in self._targets:
+            self.budget.spend(1 + len(reference))
+            self._targets[reference] = self._resolved(reference)
+        return self._targets[reference]
+
+    def _resolved(self, reference: str) -> Any:
         if reference != "#" and not reference.startswith("#/"):
             return self._anchored(reference[1:])
         found = self._root
@@ -123,6 +198,7 @@ class _Run:
 
     def _anchored(self, name: str) -> Any:
         named = self._root.get("$defs") if isinstance(self._root, Mapping) else None
+        self.budget.spend_on(16 * len(named) if isinstance(named, Mapping) else 0)
         for schema in named.values() if isinstance(named, Mapping) else ():
             if isinstance(schema, Mapping) and schema.get("$anchor") == name:
                 return schema
@@ -133,6 +209,15 @@ def _within(schema: Any, name: str) -> Any:
     """One step of a reference; True, which takes anything, where it leads nowhere."""
     if isinstance(schema, Mapping):
         return schema.get(name, True)
-    if isinstance(schema, list):
-        return next((item for at, item in enumerate(schema) if str(at) == name), True)
+    if isinstance(schema, list) and is_index(name) and int(name) < len(schema):
+        return schema[int(name)]
     return True
+
+
+def _canonical_scalar(value: Any) -> Any:
+    """Of numbers their digits: Python's hashes of numbers are known, and can be made to collide."""
+    if is_number(value):
+        is_whole = isinstance(value, int) or value == value // 1
+        return ("number", f"{int(value):x}" if is_whole else repr(float(value)))
+    is_plain = value is None or isinstance(value, (str, bool))
+    return (kind_of(value), value if is_plain else id(value))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -11,6 +13,8 @@ from dragoman.model.frozen import FrozenDict
 from dragoman.model.jsontext import dumps
 
 _MAX_LISTED = 20
+_MAX_NAMES = 100
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _ARTICLES = {
     "array": "an array",
     "boolean": "a boolean",
@@ -74,6 +78,11 @@ def is_number(value: Any) -> bool:
     return kind_of(value) in {"integer", "number"}
 
 
+def is_index(name: str) -> bool:
+    """Whether a step of a reference is the place of an item in a list."""
+    return _INDEX.fullmatch(name) is not None
+
+
 def step(path: str, name: str) -> str:
     """The path of a property."""
     return f"{path}.{name}" if name.isidentifier() else f"{path}[{_quoted(name)}]"
@@ -93,9 +102,24 @@ def type_in_words(types: Any) -> str:
 
 def listed(values: list[Any]) -> str:
     """What `enum` or `const` asks for."""
-    shown = [_quoted(value) for value in values[:_MAX_LISTED]]
-    rest = [f"{len(values) - _MAX_LISTED} others"] if len(values) > _MAX_LISTED else []
-    return either([*shown, *rest])
+    return either(
+        [*(_quoted(value) for value in values[:_MAX_LISTED]), *_others(values, _MAX_LISTED)]
+    )
+
+
+def alternatives(schemas: list[Any], resolved: Callable[[Any], Any]) -> str:
+    """What a list of alternatives asks for, each in few words."""
+    shown = [in_words(resolved(schema)) for schema in schemas[:_MAX_LISTED]]
+    return either([*shown, *_others(schemas, _MAX_LISTED)])
+
+
+def names_in_words(names: Collection[Any]) -> str:
+    """Names of properties, one after the other; the first hundred of them."""
+    return ", ".join([*map(str, islice(names, _MAX_NAMES)), *_others(names, _MAX_NAMES)])
+
+
+def _others(values: Collection[Any], shown: int) -> list[str]:
+    return [f"{len(values) - shown} others"] if len(values) > shown else []
 
 
 def _quoted(value: Any) -> str:
@@ -114,7 +138,7 @@ def in_words(schema: Any) -> str:
         return listed(values)
     required = schema.get("required")
     if isinstance(required, list) and required and all(isinstance(name, str) for name in required):
-        return f"an object with {', '.join(required)}"
+        return f"an object with {names_in_words(required)}"
     types = schema.get("type")
     is_named = isinstance(types, str) or (isinstance(types, list) and any(map(_is_text, types)))
     return type_in_words(types) if is_named else "a value"

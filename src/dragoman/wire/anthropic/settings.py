@@ -9,7 +9,7 @@ from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
 from dragoman.wire.anthropic.allowance import MAX_OPTIONAL, MAX_UNIONS
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Encoding, is_ours
 from dragoman.wire.overlay import difference, laid_over, overlay
-from dragoman.wire.schemas import ANTHROPIC_STRICT, projected
+from dragoman.wire.schemas import ANTHROPIC_STRICT
 
 DEFAULT_MAX_TOKENS = 4096
 """Sent where a request names no limit, since the wire demands one (W50); every model takes it."""
@@ -194,7 +194,7 @@ def encode_output(output: Output, context: Encoding) -> Block:
 
 def _accepted(schema: Mapping[str, Any], context: Encoding) -> Mapping[str, Any] | None:
     """A schema from elsewhere as it is taken here, where every answer is held to its schema."""
-    made = projected(schema, ANTHROPIC_STRICT)
+    made = context.schemas.projected(schema, ANTHROPIC_STRICT, "output.schema")
     if made.weight.optional > MAX_OPTIONAL or made.weight.unions > MAX_UNIONS:
         reason = f"it has more than {MAX_OPTIONAL} optional properties, or {MAX_UNIONS} unions"
         context.lose_at("output.schema", reason)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dragoman.wire.schemas.keywords import as_list, declared
-from dragoman.wire.schemas.merging import same
-from dragoman.wire.schemas.notes import text_of
 from dragoman.wire.schemas.run import Draft
 from dragoman.wire.schemas.undoing import Plan
 
@@ -78,19 +74,14 @@ def _flatten(draft: Draft) -> None:
     if is_fixed:
         node["maxItems"] = min(most, count) if isinstance(most, int) else count
     schemas = [*prefix] if is_fixed else [*prefix, rest]
-    unique: list[Any] = []
-    for schema in schemas:
-        if schema is not False and not any(same(schema, each) for each in unique):
-            unique.append(schema)
-    if not unique:
-        unique = [{}]
+    unique = draft.run.distinct(schema for schema in schemas if schema is not False) or [{}]
     if len(unique) == 1 and is_fixed:
         node["items"], plan = draft.child(unique[0], "items")
         draft.plan.items = plan
         return
     draft.lose("a place of a tuple can't have a schema of its own", bends=True)
     shown = [schema for schema in unique if schema is not True and schema != {}]
-    draft.notes.append(f"The items, in this order: {text_of(prefix)}.")
+    draft.tell(f"The items, in this order: {draft.run.text_of(prefix)}.")
     made, _ = draft.child(
         {"anyOf": shown} if len(shown) > 1 else shown[0] if shown else {}, "items"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dragoman.model.validation.budget import Budget
 from dragoman.wire.schemas.arrays import array_step
 from dragoman.wire.schemas.definitions import Definitions
 from dragoman.wire.schemas.keywords import Node, declared
@@ -23,8 +24,8 @@ from dragoman.wire.schemas.unions import malformed_step, union_step
 class Compiler:
     """One schema for one profile."""
 
-    def __init__(self, root: Node, profile: Profile) -> None:
-        self.run = Run(root, profile, self.compile)
+    def __init__(self, root: Node, profile: Profile, budget: Budget) -> None:
+        self.run = Run(root, profile, budget, self.compile)
         self._root, is_wrapped = rooted(self.run)
         self.wrapped = WRAPPED if is_wrapped else None
         """The property that holds the value, where that had to be put into an object."""

@@ -23,6 +23,8 @@ class Definitions:
         self._plans: dict[Pointer, Plan] = {}
         self._pending: list[Pointer] = []
         self._targets: dict[Pointer, Any] = {}
+        self._taken = {*as_map(run.root.get("$defs"))}
+        """The names that definitions have, or had."""
 
     def refer(self, draft: Draft) -> None:
         """Point a reference to where its definition will stand."""
@@ -81,6 +83,7 @@ class Definitions:
             target = {key: value for key, value in target.items() if key not in DEFINITIONS}
         self._targets[pointer] = target
         self._names[pointer] = self._new_name(pointer)
+        self._taken.add(self._names[pointer][1])
         self._pending.append(pointer)
 
     def _name(self, pointer: Pointer, reference: str) -> str:
@@ -98,8 +101,8 @@ class Definitions:
         is_definition = len(pointer) == _KEY_AND_NAME and pointer[0] in DEFINITIONS
         if is_definition and self._run.profile.takes(pointer[0]):
             return pointer[0], pointer[1]
-        taken = {*as_map(self._run.root.get("$defs")), *(each[1] for each in self._names.values())}
         name = pointer[-1] if is_definition else f"part{len(self._names) + 1}"
-        while name in taken:
+        while name in self._taken:
+            self._run.budget.spend()
             name += "_"
         return "$defs", name

@@ -17,7 +17,7 @@ from dragoman.wire.schemas.keywords import (
     as_map,
     declared,
 )
-from dragoman.wire.schemas.notes import note, text_of
+from dragoman.wire.schemas.notes import note
 from dragoman.wire.schemas.run import Draft, Run
 from dragoman.wire.schemas.weights import weight_of
 
@@ -104,11 +104,11 @@ def _leave_out(draft: Draft, key: str, types: list[str]) -> None:
     """Take out a keyword: silently where it says nothing, else in words."""
     value = draft.node[key]
     if key in TOLD:
-        draft.notes.append(note(key, value))
+        draft.tell(note(key, value))
     elif key == "if":
         rules = {name: draft.node[name] for name in _CONDITION if name in draft.node}
         if len(rules) > 1:
-            draft.lose("if is told in words", f"Also, by JSON Schema: {text_of(rules)}.")
+            draft.lose("if is told in words", f"Also, by JSON Schema: {draft.run.text_of(rules)}.")
     elif not (_is_silent(key, types) or _says_nothing(key, value)):
         draft.drop(key)
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.wire.schemas.keywords import Node, as_list, type_of
-from dragoman.wire.schemas.merging import same
 from dragoman.wire.schemas.notes import text_of
 from dragoman.wire.schemas.run import Draft
 from dragoman.wire.schemas.types import types_of_values
@@ -37,6 +36,7 @@ def _members(draft: Draft) -> list[Any]:
     """The values that the rest of the schema allows too."""
     rest = {key: value for key, value in draft.node.items() if key not in ("enum", "const")}
     values = as_list(draft.node.get("enum"))
+    draft.run.budget.spend(len(values))
     if "const" in draft.node:
         only = draft.node["const"]
         is_listed = "enum" not in draft.node or text_of(only) in map(text_of, values)
@@ -99,9 +99,10 @@ def _stringify(draft: Draft, values: list[Any]) -> None:
     draft.run.acts = True
     texts: list[Any] = list(draft.plan.choices)
     bare = _bare(draft.node)
-    meant = [text for text, value in draft.plan.choices.items() if same(value, bare.get("default"))]
     if "default" in bare:
-        bare["default"] = meant[0] if meant else text_of(bare["default"])
+        default = text_of(bare["default"])
+        meant = (text for text, value in draft.plan.choices.items() if text_of(value) == default)
+        bare["default"] = next(meant, default)
     draft.node = {**bare, "type": "string", "enum": texts}
     if keeps_null:
         draft.node |= {"type": ["string", "null"], "enum": [*texts, None]}

@@ -8,7 +8,7 @@ from dragoman.wire.schemas.keywords import Node, as_list, as_map, declared
 from dragoman.wire.schemas.notes import note
 from dragoman.wire.schemas.run import Draft
 from dragoman.wire.schemas.types import with_null
-from dragoman.wire.schemas.undoing import CUT
+from dragoman.wire.schemas.undoing import CUT, Plan
 
 _SHAPED = ("properties", "required", "additionalProperties", "patternProperties")
 
@@ -26,9 +26,8 @@ def object_step(draft: Draft) -> None:
     if draft.profile.is_closed and "object" in declared(draft.node):
         draft.node["additionalProperties"] = False
     if draft.profile.requires_all and "object" in declared(draft.node):
-        names = [
-            name for name in draft.node.get("required", ()) if name in draft.node["properties"]
-        ]
+        known = draft.node["properties"]
+        names = [name for name in draft.node.get("required", ()) if name in known]
         draft.node["required"] = list(dict.fromkeys([*names, *draft.node["properties"]]))
 
 
@@ -40,11 +39,11 @@ def is_free(node: Node) -> bool:
     return rest is not False
 
 
-def _required(draft: Draft) -> list[str]:
+def _required(draft: Draft) -> frozenset[str]:
     """What is required; what of it nobody has described is described."""
     node = draft.node
     if "required" not in node:
-        return []
+        return frozenset()
     names = [name for name in as_list(node["required"]) if isinstance(name, str)]
     if draft.profile.keywords is not None:
         unique = list(dict.fromkeys(names))
@@ -57,15 +56,15 @@ def _required(draft: Draft) -> list[str]:
         rest = node.get("additionalProperties", True)
         missing = {name: rest for name in names if name not in known and rest is not False}
         if missing:
-            node["properties"] = {**known, **missing}
-        undefined = [name for name in names if name not in node.get("properties", {})]
-        if undefined:
+            node["properties"] = known = {**known, **missing}
+        defined = [name for name in names if name in known]
+        if len(defined) < len(names):
             draft.lose("a property is required that is not allowed")
-            node["required"] = [name for name in names if name not in undefined]
-    return names
+            node["required"] = defined
+    return frozenset(names)
 
 
-def _properties(draft: Draft, required: list[str]) -> None:
+def _properties(draft: Draft, required: frozenset[str]) -> None:
     node, profile = draft.node, draft.profile
     if not isinstance(node.get("properties"), dict):
         if "properties" in node:
@@ -78,29 +77,43 @@ def _properties(draft: Draft, required: list[str]) -> None:
     if profile.is_closed:
         _close(draft, is_empty=False)
     made: Node = {}
+    forbidden: list[str] = []
     for at, (name, schema) in enumerate(node["properties"].items()):
         if schema is False and profile.keywords is not None:
-            _forbidden(draft, name, required)
-            continue
-        is_optional = name not in required
-        made[name], plan = draft.child(schema, f"properties[{at}]", is_optional=is_optional)
-        if plan is CUT and is_optional and profile.keywords is not None:
-            del made[name]
-            continue
-        if not plan.is_idle:
-            draft.plan.members[name] = plan
-        if is_optional and profile.requires_all and not draft.run.fits(schema, None):
-            made[name] = with_null(made[name])
-            draft.plan.nulls.add(name)
-            draft.run.acts = True
+            forbidden.append(name)
+        else:
+            child = draft.child(schema, f"properties[{at}]", is_optional=name not in required)
+            _keep(draft, made, name, child, is_required=name in required)
+    if forbidden:
+        _forbid(draft, forbidden, required)
     node["properties"] = made
 
 
-def _forbidden(draft: Draft, name: str, required: list[str]) -> None:
-    if name in required:
-        draft.node["required"] = [each for each in draft.node["required"] if each != name]
-    if name in required or not draft.profile.is_closed:
-        draft.lose("a property that is never allowed is left out", f"No `{name}`.")
+def _keep(
+    draft: Draft, made: Node, name: str, child: tuple[Any, Plan], *, is_required: bool
+) -> None:
+    """Take a compiled property, as one that may be null where it was one that may be absent."""
+    profile, (schema, plan) = draft.profile, child
+    if plan is CUT and not is_required and profile.keywords is not None:
+        return
+    made[name] = schema
+    if not plan.is_idle:
+        draft.plan.members[name] = plan
+    original = draft.node["properties"][name]
+    if not is_required and profile.requires_all and not draft.run.fits(original, None):
+        made[name] = with_null(schema)
+        draft.plan.nulls.add(name)
+        draft.run.acts = True
+
+
+def _forbid(draft: Draft, names: list[str], required: frozenset[str]) -> None:
+    """Tell of properties that are never allowed; they are left out."""
+    if not required.isdisjoint(names):
+        left = required.difference(names)
+        draft.node["required"] = [name for name in draft.node["required"] if name in left]
+    for name in names:
+        if name in required or not draft.profile.is_closed:
+            draft.lose("a property that is never allowed is left out", f"No `{name}`.")
 
 
 def _close(draft: Draft, *, is_empty: bool) -> None:
@@ -114,7 +127,7 @@ def _close(draft: Draft, *, is_empty: bool) -> None:
         draft.lose("properties with names of their own can't be asked for", bends=True)
         for keyword, value in (("patternProperties", patterns), ("additionalProperties", rest)):
             if value:
-                draft.notes.append(note(keyword, value))
+                draft.tell(note(keyword, value))
 
 
 def _others(draft: Draft) -> None:

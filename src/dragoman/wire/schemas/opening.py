@@ -89,7 +89,7 @@ def _merge(draft: Draft, one: Node, other: Node) -> None:
         else:
             draft.lose(f"{key} in two schemas that both hold is told in words", note(key, value))
 
-    draft.node = intersected(one, other, lose)
+    draft.node = intersected(draft.run, one, other, lose)
 
 
 def cut(draft: Draft) -> Node:

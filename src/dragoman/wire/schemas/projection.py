@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.model.frozen import FrozenDict, freeze_mapping
 from dragoman.model.jsontext import dumps, loads
+from dragoman.model.validation.budget import TooManyStepsError
 from dragoman.wire.losses import Loss
+from dragoman.wire.schemas.costs import Cost, Costs, budget_for, too_expensive
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.schemas.weights import Weight, weight_of
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from dragoman.wire.schemas.undoing import Undo
 
 _REMEMBERED = 512
+_FREE = Cost()
 _MAX_ROUNDS = 4
 """What is merged or cut off may leave something to do; mostly the second round finds nothing."""
 
@@ -29,10 +32,11 @@ class Projection:
     - `is_faithful`: whether the values keep the shape that the original asks for. Where they do
       not (free names, tuples, any value at all, levels cut off, too many unions for the target),
       what can be sent without being strict had better be.
+    - `cost`: the work that it took (see `costs`).
     - `undo`: takes what the target answers back to the original's terms.
     """
 
-    __slots__ = ("_placed", "_undos", "_weight", "is_faithful", "losses", "schema")
+    __slots__ = ("_placed", "_undos", "_weight", "cost", "is_faithful", "losses", "schema")
 
     def __init__(
         self,
@@ -41,10 +45,12 @@ class Projection:
         undos: Sequence[Undo] = (),
         *,
         is_faithful: bool = True,
+        cost: Cost = _FREE,
     ) -> None:
         self.schema = schema
         self.losses = losses
         self.is_faithful = is_faithful
+        self.cost = cost
         self._weight: Weight | None = None
         self._placed: tuple[str, tuple[Loss, ...]] | None = None
         self._undos = tuple(undos)
@@ -88,7 +94,12 @@ class Projection:
         return f"Projection({len(self.losses)} losses{faithful})"
 
 
-def projected(schema: Mapping[str, Any], profile: Profile) -> Projection:
+def projected(
+    schema: Mapping[str, Any],
+    profile: Profile,
+    costs: Costs | None = None,
+    where: str = "the schema",
+) -> Projection:
     """The schema for the target that the profile describes.
 
     >>> from dragoman.wire.schemas import OPENAI_STRICT
@@ -98,8 +109,16 @@ def projected(schema: Mapping[str, Any], profile: Profile) -> Projection:
     (['n'], ['integer', 'null'], {})
 
     The schema itself is not changed. Raises `InvalidInputError` for what is no JSON object, nests
-    too deeply, or grows beyond all measure once its references are followed.
+    too deeply, or takes too much work, alone or with what `costs` has already counted; `where`
+    names it in the error.
     """
+    made = _remembered(schema, profile, where)
+    if costs is not None:  # counted whether or not it was known already
+        costs.charge(made.cost, where)
+    return made
+
+
+def _remembered(schema: Mapping[str, Any], profile: Profile, where: str) -> Projection:
     # Tools that live as long as their program are known by what they are, others by their text.
     found = _known.get((id(schema), profile))
     if found is not None and found[0] is schema:
@@ -108,7 +127,10 @@ def projected(schema: Mapping[str, Any], profile: Profile) -> Projection:
     if profile.keywords is None and not profile.has_object_root:
         made = Projection(frozen)
     else:
-        made = _projected(dumps(frozen), profile)
+        try:
+            made = _projected(dumps(frozen), profile)
+        except TooManyStepsError:
+            raise too_expensive(where) from None
     if frozen is schema:  # nobody can change it
         if len(_known) >= _REMEMBERED:
             _known.clear()
@@ -126,10 +148,11 @@ def _projected(raw: bytes, profile: Profile) -> Projection:
     from dragoman.wire.schemas.compiler import Compiler
     from dragoman.wire.schemas.undoing import Undo
 
+    budget = budget_for(len(raw))
     original: Any = loads(raw)
     schema, losses, undos, is_faithful = original, list[Loss](), list[Undo](), True
     for _ in range(_MAX_ROUNDS):
-        compiler = Compiler(schema, profile)
+        compiler = Compiler(schema, profile, budget)
         made, plan = compiler.compiled()
         if made == schema:
             break
@@ -144,5 +167,9 @@ def _projected(raw: bytes, profile: Profile) -> Projection:
         schema = made
     noted = tuple(dict.fromkeys(losses))
     return Projection(
-        freeze_mapping(schema, "the projected schema"), noted, undos, is_faithful=is_faithful
+        freeze_mapping(schema, "the projected schema"),
+        noted,
+        undos,
+        is_faithful=is_faithful,
+        cost=Cost(budget.spent, len(raw)),
     )

@@ -5,9 +5,12 @@ Nothing is ever fetched: a reference to elsewhere leads nowhere.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from dragoman.model.validation.budget import Budget
+from dragoman.model.validation.words import is_index
 from dragoman.wire.schemas.keywords import DEFINITIONS, Node, as_map, walk
 
 Pointer = tuple[str, ...]
@@ -17,18 +20,20 @@ Pointer = tuple[str, ...]
 class References:
     """The references of one schema."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: Node, budget: Budget) -> None:
         self._root = root
+        self._budget = budget
         self._found: dict[str, tuple[Pointer, Any] | None] = {}
         self._circular: dict[Pointer, int] | None = None
-        self._anchors: dict[str, Node] | None = None
+        self._anchors: dict[str, tuple[Pointer, Node]] | None = None
+        self._positions: dict[int, dict[str, int]] = {}
 
     def find(self, reference: Any) -> tuple[Pointer, Any] | None:
         """Where a reference leads, past those that only lead on; None where that is nowhere."""
         if not isinstance(reference, str):
             return None
         if reference not in self._found:
-            self._found[reference] = self._follow(reference)
+            self._follow(reference)
         return self._found[reference]
 
     def leads_straight(self, reference: str, pointer: Pointer) -> bool:
@@ -55,24 +60,36 @@ class References:
                 path += f"[{step}]"
                 inner = here[int(step)]
             elif path.rpartition(".")[2] in ("properties", "patternProperties", *DEFINITIONS):
-                path += f"[{list(here).index(step)}]"
+                path += f"[{self._position(here, step)}]"
             else:
                 path = f"{path}.{step}" if path else step
             here = inner
         return path
 
-    def _follow(self, reference: str) -> tuple[Pointer, Any] | None:
-        seen: set[str] = set()
+    def _position(self, names: Node, name: str) -> int:
+        known = self._positions.get(id(names))
+        if known is None:  # part of the root, which outlives this
+            known = self._positions[id(names)] = {each: at for at, each in enumerate(names)}
+        return known[name]
+
+    def _follow(self, reference: str) -> None:
+        """Find where a reference leads, and with it all others on the way there."""
+        seen = {reference: None}
         found = self._resolve(reference)
         while found is not None and _leads_on(found[1]):
             onward = found[1]["$ref"]
             if not isinstance(onward, str) or onward in seen:
-                return None
-            seen.add(onward)
+                found = None
+                break
+            if onward in self._found:
+                found = self._found[onward]
+                break
+            seen[onward] = None
             found = self._resolve(onward)
-        return found
+        self._found.update(dict.fromkeys(seen, found))
 
     def _resolve(self, reference: str) -> tuple[Pointer, Any] | None:
+        self._budget.spend_on(64 + 16 * len(reference))
         own = self._root.get("$id")
         if isinstance(own, str) and own and reference.startswith(own):
             reference = reference[len(own) :] or "#"
@@ -87,7 +104,7 @@ class References:
         for step in steps:
             if isinstance(found, dict) and step in found:
                 found = found[step]
-            elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
+            elif isinstance(found, list) and is_index(step) and int(step) < len(found):
                 found = found[int(step)]
             else:
                 return None
@@ -95,22 +112,25 @@ class References:
 
     def _anchored(self, name: str) -> tuple[Pointer, Any] | None:
         if self._anchors is None:
+            definitions = {
+                id(schema): (key, name)
+                for key in reversed(DEFINITIONS)
+                for name, schema in as_map(self._root.get(key)).items()
+            }
             self._anchors = {}
-            for node in walk(self._root):
+            for node in self._walk(self._root):
                 if isinstance(anchor := node.get("$anchor"), str):
-                    self._anchors.setdefault(anchor, node)
-        found = self._anchors.get(name)
-        return None if found is None else (self._pointer_to(found), found)
+                    pointer = definitions.get(id(node), ("$anchor", anchor))
+                    self._anchors.setdefault(anchor, (pointer, node))
+        return self._anchors.get(name)
 
-    def _pointer_to(self, node: Node) -> Pointer:
-        for key in DEFINITIONS:
-            for name, schema in as_map(self._root.get(key)).items():
-                if schema is node:
-                    return (key, name)
-        return ("$anchor", str(node["$anchor"]))
+    def _walk(self, schema: Any) -> Iterator[Node]:
+        for node in walk(schema):
+            self._budget.spend()
+            yield node
 
     def _targets(self, schema: Any) -> list[Pointer]:
-        found = [self.find(node["$ref"]) for node in walk(schema) if "$ref" in node]
+        found = [self.find(node["$ref"]) for node in self._walk(schema) if "$ref" in node]
         return list(dict.fromkeys(each[0] for each in found if each is not None))
 
     def _circles(self) -> dict[Pointer, int]:
@@ -125,7 +145,7 @@ class References:
         edges: dict[Pointer, list[Pointer]] = {}
         pending = [self._root]
         while pending:
-            for node in walk(pending.pop()):
+            for node in self._walk(pending.pop()):
                 found = self.find(node["$ref"]) if "$ref" in node else None
                 if found is not None and found[0] not in nodes:
                     nodes[found[0]] = found[1]

@@ -6,10 +6,10 @@ from typing import Any
 
 from dragoman.wire.schemas.keywords import DEFINITIONS, Node, as_list, as_map
 from dragoman.wire.schemas.merging import intersected, united
-from dragoman.wire.schemas.notes import described, text_of
+from dragoman.wire.schemas.notes import described
 from dragoman.wire.schemas.opening import merge_all, open_references
 from dragoman.wire.schemas.profiles import Profile
-from dragoman.wire.schemas.run import Draft, Place, Run
+from dragoman.wire.schemas.run import MAX_LEVELS, Draft, Place, Run
 from dragoman.wire.schemas.types import is_null
 from dragoman.wire.schemas.unions import is_object_like
 
@@ -54,25 +54,27 @@ def _takes(profile: Profile, key: str) -> bool:
 def _merge_forms(draft: Draft, key: str) -> None:
     """Alternatives as one object that takes what any of them takes."""
     forms = [each for each in as_list(draft.node.pop(key)) if not is_null(each)]
-    words = f"The value takes one of these forms: {text_of(forms)}." if forms else ""
+    words = f"The value takes one of these forms: {draft.run.text_of(forms)}." if forms else ""
     draft.lose("alternatives are merged into one object", words)
     if forms:
-        whole = united([_whole(draft.run, form) for form in forms])
-        draft.node = intersected(draft.node, whole, _told)
+        whole = united(draft.run, [_whole(draft.run, form, 1) for form in forms])
+        draft.node = intersected(draft.run, draft.node, whole, _told)
 
 
-def _whole(run: Run, form: Any) -> Node:
+def _whole(run: Run, form: Any, level: int) -> Node:
     """A form with its own references, intersections and alternatives resolved."""
     run.spend()
-    draft = Draft(run, dict(as_map(form)), Place(level=1))
+    if level > MAX_LEVELS:  # what it asks for is told in words all the same
+        return {}
+    draft = Draft(run, dict(as_map(form)), Place(level=level))
     open_references(draft, may_keep=False)
     if "allOf" in draft.node:
         merge_all(draft)
     for key in ("anyOf", "oneOf"):
         forms = as_list(draft.node.pop(key, None))
         if forms:
-            whole = united([_whole(run, each) for each in forms])
-            draft.node = intersected(draft.node, whole, _told)
+            whole = united(run, [_whole(run, each, level + 1) for each in forms])
+            draft.node = intersected(run, draft.node, whole, _told)
     run.inside.subtract(draft.entered)
     return draft.node
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from dragoman.errors import InvalidInputError
-from dragoman.model.validation.problems import fits
+from dragoman.model.validation.budget import Budget
+from dragoman.model.validation.problems import Validation
 from dragoman.wire.losses import Loss
 from dragoman.wire.schemas.keywords import Node
-from dragoman.wire.schemas.notes import note
+from dragoman.wire.schemas.notes import note, text_of
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.schemas.references import Pointer, References
 from dragoman.wire.schemas.undoing import Plan
 
-MAX_NODES = 20_000
-"""How many schemas a schema may grow into: references can double it at every step."""
+_NODE = 10
+"""The steps that a schema takes, without what is inside it."""
 MAX_LEVELS = 45
 """Of schemas within schemas: what can still be frozen, at two levels of JSON each."""
 
@@ -46,13 +46,18 @@ class Run:
     """The state that all steps share."""
 
     def __init__(
-        self, root: Node, profile: Profile, child: Callable[[Any, Place], tuple[Any, Plan]]
+        self,
+        root: Node,
+        profile: Profile,
+        budget: Budget,
+        child: Callable[[Any, Place], tuple[Any, Plan]],
     ) -> None:
         self.root = root
+        self.budget = budget
         self.profile = profile
         self.child = child
         """Compiles a schema inside the one at hand."""
-        self.references = References(root)
+        self.references = References(root, budget)
         self.inside: Counter[Pointer] = Counter()
         """The definitions that stand where they are referred to, while that lasts."""
         self.losses: list[Loss] = []
@@ -60,14 +65,28 @@ class Run:
         self.acts = False
         """Whether there is anything to undo."""
         self.literals = 0
-        self._spent = 0
+        self._validation = Validation(root, budget)
 
     def spend(self) -> None:
         """Count a schema."""
-        self._spent += 1
-        if self._spent > MAX_NODES:
-            msg = f"the schema grows to more than {MAX_NODES} schemas for this target"
-            raise InvalidInputError(msg)
+        self.budget.spend(_NODE)
+
+    def text_of(self, value: Any) -> str:
+        """A value as JSON text: by it schemas are told apart, and told to the model."""
+        text = text_of(value)
+        self.budget.spend_on(len(text))
+        return text
+
+    def is_same(self, one: Any, other: Any) -> bool:
+        """Whether two JSON values are the same; unlike in Python, true is not 1."""
+        return bool(one == other) and self.text_of(one) == self.text_of(other)
+
+    def distinct(self, schemas: Iterable[Any]) -> list[Any]:
+        """Each of these once."""
+        found: dict[str, Any] = {}
+        for schema in schemas:
+            found.setdefault(self.text_of(schema), schema)
+        return list(found.values())
 
     def lose(self, path: str, reason: str, *, bends: bool = False) -> None:
         """Note what the target can't be told; `bends` where it forbids what was allowed."""
@@ -78,7 +97,7 @@ class Run:
 
     def fits(self, schema: Any, value: Any) -> bool:
         """Whether a value fits a schema of the original."""
-        return fits(schema, value, self.root)
+        return self._validation.holds(schema, value)
 
 
 class Draft:
@@ -105,7 +124,13 @@ class Draft:
         """Note a loss here, and tell the model in words."""
         self.run.lose(self.place.path, reason, bends=bends)
         if words:
-            self.notes.append(words)
+            self.tell(words)
+
+    def tell(self, words: str) -> None:
+        """Say something in the description."""
+        said = self.node.get("description")  # in which it will be looked for
+        self.run.budget.spend_on(len(words) + (len(said) if isinstance(said, str) else 0))
+        self.notes.append(words)
 
     def drop(self, keyword: str, *, bends: bool = False) -> None:
         """Take a keyword out; what it says goes into the description."""

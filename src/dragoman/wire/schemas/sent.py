@@ -9,6 +9,7 @@ from dragoman.model.requests import Output
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.context import NOTHING, Context, Undo
 from dragoman.wire.losses import Loss
+from dragoman.wire.schemas.costs import Costs
 from dragoman.wire.schemas.profiles import (
     ANTHROPIC,
     ANTHROPIC_STRICT,
@@ -50,9 +51,10 @@ def anthropic_profiles(target: Target) -> Profiles:
 class SentSchemas:
     """Gathers losses, and what has to be undone in the response, schema by schema."""
 
-    __slots__ = ("_losses", "_output", "_undos")
+    __slots__ = ("_costs", "_losses", "_output", "_undos")
 
     def __init__(self, losses: list[Loss]) -> None:
+        self._costs = Costs()
         self._losses = losses
         self._undos: dict[str, Undo] = {}
         self._output: Undo | None = None
@@ -63,6 +65,10 @@ class SentSchemas:
         if not self._undos and self._output is None:
             return NOTHING
         return Context(undos=self._undos, output=self._output)
+
+    def projected(self, schema: Mapping[str, Any], profile: Profile, where: str) -> Projection:
+        """A schema for a profile, on this request's account."""
+        return projected(schema, profile, self._costs, where)
 
     def tool(
         self,
@@ -77,16 +83,17 @@ class SentSchemas:
         """
         schema = NO_PARAMETERS if tool.parameters is None else tool.parameters
         is_strict = tool.strict is True
-        made = projected(schema, profiles.strict if is_strict else profiles.loose)
+        where = f"{path}.parameters"
+        made = self.projected(schema, profiles.strict if is_strict else profiles.loose, where)
         if is_strict and profiles.loose is not profiles.strict:
             reason = None if made.is_faithful else _UNFAITHFUL
             if reason is None and refusal is not None:
                 reason = refusal(made)
             if reason is not None:
                 self._losses.append(Loss(f"{path}.strict", reason))
-                is_strict, made = False, projected(schema, profiles.loose)
+                is_strict, made = False, self.projected(schema, profiles.loose, where)
         if made.losses:
-            self._losses += made.losses_at(f"{path}.parameters")
+            self._losses += made.losses_at(where)
         if made.changes_values:
             self._undos[tool.name] = made.undo
         return made.schema, is_strict
@@ -95,10 +102,11 @@ class SentSchemas:
         """The schema of the answer, and whether the model is held to it."""
         schema = {} if output.schema is None else output.schema
         is_strict = output.strict is True
-        made = projected(schema, profiles.strict if is_strict else profiles.loose)
+        where = "output.schema"
+        made = self.projected(schema, profiles.strict if is_strict else profiles.loose, where)
         if is_strict and not made.is_faithful and profiles.loose is not profiles.strict:
             self._losses.append(Loss("output.strict", _UNFAITHFUL))
-            is_strict, made = False, projected(schema, profiles.loose)
+            is_strict, made = False, self.projected(schema, profiles.loose, where)
         self.answer(made)
         return made.schema, is_strict
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.model.validation.problems import fits
+from dragoman.model.validation.budget import TooManyStepsError
+from dragoman.model.validation.problems import Validation
 
 _MAX_DEPTH = 150
 """Of values within values: deeper than any that was read."""
@@ -53,31 +54,36 @@ class Undo:
         self._wrapped = wrapped
 
     def __call__(self, value: Any) -> Any:
-        """The value in the original's terms. Takes any JSON, and changes nothing of it in place."""
+        """The value in the original's terms. Takes any JSON, and changes nothing of it in place.
+
+        A value that takes too much work, or nests too deeply, stays as it is.
+        """
         if self._wrapped is not None and isinstance(value, Mapping):
             value = value.get(self._wrapped, value)
         try:
-            return self._undone(self._plan, value, 0)
-        except RecursionError:
+            return self._undone(self._plan, value, 0, Validation(self._schema))
+        except (RecursionError, TooManyStepsError):
             return value
 
-    def _undone(self, plan: Plan, value: Any, depth: int) -> Any:
+    def _undone(self, plan: Plan, value: Any, depth: int, validation: Validation) -> Any:
         while plan.same is not None and depth < _MAX_DEPTH:  # it may be a circle
             plan, depth = plan.same, depth + 1
         if depth >= _MAX_DEPTH:
             return value
         for schema, branch in plan.branches:
-            if fits(schema, value, self._schema):
-                return self._undone(branch, value, depth + 1)
+            if validation.holds(schema, value):
+                return self._undone(branch, value, depth + 1, validation)
         if isinstance(value, str):
             return plan.choices.get(value, value)
         if isinstance(value, Mapping):
-            return self._object(plan, value, depth + 1)
+            return self._object(plan, value, depth + 1, validation)
         if isinstance(value, (list, tuple)) and (plan.items is not None or plan.prefix):
-            return self._array(plan, value, depth + 1)
+            return self._array(plan, value, depth + 1, validation)
         return value
 
-    def _object(self, plan: Plan, value: Mapping[str, Any], depth: int) -> Any:
+    def _object(
+        self, plan: Plan, value: Mapping[str, Any], depth: int, validation: Validation
+    ) -> Any:
         if not (plan.members or plan.nulls or plan.rest):
             return value
         undone = {}
@@ -85,12 +91,12 @@ class Undo:
             if item is None and name in plan.nulls:
                 continue
             inner = plan.members.get(name, plan.rest)
-            undone[name] = item if inner is None else self._undone(inner, item, depth)
+            undone[name] = item if inner is None else self._undone(inner, item, depth, validation)
         return undone
 
-    def _array(self, plan: Plan, value: Any, depth: int) -> Any:
+    def _array(self, plan: Plan, value: Any, depth: int, validation: Validation) -> Any:
         plans = [*plan.prefix, *[plan.items] * (len(value) - len(plan.prefix))]
         return [
-            item if inner is None else self._undone(inner, item, depth)
+            item if inner is None else self._undone(inner, item, depth, validation)
             for inner, item in zip(plans, value, strict=False)
         ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from dragoman.wire.schemas.keywords import Node, as_list, as_map, declared, type_of
-from dragoman.wire.schemas.merging import same, united
-from dragoman.wire.schemas.notes import described, note, text_of
+from dragoman.wire.schemas.merging import united
+from dragoman.wire.schemas.notes import described, note
 from dragoman.wire.schemas.run import Draft, Run
 from dragoman.wire.schemas.types import inferred, is_null
 from dragoman.wire.schemas.undoing import CUT, Plan
@@ -44,6 +45,7 @@ def _one_as_any(draft: Draft) -> None:
         draft.lose("that only one alternative may fit is told in words", "Only one may fit.")
     if "anyOf" in node:
         others = node.pop("oneOf")
+        draft.run.budget.spend(len(node["anyOf"]) * len(others))
         node["anyOf"] = [{"allOf": [one, other]} for one in node["anyOf"] for other in others]
     else:
         draft.node = {("anyOf" if key == "oneOf" else key): node[key] for key in node}
@@ -54,7 +56,8 @@ def are_apart(run: Run, branches: list[Any]) -> bool:
     if len(branches) > _MAX_COMPARED:
         return False
     nodes = [opened(run, branch) for branch in branches]
-    return all(_differ(one, other) for at, one in enumerate(nodes) for other in nodes[at + 1 :])
+    pairs = [(one, other) for at, one in enumerate(nodes) for other in nodes[at + 1 :]]
+    return all(_differ(run, one, other) for one, other in pairs)
 
 
 def opened(run: Run, schema: Any) -> Node:
@@ -64,14 +67,22 @@ def opened(run: Run, schema: Any) -> Node:
     return as_map(found[1]) if found is not None else node
 
 
-def _differ(one: Node, other: Node) -> bool:
+def _differ(run: Run, one: Node, other: Node) -> bool:
+    run.budget.spend()
     first, second = _types(one), _types(other)
     if first and second and not first & second:
         return True
     if first != {"object"} or second != {"object"}:
-        mine, theirs = _listed(one), _listed(other)
+        mine, theirs = _listed(run, one), _listed(run, other)
         return mine is not None and theirs is not None and not mine & theirs
-    return any(_is_tag(name, one, other) for name in as_list(one.get("required")))
+    needed = {*_texts(other.get("required"))}
+    shared = [name for name in _texts(one.get("required")) if name in needed]
+    run.budget.spend_on(4 * len(needed))
+    return any(_is_tag(run, name, one, other) for name in shared)
+
+
+def _texts(names: Any) -> list[str]:
+    return [name for name in as_list(names) if isinstance(name, str)]
 
 
 def _types(node: Node) -> set[str]:
@@ -82,19 +93,20 @@ def _types(node: Node) -> set[str]:
     return types | ({"integer"} if "number" in types else set())
 
 
-def _listed(node: Any) -> set[str] | None:
+def _listed(run: Run, node: Any) -> set[str] | None:
     if not isinstance(node, dict):
         return None
     if "const" in node:
-        return {text_of(node["const"])}
-    return {text_of(value) for value in node["enum"]} if as_list(node.get("enum")) else None
+        return {run.text_of(node["const"])}
+    values = as_list(node.get("enum"))
+    run.budget.spend(len(values))
+    return set(map(run.text_of, values)) or None
 
 
-def _is_tag(name: Any, one: Node, other: Node) -> bool:
-    if name not in as_list(other.get("required")):
-        return False
-    mine = _listed(as_map(one.get("properties")).get(name))
-    theirs = _listed(as_map(other.get("properties")).get(name))
+def _is_tag(run: Run, name: str, one: Node, other: Node) -> bool:
+    run.budget.spend()
+    mine = _listed(run, as_map(one.get("properties")).get(name))
+    theirs = _listed(run, as_map(other.get("properties")).get(name))
     return mine is not None and theirs is not None and not mine & theirs
 
 
@@ -129,7 +141,7 @@ def _branches(draft: Draft, key: str) -> None:
         draft.plan.branches = made
     if profile.union_siblings is not None:
         if "default" in draft.node and not profile.takes("default"):
-            draft.notes.append(note("default", draft.node.pop("default")))
+            draft.tell(note("default", draft.node.pop("default")))
         draft.node = described(draft.node, draft.notes)
         draft.notes.clear()
         _collapse(draft, key)
@@ -138,11 +150,14 @@ def _branches(draft: Draft, key: str) -> None:
 def _compiled(draft: Draft, key: str) -> list[tuple[Any, Plan]]:
     """The alternatives, without those that allow nothing, repeat others, or were cut off."""
     made: list[tuple[Any, Plan]] = []
+    seen: set[str] = set()
     keeps_all = draft.profile.keywords is None
     for at, branch in enumerate(draft.node[key]):
         if branch is not False or keeps_all:
             schema, plan = draft.child(branch, f"{key}[{at}]")
-            if keeps_all or not any(same(schema, each) for each, _ in made):
+            text = "" if keeps_all else draft.run.text_of(schema)
+            if keeps_all or text not in seen:
+                seen.add(text)
                 made.append((schema, plan))
     whole = [each for each in made if each[1] is not CUT]
     return whole or made
@@ -176,57 +191,55 @@ def _joined(outer: Node, inner: Node, allowed: frozenset[str]) -> Node:
 
 def distinguished(draft: Draft, made: list[tuple[Any, Plan]]) -> list[tuple[Any, Plan]]:
     """Alternatives whose first properties tell them apart (W15), by moving or by merging them."""
-    objects = [at for at, (schema, _) in enumerate(made) if _keys(schema)]
+    objects = [
+        at for at, (schema, _) in enumerate(made) if as_map(as_map(schema).get("properties"))
+    ]
     nodes = [made[at][0] for at in objects]
-    if _are_distinct(nodes):
+    if _are_distinct(draft.run, nodes):
         return made
-    arranged = _arranged(nodes)
+    arranged = _arranged(draft.run, nodes)
     if arranged is not None:
         for at, node in zip(objects, arranged, strict=True):
             made[at] = (node, made[at][1])
         return made
-    draft.lose("alternatives that begin alike are merged", _forms(nodes), bends=True)
-    merged = united(nodes)
+    forms = f"It takes one of these forms: {draft.run.text_of(nodes)}."
+    draft.lose("alternatives that begin alike are merged", forms, bends=True)
+    merged = united(draft.run, nodes)
     merged |= {"required": list(merged["properties"]), "additionalProperties": False}
     compiled = draft.child(merged, "anyOf")
-    rest = [each for at, each in enumerate(made) if at not in objects]
+    merged_away = {*objects}
+    rest = [each for at, each in enumerate(made) if at not in merged_away]
     return [compiled, *rest]
 
 
-def _forms(nodes: list[Node]) -> str:
-    return f"It takes one of these forms: {text_of(nodes)}."
-
-
-def _keys(schema: Any) -> list[str]:
-    return list(as_map(as_map(schema).get("properties")))
-
-
-def _are_distinct(nodes: list[Node]) -> bool:
+def _are_distinct(run: Run, nodes: list[Node]) -> bool:
     firsts: dict[str, list[Node]] = {}
     for node in nodes:
-        firsts.setdefault(_keys(node)[0], []).append(node)
-    return all(len(group) == 1 or _are_tagged(name, group) for name, group in firsts.items())
+        firsts.setdefault(next(iter(node["properties"])), []).append(node)
+    return all(len(group) == 1 or _are_tagged(run, name, group) for name, group in firsts.items())
 
 
-def _are_tagged(name: str, nodes: list[Node]) -> bool:
+def _are_tagged(run: Run, name: str, nodes: list[Node]) -> bool:
     seen: set[str] = set()
     for node in nodes:
-        values = _listed(node["properties"][name])
+        values = _listed(run, node["properties"][name])
         if values is None or values & seen:
             return False
         seen |= values
     return True
 
 
-def _arranged(nodes: list[Node]) -> list[Node] | None:
-    shared = [name for name in _keys(nodes[0]) if all(name in _keys(node) for node in nodes)]
+def _arranged(run: Run, nodes: list[Node]) -> list[Node] | None:
+    counts = Counter(name for node in nodes for name in node["properties"])
+    run.budget.spend_on(8 * counts.total())
+    shared = [name for name in nodes[0]["properties"] if counts[name] == len(nodes)]
     for name in shared:
-        if _are_tagged(name, nodes):
+        run.budget.spend()
+        if _are_tagged(run, name, nodes):
             return [_first(name, node) for node in nodes]
     arranged: list[Node] = []
     for node in nodes:
-        others = {name for each in nodes if each is not node for name in _keys(each)}
-        own = next((name for name in _keys(node) if name not in others), None)
+        own = next((name for name in node["properties"] if counts[name] == 1), None)
         if own is None:
             return None
         arranged.append(_first(own, node))

@@ -27,5 +27,5 @@ def weight_of(schema: Mapping[str, Any]) -> Weight:
 
 
 def _optional(node: Node) -> int:
-    required = as_list(node.get("required"))
+    required = {name for name in as_list(node.get("required")) if isinstance(name, str)}
     return sum(name not in required for name in as_map(node.get("properties")))

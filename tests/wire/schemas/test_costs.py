@@ -1,0 +1,349 @@
+"""What schemas cost: work is counted in steps, and ends in an error of ours where it is too much.
+
+Nothing here looks at a clock. That steps tell the work is shown by another count: how often Python
+calls a function.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import DragomanError, InvalidInputError, Message, Request
+from dragoman.model.requests import Output
+from dragoman.model.validation.budget import Budget, TooManyStepsError
+from dragoman.model.validation.problems import Validation, problems
+from dragoman.wire.schemas import PROFILES, projected
+from dragoman.wire.schemas import costs as schema_costs
+from dragoman.wire.schemas.costs import FREE_STEPS, MAX_STEPS
+from tests.corpus import Corpus
+from tests.wire.schemas.hostile import FAMILIES, Schema
+from tests.wire.schemas.samples import of_types, recorded
+from tests.wire.test_schemas_in_requests import tool
+
+_NAMES = sorted(PROFILES)
+_SMALL = 20
+_FEW = 4_000
+"""Steps, where it takes too long to spend all."""
+_LINEAR = (
+    *("chain", "crowd", "anchors", "pointers", "branches", "choices", "alike", "forms"),
+    *("properties", "required", "missing", "literals", "places", "patterns", "doubling_objects"),
+)
+"""Families that every target can be told, at any size."""
+_INLINED = ("gemini-parameters", "ollama")
+"""Profiles without references, for which definitions are written out."""
+
+
+projected({"type": "object"}, PROFILES["openai-strict"])  # imports the compiler, which is no work
+
+
+@pytest.fixture
+def _few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than a request may take: what is refused is refused sooner."""
+    monkeypatch.setattr(schema_costs, "MAX_STEPS", _FEW)
+
+
+def _calls(work: Callable[[], object]) -> int:
+    """How many calls of functions some work makes."""
+    count = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def _is_refused(error: InvalidInputError) -> bool:
+    return "the schema grows to more than" in str(error)
+
+
+def _work(schema: Schema, name: str) -> tuple[int, int]:
+    """The calls that a schema takes, and the steps; where it is refused, all the steps it has."""
+    steps: list[int] = []
+
+    def project() -> None:
+        try:
+            steps.append(projected(schema, PROFILES[name]).cost.steps)
+        except InvalidInputError as error:
+            if not _is_refused(error):
+                raise
+            steps.append(_FEW + FREE_STEPS * len(json.dumps(schema)))
+
+    return _calls(project), steps[0]
+
+
+@pytest.mark.usefixtures("_few_steps")
+@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_steps_tell_the_work(family: str, name: str) -> None:
+    """Whatever is done is counted: no schema makes many calls in few steps."""
+    for n in (_SMALL, 3 * _SMALL):
+        schema = FAMILIES[family](n)
+        calls, steps = _work(schema, name)
+        assert calls < 40 * steps + 2 * len(json.dumps(schema)) + 1000
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("family", _LINEAR)
+def test_work_grows_with_the_schema_and_no_faster(family: str, name: str) -> None:
+    """Four times as many of something are four times the work."""
+    if family == "doubling_objects" and name in _INLINED:
+        pytest.skip("written out, it doubles at every step; it is refused")
+    small, large = FAMILIES[family](_SMALL), FAMILIES[family](4 * _SMALL)
+    (calls, steps), (more_calls, more_steps) = _work(small, name), _work(large, name)
+    grown = len(json.dumps(large)) / len(json.dumps(small))
+    assert more_steps <= 1.3 * grown * steps + 500
+    assert more_calls <= 1.3 * grown * calls + 5000
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", _NAMES)
+def test_large_and_simple_is_not_refused(name: str) -> None:
+    """Eight thousand alternatives and sixteen thousand properties are sent, as they are linear."""
+    for schema in (FAMILIES["branches"](8_000), FAMILIES["properties"](16_000)):
+        assert projected(schema, PROFILES[name]).cost.excess < MAX_STEPS
+
+
+def test_schemas_of_people_are_free(corpus: Corpus) -> None:
+    """What tools and types ask for takes nothing of the request's account that is worth a word."""
+    schemas = [one.schema for one in recorded(corpus)] + [schema for _, schema in of_types()]
+    assert len(schemas) > 100
+    for profile in PROFILES.values():
+        assert sum(projected(schema, profile).cost.excess for schema in schemas) < MAX_STEPS / 100
+
+
+# --- one account for a request
+
+
+def _heavy(least: int, most: int, name: str) -> Schema:
+    """A schema that takes a part of what a request may take."""
+    for n in range(1, 200):
+        schema = FAMILIES["shared"](n)
+        if least < projected(schema, PROFILES[name]).cost.excess < most:
+            return schema
+    raise AssertionError(name)
+
+
+@pytest.mark.usefixtures("_few_steps")
+@pytest.mark.parametrize("dialect", ["openai-responses", "openai-chat"])
+def test_all_schemas_of_a_request_have_one_account(dialect: str) -> None:
+    """Four tools of which each could be sent can't be sent together, known or not."""
+    schema = _heavy(_FEW // 3, _FEW // 2, "openai-strict")
+    tools = [tool({**schema, "title": f"Number {at}"}, f"f{at}", strict=True) for at in range(4)]
+    speaker = dragoman.dialect(dialect)
+    request = Request(model="m", messages=(Message.user("Hi"),), tools=tuple(tools))
+    for _ in range(2):
+        with pytest.raises(
+            InvalidInputError, match=r"^tools\[[23]\]\.parameters: the schema grows"
+        ):
+            speaker.encode_request(request)
+    speaker.encode_request(request.replace(tools=request.tools[:1]))
+
+
+@pytest.mark.usefixtures("_few_steps")
+@pytest.mark.parametrize("dialect", ["openai-responses", "openai-chat", "anthropic"])
+def test_the_error_names_the_answers_schema(dialect: str) -> None:
+    """It says where, and never what stands there."""
+    output = Output(format="schema", schema=FAMILIES["square"](100), strict=True)
+    request = Request(model="m", messages=(Message.user("Hi"),), output=output)
+    with pytest.raises(InvalidInputError, match=r"^output\.schema: the schema grows"):
+        dragoman.dialect(dialect).encode_request(request)
+
+
+def _bodies(schema: Schema) -> Iterator[tuple[str, Schema]]:
+    """A request in every dialect, with the schema wherever one may stand."""
+    said = [{"role": "user", "content": "Hi"}]
+    function = {"name": "f", "parameters": schema, "strict": True}
+    form = {"name": "x", "schema": schema, "strict": True}
+    yield "openai-chat", {
+        "model": "m", "messages": said, "tools": [{"type": "function", "function": function}],
+        "response_format": {"type": "json_schema", "json_schema": form},
+    }  # fmt: skip
+    yield "openai-responses", {
+        "model": "m", "input": said, "tools": [{"type": "function", **function}],
+        "text": {"format": {"type": "json_schema", **form}},
+    }  # fmt: skip
+    yield "anthropic", {
+        "model": "m", "messages": said, "max_tokens": 5,
+        "tools": [{"name": "f", "input_schema": schema, "strict": True}],
+        "output_config": {"format": {"type": "json_schema", "schema": schema}},
+    }  # fmt: skip
+    yield "ollama", {
+        "model": "m", "messages": said, "format": schema,
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": schema}}],
+    }  # fmt: skip
+    declarations = [
+        {"name": "f", "parameters": schema},
+        {"name": "g", "parametersJsonSchema": schema},
+    ]
+    yield "gemini", {
+        "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+        "tools": [{"functionDeclarations": declarations}],
+        "generationConfig": {"responseMimeType": "application/json", "responseSchema": schema},
+    }  # fmt: skip
+
+
+_TARGETS = (*dragoman.dialects(), "google:gemini-1.5-pro", "groq", "mistral")
+
+
+@pytest.mark.usefixtures("_few_steps")
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_requests_with_hostile_schemas(family: str) -> None:
+    """Read, checked and sent anywhere, each takes bounded work or ends in an error of ours."""
+    schema = FAMILIES[family](_SMALL)
+    size = len(json.dumps(schema))
+
+    def everything(source: str, body: Schema) -> None:
+        dragoman.dialect(source).check(body, path="/v1beta/models/m:generateContent")
+        for target in _TARGETS:
+            try:
+                dragoman.translate(body, source=source, target=target)
+            except DragomanError:
+                continue
+
+    for source, body in _bodies(schema):
+        calls = _calls(partial(everything, source, body))
+        assert calls < len(_TARGETS) * (2 * 40 * _FEW + 400 * size)
+
+
+# --- validation
+
+_VALUES: dict[str, Callable[[int], Any]] = {
+    "null": lambda _: {"a": None},
+    "text": lambda n: {"a": "x" * n},
+    "objects": lambda n: {"a": [{"x": str(at)} for at in range(n)]},
+    "properties": lambda n: {"a": {f"p{at}": at for at in range(n)}, "p0": [1] * n},
+}
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_steps_tell_the_work_of_validation(family: str) -> None:
+    """A value held against a hostile schema takes as many calls as steps allow."""
+    for made in _VALUES.values():
+        schema, value, budget = FAMILIES[family](_SMALL), made(4 * _SMALL), Budget(_FEW)
+
+        def check(schema: Any = schema, value: Any = value, budget: Budget = budget) -> None:
+            try:
+                Validation(schema, budget).holds(schema, value)
+            except TooManyStepsError:
+                return
+
+        assert _calls(check) < 60 * budget.spent + 3000
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "allOf", "oneOf"])
+def test_what_is_referred_to_is_checked_once(keyword: str) -> None:
+    """Forty definitions that each hold the next one twice are no more work than forty."""
+    definitions: Schema = {
+        f"d{at}": {keyword: [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(40)
+    }
+    schema = {"$ref": "#/$defs/d0", "$defs": {**definitions, "d40": {"type": "string"}}}
+    for value in ("x", 5):
+        budget = Budget()
+        Validation(schema, budget).holds(schema, value)
+        assert budget.spent < 40 * 40
+
+
+def test_numbers_with_equal_hashes() -> None:
+    """A long enum of numbers that Python's hash can't tell apart is looked into at once."""
+    values = [at * (2**61 - 1) for at in range(5_000)]
+    assert problems({"enum": values}, values[-1]) == []
+    assert problems({"enum": values}, 1)
+    assert problems({"enum": [1, 2**80]}, 1.0) == []
+    assert problems({"enum": [1]}, True)
+    found = Validation(True)
+    assert len({found.canonical(value) for value in values}) == len(values)
+    assert all(isinstance(found.canonical(value)[1], str) for value in values)
+
+
+_PATTERNS = ["(a+)+$", "(a|a)*b", "(a|aa)+$", "a{4000}", "(.*)*x", "([a-z]+)*1", "(a?){50}a{50}"]
+
+
+@pytest.mark.parametrize("pattern", _PATTERNS)
+def test_catastrophic_patterns(pattern: str) -> None:
+    """No pattern can make a text expensive, alone or a thousand times."""
+    budget = Budget(_FEW)
+    schema = {"items": {"pattern": pattern}, "propertyNames": {"pattern": pattern}}
+    texts = ["a" * 2_000 + "!"] * 20
+
+    def check() -> None:
+        try:
+            Validation(schema, budget).holds(schema, texts)
+        except TooManyStepsError:
+            return
+
+    assert _calls(check) < 60 * budget.spent + 10_000
+
+
+# --- the way back
+
+
+@pytest.mark.usefixtures("_few_steps")
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_the_way_back(family: str) -> None:
+    """What a model answers to a hostile schema is undone, or left alone, in bounded work."""
+    try:
+        made = projected(FAMILIES[family](_SMALL), PROFILES["openai-strict"])
+    except InvalidInputError:
+        return
+    for value in _VALUES.values():
+        assert _calls(partial(made.undo, value(4 * _SMALL))) < 1_000_000
+
+
+def test_values_that_take_too_long_to_undo_stay_as_they_are() -> None:
+    """Nothing is raised, and nothing is half done."""
+    names = [f"p{at}" for at in range(200)]
+    forms = [
+        {"type": "object", "properties": {**{name: {"type": "string"} for name in names},
+         "z": {"const": at}}, "required": [*names]} for at in range(60)
+    ]  # fmt: skip
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"anyOf": forms}}}}
+    made = projected(schema, PROFILES["openai-strict"])
+    value = {"a": [{**dict.fromkeys(names, "x"), "z": None} for _ in range(2_000)]}
+    assert made.undo(value) in (value, {"a": [dict.fromkeys(names, "x")] * 2_000})
+
+
+# --- depth, and odd references
+
+
+@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+def test_long_chains_at_the_root(keyword: str, name: str) -> None:
+    """Forms within forms within forms, by way of references: no stack is deep enough for all."""
+    definitions: Schema = {
+        f"d{at}": {"type": "object", keyword: [{"$ref": f"#/$defs/d{at + 1}"}]}
+        for at in range(2000)
+    }
+    definitions["d2000"] = {"type": "object", "properties": {"x": {"type": "string"}}}
+    schema = {"type": "object", keyword: [{"$ref": "#/$defs/d0"}], "$defs": definitions}
+    try:
+        projected(schema, PROFILES[name]).undo({"x": None})
+    except InvalidInputError as error:
+        if not _is_refused(error):
+            raise
+
+
+@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("step", ["9" * 5_000, "-1", "٣", "01", "1.0", ""])
+def test_references_into_lists(step: str, name: str) -> None:
+    """An index that is none leads nowhere."""
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": f"#/properties/b/anyOf/{step}"}, "b": {"anyOf": [True, {}]}},
+    }
+    projected(schema, PROFILES[name])
+    assert problems(schema, {"a": 1}) == []
