@@ -248,6 +248,20 @@ def _strays(request: Request) -> set[str]:
     }
 
 
+def touched(request: Request, dialect: str) -> Request:
+    """The request, with no message that counts as having come in the dialect as it is.
+
+    Those may keep what nobody was seen to refuse.
+    """
+    owns = dragoman.dialect(dialect).target.owns
+    return request.replace(
+        messages=tuple(
+            message.replace_unchecked(origin=None) if owns(message) else message
+            for message in request.messages
+        )
+    )
+
+
 @pytest.mark.parametrize("target", dragoman.dialects())
 @given(request=histories())
 def test_anything_can_be_said_and_is_said_the_same_each_time(target: str, request: Request) -> None:
@@ -261,7 +275,7 @@ def test_anything_can_be_said_and_is_said_the_same_each_time(target: str, reques
 def test_what_is_sent_breaks_no_rule(target: str, request: Request) -> None:
     """However torn a history is, what goes out passes the target's own rules."""
     speaker: Any = dragoman.dialect(target)
-    body = speaker.encode_request(request, speaker.target).body
+    body = speaker.encode_request(touched(request, target), speaker.target).body
     assert [v for v in speaker.check(body) if v.severity == "error"] == []
 
 
@@ -270,6 +284,7 @@ def test_what_is_sent_breaks_no_rule(target: str, request: Request) -> None:
 def test_words_calls_and_results_arrive(target: str, request: Request) -> None:
     """Every text, every call and every result to a call is there, and belongs to the same."""
     speaker = dragoman.dialect(target)
+    request = touched(request, target)
     encoded = speaker.encode_request(request, speaker.target)
     arrived = _arrived(encoded, target)
     heard = "\n".join(

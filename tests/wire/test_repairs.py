@@ -148,10 +148,10 @@ def test_a_named_target_is_known_and_fitted() -> None:
 def test_an_edit_is_fitted() -> None:
     """What somebody wrote since is no longer what came."""
     speaker = dragoman.dialect("gemini")
-    body = {"contents": [{"role": "model", "parts": [{"text": "hi"}]}, ASKED]}
+    body = {"contents": [{"role": "model", "parts": [CALLED]}, ASKED]}
     message, question = speaker.decode_request(body).messages
     assert speaker.target.owns(message)
-    edited = message.with_content("Hello")
+    edited = message.replace(parts=(Text("Hello"), *message.parts))
     assert not speaker.target.owns(edited)
     encoded = speaker.encode_request(Request(messages=(edited, question)))
     assert encoded.body["contents"][0] == {"role": "user", "parts": [{"text": OPENING}]}

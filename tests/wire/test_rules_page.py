@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from dragoman.providers.registry import provider_names
 from dragoman.wire.target import Target
 from tests.corpus import Corpus
 from tests.test_docs import ROOT
@@ -18,7 +19,8 @@ from tests.wire.refused import explaining, requests
 PAGE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
 SOURCE = ROOT / "src" / "dragoman"
 _ROW = re.compile(
-    r"^\| (\w+) \| (.+) \| (`[^|]+`) \| (error|warning|-) \| ([SDERT]+) \|$", re.MULTILINE
+    r"^\| (\w+) \| (.+) \| (`[^|]+`) \| (error|warning|-) \| ([SDERT]+)(?:: ([a-z., ]+))? \|$",
+    re.MULTILINE,
 )
 # By the section's name: the folder of its rules, and the numbers of the catalogue that are its own.
 _HOSTS = (58, 100, 105, *range(109, 120))
@@ -46,6 +48,7 @@ class Row(NamedTuple):
     enforced: list[str]
     severity: str
     evidence: str
+    refused_by: tuple[str, ...]
 
     @property
     def is_checked(self) -> bool:
@@ -68,9 +71,13 @@ def _section(name: str) -> str:
 
 def _rows(name: str) -> list[Row]:
     return [
-        Row(number, text, re.findall(r"`([^`]+)`", enforced), severity, evidence)
-        for number, text, enforced, severity, evidence in _ROW.findall(_section(name))
+        Row(number, text, re.findall(r"`([^`]+)`", enforced), severity, evidence, _hosts(hosts))
+        for number, text, enforced, severity, evidence, hosts in _ROW.findall(_section(name))
     ]
+
+
+def _hosts(listed: str) -> tuple[str, ...]:
+    return tuple(listed.split(", ")) if listed else ()
 
 
 def _rules(folder: str) -> list[Any]:
@@ -79,11 +86,25 @@ def _rules(folder: str) -> list[Any]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_the_tables_have_every_rule(folder: str) -> None:
-    """Function, number and severity are as registered, in the order of registration."""
+    """Function, number, severity and evidence are as registered, in that order."""
     rows = [row for name, (own, _) in SECTIONS.items() if own == folder for row in _rows(name)]
-    assert [(row.number, *row.enforced, row.severity) for row in rows if row.is_checked] == [
-        (rule.number, rule.find.__name__, rule.severity) for rule in _rules(folder)
+    assert [
+        (row.number, *row.enforced, row.severity, row.evidence, row.refused_by)
+        for row in rows
+        if row.is_checked
+    ] == [
+        (rule.number, rule.find.__name__, rule.severity, rule.evidence, rule.refused_by)
+        for rule in _rules(folder)
     ]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_repairs_rest_on_refusals(folder: str) -> None:
+    """Who refused is a provider that there is, was seen to, and the flags are a target's."""
+    for rule in _rules(folder):
+        assert set(rule.refused_by) <= set(provider_names())
+        assert not rule.refused_by or set(rule.evidence) & set("ET")
+        assert set(rule.flags) <= set(Target.__struct_fields__)
 
 
 @pytest.mark.parametrize("name", SECTIONS)

@@ -57,7 +57,8 @@ class Links:
 
         Instructions, tools and settings stay in it: the provider does not carry them over (W36).
         """
-        if target is None or not (target.keeps_state and target.resumes_answers):
+        is_kept = target is not None and "previous_response_id" in target.state_fields
+        if target is None or not (is_kept and target.resumes_answers):
             return request
         place = _last_answer(request.messages)
         if place is None or not _is_open(request):

@@ -106,11 +106,25 @@ class ThinkingConfig(Value, frozen=True, kw_only=True):
 
 
 class State(Value, frozen=True, kw_only=True):
-    """What the provider keeps between requests, where it does (OpenAI Responses)."""
+    """What the provider holds of the conversation besides what the request shows, by its name.
+
+    Calls, results and instructions may be among it.
+    """
 
     previous_response_id: str | None = None
+    """The answer that is gone on from (OpenAI Responses)."""
     conversation: str | None = None
+    """A conversation that the provider keeps (OpenAI Responses)."""
+    prompt: str | None = None
+    """A stored prompt (OpenAI Responses)."""
+    thread: str | None = None
+    """A thread that the provider keeps (Anthropic)."""
+    cached_content: str | None = None
+    """Contents that were cached before (Gemini)."""
+    continuation_token: str | None = None
+    """Where an earlier request left off (Gemini)."""
     store: bool | None = None
+    """Whether the answer is to be kept."""
 
 
 class Request(Value, frozen=True, kw_only=True):

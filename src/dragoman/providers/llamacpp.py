@@ -32,7 +32,7 @@ PROVIDER = Provider(
             refuses_json_with_tools=True,  # held to a schema, the model can't call
         ),
         RESPONSES.replace(
-            keeps_state=False,
+            state_fields=("store",),
             verifies_items=False,
             types_messages=True,
             reads_reasoning=True,

@@ -20,7 +20,7 @@ PROVIDER = Provider(
             cache_markers=4,  # what Claude behind it takes
         ),
         RESPONSES.replace(
-            keeps_state=False,
+            state_fields=("store",),
             verifies_items=False,
             least_output_tokens=0,
             checks_strict_schemas=False,

@@ -23,7 +23,7 @@ PROVIDER = Provider(
             refuses_json_with_tools=True,  # held to a schema, the model can't call
         ),
         RESPONSES.replace(
-            keeps_state=False,
+            state_fields=("store",),
             verifies_items=False,
             least_output_tokens=0,
             checks_strict_schemas=False,

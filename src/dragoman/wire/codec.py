@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec.structs import force_setattr
 
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError, WireError
+from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
 from dragoman.model.requests import Request
@@ -27,7 +28,7 @@ from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
 from dragoman.wire.target import Target
-from dragoman.wire.violations import Violation
+from dragoman.wire.violations import Rulebook, Violation
 
 T = TypeVar("T")
 
@@ -44,8 +45,7 @@ class Functions(NamedTuple):
     stream_encoder: Callable[[], StreamEncoder]
     decode_error: Callable[[int | None, Any, Mapping[str, str] | None], ProviderError]
     encode_error: Callable[[DragomanError], tuple[int, dict[str, Any]]]
-    check: Callable[[object, str | None, Target | None], list[Violation]]
-    """Given the body, the path and the target; None is anyone who speaks the dialect."""
+    rulebook: Rulebook[Any]
 
 
 class Codec:
@@ -86,6 +86,8 @@ class Codec:
         for message in request.messages:
             if message.origin is None and self._is_as_it_came(message):
                 force_setattr(message, "origin", self._here)  # see `Target.owns`
+        if not request.messages and self.name not in request.extras:
+            return request.replace(extras={**request.extras, self.name: EMPTY})  # the same mark
         return request
 
     def _is_as_it_came(self, message: Message) -> bool:
@@ -93,7 +95,7 @@ class Codec:
         for part in message.parts:
             if part.origin is not None and part.origin.dialect != self.name:
                 return False
-        return bool(message.parts or message.extras)
+        return True
 
     def encode_request(
         self,
@@ -105,19 +107,39 @@ class Codec:
     ) -> Encoded:
         """The body to send for a request, fitted to a target; without one, to the vendor's own.
 
-        What came in this dialect and was not edited goes back as it came, unless the target is
-        named; `repair=False` sends anything as it is given.
+        What came in this dialect and was not edited goes back as it came, but for what the target
+        is known to refuse; `repair=False` sends anything as it is given.
         """
         fitting = target or self.target
         if not repair:
-            fitting = fitting.relaxed
-        elif target is None:
-            came = sum(map(fitting.owns, request.messages))
-            if came == len(request.messages) and (came or self.name in request.extras):
-                fitting = fitting.relaxed
-            elif came:
-                fitting = fitting.sparing
-        return encoded_for(request, fitting, self._functions.encode_request, strict=strict)
+            return self._encoded(request, fitting.relaxed, strict=strict)
+        came = sum(map(fitting.owns, request.messages))
+        if came == len(request.messages) and (came or self.name in request.extras):
+            return self._encoded_as_it_came(request, target, strict=strict)
+        if not came:
+            return self._encoded(request, fitting, strict=strict)
+        encoded = self._encoded(request, fitting.sparing, strict=strict)
+        if target is not None and self._repairs_needed(encoded, target):
+            return self._encoded(request, target, strict=strict)
+        return encoded
+
+    def _encoded_as_it_came(
+        self, request: Request, target: Target | None, *, strict: bool
+    ) -> Encoded:
+        """The body of a request that came in this dialect, repaired only on evidence."""
+        if target is None:
+            return self._encoded(request, self.target.relaxed, strict=strict)
+        encoded = self._encoded(request, target.trusting(self.target), strict=strict)
+        if flags := self._repairs_needed(encoded, target):
+            return self._encoded(request, target.trusting(self.target, flags), strict=strict)
+        return encoded
+
+    def _repairs_needed(self, encoded: Encoded, target: Target) -> frozenset[str]:
+        rulebook = self._functions.rulebook
+        return rulebook.repairs_needed(encoded.body, target, encoded.path, encoded.headers)
+
+    def _encoded(self, request: Request, target: Target, *, strict: bool) -> Encoded:
+        return encoded_for(request, target, self._functions.encode_request, strict=strict)
 
     def decode_response(self, body: Body, context: Context | None = None) -> Response:
         """The response in a body, in the request's own terms."""
@@ -182,8 +204,8 @@ class Codec:
         self,
         body: Any,
         path: str | None = None,
-        headers: Mapping[str, str] | None = None,  # noqa: ARG002 - nothing there is refused
+        headers: Mapping[str, str] | None = None,
         target: Target | None = None,
     ) -> list[Violation]:
         """What the target would refuse in a request; the vendor's own, if none is given."""
-        return self._functions.check(body, path, target)
+        return self._functions.rulebook.check(body, target, path, headers)

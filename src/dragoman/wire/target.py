@@ -71,8 +71,10 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     merges_turns: bool = False
     """Whether neighbouring messages of one role are one turn to it: calls in two of them wait for
     results together."""
+    refuses_empty_text: bool = False
+    """Whether a text of no characters is refused (W46)."""
     refuses_blank_text: bool = False
-    """Whether a text of nothing but white space is refused (W46, W76)."""
+    """Whether a text of nothing but white space may be refused (W46, W76)."""
     thinking_back: Literal["own", "never", "all"] = "own"
     """Which thinking goes back to it: what it made itself, none (Groq: W110), or some in every
     answer, be it empty (DeepSeek: C2)."""
@@ -96,9 +98,11 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     """Whether it thinks unless it is told not to."""
     forces_tools_thinking: bool = True
     """Whether a thinking model may be forced to call a tool (W58)."""
-    prefill: Literal["free", "trimmed", "refused"] = "free"
+    prefill: Literal["free", "trimmed", "uncertain", "refused"] = "free"
     """Whether the last message may be the assistant's, to be gone on with: as it is, without white
-    space at its end, or not at all (W48)."""
+    space at its end, at some models only, or not at all (W48, W79)."""
+    refuses_prefilled_thinking: bool = False
+    """Whether, with thinking off, such a message must not hold any (W53)."""
     verifies_items: bool = False
     """Whether it looks items up by their ids, and refuses those that are not as it made them: an
     id of another form, reasoning without what it led to, an item twice (W21, W23 to W25, W28)."""
@@ -108,17 +112,23 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     reads_reasoning: bool = False
     """Whether a Responses host takes reasoning only as one text that it can read: no summaries, no
     seals (llama.cpp)."""
+    limits_argument_names: bool = False
+    """Whether names of properties in the arguments of earlier calls have a limit (W39)."""
     least_output_tokens: int = 0
     """The smallest cap on the answer that it takes (OpenAI's Responses: 16)."""
-    keeps_state: bool = False
-    """Whether it may have kept earlier messages, to which results in this request belong."""
+    needs_token_limit: bool = False
+    """Whether a request must say how many tokens the answer may have (W50)."""
+    state_fields: tuple[str, ...] = ("store",)
+    """The fields of `State` that it knows."""
     resumes_answers: bool = False
     """Whether a request may go on from an answer that it has kept (`previous_response_id`), with
     instructions and tools of its own (W36)."""
     needs_message: bool = False
     """Whether instructions alone are refused (W47, W75)."""
     starts_with_user: bool = False
-    """Whether the first message must be the user's (W47, W77)."""
+    """Whether the first message must be the user's (W47)."""
+    refuses_call_first: bool = False
+    """Whether the first message must be no call (W77)."""
     system_place: Literal["anywhere", "first", "nowhere"] = "anywhere"
     """Where instructions among the messages may stand: anywhere, in one message before all others,
     or in the user's words only (W117)."""
@@ -247,6 +257,14 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
         """The same target, believed to refuse nothing: what is given is sent."""
         return self.replace(**_RELAXED)
 
+    def trusting(self, vendor: Target, flags: Collection[str] = ()) -> Target:
+        """The target for what came in its dialect: it refuses what these flags say, no more.
+
+        Everything else is as at the dialect's vendor, relaxed: so what came is spelled as it came.
+        """
+        known = {flag: getattr(self, flag) for flag in (*_OF_THE_DEPLOYMENT, *flags)}
+        return vendor.relaxed.replace(**known)
+
     @cached_property
     def sparing(self) -> Target:
         """The same target, for a conversation of which only some messages came in the dialect."""
@@ -271,6 +289,11 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
         return self._name.fullmatch(name) is not None
 
 
+_OF_THE_DEPLOYMENT = (
+    "provider", "model", "model_in_path", "api_version", "ends_with_done", "hides_cut_offs",
+    "resumes_answers",
+)  # fmt: skip
+"""What is not about refusing anything, but about who is spoken to."""
 _RELAXED: dict[str, Any] = {
     "is_strict": False,
     "tool_id": ANYTHING,
@@ -280,6 +303,7 @@ _RELAXED: dict[str, Any] = {
     "pairs_results": False,
     "groups_results": False,
     "orders_results": False,
+    "refuses_empty_text": False,
     "refuses_blank_text": False,
     "refuses_empty": False,
     "thinking_back": "own",
@@ -290,10 +314,14 @@ _RELAXED: dict[str, Any] = {
     "thinking_budgets": None,
     "forces_tools_thinking": True,
     "prefill": "free",
+    "refuses_prefilled_thinking": False,
     "verifies_items": False,
+    "limits_argument_names": False,
     "least_output_tokens": 0,
+    "needs_token_limit": False,
     "needs_message": False,
     "starts_with_user": False,
+    "refuses_call_first": False,
     "system_place": "anywhere",
     "takes_developer": True,
     "alternates_roles": False,

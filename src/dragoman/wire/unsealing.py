@@ -15,7 +15,7 @@ from typing import Any
 
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
-from dragoman.model.parts import Text, Thinking
+from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.envelope import Seal, fingerprint, is_sealed, unwrap
@@ -23,6 +23,8 @@ from dragoman.wire.fronts import WHOLE
 
 _ASSISTANT = Role.ASSISTANT
 _WHOLE = (Text, Thinking, *WHOLE)
+EMPTIED = Origin(dialect="envelope")
+"""Of a message of nothing but envelopes: it did not come empty."""
 _NAMED = (ToolCall, Thinking)
 """What may hold its state and have a later word on it in a carrier."""
 
@@ -42,14 +44,19 @@ def unsealed_messages(messages: list[Message]) -> list[Message]:
         if not is_answer or not any(map(is_sealed, parts)):
             made += run
         else:
-            made.append(run[0].replace_unchecked(parts=unsealed(parts)))
+            made.append(_with_opened(run[0], unsealed(parts)))
     return made
 
 
 def unsealed_message(message: Message) -> Message:
     """A message with its envelopes opened."""
     parts = unsealed(message.parts)
-    return message if parts is message.parts else message.replace_unchecked(parts=parts)
+    return message if parts is message.parts else _with_opened(message, parts)
+
+
+def _with_opened(message: Message, parts: tuple[AnyPart, ...]) -> Message:
+    """The message with what was in its envelopes; one that held nothing else says so."""
+    return message.replace_unchecked(parts=parts, origin=message.origin if parts else EMPTIED)
 
 
 def unsealed(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:

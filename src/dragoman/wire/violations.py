@@ -16,6 +16,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import loads
 from dragoman.model.value import Value
+from dragoman.wire.target import Target
 
 Severity = Literal["error", "warning"]
 Finding = tuple[str, str]
@@ -25,6 +26,8 @@ Placed = tuple[str, Object]
 """An object of a body, and its path."""
 
 V = TypeVar("V")
+Viewing = Callable[[Object, "Target | None", "str | None", "Mapping[str, str] | None"], V]
+"""Makes a dialect's view: given the body, the target (None: anyone), the path and the headers."""
 
 
 class Violation(Value, frozen=True):
@@ -47,10 +50,19 @@ class Violation(Value, frozen=True):
 
 
 class Rule(NamedTuple, Generic[V]):
-    """A rule and how grave it is to break it."""
+    """A rule, how grave it is to break it, and who is known to mind.
+
+    `evidence` says how the rule is known: S the vendor's source or types, D its documentation, E
+    its error texts, R reports by users, T recorded traffic. `refused_by` names the providers that
+    were seen to refuse a request for it. `flags` are the fields of `Target` that ask for the
+    repair.
+    """
 
     find: Callable[[V], Found]
     severity: Severity = "error"
+    evidence: str = "S"
+    refused_by: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
     @property
     def number(self) -> str:
@@ -58,14 +70,57 @@ class Rule(NamedTuple, Generic[V]):
         name = self.find.__name__.partition("_")[0]
         return name.upper() if name[1:].isdigit() else name
 
+    def permits_repair(self, target: Target) -> bool:
+        """Whether content of the target's own dialect may be repaired for it.
 
-def checked(view: V, rules: Iterable[Rule[V]]) -> list[Violation]:
-    """What the rules find."""
-    return [
-        Violation(rule.number, rule.severity, path, message)
-        for rule in rules
-        for path, message in rule.find(view)
-    ]
+        Only a refusal by this very host, which somebody observed, is reason enough.
+        """
+        is_observed = not _OBSERVED.isdisjoint(self.evidence)
+        return self.severity == "error" and is_observed and target.provider in self.refused_by
+
+
+_OBSERVED = frozenset("ET")
+
+
+class Rulebook(Generic[V]):
+    """The rules of a dialect, and the view of a body that they look at."""
+
+    def __init__(self, rules: Iterable[Rule[V]], view: Viewing[V]) -> None:
+        self.rules = tuple(rules)
+        self._view = view
+
+    def check(
+        self,
+        body: object,
+        target: Target | None = None,
+        path: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> list[Violation]:
+        """What the target would refuse, or the vendor's own without one; any JSON gives a list."""
+        wire = opened(body)
+        if wire is None:
+            return [Violation("shape", "error", "$", "the body is not a JSON object")]
+        view = self._view(wire, target, path, headers)
+        return [
+            Violation(rule.number, rule.severity, place, message)
+            for rule in self.rules
+            for place, message in rule.find(view)
+        ]
+
+    def repairs_needed(
+        self,
+        body: Object,
+        target: Target,
+        path: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> frozenset[str]:
+        """The flags of the target without whose repairs it is known to refuse a body."""
+        permitted = [rule for rule in self.rules if rule.flags and rule.permits_repair(target)]
+        if not permitted:
+            return frozenset()
+        view = self._view(body, target, path, headers)
+        broken = [rule for rule in permitted if next(rule.find(view), None) is not None]
+        return frozenset(flag for rule in broken for flag in rule.flags)
 
 
 def opened(body: object) -> Object | None:
@@ -76,11 +131,6 @@ def opened(body: object) -> Object | None:
         except InvalidInputError:
             return None
     return body if isinstance(body, Mapping) else None
-
-
-def not_an_object() -> list[Violation]:
-    """What is wrong with a body that is no JSON object."""
-    return [Violation("shape", "error", "$", "the body is not a JSON object")]
 
 
 def field(wire: Object, key: str) -> Object:

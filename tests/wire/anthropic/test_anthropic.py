@@ -25,7 +25,7 @@ from dragoman.model.parts import (
     Text,
     Thinking,
 )
-from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import (
@@ -485,16 +485,15 @@ def test_thinking_made_by_hand(
 
 
 def test_settings_that_do_not_exist_here_are_reported() -> None:
-    """Seeds, penalties, several choices, JSON of any form, state kept elsewhere."""
+    """Seeds, penalties, several choices, JSON of any form."""
     asked = Request(
         sampling=Sampling(seed=1, choices=2, logprobs=True),
         output=Output(format="json"),
-        state=State(previous_response_id="resp_1"),
     )
     encoded = encode_request(asked)
     assert encoded.body == {"max_tokens": 4096, "messages": []}
     assert {loss.path for loss in encoded.losses} == {
-        *("sampling.seed", "sampling.choices", "sampling.logprobs", "output", "state"),
+        *("sampling.seed", "sampling.choices", "sampling.logprobs", "output"),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.wire.anthropic.rules import check
+from dragoman.wire.anthropic.rules import RULEBOOK
 from dragoman.wire.anthropic.target import TARGET
 from tests.wire.rulebook import Book, Row
 from tests.wire.test_hostile import FIXTURES
@@ -454,40 +454,40 @@ BOOK = Book("anthropic", ROWS, PICKY, dict.fromkeys(OF_THE_NEWEST, NEWEST))
 def test_the_vendors_own_deployment_is_meant(name: str) -> None:
     """What only some hosts refuse is no fault without a target that says so."""
     for wrong, _, _ in ROWS[name]:
-        assert check(wrong) == []
+        assert RULEBOOK.check(wrong) == []
 
 
 def test_a_beginning_may_be_given_to_models_that_take_it() -> None:
     """A last assistant message is a fault only where the target says so (W48)."""
     body = _said({"role": "assistant", "content": "So"})
-    assert check(body) == []
-    assert [violation.rule for violation in check(body, target=PICKY)] == ["W48"]
+    assert RULEBOOK.check(body) == []
+    assert [violation.rule for violation in RULEBOOK.check(body, target=PICKY)] == ["W48"]
 
 
 def test_unsigned_thinking_is_taken_by_hosts_that_sign_nothing() -> None:
     """The target says who does not look at signatures (W54)."""
     body = _said(_assistant({"type": "thinking", "thinking": "hm", "signature": ""}), USER)
-    assert [violation.rule for violation in check(body)] == ["W54"]
-    assert check(body, target=TARGET.replace(verifies_thinking=False)) == []
+    assert [violation.rule for violation in RULEBOOK.check(body)] == ["W54"]
+    assert RULEBOOK.check(body, target=TARGET.replace(verifies_thinking=False)) == []
 
 
 def test_other_hosts_let_a_turn_go_on_without_thinking() -> None:
     """The target says who wants a turn to begin with it (W51)."""
     body = _loop(_use(), _result(), thinking=ON)
-    assert [violation.rule for violation in check(body)] == ["W51"]
-    assert check(body, target=TARGET.replace(thinking_begins_turns=False)) == []
+    assert [violation.rule for violation in RULEBOOK.check(body)] == ["W51"]
+    assert RULEBOOK.check(body, target=TARGET.replace(thinking_begins_turns=False)) == []
 
 
 def test_counting_needs_no_limit() -> None:
     """The path says that tokens are only counted (W50)."""
-    assert check({"messages": [USER]}, path="/v1/messages/count_tokens?beta=true") == []
+    assert RULEBOOK.check({"messages": [USER]}, path="/v1/messages/count_tokens?beta=true") == []
 
 
 def test_headers_tell_whether_thinking_is_interleaved() -> None:
     """The budget may exceed the limit with the beta, and may not without (W59)."""
     body = _said(thinking={"type": "enabled", "budget_tokens": 4000}, tools=[_tool()])
-    assert check(body, headers={"anthropic-beta": "interleaved-thinking-2025-05-14"}) == []
-    assert [violation.rule for violation in check(body, headers={})] == ["W59"]
+    assert RULEBOOK.check(body, headers={"anthropic-beta": "interleaved-thinking-2025-05-14"}) == []
+    assert [violation.rule for violation in RULEBOOK.check(body, headers={})] == ["W59"]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -23,7 +23,7 @@ from dragoman.model.parts import (
     Text,
     Thinking,
 )
-from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import (
@@ -561,10 +561,9 @@ def test_forms_of_the_answer(output: Output, wire: dict[str, Any]) -> None:
 
 
 def test_settings_without_a_place_are_recorded() -> None:
-    """Stored state and a ban on parallel calls can't be expressed."""
-    made = Request(state=State(store=True), tool_choice=ToolChoice(parallel=False))
-    losses = encode_request(made).losses
-    assert [loss.path for loss in losses] == ["tool_choice.parallel", "state"]
+    """A ban on parallel calls can't be expressed."""
+    losses = encode_request(Request(tool_choice=ToolChoice(parallel=False))).losses
+    assert [loss.path for loss in losses] == ["tool_choice.parallel"]
 
 
 # --- changes

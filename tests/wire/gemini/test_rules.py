@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.wire.gemini.rules import check
+from dragoman.wire.gemini.rules import RULEBOOK
 from dragoman.wire.gemini.target import TARGET
 from tests.wire.rulebook import Book, Row
 from tests.wire.test_hostile import FIXTURES
 
 PICKY = TARGET.replace(
+    prefill="refused",
     signs_calls=True,
     media_in_results=False,
     refuses_json_with_tools=True,
@@ -146,30 +147,34 @@ ROWS: dict[str, list[Row]] = {
     "w78_responses_follow_calls": [
         (_said(_user(_response())), "contents[1].parts[0]", _loop(_call(), _response())),
         (
+            _said(_model(_call()), USER, MODEL, _user(_response())),
+            "contents[4].parts[0]",
             _said(_model(_call()), USER, _user(_response())),
-            "contents[3].parts[0]",
-            _said(_model(_call()), _user(_response()), USER),
+        ),
+        (
+            _said(_user(_response())),
+            "contents[1].parts[0]",
+            {**_said(_user(_response())), "cachedContent": "cachedContents/1"},
         ),
     ],
     "w78_calls_are_answered": [
         (
-            _loop(_call(), _text()),
+            _said(_model(_call(), _call()), _user(_response())),
             "contents[1].parts[0]",
-            _loop(_call(), _response()),
-        ),
-        (
             _said(_model(_call(), _call()), _user(_response()), _user(_response())),
-            "contents[1].parts[0]",
-            _said(_model(_call(), _call()), _user(_response(), _response())),
         ),
         (
             _said(_model(_call()), _model(_call()), _user(_response())),
             "contents[1].parts[0]",
             _said(_model(_call()), _model(_call()), _user(_response(), _response())),
         ),
+    ],
+    "w78_calls_should_be_answered": [
+        (_loop(_call(), _text()), "contents[1].parts[0]", _loop(_call(), _response())),
         (_said(_model(_call())), "contents[1].parts[0]", _loop(_call(), _response())),
     ],
     "w79_the_user_speaks_last": [(_said(MODEL), "contents[1]", _said(MODEL, USER))],
+    "w79_the_user_should_speak_last": [(_said(MODEL), "contents[1]", _said(MODEL, USER))],
     "w80_arguments_are_an_object": [
         (
             _loop(_call(args="{}"), _response()),
@@ -358,7 +363,7 @@ ROWS: dict[str, list[Row]] = {
         ),
     ],
 }  # fmt: skip
-BOOK = Book("gemini", ROWS, PICKY)
+BOOK = Book("gemini", ROWS, PICKY, {"w79_the_user_should_speak_last": TARGET})
 NEEDS_TARGET = (
     "w83_calls_are_signed",
     "w96_responses_hold_no_media",
@@ -371,21 +376,21 @@ NEEDS_TARGET = (
 def test_what_only_some_models_refuse(name: str) -> None:
     """It is no fault without a target that says so."""
     for wrong, _, _ in ROWS[name]:
-        assert [v for v in check(wrong) if v.severity == "error"] == []
+        assert [v for v in RULEBOOK.check(wrong) if v.severity == "error"] == []
 
 
 def test_a_beginning_may_be_given_to_models_that_take_it() -> None:
     """A last content of the model's is no fault where the target says so (W79)."""
-    assert [violation.rule for violation in check(_said(MODEL))] == ["W79"]
-    assert check(_said(MODEL), target=TARGET.replace(prefill="free")) == []
+    assert [violation.rule for violation in RULEBOOK.check(_said(MODEL))] == ["W79"]
+    assert RULEBOOK.check(_said(MODEL), target=TARGET.replace(prefill="free")) == []
 
 
 def test_references_to_media_of_the_same_response_are_meant() -> None:
     """On Vertex AI a response refers to its media by their names (W95, W96)."""
     body = _loop(_call(), _response(response={"image": {"$ref": "a"}}, parts=[BLOB]))
-    assert check(body) == []
+    assert RULEBOOK.check(body) == []
     strange = _loop(_call(), _response(response={"image": {"$ref": {}}}, parts=[BLOB]))
-    assert [violation.rule for violation in check(strange)] == ["W95"]
+    assert [violation.rule for violation in RULEBOOK.check(strange)] == ["W95"]
 
 
 def test_both_spellings_are_judged_alike() -> None:
@@ -393,7 +398,7 @@ def test_both_spellings_are_judged_alike() -> None:
     body = _said(
         _model({"function_call": {"name": "9", "args": 5}}), _user({"function_response": {}})
     )
-    assert {violation.rule for violation in check(body)} == {"W80", "W81", "W82", "W89"}
+    assert {violation.rule for violation in RULEBOOK.check(body)} == {"W80", "W81", "W82", "W89"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

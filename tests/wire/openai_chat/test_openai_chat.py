@@ -25,7 +25,7 @@ from dragoman.model.parts import (
     Text,
     Thinking,
 )
-from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import (
@@ -463,7 +463,6 @@ def test_settings_made_by_hand() -> None:
             sampling=Sampling(max_tokens=5, temperature=1.0, top_k=3),
             output=Output(format="schema", schema={"type": "object"}),
             thinking=ThinkingConfig(effort="low", budget=9),
-            state=State(previous_response_id="r"),
         )
     )
     body = json.loads(encoded.to_bytes())
@@ -477,7 +476,6 @@ def test_settings_made_by_hand() -> None:
         "tools[2]",
         "sampling.top_k",
         "thinking.budget",
-        "state.previous_response_id",
     ]
 
 

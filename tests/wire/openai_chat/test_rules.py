@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.wire.openai_chat.rules import check
+from dragoman.wire.openai_chat.rules import RULEBOOK
 from dragoman.wire.target import Target
 from tests.wire.rulebook import Book, Row
 from tests.wire.test_hostile import FIXTURES
@@ -386,7 +386,7 @@ def test_the_vendors_own_deployment_is_meant(name: str) -> None:
     """What only some models refuse is no fault without a target that says so."""
     number = name.partition("_")[0].upper()
     for wrong, _, _ in ROWS[name]:
-        assert [v for v in check(wrong) if v.rule == number] == []
+        assert [v for v in RULEBOOK.check(wrong) if v.rule == number] == []
 
 
 @pytest.mark.parametrize(
@@ -408,24 +408,24 @@ def test_the_vendors_own_deployment_is_meant(name: str) -> None:
 )
 def test_hosts_have_their_own_rules(target: Target, body: dict[str, Any], rule: str) -> None:
     """What Groq, vLLM and models that reason refuse, OpenAI's plain models take, or the reverse."""
-    assert rule in {violation.rule for violation in check(body, target)}
-    assert rule not in {violation.rule for violation in check(body)}
+    assert rule in {violation.rule for violation in RULEBOOK.check(body, target)}
+    assert rule not in {violation.rule for violation in RULEBOOK.check(body)}
 
 
 def test_thinking_is_a_part_where_it_may_be_one() -> None:
     """At Mistral, and at hosts of which nothing is known; neither OpenAI nor Groq has it (W2)."""
     body = _said(_answer(content=[{"type": "thinking", "thinking": []}]))
     for name in ("mistral", "openai-compatible"):
-        assert check(body, dragoman.provider(name).target("m")) == []
+        assert RULEBOOK.check(body, dragoman.provider(name).target("m")) == []
     for target in (None, TALKER, GROQ):
-        assert "W2" in {violation.rule for violation in check(body, target)}
+        assert "W2" in {violation.rule for violation in RULEBOOK.check(body, target)}
 
 
 def test_a_target_may_allow_longer_ids() -> None:
     """The length of ids is the target's (`Target.tool_id_length`)."""
     body = _said(_called("c" * 64), _result("c" * 64))
-    assert check(body, Target(dialect="openai-chat", tool_id_length=64)) == []
-    assert {violation.rule for violation in check(body)} == {"W5"}
+    assert RULEBOOK.check(body, Target(dialect="openai-chat", tool_id_length=64)) == []
+    assert {violation.rule for violation in RULEBOOK.check(body)} == {"W5"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -44,7 +44,9 @@ from dragoman.wire.target import Target
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "openai-responses"
 NAME = "openai-responses"
 ELSEWHERE = Origin(dialect="gemini")
-LOOSE = Target(dialect=NAME, keeps_state=True)
+LOOSE = Target(
+    dialect=NAME, state_fields=("previous_response_id", "conversation", "prompt", "store")
+)
 """A host that takes what it is given: what OpenAI's would refuse is in `test_coherence`."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.wire.openai_responses.rules import check
+from dragoman.wire.openai_responses.rules import RULEBOOK
 from dragoman.wire.openai_responses.target import TARGET
 from tests.wire.rulebook import Book, Row
 from tests.wire.test_hostile import FIXTURES
@@ -233,14 +233,20 @@ ROWS: dict[str, list[Row]] = {
     "w29_calls_are_answered": [
         (_said(_call()), "input[1]", _said(_call(), _output())),
         (
-            _said(_custom("custom_tool_call"), _output()),
+            _said(_custom("custom_tool_call")),
             "input[1]",
-            _said(_custom("custom_tool_call"), _custom("custom_tool_call_output", output="ok")),
+            _said(_custom("custom_tool_call"), _output()),  # paired by call_id, whatever the type
         ),
+        (_said(_call()), "input[1]", _said(_call() | {"async": True})),
+        (_said(_call()), "input[1]", _said(_call(), {"id": "fco_1"})),
     ],
     "w29_outputs_have_calls": [
         (_said(_output()), "input[1]", _said(_output(), previous_response_id="resp_1")),
         (_said(_output()), "input[1]", _said(_output(), conversation="conv_1")),
+        (_said(_output()), "input[1]", _said(_output(), prompt={"id": "pmpt_1"})),
+        (_said(_output()), "input[1]", _said({"type": "item_reference", "id": "fc"}, _output())),
+        (_said(_output()), "input[1]", _said({"id": "fc_1"}, _output())),
+        (_said(_output()), "input[1]", _said({"type": "compaction"}, _output())),
     ],
     "w29_built_in_calls_are_answered": [
         (
@@ -410,8 +416,8 @@ def test_a_host_may_take_sound() -> None:
 def test_models_take_what_they_know(model: str, body: dict[str, Any]) -> None:
     """What a model does not take is found where it is named (W12)."""
     target = dragoman.provider("openai").target(model, "openai-responses")
-    assert {violation.rule for violation in check(body, target)} == {"W12"}
-    assert check(body) == []
+    assert {violation.rule for violation in RULEBOOK.check(body, target)} == {"W12"}
+    assert RULEBOOK.check(body) == []
 
 
 @pytest.mark.parametrize(
@@ -421,5 +427,5 @@ def test_our_own_requests_pass(file: Path) -> None:
     """Fixtures are requests that OpenAI takes, but for sound."""
     fixture = json.loads(file.read_text(encoding="utf-8"))
     if fixture["canonical"]["kind"] == "Request":
-        found = check(fixture["wire"], TARGET.replace(media=None))
+        found = RULEBOOK.check(fixture["wire"], TARGET.replace(media=None))
         assert [violation for violation in found if violation.severity == "error"] == []

@@ -143,7 +143,8 @@ def test_a_host_that_keeps_nothing_is_asked_for_nothing(came: dict[str, Any]) ->
     """W38: the same dialect at a host without a memory; that the past is missing is told."""
     (field,) = came
     request = DIALECT.decode_request({"model": "m", "input": "Hi", **came})
-    encoded = DIALECT.encode_request(request, TARGET.replace(keeps_state=False))
+    asked = request.replace(messages=(Message.user("Hi"),))
+    encoded = DIALECT.encode_request(asked, TARGET.replace(state_fields=()))
     assert encoded.body == {"model": "m", "input": "Hi"}
     assert [loss.path for loss in encoded.losses] == [f"state.{field}"]
 

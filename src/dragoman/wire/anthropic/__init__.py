@@ -11,7 +11,7 @@ from dragoman.wire.anthropic.errors import decode_error, encode_error
 from dragoman.wire.anthropic.front import FRONT
 from dragoman.wire.anthropic.request import decode_request, encode_request
 from dragoman.wire.anthropic.response import decode_response, encode_response
-from dragoman.wire.anthropic.rules import check
+from dragoman.wire.anthropic.rules import RULEBOOK
 from dragoman.wire.anthropic.stream_decoder import StreamDecoder
 from dragoman.wire.anthropic.stream_encoder import StreamEncoder
 from dragoman.wire.anthropic.target import TARGET
@@ -65,7 +65,7 @@ DIALECT = Anthropic(
         stream_encoder=StreamEncoder,
         decode_error=decode_error,
         encode_error=encode_error,
-        check=lambda body, path, target: check(body, path, None, target),
+        rulebook=RULEBOOK,
     ),
     messages_field="messages",
     system_field="system",

@@ -17,7 +17,7 @@ from dragoman.wire.anthropic.parts import decode_part, encode_parts
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.overlay import has_overlay, laid_over, rest
 from dragoman.wire.tolerance import Form, plain_text, readable_message, with_shapes
-from dragoman.wire.unsealing import unsealed
+from dragoman.wire.unsealing import EMPTIED, unsealed
 
 _SYSTEM, _DEVELOPER, _USER = Role.SYSTEM, Role.DEVELOPER, Role.USER
 _ASSISTANT, _TOOL = Role.ASSISTANT, Role.TOOL
@@ -49,18 +49,16 @@ def decode_message(wire: Any, context: Decoding) -> Message:
         parts = tuple([decode_part(block, context) for block in content])
     elif name != "system" or content is not None:
         return _decode_odd_message(wire, context)
-    if name == "user":
-        role = _TOOL if _are_results(parts) else _USER
-    elif name == "assistant":
-        role = _ASSISTANT
-        if context.has_envelopes:
-            context.has_envelopes, parts = False, unsealed(parts)
-    else:
+    if name == "system":
         return _decode_system_message(wire, parts)
+    role = _ASSISTANT if name == "assistant" else _TOOL if _are_results(parts) else _USER
+    origin = None
+    if role is _ASSISTANT and context.has_envelopes:
+        context.has_envelopes, parts = False, unsealed(parts)
+        origin = None if parts else EMPTIED
     if len(wire) == len(_MESSAGE):
-        # One without parts came without, unless they were carriers of another's state.
-        return make_message(role, parts, origin=None if content else HERE)
-    return make_message(role, parts, extras=rest(wire, _MESSAGE, NAME))
+        return make_message(role, parts, origin=origin)
+    return make_message(role, parts, origin=origin, extras=rest(wire, _MESSAGE, NAME))
 
 
 def _decode_odd_message(wire: Any, context: Decoding) -> Message:

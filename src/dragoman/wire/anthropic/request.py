@@ -7,10 +7,10 @@ from typing import Any
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
-from dragoman.model.requests import AnyTool, Request
+from dragoman.model.requests import AnyTool, Request, State
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolDefinition
-from dragoman.wire.agreement import Bearings, agreed, with_notes
+from dragoman.wire.agreement import Bearings, Beside, agreed, with_notes
 from dragoman.wire.anthropic.content import joined
 from dragoman.wire.anthropic.context import HERE, NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.messages import (
@@ -54,6 +54,7 @@ _BEARINGS: Bearings = {
     "system": "system",
     "tools": "tools",
     "tool_choice": "tool_choice",
+    "thread": Beside("state.thread"),
     **SETTINGS,
 }
 
@@ -71,6 +72,7 @@ def decode_request(wire: Block) -> Request:
         sampling=decode_sampling(wire),
         output=decode_output(wire),
         thinking=decode_thinking_config(wire),
+        state=_decode_state(wire.get("thread")),
         stream=stream if type(stream) is bool else None,
     )
     rebuilt = _fields(request, Encoding("", is_strict=False))
@@ -78,6 +80,11 @@ def decode_request(wire: Block) -> Request:
     if not isinstance(system := wire.get("system"), str | list | None):
         extras = shaped_extras(extras, NAME, [[["system"], plain_text(system), system]])
     return with_notes(request.replace(extras=extras), NAME, _BEARINGS) if extras else request
+
+
+def _decode_state(thread: Any) -> State | None:
+    found = thread.get("id") if isinstance(thread, Mapping) else thread
+    return State(thread=found) if type(found) is str else None
 
 
 def _decode_messages(wire: list[Any], calls: CallIds) -> tuple[Message, ...]:
@@ -97,7 +104,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     tools = _encode_tools(request, body, context)
     if tools:
         body["tools"] = tools
-    if target.is_strict:
+    if target.refuses_prefilled_thinking:
         context.unthinking = _unthinking(request, body)
     system, messages = _encode_conversation(request, context)
     if system:
@@ -108,9 +115,9 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         body = laid_over(body, agreed(request, NAME, _BEARINGS), NAME)
     repairs: tuple[Repair, ...] = ()
     if request.sampling.max_tokens is None and body.get("max_tokens") is limit:
-        if target.is_strict:
+        if target.needs_token_limit:
             reason = "a limit on the answer, which must be there"
-            repairs = (Repair("sampling.max_tokens", "shape", "added", reason),)
+            repairs = (Repair("sampling.max_tokens", "W50", "added", reason),)
         else:
             body.pop("max_tokens", None)
     if target.model_in_path:
@@ -183,9 +190,8 @@ def _fields(request: Request, context: Encoding) -> Block:
         body["tool_choice"] = encode_tool_choice(request.tool_choice)
     if request.stream is not None:
         body["stream"] = request.stream
-    state = request.state
-    if state is not None:
-        context.lose_at("state", "the provider keeps no state between requests")
+    if request.state is not None and request.state.thread is not None:
+        body["thread"] = {"id": request.state.thread}
     return body
 
 

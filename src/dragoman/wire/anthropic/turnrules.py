@@ -43,6 +43,8 @@ def shape_blocks_have_their_speaker(view: View) -> Found:
 
 def w40_results_follow_calls(view: View) -> Found:
     """All calls of a turn are answered in the turn that follows it."""
+    if view.has_hidden_context:
+        return
     for turn, following in pairwise([*view.turns, Turn(None)]):
         if turn.role != "assistant":
             continue
@@ -64,7 +66,9 @@ def w41_results_come_first(view: View) -> Found:
 
 
 def w42_results_have_calls(view: View) -> Found:
-    """A result answers a call of the turn before it."""
+    """A result answers a call of the turn before it, unless the provider holds that."""
+    if view.has_hidden_context:
+        return
     for before, turn in pairwise([Turn(None), *view.turns]):
         called = {identity(block.get("id")) for _, block in before.of_type("tool_use")}
         for path, block in _results(turn):

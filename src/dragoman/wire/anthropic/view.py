@@ -43,6 +43,11 @@ class View:
         self.tools = listed(body, "tools")
 
     @property
+    def has_hidden_context(self) -> bool:
+        """Whether the provider holds a part of the conversation that the body does not show."""
+        return bool(self.body.get("thread"))
+
+    @property
     def counts_tokens(self) -> bool:
         """Whether the body is only to be counted."""
         return self.path.endswith("/count_tokens")

@@ -34,6 +34,7 @@ from dragoman.wire.fitting.pairs import with_pairs, with_pairs_among_others
 from dragoman.wire.fitting.places import restored
 from dragoman.wire.fitting.settings import is_told_not_to_think, with_accepted_settings
 from dragoman.wire.fitting.sparing import NOBODY, Kept, Spares, spare_nothing, spared
+from dragoman.wire.fitting.state import has_hidden_context, with_known_state
 from dragoman.wire.fitting.strangers import left_behind, left_behind_in
 from dragoman.wire.fitting.survey import Survey
 from dragoman.wire.fitting.thinking import with_agreed_thinking, with_possible_thinking
@@ -97,14 +98,14 @@ def fitted(request: Request, target: Target) -> Fitted:
     losses: list[Note] = []
     given = request.messages
     request = with_placed_instructions(request, target, losses)
+    request = with_known_state(request, target, losses)
     messages = request.messages
-    state = request.state
-    if target.keeps_state and state and (state.previous_response_id or state.conversation):
-        # The calls that results here belong to are with the provider.
+    seen = Survey(messages)
+    if has_hidden_context(request, messages if seen.has_media else (), target):
+        # The calls that results here belong to may be with the provider.
         target = target.replace(pairs_results=False)
     if target.thinking_back == "all" and is_told_not_to_think(request.thinking):
         target = target.replace(thinking_back="own")  # C2: only while it thinks
-    seen = Survey(messages)
     losses += left_behind(request, target.dialect)
     extended = seen.extended if messages is given else range(len(given))
     losses += left_behind_in(given, extended, target.dialect)

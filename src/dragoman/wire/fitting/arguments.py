@@ -1,14 +1,12 @@
-"""Arguments of earlier calls: a text that is no JSON would poison the conversation (I6).
+"""Arguments of earlier calls, for targets that parse them and take nothing but an object.
 
-Some targets read them again and take nothing but an object (W114, C3).
+There, a text that is no JSON would poison the conversation (I6, W114, C3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from operator import is_
-
-import msgspec
 
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
@@ -21,16 +19,19 @@ TEXT_ARGUMENT = "input"
 NOT_AN_OBJECT = "arguments that are not a JSON object were wrapped in one"
 NO_ARGUMENTS = "{}"
 """How a call without any is written where arguments are a text."""
-_SKIM = msgspec.json.Decoder(msgspec.Raw).decode  # sees whether it is JSON, and makes nothing of it
 Messages = tuple[Message, ...]
 
 
 def with_readable_arguments(messages: Messages, target: Target, losses: list[Note]) -> Messages:
-    """Messages in which every call has JSON for its arguments, or an object where that counts."""
-    is_readable = _is_object if target.parses_arguments else _is_json
+    """Messages in which every call has an object for its arguments, where the target parses them.
+
+    Elsewhere the arguments are a text like any other, and stay what the model wrote.
+    """
+    if not target.parses_arguments:
+        return messages
     changed: list[Message] = []
     for index, message in enumerate(messages):
-        parts = tuple([_readable(part, is_readable) for part in message.parts])
+        parts = tuple([_readable(part) for part in message.parts])
         for place, (new, old) in enumerate(zip(parts, message.parts, strict=True)):
             if new is not old:
                 path = f"messages[{index}].parts[{place}]"
@@ -40,36 +41,21 @@ def with_readable_arguments(messages: Messages, target: Target, losses: list[Not
     return messages if all(map(is_, changed, messages)) else tuple(changed)
 
 
-def _is_object(call: ToolCall) -> bool:
-    return call.object_arguments() is not None
-
-
-def _is_json(call: ToolCall) -> bool:
-    """Whether the arguments are JSON of any kind; nothing at all is a tool without parameters."""
-    raw = call.raw
-    if raw is None or is_blank(raw):
-        return True
-    try:
-        _SKIM(raw)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        return False
-    return True
-
-
 def is_blank(raw: str) -> bool:
     """Whether arguments are none: some models write nothing for a tool without parameters."""
     return not raw or raw.isspace()
 
 
 def are_readable(calls: Iterable[ToolCall], target: Target) -> bool:
-    """Whether there is nothing to do: all of them are, or the target is believed to take any."""
-    if not target.is_strict:
-        return True
-    is_readable = _is_object if target.parses_arguments else _is_json
-    return all(is_readable(call) for call in calls if call.kind != "custom")
+    """Whether there is nothing to do."""
+    return not target.parses_arguments or all(map(_is_readable, calls))
 
 
-def _readable(part: AnyPart, is_readable: Callable[[ToolCall], bool]) -> AnyPart:
-    if not isinstance(part, ToolCall) or part.kind == "custom" or is_readable(part):
+def _is_readable(call: ToolCall) -> bool:
+    return call.kind == "custom" or call.object_arguments() is not None
+
+
+def _readable(part: AnyPart) -> AnyPart:
+    if not isinstance(part, ToolCall) or _is_readable(part):
         return part
     return part.replace_unchecked(raw=None, input={TEXT_ARGUMENT: part.raw_arguments})

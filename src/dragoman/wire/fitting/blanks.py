@@ -1,6 +1,8 @@
-"""Texts of nothing but white space, for targets that refuse them (W46, W76)."""
+"""Empty and blank texts, for targets that refuse them (W46, W76)."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
@@ -20,22 +22,26 @@ def without_blanks(
 
     Some targets take blank texts, but no message without any part (W76).
     """
-    has_blanks = _has_blanks if target.refuses_blank_text else _is_empty
-    if not (target.refuses_blank_text or target.refuses_empty):
+    is_refused = _judge(target)
+    if is_refused is None:
         return messages
-    if not any(map(has_blanks, messages)):
+
+    def has_refused(message: Message) -> bool:
+        return any(map(is_refused, message.parts)) or not message.parts
+
+    if not any(map(has_refused, messages)):
         return messages
     kept: list[Message] = []
     for index, message in enumerate(messages):
-        if not has_blanks(message):
+        if not has_refused(message):
             kept.append(message)
             continue
-        rest = tuple(part for part in message.parts if not _is_blank(part))
+        rest = tuple(part for part in message.parts if not is_refused(part))
         if rest:
             losses.extend(
                 Repair(f"messages[{index}].parts[{place}]", "W46", "dropped", "a blank text")
                 for place, part in enumerate(message.parts)
-                if _is_blank(part)
+                if is_refused(part)
             )
             kept.append(message.replace_unchecked(parts=rest))
         elif message.role is _ASSISTANT:
@@ -47,16 +53,22 @@ def without_blanks(
     return tuple(kept)
 
 
-def _has_blanks(message: Message) -> bool:
-    for part in message.parts:
-        if (type(part) is Text or type(part) is Refusal) and not part.text.strip():
-            return True
-    return not message.parts
-
-
-def _is_empty(message: Message) -> bool:
-    return not message.parts
+def _judge(target: Target) -> Callable[[AnyPart], bool] | None:
+    """What tells whether a part is a text that the target refuses; None: it minds nothing."""
+    if target.refuses_blank_text:
+        return _is_blank
+    if target.refuses_empty_text:
+        return _is_empty
+    return _is_nothing if target.refuses_empty else None
 
 
 def _is_blank(part: AnyPart) -> bool:
     return isinstance(part, (Text, Refusal)) and not part.text.strip()  # both are sent as text
+
+
+def _is_empty(part: AnyPart) -> bool:
+    return isinstance(part, (Text, Refusal)) and not part.text
+
+
+def _is_nothing(_part: AnyPart) -> bool:
+    return False

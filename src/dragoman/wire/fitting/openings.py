@@ -1,4 +1,4 @@
-"""Who speaks first, for targets that want it to be the user (W47, W77)."""
+"""Who speaks first, for targets that want it to be the user, or no call (W47, W77)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def with_opening(
     for index, message in enumerate(messages):
         if message.role.is_system:
             continue
-        if message.role is Role.USER or not target.starts_with_user:
+        is_refused = target.starts_with_user or (target.refuses_call_first and message.tool_calls)
+        if message.role is Role.USER or not is_refused:
             return messages
         notes.append(Repair("messages", "W47", "added", "a user's turn at the beginning"))
         return (*messages[:index], _opening(), *messages[index:])

@@ -8,7 +8,7 @@ from dragoman.wire.gemini.errors import decode_error, encode_error
 from dragoman.wire.gemini.front import FRONT
 from dragoman.wire.gemini.request import decode_request, encode_fitted
 from dragoman.wire.gemini.response import decode_response, encode_response
-from dragoman.wire.gemini.rules import check
+from dragoman.wire.gemini.rules import RULEBOOK
 from dragoman.wire.gemini.stream_decoder import StreamDecoder
 from dragoman.wire.gemini.stream_encoder import StreamEncoder
 from dragoman.wire.gemini.stream_frames import Form
@@ -42,7 +42,7 @@ DIALECT = Gemini(
         stream_encoder=StreamEncoder,
         decode_error=decode_error,
         encode_error=encode_error,
-        check=lambda body, path, target: check(body, path, None, target),
+        rulebook=RULEBOOK,
     ),
     messages_field="contents",
     system_field="systemInstruction",

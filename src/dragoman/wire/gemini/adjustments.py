@@ -13,8 +13,9 @@ _LITTLE = "low"  # the least that all models with levels know
 def adjusted(request: Request, target: Target, losses: list[Loss]) -> Request:
     """The request with settings that the target takes, and takes together."""
     request = _with_agreed_tools(request, target, losses)
-    request = _with_useful_choice(request, target, losses)
-    if request.thinking is not None:
+    if target.is_strict:
+        request = _with_useful_choice(request, target, losses)
+    if target.is_strict and request.thinking is not None:
         request = _with_one_measure(request, request.thinking, target, losses)
     if target.refuses_json_with_tools and request.tools and request.output is not None:
         if request.output.format != "text":

@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
-from dragoman.model.requests import Request
+from dragoman.model.requests import Request, State
 from dragoman.model.roles import Role
 from dragoman.wire.agreement import Bearings, agreed, with_notes
 from dragoman.wire.call_ids import CallIds, decode_calls
@@ -45,12 +45,14 @@ from dragoman.wire.target import Target
 from dragoman.wire.tolerance import plain_text
 from dragoman.wire.unsealing import unsealed_messages
 
-_NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig")
+_STATE = {"cachedContent": "cached_content", "continuationToken": "continuation_token"}
+_NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig", *_STATE)
 _TAKEN = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
 _BEARINGS: Bearings = {
     "model": "model",
     **spelled(
         {
+            **{key: f"state.{name}" for key, name in _STATE.items()},
             "contents": "messages",
             "systemInstruction": {"parts": "system"},
             "tools": "tools",
@@ -67,7 +69,11 @@ def decode_request(body: Body, path: str | None = None) -> Request:
     """The request in a body; its model and whether it streams are in the path."""
     trace = Trace()
     wire = trace.camel(dict(parsed(body, NAME)), _NAMES)
-    trace.fields.update((key, value) for key, value in wire.items() if key not in _TAKEN)
+    trace.fields.update(
+        (key, value)
+        for key, value in wire.items()
+        if key not in _TAKEN and not (key in _STATE and type(value) is str)
+    )
     model, stream = decode_path(path)
     if model is None and type(name := wire.get("model")) is str:
         model = bare_model(name)
@@ -82,6 +88,9 @@ def decode_request(body: Body, path: str | None = None) -> Request:
         fields["tool_choice"] = decode_choice(wire["toolConfig"], trace)
     if "generationConfig" in wire:
         fields |= decode_generation(wire["generationConfig"], trace)
+    held = {name: wire[key] for key, name in _STATE.items() if type(wire.get(key)) is str}
+    if held:
+        fields["state"] = State(**held)
     request = Request(model=model, stream=stream, extras=trace.extras(), **fields)
     return request if request.extras is EMPTY else with_notes(request, NAME, _BEARINGS)
 
@@ -89,8 +98,7 @@ def decode_request(body: Body, path: str | None = None) -> Request:
 def encode_fitted(request: Request, target: Target) -> Encoded:
     """As `encode_request`, with settings that the target takes."""
     losses: list[Loss] = []
-    if target.is_strict:
-        request = adjusted(request, target, losses)
+    request = adjusted(request, target, losses)
     encoded = encode_request(request, target)
     encoded.losses = (*losses, *encoded.losses)
     return encoded
@@ -111,8 +119,9 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         body["toolConfig"] = choice
     if generation := encode_generation(request, writing):
         body["generationConfig"] = generation
-    if request.state is not None:
-        writing.lose("state", "the provider keeps no state between requests")
+    for key, name in _STATE.items():
+        if (held := getattr(request.state, name, None)) is not None:
+            body[key] = held
     path = None
     if request.model is not None:
         path = encode_path(request.model, stream=bool(request.stream))

@@ -14,7 +14,8 @@ TARGET = Target(
     merges_turns=True,
     cache_markers=0,  # what is cached has a name there, and no place among the parts
     needs_message=True,  # W75
+    state_fields=("cached_content", "continuation_token"),
     refuses_empty=True,  # W76
-    prefill="refused",  # W79: by the newest models; without one named, the safe side
-    starts_with_user=True,  # W77; blank texts are taken, as recordings show (against W76)
+    prefill="uncertain",  # W79: the newest models refuse it; without one named, the safe side
+    refuses_call_first=True,  # W77; blank texts are taken, as recordings show (against W76)
 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from dragoman.wire.gemini.view import DATA, Content, Turn, View, is_set, spelled, value_of
-from dragoman.wire.violations import Found
+from dragoman.wire.violations import Found, Placed
 
 _ROLES = ("user", "model", "function", None)
 _UNPAIRED = ("videoMetadata", "thoughtSignature")
@@ -70,27 +70,50 @@ def w77_no_call_comes_first(view: View) -> Found:
 
 
 def w78_responses_follow_calls(view: View) -> Found:
-    """A response stands in the content right after the calls."""
+    """A response stands in the turn right after the calls, unless the provider holds those."""
+    if view.has_hidden_context:
+        return
     for before, turn in pairwise([Turn("user"), *view.turns]):
-        for index, content in enumerate(turn.contents):
-            if content.responses and (index or not before.calls or turn.role == "model"):
-                path = content.responses[0][0]
-                yield path, "a function response must come right after the function calls"
+        if turn.responses and (not before.calls or turn.role == "model"):
+            path = turn.responses[0][0]
+            yield path, "a function response must come right after the function calls"
 
 
 def w78_calls_are_answered(view: View) -> Found:
-    """There are as many responses as calls."""
-    for turn, following in pairwise([*view.turns, Turn("user")]):
-        calls = turn.calls if turn.role == "model" else []
-        answers = following.contents[0].responses if following.contents else []
-        if calls and len(answers) != len(calls):
+    """There are as many responses as calls, in however many contents of one turn."""
+    for calls, answers in _rounds(view):
+        if answers and len(answers) != len(calls):
             yield calls[0][0], f"{len(calls)} calls need as many responses, not {len(answers)}"
+
+
+def w78_calls_should_be_answered(view: View) -> Found:
+    """There are responses at all; plain words instead were seen to be taken."""
+    for calls, answers in _rounds(view):
+        if not answers:
+            yield calls[0][0], "no response answers the calls"
+
+
+def _rounds(view: View) -> Iterator[tuple[list[Placed], list[Placed]]]:
+    """The calls of each of the model's turns, and the responses in the turn after it."""
+    for turn, following in pairwise([*view.turns, Turn("user")]):
+        if turn.role == "model" and turn.calls:
+            yield turn.calls, following.responses
 
 
 def w79_the_user_speaks_last(view: View) -> Found:
     """The model's turn is not the last, where the target minds."""
-    is_refused = view.target.prefill == "refused"
-    if is_refused and view.turns and view.turns[-1].role == "model":
+    if view.target.prefill == "refused":
+        yield from _last_words(view)
+
+
+def w79_the_user_should_speak_last(view: View) -> Found:
+    """Nor without a model named: the newest ones mind, others were seen to take it."""
+    if view.target.prefill == "uncertain":
+        yield from _last_words(view)
+
+
+def _last_words(view: View) -> Found:
+    if view.turns and view.turns[-1].role == "model":
         yield view.contents[-1].path, "the last content must be the user's"
 
 

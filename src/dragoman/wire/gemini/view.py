@@ -82,6 +82,11 @@ class Turn:
         """The function calls of the turn."""
         return [call for content in self.contents for call in content.calls]
 
+    @property
+    def responses(self) -> list[Placed]:
+        """The function responses of the turn."""
+        return [response for content in self.contents for response in content.responses]
+
 
 class View:
     """A body with what is around it, and the lists in it."""
@@ -96,6 +101,11 @@ class View:
         self.calling_path = ".".join(
             (spelled(body, "toolConfig"), spelled(self._tool_config, "functionCallingConfig"))
         )
+
+    @property
+    def has_hidden_context(self) -> bool:
+        """Whether the provider holds a part of the conversation that the body does not show."""
+        return any(value_of(self.body, name) for name in ("cachedContent", "continuationToken"))
 
     @property
     def _tool_config(self) -> Object:

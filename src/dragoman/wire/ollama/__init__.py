@@ -6,7 +6,7 @@ from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.ollama.errors import decode_error, encode_error
 from dragoman.wire.ollama.request import decode_request, encode_request
 from dragoman.wire.ollama.response import decode_response, encode_response
-from dragoman.wire.ollama.rules import check
+from dragoman.wire.ollama.rules import RULEBOOK
 from dragoman.wire.ollama.stream_decoder import StreamDecoder
 from dragoman.wire.ollama.stream_encoder import StreamEncoder
 from dragoman.wire.ollama.target import TARGET
@@ -24,7 +24,7 @@ DIALECT = Codec(
         stream_encoder=StreamEncoder,
         decode_error=decode_error,
         encode_error=encode_error,
-        check=lambda body, _path, target: check(body, target),
+        rulebook=RULEBOOK,
     ),
     messages_field="messages",
 )

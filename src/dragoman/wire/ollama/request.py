@@ -105,8 +105,6 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         encode_thinking_config(request.thinking, body, out)
     encode_sampling(request.sampling, body, out)
     body["stream"] = request.stream or False  # W101
-    if request.state is not None:
-        out.lose("state", "the server keeps no state between requests")
     if request.extras is not EMPTY:
         body = laid(body, agreed(request, NAME, _BEARINGS))
     return Encoded(body, path=PATH, losses=tuple(out.losses), repairs=tuple(out.repairs),

@@ -18,8 +18,7 @@ from dragoman.wire.ollama.optionrules import (
 )
 from dragoman.wire.ollama.settings import EFFORTS
 from dragoman.wire.ollama.view import View
-from dragoman.wire.target import Target
-from dragoman.wire.violations import Found, Rule, Violation, checked, field, not_an_object, opened
+from dragoman.wire.violations import Found, Rule, Rulebook, field
 
 ROLES = ("system", "user", "assistant", "tool")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}")
@@ -197,27 +196,23 @@ def _are_texts(value: object) -> bool:
 
 
 RULES: tuple[Rule[View], ...] = (
-    Rule(shape_messages),
-    Rule(shape_model),
-    Rule(shape_texts),
-    Rule(shape_tools),
-    Rule(shape_keep_alive),
-    Rule(limit_logprobs),
-    Rule(w101_stream_is_yes_or_no),
-    Rule(w102_arguments_are_objects),
-    Rule(w103_results_name_their_tool, "warning"),
-    Rule(w103_results_are_in_order, "warning"),
-    Rule(w105_content_is_one_text),
-    Rule(w105_images_are_base64),
-    Rule(w106_thinking_is_known),
-    Rule(w107_the_window_is_an_option, "warning"),
-    Rule(w108_options_are_of_their_types),
-    Rule(w108_sampling_is_in_the_options, "warning"),
-    Rule(w108_formats_are_json_or_a_schema),
+    Rule(shape_messages, "error", "S"),
+    Rule(shape_model, "error", "S"),
+    Rule(shape_texts, "error", "S"),
+    Rule(shape_tools, "error", "S"),
+    Rule(shape_keep_alive, "error", "S"),
+    Rule(limit_logprobs, "error", "S"),
+    Rule(w101_stream_is_yes_or_no, "error", "SD"),
+    Rule(w102_arguments_are_objects, "error", "SR"),
+    Rule(w103_results_name_their_tool, "warning", "SRT"),
+    Rule(w103_results_are_in_order, "warning", "SR"),
+    Rule(w105_content_is_one_text, "error", "SE"),
+    Rule(w105_images_are_base64, "error", "SE", ("ollama",)),
+    Rule(w106_thinking_is_known, "error", "S"),
+    Rule(w107_the_window_is_an_option, "warning", "S"),
+    Rule(w108_options_are_of_their_types, "error", "S"),
+    Rule(w108_sampling_is_in_the_options, "warning", "ST"),
+    Rule(w108_formats_are_json_or_a_schema, "error", "S"),
 )
 
-
-def check(body: object, target: Target | None = None) -> list[Violation]:
-    """What the target would refuse; any JSON gives a list."""
-    wire = opened(body)
-    return not_an_object() if wire is None else checked(View(wire, target), RULES)
+RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target))

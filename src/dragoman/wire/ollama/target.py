@@ -14,6 +14,7 @@ TARGET = Target(
     tool_id_length=_ANY_LENGTH,
     tool_name=r"[\s\S]*",  # neither ids nor names are looked at
     tool_name_length=_ANY_LENGTH,
+    state_fields=(),
     orders_results=True,  # W103
     media=("image", "audio"),
     takes_image_urls=False,  # W105

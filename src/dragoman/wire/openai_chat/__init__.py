@@ -8,7 +8,7 @@ from dragoman.wire.openai_chat.errors import decode_error, encode_error
 from dragoman.wire.openai_chat.front import FRONT
 from dragoman.wire.openai_chat.request import asks_for_usage, decode_request, encode_request
 from dragoman.wire.openai_chat.response import decode_response, encode_response
-from dragoman.wire.openai_chat.rules import check
+from dragoman.wire.openai_chat.rules import RULEBOOK
 from dragoman.wire.openai_chat.stream_decoder import StreamDecoder
 from dragoman.wire.openai_chat.stream_encoder import StreamEncoder
 from dragoman.wire.openai_chat.target import TARGET
@@ -50,7 +50,7 @@ DIALECT = OpenAIChat(
         stream_encoder=StreamEncoder,
         decode_error=decode_error,
         encode_error=encode_error,
-        check=lambda body, _path, target: check(body, target),
+        rulebook=RULEBOOK,
     ),
     messages_field="messages",
     front=FRONT,

@@ -76,11 +76,11 @@ def w109_fields_are_known(view: View) -> Found:
 
 
 def w114_arguments_are_json(view: View) -> Found:
-    """What was called with is read again, for the chat template: a text that is no JSON fails."""
+    """What was called with is parsed again, for the chat template: an object, or it fails."""
     for path, function in view.called if view.target.parses_arguments else ():
         arguments = function.get("arguments")
-        if isinstance(arguments, str) and arguments.strip() and not _is_json(arguments):
-            yield f"{path}.arguments", "this host reads the arguments, and they are not JSON"
+        if isinstance(arguments, str) and arguments.strip() and not _is_json_object(arguments):
+            yield f"{path}.arguments", "this host parses the arguments, and they are no JSON object"
 
 
 def w117_roles_alternate(view: View) -> Found:
@@ -138,12 +138,11 @@ def _images(view: View) -> Iterator[tuple[str, str]]:
                 yield f"{place}.image_url", url
 
 
-def _is_json(text: str) -> bool:
+def _is_json_object(text: str) -> bool:
     try:
-        loads(text)
+        return isinstance(loads(text), dict)
     except InvalidInputError:
         return False
-    return True
 
 
 def _objects(view: View) -> Iterator[Placed]:

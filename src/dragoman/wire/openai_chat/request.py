@@ -107,7 +107,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if request.thinking is not None:
         encode_thinking_config(request.thinking, body, out)
     if request.state is not None:
-        encode_state(request.state, body, out)
+        encode_state(request.state, body)
     if request.stream is not None:
         body["stream"] = request.stream
     if request.extras is not EMPTY:

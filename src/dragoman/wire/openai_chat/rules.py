@@ -12,18 +12,14 @@ from dragoman.wire.schemarules import (
     w14_strict_objects_are_closed,
     w15_strict_schemas_keep_to_the_subset,
 )
-from dragoman.wire.target import Target
 from dragoman.wire.violations import (
     Found,
     Rule,
-    Violation,
-    checked,
+    Rulebook,
     field,
     is_data,
     is_number,
     listed,
-    not_an_object,
-    opened,
 )
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -188,48 +184,90 @@ def _used_twice(ids: list[tuple[str, str | None]], message: str) -> Found:
             seen.add(tool_id)
 
 
+OPENAI = ("openai", "azure")
+"""The same service answers on both."""
+TEMPLATES = ("vllm", "llama.cpp")
+"""Servers that put messages into a model's own chat template."""
+PAIRS = ("pairs_results",)
+SAMPLING = (
+    "token_limits",
+    "refused_sampling",
+    "refused_sampling_thinking",
+    "takes_parallel_choice",
+    "refused_fields",
+)
+EFFORTS = ("thinking_form", "efforts")
+FIELDS = ("request_fields", "message_fields", "token_limits", "seed_field", "thinking_fields")
+STRICT = ("checks_strict_schemas",)
+
 RULES: tuple[Rule[View], ...] = (
-    Rule(shape_messages),
-    Rule(shape_content),
-    Rule(shape_ranges),
-    Rule(shape_user_parts),
-    Rule(shape_image_data),
-    Rule(i5_calls_have_ids),
-    Rule(i5_ids_are_unique, "warning"),
-    Rule(i8_calls_have_one_result, "warning"),
-    Rule(w1_tool_messages_hold_text),
-    Rule(w1_tool_messages_hold_no_images, "warning"),
-    Rule(w2_assistant_says_text_or_refusal),
-    Rule(w2_assistant_says_something),
-    Rule(w3_results_answer_calls),
-    Rule(w4_calls_are_answered),
-    Rule(w5_ids_are_short),
-    Rule(w6_names_are_plain),
-    Rule(hosts.w12_reasoning_models_take_no_sampling),
-    Rule(thoughts.w12_efforts_are_known),
-    Rule(hosts.w13_developer_is_known),
-    Rule[View](w14_strict_objects_are_closed),
-    Rule[View](w15_strict_schemas_keep_to_the_subset),
-    Rule(hosts.w17_extensions_are_not_openais, "warning"),
-    Rule(thoughts.w58_thinking_forces_no_tool),
-    Rule(hosts.w105_images_are_data),
-    Rule(hosts.w105_images_are_of_known_types, "warning"),
-    Rule(hosts.w109_fields_are_known),
-    Rule(thoughts.w110_thinking_is_not_taken_back),
-    Rule(thoughts.w110_thinking_is_not_empty),
-    Rule(hosts.w114_arguments_are_json),
-    Rule(thoughts.w115_thinking_is_in_its_field, "warning"),
-    Rule(hosts.w117_roles_alternate),
-    Rule(hosts.w117_the_user_begins),
-    Rule(hosts.w117_instructions_come_first),
-    Rule(hosts.c1_ids_have_their_form),
-    Rule(hosts.c1_results_are_answered, "warning"),
-    Rule(thoughts.c2_answers_have_their_thinking),
-    Rule(thoughts.c4_forced_tools_drop_thinking, "warning"),
+    Rule(shape_messages, "error", "ST", OPENAI),
+    Rule(shape_content, "error", "S"),
+    Rule(shape_ranges, "error", "ST", OPENAI),
+    Rule(shape_user_parts, "error", "ST", OPENAI),
+    Rule(shape_image_data, "error", "ST", OPENAI),
+    Rule(i5_calls_have_ids, "error", "S"),
+    Rule(i5_ids_are_unique, "warning", "R"),
+    Rule(i8_calls_have_one_result, "warning", "R"),
+    Rule(w1_tool_messages_hold_text, "error", "SR"),
+    Rule(w1_tool_messages_hold_no_images, "warning", "ST"),
+    Rule(w2_assistant_says_text_or_refusal, "error", "S"),
+    Rule(w2_assistant_says_something, "error", "S"),
+    Rule(w3_results_answer_calls, "error", "E", (*OPENAI, "deepseek"), PAIRS),
+    Rule(w4_calls_are_answered, "error", "E", (*OPENAI, "deepseek"), PAIRS),
+    Rule(w5_ids_are_short, "error", "E", OPENAI, ("tool_id_length",)),
+    Rule(w6_names_are_plain, "error", "SE", OPENAI, ("tool_name",)),
+    Rule(
+        hosts.w12_reasoning_models_take_no_sampling,
+        "error",
+        "ET",
+        (*OPENAI, "groq", "mistral", "xai"),
+        SAMPLING,
+    ),
+    Rule(thoughts.w12_efforts_are_known, "error", "E", (*OPENAI, "groq", "mistral"), EFFORTS),
+    Rule(hosts.w13_developer_is_known, "error", "SE", ("vllm",), ("takes_developer",)),
+    Rule[View](w14_strict_objects_are_closed, "error", "ERT", OPENAI, STRICT),
+    Rule[View](w15_strict_schemas_keep_to_the_subset, "error", "DET", OPENAI, STRICT),
+    Rule(hosts.w17_extensions_are_not_openais, "warning", "R"),
+    Rule(
+        thoughts.w58_thinking_forces_no_tool,
+        "error",
+        "ET",
+        ("deepseek",),
+        ("forces_tools_thinking",),
+    ),
+    Rule(hosts.w105_images_are_data, "error", "SE", ("ollama",), ("takes_image_urls",)),
+    Rule(hosts.w105_images_are_of_known_types, "warning", "S"),
+    Rule(hosts.w109_fields_are_known, "error", "ET", ("groq", "mistral"), FIELDS),
+    Rule(thoughts.w110_thinking_is_not_taken_back, "error", "SE", ("groq",), ("thinking_back",)),
+    Rule(thoughts.w110_thinking_is_not_empty, "error", "SE", ("groq",), ("thinking_fields",)),
+    Rule(hosts.w114_arguments_are_json, "error", "SR"),
+    Rule(thoughts.w115_thinking_is_in_its_field, "warning", "SR"),
+    Rule(hosts.w117_roles_alternate, "error", "E", TEMPLATES, ("alternates_roles",)),
+    Rule(hosts.w117_the_user_begins, "error", "E", TEMPLATES, ("starts_with_user",)),
+    Rule(hosts.w117_instructions_come_first, "error", "ET", TEMPLATES, ("system_place",)),
+    Rule(
+        hosts.c1_ids_have_their_form,
+        "error",
+        "E",
+        (*TEMPLATES, "mistral"),
+        (
+            "tool_id",
+            "tool_id_length",
+        ),
+    ),
+    Rule(hosts.c1_results_are_answered, "warning", "ET", TEMPLATES, ("answers_results",)),
+    Rule(
+        thoughts.c2_answers_have_their_thinking,
+        "error",
+        "E",
+        ("deepseek",),
+        (
+            "thinking_back",
+            "thinking_fields",
+        ),
+    ),
+    Rule(thoughts.c4_forced_tools_drop_thinking, "warning", "R"),
 )
 
-
-def check(body: object, target: Target | None = None) -> list[Violation]:
-    """What the target would refuse; any JSON gives a list."""
-    wire = opened(body)
-    return not_an_object() if wire is None else checked(View(wire, target), RULES)
+RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target))

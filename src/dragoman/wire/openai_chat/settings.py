@@ -243,10 +243,7 @@ def decode_state(wire: dict[str, Any], used: set[str]) -> State | None:
     return State(store=store)
 
 
-def encode_state(state: State, body: dict[str, Any], out: Outgoing) -> None:
-    """Write whether the provider keeps the answer; conversations it can't keep."""
+def encode_state(state: State, body: dict[str, Any]) -> None:
+    """Write whether the provider keeps the answer."""
     if state.store is not None:
         body["store"] = state.store
-    for name in ("previous_response_id", "conversation"):
-        if getattr(state, name) is not None:
-            out.lose(f"state.{name}", "this dialect has no memory: send the whole conversation")

@@ -10,7 +10,7 @@ from dragoman.wire.openai_responses import request as requests
 from dragoman.wire.openai_responses import response as responses
 from dragoman.wire.openai_responses.errors import decode_error, encode_error
 from dragoman.wire.openai_responses.front import FRONT
-from dragoman.wire.openai_responses.rules import check
+from dragoman.wire.openai_responses.rules import RULEBOOK
 from dragoman.wire.openai_responses.stream_decoder import StreamDecoder
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
 from dragoman.wire.openai_responses.target import TARGET
@@ -49,7 +49,7 @@ DIALECT = OpenAIResponses(
         stream_encoder=StreamEncoder,
         decode_error=decode_error,
         encode_error=encode_error,
-        check=lambda body, _path, target: check(body, target),
+        rulebook=RULEBOOK,
     ),
     messages_field="input",
     system_field="instructions",

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dragoman.wire.fitting.places import UNKNOWN
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Action, Loss, Repair
 from dragoman.wire.openai_responses.itemkinds import (
     APPROVAL,
     APPROVED,
@@ -23,11 +23,11 @@ from dragoman.wire.openai_responses.itemkinds import (
     is_plain_id,
     is_sealed,
     kind_of,
+    may_wait,
     pair_of,
 )
 
 _REASONING = "reasoning"
-_OUTPUTS = frozenset(CALLS.values())
 _PAIRS = {**CALLS, **BUILT_IN_CALLS, APPROVAL: APPROVED}
 _ANSWERS = {output: call for call, output in _PAIRS.items()}
 # What its items have an id for, but need not have (the SDK's types).
@@ -59,7 +59,7 @@ class Situation(NamedTuple):
     is_stored: bool
     """Whether the provider keeps what it is sent."""
     is_continued: bool
-    """Whether it has earlier items, to which outputs may belong."""
+    """Whether it holds other items, to which outputs may belong."""
     gaps: frozenset[int]
     """Messages whose model had reasoned, as far as is known, before anything that is left."""
     spared: frozenset[int] = frozenset()
@@ -78,6 +78,7 @@ class Coherence:
         self._situation = situation
         self._dropped: set[int] = set()
         self.losses: list[Loss] = []
+        self.repairs: list[Repair] = []
 
     def items(self) -> list[Any]:
         """The items that can be sent."""
@@ -103,6 +104,11 @@ class Coherence:
             for part in range(place.start, place.end)
         )
 
+    def _repaired(self, index: int, rule: str, action: Action, reason: str) -> None:
+        place = self._places[index]
+        path = f"messages[{place.message}].parts[{place.start}]"
+        self.repairs.append(Repair(path, rule, action, reason))
+
     # --- ids
 
     def _check_ids(self) -> None:
@@ -119,13 +125,13 @@ class Coherence:
                 if kind == _REASONING and not is_sealed(item):
                     self._drop(index, _NAMELESS)
             elif item_id in seen:
-                self._strip(index, _TWICE)
+                self._strip(index, _TWICE, "W28")
             elif not is_plain_id(item_id) or not item_id.startswith(PREFIXES.get(kind, "")):
-                self._strip(index, _NAMELESS)
+                self._strip(index, _NAMELESS, "W21")
             else:
                 seen.add(item_id)
 
-    def _strip(self, index: int, reason: str) -> None:
+    def _strip(self, index: int, reason: str, rule: str) -> None:
         """Leave the id out, or the item where it can't do without."""
         item, kind = self._items[index], self._kinds[index]
         if kind not in _OPTIONAL or self._places[index].message in self._situation.spared:
@@ -136,6 +142,7 @@ class Coherence:
             rest.pop("status", None)  # a message without an id has none
             rest["content"] = _plain(rest.get("content"))
         self._items[index] = rest
+        self._repaired(index, rule, "dropped", "the id of the item")
 
     # --- calls and outputs
 
@@ -145,18 +152,7 @@ class Coherence:
         return not self._dropped and set(calls) == set(answers)
 
     def _pair(self) -> None:
-        """Give outputs the type of their calls, and leave out what has lost its other half."""
-        outputs = {
-            pair_of(self._items[index], kind): CALLS[kind]
-            for index in self._calls
-            if (kind := self._kinds[index]) in CALLS
-        }
-        for index in self._answers:
-            item, kind = self._items[index], self._kinds[index]
-            wanted = outputs.get(pair_of(item, kind), kind) if kind in _OUTPUTS else kind
-            if wanted != kind and self._places[index].message not in self._situation.spared:
-                self._items[index] = {**item, "type": wanted}
-                self._kinds[index] = wanted
+        """Leave out what has lost its other half."""
         self._drop_uncalled()
         for index in self._unanswered():
             kind = self._kinds[index]
@@ -180,13 +176,14 @@ class Coherence:
             if index not in self._dropped
             and self._places[index].message not in self._situation.spared
             and self._kinds[index] != APPROVAL
+            and not may_wait(self._items[index])
             and self._key(index) not in answered
         ]
 
-    def _key(self, index: int) -> tuple[str, str | None]:
+    def _key(self, index: int) -> tuple[bool, str | None]:
         """The same for a call and its output."""
         kind = self._kinds[index]
-        return _ANSWERS.get(kind, kind), pair_of(self._items[index], kind)
+        return kind in (APPROVAL, APPROVED), pair_of(self._items[index], kind)
 
     def _left(self, waiting: frozenset[int]) -> Iterator[Any]:
         """The items that are left, with an output behind a turn for each call without one."""
@@ -202,6 +199,7 @@ class Coherence:
                 kind = self._kinds[index]
                 call_id = pair_of(item, kind)
                 made.append({"type": CALLS[kind], "call_id": call_id, "output": UNKNOWN})
+                self._repaired(index, "I9", "added", "a result that says the outcome is unknown")
         yield from made
 
     # --- reasoning
@@ -241,7 +239,7 @@ class Coherence:
                     is_bereft = not self._is_led_to(index, chain)
                     chain = self._cut(chain) if is_bereft else []
                 if is_bereft and self._has_id(index):
-                    self._strip(index, _BEREFT)
+                    self._strip(index, _BEREFT, "W24")
         self._cut(chain)
 
     def _is_led_to(self, index: int, chain: list[int]) -> bool:

@@ -158,7 +158,7 @@ def w36_settings_have_their_own_names(view: View) -> Found:
 
 def w39_argument_names_are_short(view: View) -> Found:
     """Names of properties in a call's arguments have at most 256 characters."""
-    for path, item in view.of_type("function_call"):
+    for path, item in view.of_type("function_call") if view.target.limits_argument_names else ():
         arguments = item.get("arguments")
         if isinstance(arguments, str) and has_long_names(arguments):
             yield f"{path}.arguments", f"a property's name has at most {LONGEST} characters"

@@ -28,7 +28,7 @@ BUILT_IN_CALLS: Final = {
 }
 """Calls of the provider's tools that the client carries out."""
 APPROVAL, APPROVED = "mcp_approval_request", "mcp_approval_response"
-_PAIRED_ON_ID = frozenset({APPROVAL, "local_shell_call_output"})
+_REFERENCE, _COMPACTION = "item_reference", "compaction"
 _OUTPUT = "_output"
 _FROM_THE_CLIENT = frozenset({APPROVED, "compaction_trigger", "additional_tools"})
 
@@ -53,14 +53,35 @@ def is_from_client(item: Mapping[str, Any]) -> bool:
 
 
 def pair_of(item: Mapping[str, Any], kind: str) -> str | None:
-    """What pairs an item of that type with its call or its output."""
+    """What pairs an item of that type with its call or its output, whatever their types say.
+
+    A local shell's output may have the id of its call as its own.
+    """
     if kind == APPROVED:
         found = item.get("approval_request_id")
-    elif kind in _PAIRED_ON_ID:
+    elif kind == APPROVAL:
         found = item.get("id")
     else:
         found = item.get("call_id")
+        if found is None and kind == "local_shell_call_output":
+            found = item.get("id")
     return found if isinstance(found, str) else None
+
+
+def stands_for_more(item: Mapping[str, Any]) -> bool:
+    """Whether the provider holds what an item stands for: a reference, typed or not, or a summary.
+
+    Calls and outputs may be among it.
+    """
+    kind = item.get("type")
+    if kind is None:
+        return "role" not in item and "content" not in item and isinstance(item.get("id"), str)
+    return kind in (_REFERENCE, _COMPACTION)
+
+
+def may_wait(call: Mapping[str, Any]) -> bool:
+    """Whether a call may stay unanswered for a while."""
+    return call.get("async") is True
 
 
 def is_sealed(reasoning: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from dragoman.wire.openai_responses.itemkinds import (
@@ -15,12 +15,15 @@ from dragoman.wire.openai_responses.itemkinds import (
     is_plain_id,
     is_sealed,
     kind_of,
+    may_wait,
     pair_of,
+    stands_for_more,
 )
 from dragoman.wire.openai_responses.view import View
 from dragoman.wire.violations import Found, Object
 
 _NOTHING: Object = {}
+_OUTPUTS = (*CALLS.values(), *BUILT_IN_CALLS.values())
 _CERTAIN = ("message", "reasoning", "function_call")
 
 
@@ -57,15 +60,16 @@ def w21_item_ids_have_their_prefix(view: View) -> Found:
     """And begin as those of their type do; of a foreign item, leave the id out."""
     for path, item in view.of_type(*_CERTAIN) if view.target.verifies_items else ():
         item_id, prefix = item.get("id"), PREFIXES[kind_of(item)]
-        if isinstance(item_id, str) and not item_id.startswith(prefix):
+        is_reference = stands_for_more(item)
+        if isinstance(item_id, str) and not is_reference and not item_id.startswith(prefix):
             yield f"{path}.id", f"the id of such an item begins with {prefix}"
 
 
 def w21_reasoning_has_its_id(view: View) -> Found:
-    """Reasoning can't be sent without the id that it came with."""
+    """Reasoning that is not sealed can't be sent without the id that it came with."""
     for path, item in view.of_type("reasoning") if view.target.verifies_items else ():
-        if not isinstance(item.get("id"), str):
-            yield path, "a reasoning item needs its id"
+        if not isinstance(item.get("id"), str) and not is_sealed(item):
+            yield path, "a reasoning item needs its id or its encrypted content"
 
 
 def w22_call_ids_are_short(view: View) -> Found:
@@ -154,7 +158,7 @@ def i8_calls_have_one_output(view: View) -> Found:
 
 
 def _used_twice(view: View, kinds: Iterable[str], message: str) -> Found:
-    seen: set[tuple[str, str | None]] = set()
+    seen: set[tuple[bool, str | None]] = set()
     for path, item in view.of_type(*kinds):
         key = _key(item)
         if key in seen:
@@ -164,26 +168,24 @@ def _used_twice(view: View, kinds: Iterable[str], message: str) -> Found:
 
 
 def _unanswered(view: View, pairs: Mapping[str, str]) -> Found:
-    answered = {_key(item) for _, item in view.of_type(*pairs.values())}
+    if view.has_hidden_context:
+        return
+    answered = {_key(item) for _, item in view.of_type(*_OUTPUTS)}
     for path, item in view.of_type(*pairs):
-        kind = kind_of(item)
-        if (pairs[kind], pair_of(item, kind)) not in answered:
+        if _key(item) not in answered and not may_wait(item):
             yield path, "no output answers this call"
 
 
 def _uncalled(view: View, pairs: Mapping[str, str]) -> Found:
-    if view.is_continued:
+    if view.has_hidden_context:
         return
-    called = {(pairs[kind], pair) for kind, pair in map(_key, _items(view, pairs))}
+    called = {_key(item) for _, item in view.of_type(*CALLS, *BUILT_IN_CALLS, APPROVAL)}
     for path, item in view.of_type(*pairs.values()):
         if _key(item) not in called:
             yield path, "there is no such call"
 
 
-def _items(view: View, pairs: Mapping[str, str]) -> Iterator[Object]:
-    return (item for _, item in view.of_type(*pairs))
-
-
-def _key(item: Object) -> tuple[str, str | None]:
+def _key(item: Object) -> tuple[bool, str | None]:
+    """The same for a call and its output, whatever their types."""
     kind = kind_of(item)
-    return kind, pair_of(item, kind)
+    return kind in (APPROVAL, APPROVED), pair_of(item, kind)

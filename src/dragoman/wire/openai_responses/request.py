@@ -16,6 +16,7 @@ from dragoman.model.roles import Role
 from dragoman.wire.agreement import Bearings, Beside, agreed, with_notes
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.openings import OPENING
+from dragoman.wire.fitting.state import has_hidden_context
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.coherence import Coherence, Situation
 from dragoman.wire.openai_responses.content import is_plain
@@ -49,7 +50,6 @@ from dragoman.wire.target import Target
 
 PATH = "/v1/responses"
 _USER = Role.USER
-_KEPT = ("previous_response_id", "conversation")
 _BEARINGS: Bearings = {
     "model": "model",
     "stream": "stream",
@@ -63,6 +63,7 @@ _BEARINGS: Bearings = {
     "store": "state.store",
     "previous_response_id": "state.previous_response_id",
     "conversation": Beside("state.conversation"),
+    "prompt": Beside("state.prompt"),
     "max_output_tokens": "sampling.max_tokens",
     "temperature": "sampling.temperature",
     "top_p": "sampling.top_p",
@@ -108,22 +109,21 @@ def encode(request: Request, target: Target = TARGET) -> Encoded:
     cap = body.get("max_output_tokens")
     if cap is not None and target.least_output_tokens and cap < target.least_output_tokens:
         body["max_output_tokens"] = target.least_output_tokens
-        writer.losses.append(Loss("sampling.max_tokens", "raised to the least that is taken"))
+        reason = "raised to the least that is taken"
+        writer.losses.append(Loss("sampling.max_tokens", reason))
     if request.tools:
         body["tools"] = encode_tools(request.tools, writer.losses, target, schemas)
     if request.messages:
         body["input"] = _encode_input(request, target, writer)
     if request.extras is not EMPTY:
         body = laid_over(body, agreed(request, NAME, _BEARINGS), NAME)
-    if not target.keeps_state:
-        writer.losses += _forget(body)
-    return Encoded(body, path=PATH, losses=tuple(writer.losses), context=schemas.context)
-
-
-def _forget(body: dict[str, Any]) -> list[Loss]:
-    """Take out what a host would have to remember that remembers nothing (W38)."""
-    found = [key for key in _KEPT if body.pop(key, None) is not None]
-    return [Loss(f"state.{key}", "this host keeps nothing: send the history") for key in found]
+    return Encoded(
+        body,
+        path=PATH,
+        losses=tuple(writer.losses),
+        repairs=tuple(writer.repairs),
+        context=schemas.context,
+    )
 
 
 def _decode_input(wire: Mapping[str, Any]) -> tuple[Message, ...]:
@@ -150,6 +150,7 @@ def _encode_input(request: Request, target: Target, writer: Writer) -> str | lis
     coherence = Coherence(writer.items, writer.places, _situation(request, target))
     items = coherence.items()
     writer.losses += coherence.losses
+    writer.repairs += coherence.repairs
     return items
 
 
@@ -159,21 +160,16 @@ def begin(body: dict[str, Any], request: Request) -> bool:
     Returns whether that was so.
     """
     is_empty = body.get("input") in (None, [])  # the empty text is a text
-    if not is_empty or not request.messages or _is_continued(request):
+    if not is_empty or not request.messages or has_hidden_context(request, (), TARGET):
         return False
     body["input"] = OPENING
     return True
 
 
-def _is_continued(request: Request) -> bool:
-    state = request.state
-    return state is not None and bool(state.previous_response_id or state.conversation)
-
-
 def _situation(request: Request, target: Target) -> Situation:
     return Situation(
         is_stored=is_stored(request),
-        is_continued=_is_continued(request),
+        is_continued=has_hidden_context(request, request.messages, target),
         gaps=frozenset(
             index
             for index, message in enumerate(request.messages)

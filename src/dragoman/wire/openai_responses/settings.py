@@ -218,15 +218,19 @@ def encode_thinking(thinking: ThinkingConfig | None, losses: list[Loss]) -> dict
 
 def decode_state(wire: Mapping[str, Any]) -> State | None:
     """What the request continues, and whether it is kept; a conversation may be an object."""
-    conversation = wire.get("conversation")
-    if isinstance(conversation, dict):
-        conversation = conversation.get("id")
     state = State(
         previous_response_id=_text(wire, "previous_response_id"),
-        conversation=conversation if type(conversation) is str else None,
+        conversation=_id_of(wire.get("conversation")),
+        prompt=_id_of(wire.get("prompt")),
         store=_truth(wire, "store"),
     )
     return None if state == State() else state
+
+
+def _id_of(value: Any) -> str | None:
+    """The id of something that is given by it, or as an object that has it."""
+    found = value.get("id") if isinstance(value, dict) else value
+    return found if type(found) is str else None
 
 
 def encode_state(request: Request, came: Any = None) -> dict[str, Any]:
@@ -243,6 +247,7 @@ def encode_state(request: Request, came: Any = None) -> dict[str, Any]:
     fields = {
         "previous_response_id": state.previous_response_id,
         "conversation": conversation,
+        "prompt": None if state.prompt is None else {"id": state.prompt},
         "store": state.store,
     }
     return {key: value for key, value in fields.items() if value is not None}

@@ -12,6 +12,7 @@ TARGET = Target(
     verifies_items=True,  # W21, W23, W24, W25, W28
     media=("image", "file"),
     least_output_tokens=16,
-    keeps_state=True,
+    limits_argument_names=True,  # W39
+    state_fields=("previous_response_id", "conversation", "prompt", "store"),
     resumes_answers=True,
 )

@@ -16,7 +16,7 @@ from dragoman.model.parts import Opaque, Part, ServerToolCall, ServerToolResult,
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.fitting.arguments import NO_ARGUMENTS, is_blank
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.argumentnames import has_long_names, with_short_names
 from dragoman.wire.openai_responses.builtin import (
     belongs_to,
@@ -73,7 +73,7 @@ class Writer:
 
     __slots__ = (
         "_calls", "_is_answer", "_is_cut_off", "_message", "_path", "_target", "items", "losses",
-        "places",
+        "places", "repairs",
     )  # fmt: skip
 
     def __init__(
@@ -87,6 +87,7 @@ class Writer:
         self.places: list[Place] = []
         """Of each item that is made of parts: where those stand; of others, an empty place."""
         self.losses: list[Loss] = []
+        self.repairs: list[Repair] = []
         self._target = target
         self._calls = WrittenCalls()
         self._is_answer = is_answer
@@ -110,6 +111,10 @@ class Writer:
             self._write_groups(parts)
         elif role is not _ASSISTANT:
             self._put(encode_message(role, [], None, message.extras), 0, 0)
+
+    @property
+    def _limits_names(self) -> bool:
+        return self._target is None or self._target.limits_argument_names
 
     @property
     def _is_typed(self) -> bool:
@@ -183,7 +188,7 @@ class Writer:
         if is_blank(item["arguments"]):
             if not self._is_cut_off and not self._is_ours(call):
                 item["arguments"] = NO_ARGUMENTS
-        elif has_long_names(item["arguments"]):
+        elif self._limits_names and has_long_names(item["arguments"]):
             item["arguments"] = with_short_names(item["arguments"])
             self._lose(f"parts[{index}].arguments", _LONG)
 
@@ -209,6 +214,13 @@ class Writer:
             item = encode_answer(parts[0], content, item_id, is_typed=self._is_typed)
             self._put(item, start, len(parts))
 
+    def _retype(self, body: dict[str, Any], index: int) -> None:
+        kind = "output_text" if self._message.role is _ASSISTANT else "input_text"
+        if body.get("type") not in (kind, None) and isinstance(self._path, int):
+            path = f"messages[{self._path}].parts[{index}]"
+            self.repairs.append(Repair(path, "W30", "retyped", "a text as its speaker has it"))
+        body["type"] = kind
+
     def _add(self, content: list[Any], body: Any, part: Part, index: int) -> None:
         if isinstance(part, Opaque):
             content.append(encode_unknown_part(part))
@@ -217,8 +229,7 @@ class Writer:
         else:
             if isinstance(part, Text) and self._target and self._target.verifies_items:
                 # W30: hosts that mind less may have taken the other's type.
-                is_answer = self._message.role is _ASSISTANT
-                body["type"] = "output_text" if is_answer else "input_text"
+                self._retype(body, index)
             content.append(body)
             cited = part.citations if isinstance(part, Text) else ()
             if cited and len(body["annotations"]) < len(cited):

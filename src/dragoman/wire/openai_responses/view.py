@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from dragoman.wire.openai_responses.itemkinds import is_from_client, kind_of
+from dragoman.wire.openai_responses.itemkinds import is_from_client, kind_of, stands_for_more
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Object, Placed, field, listed
 
+_CONTINUES = ("previous_response_id", "conversation", "prompt")
 _SPEAKERS = ("user", "system", "developer")
 
 
@@ -21,10 +22,11 @@ class View:
         self.target = target
         self.items = listed(body, "input")
 
-    @property
-    def is_continued(self) -> bool:
-        """Whether the provider has earlier items, which this body does not show."""
-        return bool(self.body.get("previous_response_id") or self.body.get("conversation"))
+    @cached_property
+    def has_hidden_context(self) -> bool:
+        """Whether the provider holds items that the body does not show."""
+        is_continued = any(map(self.body.get, _CONTINUES))
+        return is_continued or any(stands_for_more(item) for _, item in self.items)
 
     @property
     def is_stored(self) -> bool:
