@@ -36,6 +36,7 @@ from dragoman.model.tools import ServerTool, ToolChoice, make_call, make_definit
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.ollama import DIALECT
 from dragoman.wire.target import Target
+from tests.wire.test_matrix_random import touched
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "ollama"
 ELSEWHERE = Origin(dialect="anthropic")
