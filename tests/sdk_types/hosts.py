@@ -162,7 +162,7 @@ def anthropic_request(made: Wire, sentinels: Sentinels) -> Wire:
                     for block in results]  # fmt: skip
             messages.append({"role": "assistant", "content": uses})
         if isinstance(content, list):
-            message["content"] = [each for block in content for each in _with_call(block)]
+            message["content"] = [each for block in content for each in with_call(block)]
         if content != []:
             messages.append(message)
         answers = [{"type": "tool_result", "tool_use_id": block["id"], "content": sentinels.text()}
@@ -173,7 +173,7 @@ def anthropic_request(made: Wire, sentinels: Sentinels) -> Wire:
     return {**made, "messages": messages}
 
 
-def _with_call(block: Any) -> list[Any]:
+def with_call(block: Any) -> list[Any]:
     """A block, behind the call of the provider's own tool that it answers."""
     kind = block.get("type") if isinstance(block, dict) else None
     if kind in _SERVER_CALLS:
@@ -187,7 +187,7 @@ def _with_call(block: Any) -> list[Any]:
 
 def anthropic_response(made: Wire, _sentinels: Sentinels) -> Wire:
     """An Anthropic response whose results have their calls."""
-    made["content"] = [each for block in made["content"] for each in _with_call(block)]
+    made["content"] = [each for block in made["content"] for each in with_call(block)]
     return made
 
 

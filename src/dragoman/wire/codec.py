@@ -22,6 +22,7 @@ from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting import encoded_for
+from dragoman.wire.foreign_extras import ReportingEncoder, Shown, left_behind_in_response
 from dragoman.wire.fronts import Front, encoded_behind
 from dragoman.wire.overlay import parsed
 from dragoman.wire.restoring import restoring
@@ -59,6 +60,7 @@ class Codec:
         messages_field: str,
         system_field: str | None = None,
         front: Front | None = None,
+        untold_counts: tuple[str, ...] = (),
     ) -> None:
         self.name = target.dialect
         self.target = target
@@ -67,6 +69,7 @@ class Codec:
         self._functions = functions
         self._here = Origin(dialect=self.name)
         self._front = front
+        self._shown = Shown(self.name, front, untold_counts)
 
     def __repr__(self) -> str:
         return f"<dialect {self.name}>"
@@ -154,8 +157,11 @@ class Codec:
     ) -> Encoded:
         """The body to answer with for a response."""
         if self._front is None:
-            return self._functions.encode_response(response)
-        return encoded_behind(self._front, response, self._functions.encode_response)
+            encoded = self._functions.encode_response(response)
+        else:
+            encoded = encoded_behind(self._front, response, self._functions.encode_response)
+        encoded.losses += tuple(left_behind_in_response(response, self._shown))
+        return encoded
 
     def _opened(self, body: Body) -> dict[str, Any]:
         wire = parsed(body, self.name)
@@ -186,7 +192,8 @@ class Codec:
         return self._sealing(self._functions.stream_encoder())
 
     def _sealing(self, encoder: StreamEncoder) -> StreamEncoder:
-        return encoder if self._front is None else SealingEncoder(encoder, self._front)
+        sealing = encoder if self._front is None else SealingEncoder(encoder, self._front)
+        return ReportingEncoder(sealing, self._shown)
 
     # --- errors and rules
 

@@ -17,7 +17,7 @@ from dragoman.wire.overlay import INSTEAD, SHAPE
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 # How something was spelled: another dialect has its own way, and nothing is lost with it.
 _WORDS = frozenset({"type", "index", "status", "role", "id", "call_id", "thought",
-                    "thoughtSignature"})  # fmt: skip
+                    "thoughtSignature", "object", "created"})  # fmt: skip
 _SPELLING = frozenset({"item", "format"})
 _NOTES = (":", "$")  # what dialects note for themselves
 # What the overlay stands for; what a library knows about a message.
@@ -29,9 +29,7 @@ _KINDS: dict[type, type] = {
 
 def left_behind(request: Request, dialect: str) -> Iterator[Loss]:
     """What a request says beyond the model, in another dialect's words."""
-    for source, name in strange_fields(request.extras, dialect):
-        path = f"extras.{name}" if _NAME.fullmatch(name) else "extras"
-        yield Loss(path, f"only {source} knows it")
+    yield from foreign_losses(request.extras, dialect, "extras")
     for index, tool in enumerate(request.tools):
         for source, _ in strange_fields(getattr(tool, "extras", EMPTY), dialect):
             yield Loss(f"tools[{index}].extras", f"only {source} knows it")
@@ -60,6 +58,15 @@ def left_behind_in(
                 for source, _ in strange_fields(part.extras, dialect):
                     path = f"messages[{index}].parts[{place}].extras"
                     yield Loss(path, f"only {source} knows it")
+
+
+def foreign_losses(extras: Mapping[str, Any], dialect: str, path: str) -> Iterator[Loss]:
+    """The losses of extras that stand at this path, one for each field of another dialect."""
+    if extras is EMPTY or not extras:
+        return
+    for source, name in strange_fields(extras, dialect):
+        where = f"{path}.{name}" if _NAME.fullmatch(name) else path
+        yield Loss(where, f"only {source} knows it")
 
 
 def strange_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[str, str]]:

@@ -47,4 +47,5 @@ DIALECT = Gemini(
     messages_field="contents",
     system_field="systemInstruction",
     front=FRONT,
+    untold_counts=("cache_write",),
 )

@@ -27,4 +27,5 @@ DIALECT = Codec(
         rulebook=RULEBOOK,
     ),
     messages_field="messages",
+    untold_counts=("cache_read", "cache_write", "thinking"),
 )

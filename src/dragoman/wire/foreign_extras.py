@@ -1,0 +1,103 @@
+"""What answers say beyond the model, in the words of the dialect behind: reported where it is lost.
+
+Requests have `fitting.strangers`; here are whole responses, and streams, which report the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.events import Event, OpaqueEvent, PartDelta, ResponseStart
+from dragoman.model.frozen import EMPTY
+from dragoman.model.responses import Response
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.fitting.strangers import foreign_losses
+from dragoman.wire.fronts import Front, Sealer
+from dragoman.wire.losses import Loss
+from dragoman.wire.streams import StreamEncoder
+
+_OTHER = FinishReason.OTHER
+
+
+class Shown(NamedTuple):
+    """What a dialect shows of the answers of others."""
+
+    dialect: str
+    front: Front | None = None
+    """What its clients send back, sealed: that is not lost."""
+    untold_counts: tuple[str, ...] = ()
+    """The fields of `Usage` that it has no place for."""
+
+
+def left_behind_in_response(response: Response, shown: Shown) -> list[Loss]:
+    """What a response of another dialect says that this one can't show."""
+    return list(dict.fromkeys(_left_behind(response, shown)))
+
+
+def _left_behind(response: Response, shown: Shown) -> Iterator[Loss]:
+    dialect = shown.dialect
+    yield from foreign_losses(response.extras, dialect, "extras")
+    if response.usage is not None:
+        yield from _left_of_usage(response.usage, "usage", shown)
+    for number, choice in enumerate(response.choices):
+        path, message = f"choices[{number}]", choice.message
+        yield from foreign_losses(choice.extras, dialect, f"{path}.extras")
+        yield from foreign_losses(message.extras, dialect, f"{path}.message.extras")
+        if message.usage is not None and response.usage is None:
+            yield from _left_of_usage(message.usage, f"{path}.message.usage", shown)
+        origin = message.origin
+        if choice.finish is _OTHER and choice.finish_raw and origin and origin.dialect != dialect:
+            yield Loss(f"{path}.finish_raw", "this reason has no word here")
+        sealer = None if shown.front is None else Sealer(shown.front, origin, str)
+        for place, part in enumerate(message.parts):
+            if part.extras is not EMPTY and (sealer is None or sealer.home_of(part) is None):
+                where = f"{path}.message.parts[{place}].extras"
+                yield from foreign_losses(part.extras, dialect, where)
+
+
+def _left_of_usage(usage: Usage, path: str, shown: Shown) -> Iterator[Loss]:
+    yield from foreign_losses(usage.extras, shown.dialect, f"{path}.extras")
+    for name in shown.untold_counts:
+        if getattr(usage, name):
+            yield Loss(f"{path}.{name}", "there is no such count here")
+
+
+class ReportingEncoder:
+    """An encoder that reports what is lost of another dialect's stream, as for a whole answer."""
+
+    def __init__(self, encoder: StreamEncoder, shown: Shown) -> None:
+        self._encoder = encoder
+        self._shown = shown
+        self._said = MessageAccumulator()  # all but the texts
+        self._begun: set[tuple[int, int]] = set()
+
+    @property
+    def losses(self) -> Sequence[Loss]:
+        """What could not be said so far."""
+        left = left_behind_in_response(self._said.response, self._shown)
+        return [*self._encoder.losses, *left]
+
+    def feed(self, event: Event) -> bytes:
+        """The bytes to send now."""
+        if type(event) is PartDelta:
+            place = (event.choice, event.index)
+            if event.extras is not EMPTY or place not in self._begun:
+                self._begun.add(place)
+                self._said.add(event)
+        elif type(event) is not OpaqueEvent:
+            self._said.add(event)
+            if type(event) is ResponseStart and _is_at_home(event, self._shown.dialect):
+                # Its own stream: all of it is written, and nothing has to be looked at.
+                self.feed = self._encoder.feed  # type: ignore[method-assign]  # for speed
+        return self._encoder.feed(event)
+
+    def close(self) -> bytes:
+        """The last bytes."""
+        return self._encoder.close()
+
+
+def _is_at_home(event: ResponseStart, dialect: str) -> bool:
+    origin = event.origin
+    return origin is not None and origin.dialect == dialect
