@@ -82,4 +82,6 @@ class Sentinels:
             return made
         if _ARGUMENTS.search(name):
             return json.dumps({self.text(name): self.text(name)})
+        if name == "jsonPath":
+            return f"$.{self.text(name)}"
         return f"https://example.com/{self.text(name)}" if _URLS.search(name) else self.text(name)

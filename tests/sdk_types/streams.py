@@ -26,7 +26,7 @@ _LOCAL = next(each.left_out for each in SOURCES if each.name == "google.genai")
 
 def chat(chunk: Wire, _sentinels: Sentinels) -> list[Wire]:
     """A chunk among others of its answer."""
-    head = {key: chunk[key] for key in ("id", "model", "created", "object") if key in chunk}
+    head: Wire = {key: chunk[key] for key in ("id", "model", "created", "object") if key in chunk}
     for choice in chunk.get("choices") or ():
         choice["index"] = 0
         delta = choice.get("delta") or {}
@@ -36,11 +36,14 @@ def chat(chunk: Wire, _sentinels: Sentinels) -> list[Wire]:
             call["id"] = call.get("id") or "call_1"
             function = call.get("function")
             if isinstance(function, dict) or function is None:
-                call["function"] = {"name": "f", "arguments": "{}", **(function or {})}
-                if not call["function"].get("name"):
-                    call["function"]["name"] = "f"
+                named: Wire = {"arguments": "{}", **(function or {})}
+                call["function"] = {**named, "name": named.get("name") or "f"}
     chunk = {**chunk, "choices": chunk.get("choices") or []}
-    begun = {"index": 0, "delta": {"role": "assistant", "content": "Hi"}, "finish_reason": None}
+    begun: Wire = {
+        "index": 0,
+        "delta": {"role": "assistant", "content": "Hi"},
+        "finish_reason": None,
+    }
     ended: Wire = {"index": 0, "delta": {}, "finish_reason": "stop"}
     chunks = [{**head, "choices": [begun]}, chunk]
     if not any(choice.get("finish_reason") for choice in chunk["choices"]):
@@ -70,6 +73,14 @@ _HOSTS: dict[str, Wire] = {
     "response.web_search": {"type": "web_search_call", "status": "completed",
                             "action": {"type": "search", "query": "q"}},
     "response.file_search": {"type": "file_search_call", "status": "completed", "queries": []},
+    "response.shell_call_command": {"type": "shell_call", "call_id": "call_1",
+                                    "action": {"commands": []}, "status": "completed"},
+    "response.shell_call_output": {"type": "shell_call_output", "call_id": "call_1", "output": [],
+                                   "status": "completed"},
+    "response.apply_patch_call": {"type": "apply_patch_call", "call_id": "call_1",
+                                  "operation": {"type": "delete_file", "path": "a"},
+                                  "status": "completed"},
+    "response.compaction": {"type": "compaction", "encrypted_content": "z"},
     "response.image_generation": {"type": "image_generation_call", "status": "completed",
                                   "result": None},
 }  # fmt: skip
@@ -85,20 +96,25 @@ def responses(event: Wire, _sentinels: Sentinels) -> list[Wire]:
                       "output": [], "parallel_tool_calls": True, "tool_choice": "auto",
                       "tools": []}  # fmt: skip
     if isinstance(given, dict):
-        response = {**given, "output": []}
+        response = {**given, "output": [], "usage": None}
     begun = {"type": "response.created", "response": {**response, "status": "in_progress"}}
     if kind in _WHOLE:
         items = event["response"].get("output") or []
-        return _numbered([begun, *(each for item in items for each in _around(item)), event])
+        event["response"]["status"] = kind.partition(".")[2]
+        if kind == "response.failed" and not event["response"].get("error"):
+            event["response"]["error"] = {"code": "server_error", "message": "m"}
+        around = [{**each, "output_index": index}
+                  for index, item in enumerate(items) for each in _around(item)]  # fmt: skip
+        return _numbered([begun, *around, event])
     if kind in _STATES:
-        event["response"]["output"] = []
+        event["response"] |= {"output": [], "status": "in_progress", "usage": None}
     item = _item(event)
     output = [] if item is None else [item]
     ended = {"type": "response.completed",
              "response": {**response, "status": "completed", "output": output}}  # fmt: skip
     events = [event if kind in _STATES else begun]
     if item is not None:
-        events += _around(item, *([] if kind.startswith("response.output_item") else [event]))
+        events += _around(item, *_within(item, event))
     elif kind not in _STATES:
         events.append(event)
     return _numbered([*events, ended] if kind != "error" else events)
@@ -110,6 +126,21 @@ def _around(item: Wire, *events: Wire) -> list[Wire]:
     added = {"type": "response.output_item.added", "output_index": 0, "item": _bare(item, events)}
     done = {"type": "response.output_item.done", "output_index": 0, "item": item}
     return [added, *events, done]
+
+
+def _within(item: Wire, event: Wire) -> list[Wire]:
+    """What happens in an item: the event, in the part that it is about."""
+    kind = event["type"]
+    if kind.startswith("response.output_item"):
+        return []
+    if not kind.startswith(("response.output_text", "response.refusal")):
+        return [event]
+    part = item["content"][0]
+    empty = {"text": "", "refusal": "", "annotations": [], "logprobs": []}
+    head: Wire = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+    bare = {key: empty.get(key, value) for key, value in part.items()}
+    return [{"type": "response.content_part.added", **head, "part": bare}, event,
+            {"type": "response.content_part.done", **head, "part": part}]  # fmt: skip
 
 
 def _bare(item: Wire, events: tuple[Wire, ...]) -> Wire:
@@ -150,8 +181,8 @@ def _grown(item: Wire, event: Wire) -> Wire:
         if event.get("logprobs"):
             content["logprobs"] = event["logprobs"]
     elif said is not None:
-        key = next(key for key in ("arguments", "input", "code") if key in item)
-        item[key] = said
+        grown = [key for key in ("arguments", "input", "code") if key in item]
+        item |= dict.fromkeys(grown, said)
     return item
 
 
@@ -213,17 +244,19 @@ def gemini(chunk: Wire, sentinels: Sentinels) -> list[Wire]:
     chunk = hosts.gemini_response(chunk, sentinels)
     for candidate in chunk.get("candidates") or ():
         candidate.pop("index", None)
-    begun = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hi"}]}}]}
-    finished = {"candidates": [{"content": {"role": "model", "parts": [{"text": "."}]},
-                                "finishReason": "STOP"}]}  # fmt: skip
-    is_over = any(each.get("finishReason") for each in chunk.get("candidates") or ())
+    head: Wire = {key: chunk[key] for key in ("modelVersion", "responseId") if key in chunk}
+    begun = {**head, "candidates": [{"content": {"role": "model", "parts": [{"text": "Hi"}]}}]}
+    finished = {**head, "candidates": [{"content": {"role": "model", "parts": [{"text": "."}]},
+                                        "finishReason": "STOP"}]}  # fmt: skip
+    reasons = [each.get("finishReason") for each in chunk.get("candidates") or ()]
+    is_over = any(reason and reason != "FINISH_REASON_UNSPECIFIED" for reason in reasons)
     return [begun, chunk] if is_over else [begun, chunk, finished]
 
 
 def ollama(line: Wire, sentinels: Sentinels) -> list[Wire]:
     """A line among others of its answer."""
     line = hosts.ollama_response(line, sentinels)
-    head = {"model": line.get("model") or "m", "created_at": "2026-01-01T00:00:00Z"}
+    head: Wire = {"model": line.get("model") or "m", "created_at": "2026-01-01T00:00:00Z"}
     begun = {**head, "message": {"role": "assistant", "content": "Hi"}, "done": False}
     ended = {**head, "message": {"role": "assistant", "content": ""}, "done": True,
              "done_reason": "stop"}  # fmt: skip

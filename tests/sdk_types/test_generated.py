@@ -11,7 +11,8 @@ import pytest
 
 import dragoman
 from tests.sdk_types.bodies import SOURCES, Source
-from tests.sdk_types.checks import change, silent
+from tests.sdk_types.checks import change, silent, stream_problems
+from tests.sdk_types.streams import STREAMS, StreamSource
 
 _SAMPLE = 7  # of so many bodies one, in `make test`
 _SAMPLE_OF_TRANSLATIONS = 29
@@ -19,10 +20,13 @@ _EVERY = [pytest.param(_SAMPLE, id="sample"),
           pytest.param(1, id="all", marks=pytest.mark.thorough)]  # fmt: skip
 _EVERY_TRANSLATION = [pytest.param(_SAMPLE_OF_TRANSLATIONS, id="sample"),
                       pytest.param(1, id="all", marks=pytest.mark.thorough)]  # fmt: skip
+_EVERY_STREAM = [pytest.param(97, id="sample"),
+                 pytest.param(1, id="all", marks=pytest.mark.thorough)]  # fmt: skip
 # Silences that are known, and being worked at.
 _KNOWN = re.compile(
     r"citations|mcpServers|output\.(name|description|extras|schema)|\]\.name|context|signature|"
-    r"responseMimeType|parameters\.(title|propert)|extras\[0\]\[2\]|tool_name"
+    r"responseMimeType|parameters\.(title|propert)|extras\[0\]\[2\]|tool_name|"
+    r"wire\.lists|arguments has no place"
 )
 
 
@@ -64,5 +68,20 @@ def test_nothing_is_lost_silently(source: Source, target: str, step: int) -> Non
         for body in _installed(source).bodies(step)
         for missing in silent(body, target)
         if not _KNOWN.search(missing)
+    }
+    assert problems == set()
+
+
+@pytest.mark.parametrize("step", _EVERY_STREAM)
+@pytest.mark.parametrize("target", dragoman.dialects())
+@pytest.mark.parametrize("source", STREAMS, ids=lambda source: source.source.name)
+def test_streams_are_read_by_their_sdks(source: StreamSource, target: str, step: int) -> None:
+    """Written again, an SDK's types read them and they say the same; elsewhere nothing is lost."""
+    _installed(source.source)
+    problems = {
+        f"{stream.body.case}: {problem}"
+        for stream in source.streams(step)
+        for problem in stream_problems(stream, source, target)
+        if not _KNOWN.search(problem)
     }
     assert problems == set()

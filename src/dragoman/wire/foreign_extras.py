@@ -77,6 +77,8 @@ class ReportingEncoder:
     def losses(self) -> Sequence[Loss]:
         """What could not be said so far."""
         left = left_behind_in_response(self._said.response, self._shown)
+        for error in self._said.errors:
+            left += foreign_losses(error.extras, self._shown.dialect, "error.extras")
         return [*self._encoder.losses, *left]
 
     def feed(self, event: Event) -> bytes:

@@ -666,7 +666,7 @@ def test_usage(fields: dict[str, Any], counts: tuple[int, int] | None) -> None:
 
 
 def test_a_response_from_elsewhere() -> None:
-    """Text, thinking and calls are said; ids, seals, further choices and probabilities are told."""
+    """Text, thinking and calls are said; ids, seals, choices, probabilities, counts are told."""
     parts = (
         Thinking("Hm.", signature="s"), Text("Let me see."),
         ToolCall("a", "f", '{"x": 1}'), ToolCall("b", "g", input={}),
@@ -692,6 +692,7 @@ def test_a_response_from_elsewhere() -> None:
     })  # fmt: skip
     assert {loss.path for loss in made.losses} == {
         "choices[0].message.parts[0].signature", "choices[0].logprobs", "choices[1]", "id",
+        "usage.cache_read", "usage.thinking",
     }  # fmt: skip
 
 

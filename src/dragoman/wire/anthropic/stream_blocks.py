@@ -128,6 +128,10 @@ _FIELDS: dict[type, tuple[str, str]] = {
 }
 
 
+TEXT_DELTAS = dict(_FIELDS.values())
+"""The deltas of which texts grow, and the field that has the text."""
+
+
 def unannounced(delta: Block) -> Block | None:
     """The start of a block that a server forgot to announce; None where it can't be guessed."""
     kind: Any = delta.get("type")

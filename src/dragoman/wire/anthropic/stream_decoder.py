@@ -24,7 +24,7 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import loads
 from dragoman.model.responses import Response
 from dragoman.wire.anthropic.context import NAME, Block, Decoding
-from dragoman.wire.anthropic.stream_blocks import GrowingBlock, unannounced
+from dragoman.wire.anthropic.stream_blocks import TEXT_DELTAS, GrowingBlock, unannounced
 from dragoman.wire.anthropic.stream_errors import decode_stream_error
 from dragoman.wire.anthropic.stream_heads import head_of
 from dragoman.wire.anthropic.usage import decode_usage
@@ -250,8 +250,8 @@ class StreamDecoder:
             events.append(grown)
         if len(wire) > _BARE_DELTA:
             events += _unknown(wire, _DELTA)
-        if len(delta) > _BARE_PIECE and grown is not None:
-            events += _unknown(delta, _PIECES)
+        if len(delta) > _BARE_PIECE:
+            events += _unknown_piece(delta, is_known=grown is not None)
         return events
 
     def _block_stop(self, wire: Block) -> list[Event]:
@@ -284,6 +284,18 @@ class StreamDecoder:
 def _index(wire: Block) -> int | None:
     index = wire.get("index")
     return index if type(index) is int else None
+
+
+def _unknown_piece(delta: Block, *, is_known: bool) -> list[Event]:
+    """The fields of a delta that nobody knows: of a text's, as one that says nothing else."""
+    kind = delta.get("type")
+    field = TEXT_DELTAS.get(kind) if type(kind) is str else None
+    if field is None or not (is_known or delta.get(field) == ""):
+        return _unknown(delta, _PIECES) if is_known else []
+    strange = {key: value for key, value in delta.items() if key not in _PIECES}
+    strange.pop(_PADDING, None)
+    bare = {"type": kind, field: "", **strange}
+    return [OpaqueEvent(NAME, {"type": "content_block_delta", "delta": bare})] if strange else []
 
 
 def _unknown(wire: Block, known: frozenset[str]) -> list[Event]:

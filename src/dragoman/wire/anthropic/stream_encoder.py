@@ -34,7 +34,7 @@ from dragoman.wire.anthropic import stream_frames as frames
 from dragoman.wire.anthropic.block_queue import BlockQueue
 from dragoman.wire.anthropic.context import NAME, Block, Encoding, is_ours
 from dragoman.wire.anthropic.response import encode_response, told_finish
-from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS
+from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS, TEXT_DELTAS
 from dragoman.wire.anthropic.stream_errors import INTERRUPTED, encode_stream_error
 from dragoman.wire.anthropic.usage import decode_usage, encode_usage
 from dragoman.wire.framing import is_event_name
@@ -240,7 +240,12 @@ def _usage(body: Block) -> Block:
 
 
 def _is_unknown(payload: Block) -> bool:
-    """Whether a delta is of a type that nobody knows; the others only come where they fit."""
+    """Whether a delta is of a type that nobody knows, or says only what nobody knows.
+
+    The others come where they fit.
+    """
     delta = payload.get("delta")
     kind = delta.get("type") if isinstance(delta, dict) else None
-    return type(kind) is str and kind not in KNOWN_DELTAS
+    if not isinstance(delta, dict) or type(kind) is not str:
+        return False
+    return kind not in KNOWN_DELTAS or delta.get(TEXT_DELTAS.get(kind, "")) == ""

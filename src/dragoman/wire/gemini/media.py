@@ -52,6 +52,9 @@ def decode_media(
     return part.replace(extras=extras) if extras else part
 
 
+_UNWRITTEN = "the words that were spoken are left out: only the sound is sent"
+
+
 def encode_media(part: AnyMedia) -> tuple[dict[str, Any] | None, str | None]:
     """The data field of a medium, or None; and what was lost."""
     if part.file_id is not None and not part.file_id.startswith("files/"):
@@ -60,7 +63,7 @@ def encode_media(part: AnyMedia) -> tuple[dict[str, Any] | None, str | None]:
     level = _RESOLUTION_OF.get(part.detail) if part.detail is not None else None
     if level is not None:
         body["mediaResolution"] = {"level": level}
-    return body, None
+    return body, _UNWRITTEN if isinstance(part, Audio) and part.transcript else None
 
 
 def _encode_blob(part: AnyMedia) -> dict[str, Any]:

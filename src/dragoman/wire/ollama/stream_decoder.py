@@ -235,9 +235,11 @@ class StreamDecoder:
         self._is_over = True
         self._stop_parts()
         start = self._start
+        usage = decode_usage(chunk, set())
+        if usage is None:  # then durations are nobody's but the answer's own
+            self._left |= {key: chunk[key] for key in METRICS if key in chunk}
         if start is not None and not self._left.items() <= start.extras.get(NAME, {}).items():
             self._emit(start.replace(extras={**start.extras, NAME: self._left}))
-        usage = decode_usage(chunk, set())
         if usage is not None:
             self._emit(UsageUpdate(usage))
         raw = chunk.get("done_reason")

@@ -35,7 +35,7 @@ from dragoman.wire.openai_chat.call_deltas import (
 )
 from dragoman.wire.openai_chat.exchange import Outgoing
 from dragoman.wire.openai_chat.finish import encode_finish
-from dragoman.wire.openai_chat.speech import encode_speech_delta
+from dragoman.wire.openai_chat.speech import encode_speech_delta, is_speech
 from dragoman.wire.openai_chat.spelling import NAME, is_list, is_object, is_own, laid, words_of
 from dragoman.wire.openai_chat.thinking import SHOWN, TEXT_FIELDS
 from dragoman.wire.streams import CORRECTED, unsent, unsent_arguments
@@ -230,7 +230,8 @@ class ChoiceEncoder:
         number = growing.number
         part = parts[-1]
         is_ours = is_own(part.origin or self.origin)
-        if isinstance(part, Audio) and is_ours and part.url is None and part.file_id is None:
+        begun = growing.part
+        if isinstance(part, Audio) and is_ours and isinstance(begun, Audio) and is_speech(begun):
             return [{"audio": encode_speech_delta(part)}]
         if isinstance(part, Opaque) and part.dialect == NAME and is_object(part.payload):
             if "tool_calls" in words_of(part.extras):

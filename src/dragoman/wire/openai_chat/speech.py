@@ -10,6 +10,8 @@ from dragoman.model.parts import Origin
 from dragoman.wire.openai_chat.exchange import Outgoing
 from dragoman.wire.openai_chat.spelling import is_object, laid, left_over, words_of
 
+_CONTENT = frozenset({"flat", "-format"})  # how only a part of the content is spelled
+
 
 def decode_speech(wire: Any, origin: Origin | None, *, is_response: bool) -> list[AnyPart]:
     """The sound in `audio`; none where it is malformed."""
@@ -58,6 +60,12 @@ def decode_speech_delta(wire: dict[str, Any]) -> dict[str, Any]:
             known.add(key)
     extras = left_over(wire, known)
     return {**growth, "extras": extras} if extras else growth
+
+
+def is_speech(part: Audio) -> bool:
+    """Whether a sound is what the model says, not a part of the content as Mistral may have it."""
+    is_content = part.mime is not None or not _CONTENT.isdisjoint(words_of(part.extras))
+    return part.url is None and part.file_id is None and not is_content
 
 
 def encode_speech_delta(part: Audio) -> dict[str, Any]:

@@ -83,7 +83,10 @@ class StreamEncoder:
         head = self._head
         head["id"] = head["id"] or event.id or ""
         head["model"] = head["model"] or event.model or ""
-        head["created"] = head["created"] or int(event.created_at or 0)
+        if event.created_at is not None or not is_own(event.origin):
+            head["created"] = head.get("created") or int(event.created_at or 0)
+        elif not head.get("created"):
+            head.pop("created", None)  # it came without one
         self._start = start = self._start.filled(event)
         for key, value in overlay.overlay(event.extras, NAME).items():
             if not key.startswith(":") and (key not in self._said or self._said[key] != value):
