@@ -82,6 +82,24 @@ def change(body: Body, wire: dict[str, Any]) -> str | None:
     return f"changed, {report}: {'; '.join(_differences(given, found))}"
 
 
+def repair(body: Body, wire: dict[str, Any]) -> str | None:
+    """What is wrong with a request that is sent to the vendor itself; None where nothing is.
+
+    What `check` has nothing against goes as it came, and what is changed is reported.
+    """
+    speaker = dragoman.dialect(body.dialect)
+    given = json.loads(json.dumps(wire))
+    request = speaker.decode_request(given, path=body.path)
+    encoded = speaker.encode_request(request, speaker.target)
+    found, given = normal(json.loads(encoded.to_bytes())), normal(given)
+    if found == given:
+        return None
+    changes = "; ".join(_differences(given, found))
+    if not any(each.severity == "error" for each in speaker.check(wire, body.path)):
+        return f"changed, though nothing was wrong: {changes}"
+    return None if encoded.losses or encoded.repairs else f"changed, without a word: {changes}"
+
+
 def _differences(one: Any, other: Any, path: str = "$") -> Iterator[str]:
     if isinstance(one, dict) and isinstance(other, dict):
         for key in one.keys() | other.keys():

@@ -12,63 +12,91 @@ from dataclasses import dataclass, field
 
 import dragoman
 from tests.sdk_types.bodies import SOURCES, Source, versions
-from tests.sdk_types.checks import change, silent
+from tests.sdk_types.checks import change, silent, stream_problems
+from tests.sdk_types.streams import STREAMS, StreamSource
 
 _SHOWN = 5
 
 
 @dataclass
 class Figures:
-    """What became of the bodies of one source."""
+    """What became of the variants of one type."""
 
-    source: Source
+    name: str
     variants: int = 0
     equal: int = 0
     translations: int = 0
     accounted: int = 0
+    """Of the translations, those that say or report everything."""
     problems: list[str] = field(default_factory=list)
+
+    def count(self, what: object, problem: str | None) -> None:
+        """Note what became of a variant in its own dialect."""
+        self.variants += 1
+        self.equal += problem is None
+        if problem is not None:
+            self.problems.append(f"{what}: {problem}")
+
+    def count_translation(self, what: object, target: str, problems: list[str]) -> None:
+        """Note what became of a variant in another one."""
+        self.translations += 1
+        self.accounted += not problems
+        if problems:
+            self.problems.append(f"{what} to {target}: {problems[0]}")
 
 
 def figures(step: int = 1) -> Iterator[Figures]:
-    """The figures of every source whose SDK is installed; of every so many of its bodies."""
+    """The figures of every type whose SDK is installed; of every so many of its variants."""
     for source in SOURCES:
         if source.is_installed:
-            yield _figures_of(source, step)
+            yield _of_bodies(source, step)
+    for streams in STREAMS:
+        if streams.source.is_installed:
+            yield _of_streams(streams, step)
 
 
-def _figures_of(source: Source, step: int) -> Figures:
-    found = Figures(source)
-    others = [name for name in dragoman.dialects() if name != source.dialect]
+def _of_bodies(source: Source, step: int) -> Figures:
+    found = Figures(f"{source.name} {source.kind}s")
     for body in source.bodies(step):
-        found.variants += 1
-        problem = change(body, body.wire) or change(body, body.bare)
-        found.equal += problem is None
-        if problem is not None:
-            found.problems.append(f"{body}: {problem}")
-        for target in others:
-            missing = silent(body, target)
-            found.translations += 1
-            found.accounted += not missing
-            if missing:
-                found.problems.append(f"{body} to {target}: {missing[0]}")
+        found.count(body, change(body, body.wire) or change(body, body.bare))
+        for target in dragoman.dialects():
+            if target != source.dialect:
+                found.count_translation(body, target, silent(body, target))
+    return found
+
+
+def _of_streams(streams: StreamSource, step: int) -> Figures:
+    found = Figures(f"{streams.source.name} streams")
+    for stream in streams.streams(step):
+        for target in dragoman.dialects():
+            problems = stream_problems(stream, streams, target)
+            if target == streams.source.dialect:
+                found.count(stream, problems[0] if problems else None)
+            else:
+                found.count_translation(stream, target, problems)
     return found
 
 
 def main() -> int:
     """Print the figures."""
-    print("bodies that the types of the SDKs allow, each read and written again, and translated")
+    print("variants of the SDKs' types: each read and written again, and translated")
     print("  " + ", ".join(f"{name} {number}" for name, number in versions().items()))
-    is_good = True
+    total = Figures("all")
     for found in figures():
-        name = f"{found.source.name} {found.source.kind}s"
-        print(
-            f"  {name:28} {found.equal:5} of {found.variants:5} equal; translations accounted for: "
-            f"{found.accounted:6} of {found.translations:6}"
-        )
+        _show(found)
         for problem in found.problems[:_SHOWN]:
             print(f"    {problem}")
-        is_good = is_good and not found.problems
-    return 0 if is_good else 1
+        for name in ("variants", "equal", "translations", "accounted", "problems"):
+            setattr(total, name, getattr(total, name) + getattr(found, name))
+    _show(total)
+    return 1 if total.problems else 0
+
+
+def _show(found: Figures) -> None:
+    print(
+        f"  {found.name:28} {found.equal:6} of {found.variants:6} equal"
+        f"   {found.accounted:6} of {found.translations:6} translations accounted for"
+    )
 
 
 if __name__ == "__main__":

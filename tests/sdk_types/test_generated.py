@@ -11,7 +11,7 @@ import pytest
 
 import dragoman
 from tests.sdk_types.bodies import SOURCES, Source
-from tests.sdk_types.checks import change, silent, stream_problems
+from tests.sdk_types.checks import change, repair, silent, stream_problems
 from tests.sdk_types.streams import STREAMS, StreamSource
 
 _SAMPLE = 7  # of so many bodies one, in `make test`
@@ -52,6 +52,19 @@ def test_bodies_come_back_as_they_came(source: Source, step: int) -> None:
         for body in _installed(source).bodies(step)
         for wire in (body.wire, body.bare)
         if (problem := change(body, wire)) is not None
+    }
+    assert problems == set()
+
+
+@pytest.mark.parametrize("step", _EVERY)
+@pytest.mark.parametrize("source", [each for each in SOURCES if each.kind == "request"], ids=_name)
+def test_requests_go_to_their_vendor_as_they_came(source: Source, step: int) -> None:
+    """Unless `check` finds an error in them; and then what was changed is reported."""
+    problems = {
+        f"{body.case}: {problem}"
+        for body in _installed(source).bodies(step)
+        for wire in (body.wire, body.bare)
+        if (problem := repair(body, wire)) is not None
     }
     assert problems == set()
 

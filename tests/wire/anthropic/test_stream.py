@@ -198,7 +198,9 @@ def test_what_nobody_knows_is_carried() -> None:
     events[-1]["metrics"] = {"latency": 5}
     decoder, found = decoded(written(events))
     payloads = [event.payload for event in found if isinstance(event, OpaqueEvent)]
-    assert payloads == [events[1], {"odd": 1}, {"strange": 2}, events[6]]
+    strange = {"type": "text_delta", "text": "", "strange": 2}
+    extended = {"type": "content_block_delta", "delta": strange}
+    assert payloads == [events[1], {"odd": 1}, extended, events[6]]
     response = decoder.response
     assert response.extras["anthropic"]["mood"] == "good"
     assert response.extras["anthropic"]["metrics"] == {"latency": 5}
@@ -208,6 +210,7 @@ def test_what_nobody_knows_is_carried() -> None:
     check_stream(stream)
     assert b"weather_report" in stream
     assert b"colour_delta" in stream
+    assert b"strange" in stream
     assert len(encoder.losses) == 1
     assert said(decoded(stream)[0].response) == said(response)
 

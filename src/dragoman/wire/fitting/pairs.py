@@ -151,9 +151,12 @@ class _Pairing:
                 done.append(message)
                 continue
             if message.role is _ASSISTANT:
-                done.append(_with_distinct_calls(message))
-                self._rename(message, done[-1], index)
-                calls = list(zip(message.tool_calls, done[-1].tool_calls, strict=True))
+                said = self._without_results(index, message)
+                if said is None:
+                    continue
+                done.append(_with_distinct_calls(said))
+                self._rename(said, done[-1], index)
+                calls = list(zip(said.tool_calls, done[-1].tool_calls, strict=True))
                 found = [self._result_of(given, call.id, index) for given, call in calls]
                 self._match_strays(calls, found, index)
                 results = tuple(
@@ -195,10 +198,11 @@ class _Pairing:
         return None
 
     def _note_move(self, found: tuple[int, int], after: int) -> None:
-        """Report a result that somebody spoke before."""
+        """Report a result that somebody spoke before, or that the model itself gave."""
         index, place = found
         between = self._messages[after + 1 : index]
-        if all(message.tool_results and _is_only_results(message) for message in between):
+        is_next = all(message.tool_results and _is_only_results(message) for message in between)
+        if is_next and self._messages[index].role is not _ASSISTANT:
             return
         path = f"messages[{index}].parts[{place}]"
         self._notes.append(Repair(path, "I8", "moved", "a result goes behind its call"))

@@ -80,10 +80,26 @@ def strange_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[st
         if source == dialect or not isinstance(fields, dict) or source.endswith(_BESIDE):
             continue
         for name, value in fields.items():
-            if value is None or name.startswith(_NOTES) or _is_spelling(name, value):
+            if name.startswith(_NOTES):
+                yield from ((source, kept) for kept in _kept_lists(value))
                 continue
-            if value or value is False or value == 0:  # the empty says nothing
+            if not _is_spelling(name, value) and _says_something(value):
                 yield source, name
+
+
+def _says_something(value: Any) -> bool:
+    """Whether there is anything in a value: null and the empty say nothing, nor objects of them."""
+    if isinstance(value, dict):
+        return any(map(_says_something, value.values()))
+    return value is not None and value not in ("", []) and value != ()
+
+
+def _kept_lists(notes: Any) -> Iterator[str]:
+    """The fields whose lists a dialect keeps as they came, since they say more than the model."""
+    kept = notes.get("lists") if isinstance(notes, dict) else None
+    for note in kept if isinstance(kept, list) else ():
+        if isinstance(note, list) and note and isinstance(note[0], list) and note[0]:
+            yield str(note[0][0])
 
 
 def _is_spelling(name: str, value: Any) -> bool:

@@ -61,6 +61,7 @@ SAID = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
 """The fields of which a message needs one (W2)."""
 NO_CONTENT = "-content"
 """The word for a message that had none of them."""
+_SEALED = "another provider's seal has no place here"
 _THINKING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 
 
@@ -239,6 +240,12 @@ class _Writer:
             self._content += encode_part(part, self._out, self._at(index))
         if part.citations:
             self._cite(part, index)
+        self._note_seal(part, index)
+
+    def _note_seal(self, part: AnyPart, index: int) -> None:
+        """Note another provider's signature: only calls have some, in Google's own field."""
+        if part.signature is not None and not self._is_own(part):
+            self._out.lose(f"{self._at(index)}.signature", _SEALED)
 
     def _cite(self, part: Text, index: int) -> None:
         is_ours = self._is_own(part)
@@ -249,7 +256,8 @@ class _Writer:
         if len(self._lists.get("annotations", ())) < len(part.citations):
             self._out.lose(f"{self._at(index)}.citations", "not all can be written here")
 
-    def put_call(self, part: Any, _index: int) -> None:
+    def put_call(self, part: Any, index: int) -> None:
+        self._note_seal(part, index)
         origin = self._message.origin
         if is_legacy(part, origin, self._out) and "function_call" not in self._body:
             self._body["function_call"] = encode_function_call(part, self._out)

@@ -47,6 +47,8 @@ def encode_plain(message: Message, out: Outgoing) -> dict[str, Any] | None:
     body: dict[str, Any] = {"role": "assistant"}
     calls: list[dict[str, Any]] = []
     for part in message.parts:
+        if part.signature is not None:
+            return None
         if type(part) is ToolCall and part.wire_id is UNSET:
             calls.append(encode_call(part, message.origin, out))
         elif type(part) is Text and len(body) == 1 and not calls:

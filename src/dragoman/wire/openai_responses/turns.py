@@ -55,6 +55,7 @@ from dragoman.wire.openai_responses.reasoning import begins_item, encode_reasoni
 from dragoman.wire.target import Target
 
 _ASSISTANT = Role.ASSISTANT
+_FOREIGN_SEAL = "another provider's seal has no place here"
 _NO_PLACE = "this dialect has no place for it"
 _FOREIGN = "only the dialect that it came from can carry it"
 _SEALED = "thinking goes back here as a text only"
@@ -176,6 +177,7 @@ class Writer:
         item_id = self._item_id(call, "fc_" if call.kind == "function" else "ctc_", index)
         wire_id = wire_id_of(call, self._target) if self._is_ours(call) else call.id
         item = encode_call(call, item_id, wire_id, self._calls)
+        self._note_seal(call, index)
         if call.kind == "function":
             self._fit_arguments(item, call, index)
         self._put(item, index)
@@ -196,6 +198,7 @@ class Writer:
         content: list[Any] = []
         for index, part in enumerate(parts, start):
             self._add(content, encode_input(part), part, index)
+            self._note_seal(part, index)
         # The overlay is of the message's first item; one that was cut in two had none.
         extras = self._message.extras if start == 0 else EMPTY
         if content:
@@ -209,10 +212,16 @@ class Writer:
         for index, part in enumerate(parts, start):
             body = encode_answer_part(part, has_id=item_id is not None)
             self._add(content, body, part, index)
+            self._note_seal(part, index)
             self._note_cache(part, index)
         if content:
             item = encode_answer(parts[0], content, item_id, is_typed=self._is_typed)
             self._put(item, start, len(parts))
+
+    def _note_seal(self, part: Part, index: int) -> None:
+        """Note a signature: here only reasoning is sealed, and nothing has it beside."""
+        if part.signature is not None:
+            self._lose(f"parts[{index}].signature", _FOREIGN_SEAL)
 
     def _retype(self, body: dict[str, Any], index: int) -> None:
         kind = "output_text" if self._message.role is _ASSISTANT else "input_text"
