@@ -112,7 +112,9 @@ def test_a_cut_envelope_is_none(cut: int) -> None:
 def test_a_changed_envelope_is_none(place: int, mark: str) -> None:
     """Whichever character is another."""
     changed = SAMPLE[:place] + mark + SAMPLE[place + 1 :]
-    assert unwrap(changed) is None or changed.translate({45: 43, 95: 47}) == SAMPLE
+    meant = changed.translate({45: 43, 95: 47})
+    is_same = meant[:-3] == SAMPLE[:-3]  # the last character before the padding has idle bits
+    assert unwrap(changed) is None or is_same
 
 
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))

@@ -22,8 +22,11 @@ from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting import encoded_for
+from dragoman.wire.fitting.openings import OPENING
+from dragoman.wire.fitting.state import has_hidden_context
 from dragoman.wire.foreign_extras import ReportingEncoder, Shown, left_behind_in_response
 from dragoman.wire.fronts import Front, encoded_behind
+from dragoman.wire.losses import Repair
 from dragoman.wire.overlay import parsed
 from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
@@ -142,7 +145,21 @@ class Codec:
         return rulebook.repairs_needed(encoded.body, target, encoded.path, encoded.headers)
 
     def _encoded(self, request: Request, target: Target, *, strict: bool) -> Encoded:
-        return encoded_for(request, target, self._functions.encode_request, strict=strict)
+        encoded = encoded_for(request, target, self._functions.encode_request, strict=strict)
+        is_empty = encoded.body.get(self.messages_field) in (None, [])
+        if is_empty and request.messages and target.is_strict:
+            self._open(encoded, request, target)
+        return encoded
+
+    def _open(self, encoded: Encoded, request: Request, target: Target) -> None:
+        """Say that the conversation begins, where nothing is left of it that could be sent."""
+        if has_hidden_context(request, request.messages, target):
+            return
+        opening = Request(messages=(Message.user(OPENING),))
+        field = self.messages_field
+        encoded.body[field] = self._functions.encode_request(opening, target).body[field]
+        reason = "an opening: nothing of the conversation could be sent"
+        encoded.repairs = (*encoded.repairs, Repair("messages", "W47", "added", reason))
 
     def decode_response(self, body: Body, context: Context | None = None) -> Response:
         """The response in a body, in the request's own terms."""

@@ -15,7 +15,7 @@ from dragoman.model.responses import Response
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.fitting.strangers import foreign_losses
 from dragoman.wire.fronts import Front, Sealer
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
 
 _OTHER = FinishReason.OTHER
@@ -80,6 +80,11 @@ class ReportingEncoder:
         for error in self._said.errors:
             left += foreign_losses(error.extras, self._shown.dialect, "error.extras")
         return [*self._encoder.losses, *left]
+
+    @property
+    def repairs(self) -> Sequence[Repair]:
+        """What was changed so that it can be said, so far."""
+        return self._encoder.repairs
 
     def feed(self, event: Event) -> bytes:
         """The bytes to send now."""

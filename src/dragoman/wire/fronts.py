@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec import UNSET
 
@@ -30,12 +30,13 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.tools import ToolCall
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import Seal, fingerprint, is_sealed, wrap
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.overlay import own_extras
 
 WHOLE = (ServerToolCall, ServerToolResult, Opaque)
 """What a client of another dialect can't be shown at all: it goes along whole."""
 _SHOWN = (Text, Refusal, ToolCall, Media)
+N = TypeVar("N", Loss, Repair)
 _PATH = re.compile(r"choices\[(\d+)\]\.message\.parts\[(\d+)\]")
 Field = Literal["signature", "data"]
 
@@ -71,6 +72,7 @@ def encoded_behind(
     encoded = encode(response.replace(choices=tuple(choice for choice, _ in done)))
     places = {number: known for number, (_, known) in enumerate(done) if known is not None}
     encoded.losses = tuple(pointed_back(encoded.losses, places))
+    encoded.repairs = tuple(pointed_back(encoded.repairs, places))
     return encoded
 
 
@@ -90,15 +92,15 @@ def _sealed_choice(choice: Choice, front: Front) -> tuple[Choice, list[int] | No
     return choice.replace(message=message.replace_unchecked(parts=tuple(parts))), places
 
 
-def pointed_back(losses: Iterable[Loss], places: Mapping[int, Sequence[int]]) -> list[Loss]:
-    """Losses that point into a sealed response, pointing into the given one, each once.
+def pointed_back(losses: Iterable[N], places: Mapping[int, Sequence[int]]) -> list[N]:
+    """Losses or repairs that point into a sealed response, pointing into the given one, each once.
 
     `places` has the number that each part had there, choice by choice.
     """
     return list(dict.fromkeys(_pointed_back(loss, places) for loss in losses))
 
 
-def _pointed_back(loss: Loss, places: Mapping[int, Sequence[int]]) -> Loss:
+def _pointed_back(loss: N, places: Mapping[int, Sequence[int]]) -> N:
     found = _PATH.match(loss.path)
     known = places.get(int(found[1]), ()) if found else ()
     if found is None or int(found[2]) >= len(known):

@@ -51,17 +51,27 @@ Note = Loss | Repair
 
 
 class Losses:
-    """What a stream could not say: each thing once, however many pieces it came in."""
+    """What a stream could not say, or not as it was: each once, however many pieces it came in."""
 
-    __slots__ = ("_found",)
+    __slots__ = ("_found", "_repairs")
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], Loss] = {}
+        self._repairs: dict[Repair, None] = {}
 
     @property
     def all(self) -> list[Loss]:
         """In the order in which they came."""
         return list(self._found.values())
+
+    @property
+    def repairs(self) -> list[Repair]:
+        """What was put right, likewise."""
+        return list(self._repairs)
+
+    def repair(self, repairs: Iterable[Repair]) -> None:
+        """Note repairs."""
+        self._repairs.update(dict.fromkeys(repairs))
 
     def add(self, path: str, reason: str) -> None:
         """Note a loss."""

@@ -32,7 +32,7 @@ from dragoman.wire.fronts import (
     stateless,
     whole_envelope,
 )
-from dragoman.wire.losses import Loss, Losses
+from dragoman.wire.losses import Loss, Losses, Repair
 from dragoman.wire.sealing_parts import OpenChoice, OpenPart
 from dragoman.wire.streams import CORRECTED, StreamEncoder
 
@@ -50,6 +50,12 @@ class SealingEncoder:
         # The part that grows, and where its pieces are kept: nearly all events are about it.
         self._flow: tuple[int, int, list[str] | None] | None = None
         self._flowing: tuple[OpenChoice, OpenPart] | None = None
+
+    @property
+    def repairs(self) -> Sequence[Repair]:
+        """What was changed so that it can be said, so far."""
+        places = {number: choice.places for number, choice in self._choices.items()}
+        return pointed_back(self._encoder.repairs, places)
 
     @property
     def losses(self) -> Sequence[Loss]:

@@ -10,7 +10,7 @@ from dragoman.model.events import Event
 from dragoman.model.jsontext import loads
 from dragoman.model.responses import Response
 from dragoman.wire.framing import SseEvent
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 
 _DONE = "[DONE]"  # Chat's last word, which gateways send in other dialects too
 CORRECTED = "what was corrected at the end had been sent"
@@ -45,6 +45,11 @@ class StreamEncoder(Protocol):
     @property
     def losses(self) -> Sequence[Loss]:
         """What could not be said so far."""
+        ...
+
+    @property
+    def repairs(self) -> Sequence[Repair]:
+        """What was changed so that it can be said, so far."""
         ...
 
     def feed(self, event: Event) -> bytes:

@@ -40,6 +40,7 @@ from dragoman.model.tools import (
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic import DIALECT
 from dragoman.wire.anthropic.request import encode_request
+from dragoman.wire.losses import Note
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "anthropic"
 ELSEWHERE = Origin(dialect="gemini")
@@ -351,7 +352,8 @@ def test_a_system_message_amid_others_is_moved_and_reported() -> None:
     asked = Request(messages=(Message.user("hi"), Message.developer("Be brief.", Image(url="u:v"))))
     encoded = encode_request(asked)
     assert encoded.body["system"] == "Be brief."
-    assert [loss.path for loss in encoded.losses] == ["messages[1].parts[1]", "messages[1]"]
+    assert [loss.path for loss in encoded.losses] == ["messages[1].parts[1]"]
+    assert [(each.path, each.action) for each in encoded.repairs[:1]] == [("messages[1]", "moved")]
 
 
 def test_files_made_by_hand() -> None:
@@ -402,7 +404,8 @@ def test_words_are_kept_where_their_kind_is_not() -> None:
     text, shell, broken = encoded.body["messages"][0]["content"]
     assert text == {"type": "text", "text": "No."}
     assert (shell["input"], broken["input"]) == ({"input": "ls"}, {"input": '{"cut'})
-    assert [loss.path for loss in encoded.losses] == [
+    notes: list[Note] = [*encoded.losses[:1], *encoded.repairs[:2], *encoded.losses[1:]]
+    assert [note.path for note in notes] == [
         *(f"messages[0].parts[{index}]" for index in range(3)),
         "messages[0].name",
     ]

@@ -211,7 +211,10 @@ ROWS: dict[str, list[Row]] = {
     "w46_texts_are_not_blank": [
         (_said(_user(_text(" \n"))), "messages[1].content[0]", _said(_user(_text(" x"))))
     ],
-    "w47_there_are_messages": [({"messages": []}, "messages", _said())],
+    "w47_there_are_messages": [
+        ({"messages": []}, "messages", _said()),
+        ({"system": "Be brief.", "messages": []}, "messages", _said()),
+    ],
     "w47_the_user_begins": [
         ({"messages": [_assistant(_text("x")), USER]}, "messages[0].role", _said())
     ],

@@ -316,7 +316,7 @@ def test_calls_and_results_made_by_hand() -> None:
         {"name": "f", "id": "c1", "response": {"output": [1, 2]}},
     ]
     assert user["role"] == "user"
-    assert [loss.path for loss in encoded.losses] == ["messages[0].parts[1]"]
+    assert [repair.path for repair in encoded.repairs] == ["messages[0].parts[1]"]
 
 
 def test_a_result_of_an_unknown_tool_still_has_a_name() -> None:
@@ -434,7 +434,7 @@ def test_what_has_no_form_here_is_said_another_way() -> None:
 
 
 def test_instructions_go_to_the_system_prompt() -> None:
-    """Contents know no system role (W75); a late instruction moves, which is a loss."""
+    """Contents know no system role (W75); a late instruction moves, which is a repair."""
     encoded = encode_request(
         Request(
             system=(Text("A"),),
@@ -445,7 +445,7 @@ def test_instructions_go_to_the_system_prompt() -> None:
         "systemInstruction": {"parts": [{"text": "A"}, {"text": "B"}, {"text": "C"}]},
         "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
     }
-    assert [loss.path for loss in encoded.losses] == ["messages[2]"]
+    assert [(each.path, each.action) for each in encoded.repairs] == [("messages[2]", "moved")]
 
 
 def test_a_tool_made_by_hand_keeps_its_json_schema() -> None:

@@ -39,6 +39,7 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.gemini import DIALECT
 from dragoman.wire.gemini.stream_encoder import StreamEncoder
 from dragoman.wire.gemini.stream_frames import Form
+from dragoman.wire.losses import Note
 from tests.wire.gemini.streams import (
     ARRAYS,
     BODIES,
@@ -73,12 +74,13 @@ def chunk(*parts: Any, **fields: Any) -> Chunk:
 
 
 def elsewhere(*events: Event) -> tuple[list[Any], Chunk, list[str]]:
-    """What the encoder makes of another provider's events: parts, the last chunk, losses."""
+    """What the encoder makes of another's events: parts, the last chunk, losses and repairs."""
     encoder, stream = encoded([START, *events, *END])
     assert decoded(stream)[0].is_complete
     chunks = sent(stream)
     parts = [p for c in chunks[:-1] for p in c["candidates"][0]["content"]["parts"]]
-    return parts, chunks[-1], [loss.reason for loss in encoder.losses]
+    notes: list[Note] = [*encoder.losses, *encoder.repairs]
+    return parts, chunks[-1], [note.reason for note in notes]
 
 
 # --- reading
@@ -366,7 +368,7 @@ def test_a_call_that_broke_off_can_not_be_run(count: int, is_cut: bool) -> None:
     assert not call.has_valid_arguments
     assert decoder.is_complete is not is_cut
     encoder, _ = encoded(events)
-    assert bool(encoder.losses) is not is_cut
+    assert bool(encoder.losses or encoder.repairs) is not is_cut
 
 
 def test_a_call_ends_where_the_next_part_begins() -> None:

@@ -87,7 +87,7 @@ def _encode_arguments(call: ToolCall, context: Encoding) -> Mapping[str, Any]:
     found = call.object_arguments()
     if found is not None:
         return found
-    context.lose(NOT_AN_OBJECT)
+    context.repair("I6", "retyped", NOT_AN_OBJECT)
     return {TEXT_ARGUMENT: call.raw_arguments}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.model.parts import Origin, Part
 from dragoman.wire.anthropic.allowance import Allowance
 from dragoman.wire.call_ids import CallIds
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Action, Loss, Repair
 from dragoman.wire.schemas import ANTHROPICS, Profiles, SentSchemas
 
 NAME = "anthropic"
@@ -41,13 +41,14 @@ class Encoding:
 
     __slots__ = (
         "allowance", "is_strict", "item", "losses", "message", "origin", "part", "place",
-        "profiles", "schemas", "unthinking", "wire_ids",
+        "profiles", "repairs", "schemas", "unthinking", "wire_ids",
     )  # fmt: skip
 
     def __init__(
         self, place: str, profiles: Profiles = ANTHROPICS, *, is_strict: bool = True
     ) -> None:
         self.losses: list[Loss] = []
+        self.repairs: list[Repair] = []
         self.is_strict = is_strict
         """Whether settings that the vendor refuses together are fitted to each other."""
         self.profiles = profiles
@@ -71,6 +72,11 @@ class Encoding:
         path = self.place.format(self.message, self.part)
         inner = "" if self.item is None else f".content[{self.item}]"
         self.losses.append(Loss(f"{path}{inner}{field}", reason))
+
+    def repair(self, rule: str, action: Action, reason: str) -> None:
+        """Note that the part being written is put right."""
+        path = self.place.format(self.message, self.part)
+        self.repairs.append(Repair(path, rule, action, reason))
 
     def lose_at(self, path: str, reason: str) -> None:
         """Note that what stands at this path is left out or changed."""

@@ -128,7 +128,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         body,
         path=PATH,
         losses=tuple(context.losses),
-        repairs=repairs,
+        repairs=(*context.repairs, *repairs),
         context=context.schemas.context,
     )
 
@@ -220,6 +220,6 @@ def _encode_conversation(request: Request, context: Encoding) -> tuple[list[Any]
         context.origin = message.origin
         system += encode_system(message.parts, context)
         if messages:
-            reason = "a system message amid the others is moved to the system prompt"
-            context.lose_at(f"messages[{index}]", reason)
+            reason = "a system message amid the others goes to the system prompt"
+            context.repairs.append(Repair(f"messages[{index}]", "W49", "moved", reason))
     return system, messages

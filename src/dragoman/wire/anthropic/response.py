@@ -64,7 +64,7 @@ def encode_response(response: Response) -> Encoded:
     body = laid_over(body, response.extras, NAME)
     if not is_ours(choice.message.origin):
         _complete(body, choice.message)
-    return Encoded(body, losses=tuple(context.losses))
+    return Encoded(body, losses=tuple(context.losses), repairs=tuple(context.repairs))
 
 
 def _fields(response: Response, choice: Choice) -> Block:

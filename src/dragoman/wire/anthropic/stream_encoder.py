@@ -38,7 +38,7 @@ from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS, TEXT_DELTAS
 from dragoman.wire.anthropic.stream_errors import INTERRUPTED, encode_stream_error
 from dragoman.wire.anthropic.usage import decode_usage, encode_usage
 from dragoman.wire.framing import is_event_name
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 
 _GRAMMAR = frozenset({
     "message_start", "content_block_start", "content_block_delta", "content_block_stop",
@@ -64,6 +64,11 @@ class StreamEncoder:
         self._has_calls = False
         self._lost: set[tuple[str, str]] = set()
         self._is_over = False
+
+    @property
+    def repairs(self) -> list[Repair]:
+        """What was changed so that it can be said, so far."""
+        return list(dict.fromkeys(self._context.repairs))
 
     @property
     def losses(self) -> list[Loss]:
@@ -133,6 +138,7 @@ class StreamEncoder:
     def _message_delta(self) -> bytes:
         encoded = encode_response(self._response((self._choice(),)))
         self._context.losses += encoded.losses
+        self._context.repairs += encoded.repairs
         begun = self._begun or {}
         told = encoded.body
         usage = _usage(told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.model.requests import Request, ThinkingConfig
-from dragoman.wire.losses import Loss, Note
+from dragoman.wire.losses import Action, Loss, Note, Repair
 from dragoman.wire.target import Target
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -28,12 +28,19 @@ def with_askable_thinking(request: Request, target: Target, losses: list[Note]) 
     config = request.thinking
     if config is None or (target.thinking_form == "any" and target.efforts is None):
         return request
-    asked = _asked(config, target, losses)
+    found: list[Note] = []
+    asked = _asked(config, target, found)
     if asked is not None and asked.effort is not None and target.efforts is not None:
-        asked = _with_known_effort(asked, target.efforts, losses)
+        asked = _with_known_effort(asked, target.efforts, found)
     if asked is not None and target.thinking_budgets is not None:
-        asked = _within(asked, target, target.thinking_budgets, losses)
-    return request if asked is config else request.replace(thinking=asked)
+        asked = _within(asked, target, target.thinking_budgets, found)
+    if asked is config:
+        return request
+    if not found:
+        action: Action = "dropped" if asked is None else "retyped"
+        found.append(Repair("thinking", "W12", action, "as this model is asked to think"))
+    losses += found
+    return request.replace(thinking=asked)
 
 
 def _asked(config: ThinkingConfig, target: Target, losses: list[Note]) -> ThinkingConfig | None:

@@ -201,8 +201,10 @@ class _Pairing:
         """Report a result that somebody spoke before, or that the model itself gave."""
         index, place = found
         between = self._messages[after + 1 : index]
-        is_next = all(message.tool_results and _is_only_results(message) for message in between)
-        if is_next and self._messages[index].role is not _ASSISTANT:
+        message = self._messages[index]
+        is_next = all(other.tool_results and _is_only_results(other) for other in between)
+        is_first = all(type(part) is ToolResult for part in message.parts[:place])
+        if is_next and is_first and message.role is not _ASSISTANT:
             return
         path = f"messages[{index}].parts[{place}]"
         self._notes.append(Repair(path, "I8", "moved", "a result goes behind its call"))

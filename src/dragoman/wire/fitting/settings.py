@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.model.requests import AnyTool, Output, Request, ThinkingConfig
 from dragoman.model.tools import ToolDefinition
-from dragoman.wire.losses import Loss, Note
+from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
 # What each setting is where nobody sets it: saying so is refused by no one.
@@ -18,6 +18,9 @@ USUAL: dict[str, Any] = {
     "choices": 1,
     "logprobs": False,
 }
+
+
+_ONE_OF_TWO = "it is as it would be anyway, and this model takes only one of the two"
 
 
 def with_accepted_settings(request: Request, target: Target, losses: list[Note]) -> Request:
@@ -33,7 +36,9 @@ def with_accepted_settings(request: Request, target: Target, losses: list[Note])
             request = request.replace(tools=tools)
     choice = request.tool_choice
     if choice is not None and choice.parallel is not None and not target.takes_parallel_choice:
-        if not choice.parallel:
+        if choice.parallel:  # as it would be anyway
+            losses.append(Repair("tool_choice.parallel", "W12", "dropped", "it can't be told here"))
+        else:
             losses.append(Loss("tool_choice.parallel", "how many calls at once can't be told"))
         request = request.replace(tool_choice=choice.replace(parallel=None))
     return request
@@ -75,8 +80,11 @@ def _with_one_of_two(request: Request, losses: list[Note]) -> Request:
     if sampling.temperature is None or sampling.top_p is None:
         return request
     if sampling.temperature == USUAL["temperature"]:
+        losses.append(Repair("sampling.temperature", "W59", "dropped", _ONE_OF_TWO))
         return request.replace(sampling=sampling.replace(temperature=None))
-    if sampling.top_p != USUAL["top_p"]:
+    if sampling.top_p == USUAL["top_p"]:
+        losses.append(Repair("sampling.top_p", "W59", "dropped", _ONE_OF_TWO))
+    else:
         losses.append(Loss("sampling.top_p", "this model takes it or a temperature, not both"))
     return request.replace(sampling=sampling.replace(top_p=None))
 
@@ -85,7 +93,9 @@ def _output(output: Output, target: Target, losses: list[Note]) -> Output | None
     if output.format == "schema" and "json" in target.outputs:
         losses.append(Loss("output.schema", "only JSON of any form can be asked for here"))
         return Output(format="json")
-    if output.format != "text":
+    if output.format == "text":  # as it would be anyway
+        losses.append(Repair("output", "W108", "dropped", "it can't be told here"))
+    else:
         losses.append(Loss("output", "no form of the answer can be asked for here"))
     return None
 

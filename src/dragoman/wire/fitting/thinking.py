@@ -11,7 +11,7 @@ from dragoman.model.parts import Opaque, Origin, ServerToolCall, ServerToolResul
 from dragoman.model.requests import Request, ThinkingConfig
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolChoice
-from dragoman.wire.losses import Loss, Note
+from dragoman.wire.losses import Action, Loss, Note, Repair
 from dragoman.wire.target import Target
 
 _ASSISTANT = Role.ASSISTANT
@@ -59,6 +59,10 @@ def _with_thinking_in_every_answer(
         losses.extend(Loss(f"messages[{index}].parts[{p}]", "thinking, sealed") for p in sealed)
         thought = "\n".join(p.text for p in message.parts if isinstance(p, Thinking) and p.text)
         rest = tuple(part for part in message.parts if not isinstance(part, Thinking))
+        if len(message.parts) - len(rest) != 1:
+            action: Action = "merged" if thought else "added"
+            reason = "thinking in every answer, in one piece" if thought else "empty thinking"
+            losses.append(Repair(f"messages[{index}]", "C2", action, reason))
         changed.append(message.replace_unchecked(parts=(Thinking(thought, origin=here), *rest)))
     return messages if all(map(is_, changed, messages)) else tuple(changed)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dragoman.model.requests import AnyTool, Request, ThinkingConfig
 from dragoman.model.tools import ServerTool, ToolDefinition
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
 _LITTLE = "low"  # the least that all models with levels know
 
 
-def adjusted(request: Request, target: Target, losses: list[Loss]) -> Request:
+def adjusted(request: Request, target: Target, losses: list[Note]) -> Request:
     """The request with settings that the target takes, and takes together."""
     request = _with_agreed_tools(request, target, losses)
     if target.is_strict:
@@ -18,8 +18,11 @@ def adjusted(request: Request, target: Target, losses: list[Loss]) -> Request:
     if target.is_strict and request.thinking is not None:
         request = _with_one_measure(request, request.thinking, target, losses)
     if target.refuses_json_with_tools and request.tools and request.output is not None:
+        reason = "this model answers in JSON or calls tools, not both"
         if request.output.format != "text":
-            losses.append(Loss("output", "this model answers in JSON or calls tools, not both"))
+            losses.append(Loss("output", reason))
+        else:
+            losses.append(Repair("output", "W97", "dropped", reason))
         return request.replace(output=None)
     return request
 
@@ -28,7 +31,7 @@ def _is_function(tool: AnyTool) -> bool:
     return isinstance(tool, ToolDefinition) and tool.kind == "function"
 
 
-def _with_agreed_tools(request: Request, target: Target, losses: list[Loss]) -> Request:
+def _with_agreed_tools(request: Request, target: Target, losses: list[Note]) -> Request:
     """Functions only, where the target does not take its own tools beside them (W97)."""
     if not target.refuses_mixed_tools or not any(map(_is_function, request.tools)):
         return request
@@ -41,7 +44,7 @@ def _with_agreed_tools(request: Request, target: Target, losses: list[Loss]) -> 
     return request.replace(tools=kept)
 
 
-def _with_useful_choice(request: Request, target: Target, losses: list[Loss]) -> Request:
+def _with_useful_choice(request: Request, target: Target, losses: list[Note]) -> Request:
     """No choice among functions where there are none: the API refuses it.
 
     Newer models put up with a free choice among the provider's own tools.
@@ -51,13 +54,15 @@ def _with_useful_choice(request: Request, target: Target, losses: list[Loss]) ->
         return request
     if choice.mode == "auto" and request.tools and not target.refuses_mixed_tools:
         return request
-    if choice.mode not in ("auto", "none"):
+    if choice.mode in ("auto", "none"):  # as it would be anyway
+        losses.append(Repair("tool_choice", "W99", "dropped", "there is no function to choose"))
+    else:
         losses.append(Loss("tool_choice", "there is no function to choose"))
     return request.replace(tool_choice=None)
 
 
 def _with_one_measure(
-    request: Request, thinking: ThinkingConfig, target: Target, losses: list[Loss]
+    request: Request, thinking: ThinkingConfig, target: Target, losses: list[Note]
 ) -> Request:
     """With a budget for thinking or a level of it: no model takes both."""
     if target.thinking_form == "effort" and thinking.effort == "none":

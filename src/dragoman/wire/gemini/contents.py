@@ -140,6 +140,7 @@ def encode_plain(message: Message, index: int, writing: Writing) -> dict[str, An
         if part.citations or (role is not _USER and role is not _ASSISTANT):
             return None
         return {"role": "user" if role is _USER else "model", "parts": [{"text": part.text}]}
+    writing.at = (index, 0)
     if type(part) is ToolCall and role is _ASSISTANT:
         body, problem = encode_call(part, writing)
     elif type(part) is ToolResult and role is _TOOL and type(part.content) is str:

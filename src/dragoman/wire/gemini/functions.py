@@ -13,6 +13,7 @@ from dragoman.wire.gemini.trace import Trace, is_object
 from dragoman.wire.gemini.writing import Writing
 
 _FIELDS = frozenset({"name", "args", "id"})
+_WRAPPED = "arguments that are not a JSON object were wrapped in one"
 
 
 def decode_call(
@@ -49,16 +50,15 @@ def encode_call(part: ToolCall, writing: Writing) -> tuple[dict[str, Any], str |
     call: dict[str, Any] = {"name": part.name}
     if (call_id := wire_id(part, writing)) is not None:
         call["id"] = call_id
-    problem = None
     arguments = part.object_arguments()
     if arguments is None:
         call["args"] = {"input": part.raw}
         if part.kind != "custom":
             # Something that is no object would poison the conversation for good (I6).
-            problem = "arguments that are not a JSON object were wrapped in one"
+            writing.repair_part("I6", "retyped", _WRAPPED)
     elif part.raw is None or not (part.raw == "" or part.raw.isspace()):
         call["args"] = arguments
-    return {"functionCall": call}, problem
+    return {"functionCall": call}, None
 
 
 def wire_id(call: ToolCall, writing: Writing) -> str | None:

@@ -39,7 +39,7 @@ from dragoman.wire.gemini.trace import (
     want_array,
 )
 from dragoman.wire.gemini.writing import Writing
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.overlay import parsed
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import plain_text
@@ -97,10 +97,11 @@ def decode_request(body: Body, path: str | None = None) -> Request:
 
 def encode_fitted(request: Request, target: Target) -> Encoded:
     """As `encode_request`, with settings that the target takes."""
-    losses: list[Loss] = []
-    request = adjusted(request, target, losses)
+    notes: list[Note] = []
+    request = adjusted(request, target, notes)
     encoded = encode_request(request, target)
-    encoded.losses = (*losses, *encoded.losses)
+    encoded.losses = (*(note for note in notes if isinstance(note, Loss)), *encoded.losses)
+    encoded.repairs = (*(note for note in notes if isinstance(note, Repair)), *encoded.repairs)
     return encoded
 
 
@@ -127,7 +128,8 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         path = encode_path(request.model, stream=bool(request.stream))
     if request.extras is not EMPTY:
         body = as_it_came(body, agreed(request, NAME, _BEARINGS))
-    return Encoded(body, path=path, losses=tuple(writing.losses), context=writing.schemas.context)
+    return Encoded(body, path=path, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
+                   context=writing.schemas.context)  # fmt: skip
 
 
 def _decode_system(wire: Any, trace: Trace) -> tuple[AnyPart, ...]:
@@ -193,7 +195,8 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
             writing.origin = message.origin
             system += encode_parts(message.parts, index, writing)
             if contents:
-                writing.lose_of_message(index, "a later instruction was moved to the system prompt")
+                reason = "a later instruction goes to the system prompt"
+                writing.repairs.append(Repair(f"messages[{index}]", "W75", "moved", reason))
             continue
         content = encode_content(message, index, writing)
         if message.parts and is_object(content) and "parts" not in content:
@@ -201,8 +204,9 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
                 continue  # nothing of it could be said, and each part has its loss
             # Who spoke is part of the conversation; without them two answers would be one.
             content["parts"] = [{"text": _UNSAID}]
-        if steps is not None and is_object(content):
-            steps.sign(content, index)
+        if steps is not None and is_object(content) and steps.sign(content, index):
+            reason = "a word that stands for a signature"
+            writing.repairs.append(Repair(f"messages[{index}]", "W83", "added", reason))
         contents.append(content)
         if writing.hoisted:
             contents.append({"role": "user", "parts": writing.hoisted})

@@ -102,7 +102,8 @@ def encode_response(response: Response) -> Encoded:
         body["candidates"] = candidates
     if response.usage is not None:
         body["usageMetadata"] = encode_usage(response.usage)
-    return Encoded(as_it_came(body, response.extras), losses=tuple(writing.losses))
+    return Encoded(as_it_came(body, response.extras), losses=tuple(writing.losses),
+                   repairs=tuple(writing.repairs))  # fmt: skip
 
 
 def encode_head(response: Response) -> dict[str, Any]:

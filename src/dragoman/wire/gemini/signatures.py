@@ -39,14 +39,17 @@ class Steps:
         self._begin = turn_under_way(messages)
         self._is_open = False
 
-    def sign(self, content: dict[str, Any], index: int) -> None:
-        """See to it that the first call of a step is signed; `content` is that of a message."""
+    def sign(self, content: dict[str, Any], index: int) -> bool:
+        """See to it that the first call of a step is signed; `content` is that of a message.
+
+        Returns whether it was not.
+        """
         if content.get("role") != "model":
             self._is_open = False
-            return
+            return False
         parts = content.get("parts")
         if self._is_open or index < self._begin or not isinstance(parts, list):
-            return
+            return False
         for place, part in enumerate(parts):
             if is_object(part) and any(part.get(key) is not None for key in _CALLS):
                 self._is_open = True
@@ -54,4 +57,6 @@ class Steps:
                     signed = {key: part[key] for key in part if key not in _SIGNATURES}
                     content["parts"] = [*parts]
                     content["parts"][place] = {**signed, SIGNATURE: SENTINEL}
-                return
+                    return True
+                return False
+        return False

@@ -28,7 +28,7 @@ from dragoman.wire.gemini.stream_writer import CandidateWriter, Parts
 from dragoman.wire.gemini.trace import as_it_came
 from dragoman.wire.gemini.usage import encode_usage
 from dragoman.wire.gemini.writing import Writing
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 
 _CHUNK = b'{"candidates":[{"content":{"parts":%b,"role":"model"}%b}]%b'
 
@@ -48,6 +48,11 @@ class StreamEncoder:
         self._candidates: dict[int, CandidateWriter] = {}
         self._usage: Usage | None = None
         self._is_over = False
+
+    @property
+    def repairs(self) -> list[Repair]:
+        """What was changed so that it can be said, so far."""
+        return list(dict.fromkeys(self._writing.repairs))
 
     @property
     def losses(self) -> list[Loss]:

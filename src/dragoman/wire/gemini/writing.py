@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.model.parts import Origin, Part
 from dragoman.model.tools import ToolCall
 from dragoman.wire.gemini.trace import NAME
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Action, Loss, Repair
 from dragoman.wire.schemas import SentSchemas
 from dragoman.wire.target import Target
 
@@ -18,7 +18,7 @@ class Writing:
     """The calls written so far, which results refer to, and what could not be said."""
 
     __slots__ = ("_called", "at", "calls", "hoisted", "is_response", "losses", "order", "origin",
-                 "place", "schemas", "target")  # fmt: skip
+                 "place", "repairs", "schemas", "target")  # fmt: skip
 
     def __init__(self, place: str, *, is_response: bool = False, target: Target = _ANYONES) -> None:
         self.place = place
@@ -39,6 +39,7 @@ class Writing:
         self.hoisted: list[Any] = []
         """Media of tools' results that have to stand behind the results (W96)."""
         self.losses: list[Loss] = []
+        self.repairs: list[Repair] = []
         self.schemas = SentSchemas(self.losses)
 
     def add_call(self, call: ToolCall) -> None:
@@ -68,6 +69,13 @@ class Writing:
         """Record a loss in a part; the message of index -1 is the system prompt."""
         place = "system" if message < 0 else f"{self.place.format(message)}.parts"
         self.lose(f"{place}[{index}]{inside}", reason)
+
+    def repair_part(self, rule: str, action: Action, reason: str) -> None:
+        """Record a repair of the part that is being written."""
+        message, index = self.at
+        self.repairs.append(
+            Repair(f"{self.place.format(message)}.parts[{index}]", rule, action, reason)
+        )
 
     def lose_content(self, index: int, reason: str) -> None:
         """Record a loss in the content of the result that is being written."""

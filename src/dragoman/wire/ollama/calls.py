@@ -103,5 +103,5 @@ def encode_call(
         out.lose(path, _CUT_OFF)
         return None
     if is_wrapped:
-        out.lose(path, _NOT_AN_OBJECT)
+        out.repairs.append(Repair(path, "I6", "retyped", _NOT_AN_OBJECT))
     return body

@@ -128,7 +128,8 @@ def encode_response(response: Response) -> Encoded:
         out.lose(f"choices[{index}]", "there is one choice only")
     if response.id is not None:
         out.lose("id", "responses have no ids here")
-    return Encoded(laid(body, response.extras), losses=tuple(out.losses))
+    return Encoded(laid(body, response.extras), losses=tuple(out.losses),
+                   repairs=tuple(out.repairs))  # fmt: skip
 
 
 def _encode_message(message: Message, out: Outgoing) -> dict[str, Any]:

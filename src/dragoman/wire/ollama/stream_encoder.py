@@ -27,7 +27,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire import overlay
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.ollama.assistant import encode_assistant
 from dragoman.wire.ollama.exchange import Outgoing
 from dragoman.wire.ollama.response import NOTHING, encode_end
@@ -75,7 +75,13 @@ class StreamEncoder:
         self._finish: ChoiceFinish | None = None
         self._usage: Usage | None = None
         self._losses: dict[Loss, None] = {}
+        self._repairs: dict[Repair, None] = {}
         self._is_over = False
+
+    @property
+    def repairs(self) -> list[Repair]:
+        """What was changed so that it can be said, so far."""
+        return list(self._repairs)
 
     @property
     def losses(self) -> list[Loss]:
@@ -266,8 +272,9 @@ class StreamEncoder:
         message = make_message(_ASSISTANT, parts, origin=self._start.origin)
         body = encode_assistant(message, out, _MESSAGE)
         for loss in out.losses:
-            path = _PART.sub(lambda found: str(numbers[int(found[0])]), loss.path)
-            self._lose(path, loss.reason)
+            self._lose(_placed(loss.path, numbers), loss.reason)
+        for repair in out.repairs:
+            self._repairs.setdefault(repair.replace(path=_placed(repair.path, numbers)))
         return b"" if body is None else self._message(body)
 
     def _message(self, message: dict[str, Any]) -> bytes:
@@ -275,6 +282,10 @@ class StreamEncoder:
 
     def _lose(self, path: str, reason: str) -> None:
         self._losses.setdefault(Loss(path, reason))
+
+
+def _placed(path: str, numbers: list[int]) -> str:
+    return _PART.sub(lambda found: str(numbers[int(found[0])]), path)
 
 
 def _line(body: dict[str, Any]) -> bytes:

@@ -52,6 +52,8 @@ from dragoman.wire.openai_chat.thinking import (
     decode_reasoning,
     encode_reasoning,
     encode_thinking,
+    is_left_out,
+    is_moved,
 )
 from dragoman.wire.unsealing import unsealed_message
 
@@ -268,6 +270,10 @@ class _Writer:
     def put_thinking(self, part: Any, index: int) -> None:
         """Thinking goes back only where it came from; a response may show anybody's."""
         if self._is_own(part):
+            if is_left_out(part, self._out.target):
+                self._out.repair(self._at(index), "W110", "dropped", "thinking of no words")
+            elif is_moved(part, self._out.target):
+                self._out.repair(self._at(index), "W115", "moved", "the field that this host takes")
             if belongs_into_content(part, self._out.target):
                 encode_thinking(part, self._content)
             else:

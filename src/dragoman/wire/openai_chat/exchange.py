@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.model.parts import Origin, Part
 from dragoman.wire.call_ids import CallIds
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Action, Loss, Repair
 from dragoman.wire.openai_chat.spelling import is_own
 from dragoman.wire.openai_chat.target import TARGET
 from dragoman.wire.schemas import SentSchemas
@@ -29,8 +29,8 @@ class Incoming:
 class Outgoing:
     """Gathers what could not be said, the wire's ids of calls, and media on their way out."""
 
-    __slots__ = ("hoisted", "is_cut_off", "is_response", "legacy", "losses", "schemas", "target",
-                 "wire_ids")  # fmt: skip
+    __slots__ = ("hoisted", "is_cut_off", "is_response", "legacy", "losses", "repairs", "schemas",
+                 "target", "wire_ids")  # fmt: skip
 
     def __init__(self, target: Target = TARGET, *, is_response: bool = False) -> None:
         self.target = target
@@ -38,6 +38,7 @@ class Outgoing:
         self.is_cut_off = False
         """Whether the answer ended before the model was done (I7)."""
         self.losses: list[Loss] = []
+        self.repairs: list[Repair] = []
         self.schemas = SentSchemas(self.losses)
         self.wire_ids: dict[str, str | None] = {}
         """By a call's own id: what the wire calls it, where that differs."""
@@ -49,6 +50,10 @@ class Outgoing:
     def lose(self, path: str, reason: str) -> None:
         """Note what could not be said."""
         self.losses.append(Loss(path, reason))
+
+    def repair(self, path: str, rule: str, action: Action, reason: str) -> None:
+        """Note what was put right for the target."""
+        self.repairs.append(Repair(path, rule, action, reason))
 
     def lose_part(self, part: Part, path: str) -> None:
         """Note a part that has no place here."""

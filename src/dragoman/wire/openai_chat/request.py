@@ -114,7 +114,8 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         body = laid(body, agreed(request, NAME, _BEARINGS))
     if target.request_fields is not None or target.refused_fields:
         body = admit_request(body, out)
-    return Encoded(body, path=PATH, losses=tuple(out.losses), context=out.schemas.context)
+    return Encoded(body, path=PATH, losses=tuple(out.losses), repairs=tuple(out.repairs),
+                   context=out.schemas.context)  # fmt: skip
 
 
 def asks_for_usage(request: Request) -> bool:

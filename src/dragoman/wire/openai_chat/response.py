@@ -101,7 +101,9 @@ def encode_response(response: Response) -> Encoded:
     ]
     if response.usage is not None:
         body["usage"] = encode_usage(response.usage)
-    return Encoded(laid(body, response.extras), losses=tuple(out.losses))
+    return Encoded(
+        laid(body, response.extras), losses=tuple(out.losses), repairs=tuple(out.repairs)
+    )
 
 
 def _decode_choice(

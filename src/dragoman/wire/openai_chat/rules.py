@@ -234,7 +234,7 @@ RULES: tuple[Rule[View], ...] = (
         "error",
         "ET",
         ("deepseek",),
-        ("forces_tools_thinking",),
+        ("forces_tools_thinking", "thinks_by_default", "thinking_form"),
     ),
     Rule(hosts.w105_images_are_data, "error", "SE", ("ollama",), ("takes_image_urls",)),
     Rule(hosts.w105_images_are_of_known_types, "warning", "S"),

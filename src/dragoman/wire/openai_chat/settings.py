@@ -19,7 +19,6 @@ from dragoman.wire.openai_chat.spelling import (
     words_of,
 )
 from dragoman.wire.schemas import openai_profiles
-from dragoman.wire.target import Target
 
 _TEMPLATE, _ENABLE = "chat_template_kwargs", "enable_thinking"  # vLLM, llama.cpp
 _FORM_WORDS = {"reasoning": ("reasoning",), "switch": ("thinking",), "template": (_TEMPLATE,)}
@@ -80,7 +79,7 @@ def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, out: O
             body[key] = int(value) if value == int(value) and key not in words else value
     for name, key in _FIRST_SPELLINGS.items():
         if (value := getattr(sampling, name)) is not None:
-            body[_spelled(name, words, out.target) if name in _SPELLINGS else key] = value
+            body[_spelled(name, words, out) if name in _SPELLINGS else key] = value
     if sampling.top_k is not None:
         if "top_k" in words:
             body["top_k"] = sampling.top_k
@@ -93,12 +92,15 @@ def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, out: O
         body["stop"] = sampling.stop[0] if is_one else list(sampling.stop)
 
 
-def _spelled(name: str, words: Any, target: Target) -> str:
+def _spelled(name: str, words: Any, out: Outgoing) -> str:
     """The field for a setting that has two: as it was spelled, if the target takes that (W12)."""
-    known = target.token_limits
+    known, own = out.target.token_limits, out.target.seed_field
     if name == "seed":
-        known = _SPELLINGS[name] if target.seed_field is None else (target.seed_field,)
-    return next((key for key in known if f"{name}={key}" in words), known[0])
+        known = _SPELLINGS[name] if own is None else (own,)
+    found = next((key for key in known if f"{name}={key}" in words), None)
+    if found is None and any(f"{name}={key}" in words for key in _SPELLINGS[name]):
+        out.repair(f"sampling.{name}", "W12", "renamed", "the field that this host takes")
+    return found or known[0]
 
 
 def _decode_stop(wire: Any, used: set[str], words: list[str]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import Usage
 from dragoman.wire import overlay
 from dragoman.wire.framing import sse
-from dragoman.wire.losses import Loss, Losses
+from dragoman.wire.losses import Loss, Losses, Repair
 from dragoman.wire.openai_chat.choice_encoder import ChoiceEncoder
 from dragoman.wire.openai_chat.spelling import NAME, is_object, is_own, laid
 from dragoman.wire.openai_chat.usage import encode_usage
@@ -53,6 +53,11 @@ class StreamEncoder:
         self._unsaid: dict[str, Any] = {}
         self._usage: Usage | None = None
         self._is_over = False
+
+    @property
+    def repairs(self) -> list[Repair]:
+        """What was changed so that it can be said, so far."""
+        return self._losses.repairs
 
     @property
     def losses(self) -> list[Loss]:

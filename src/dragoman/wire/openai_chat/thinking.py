@@ -117,6 +117,22 @@ def belongs_into_content(part: Thinking, target: Target) -> bool:
     return "content" in target.thinking_fields
 
 
+def is_moved(part: Thinking, target: Target) -> bool:
+    """Whether thinking that came in one field stands in another, which the target takes."""
+    if not target.thinking_fields:
+        return False
+    words = words_of(part.extras)
+    came = next((field for field in (DETAILS, "content", "reasoning") if field in words), None)
+    return (came or "reasoning_content") not in target.thinking_fields
+
+
+def is_left_out(part: Thinking, target: Target) -> bool:
+    """Whether thinking of no words can't be told: only one field may be empty (C2, W110)."""
+    if part.text or part.data is not None or belongs_into_content(part, target):
+        return False
+    return bool(target.thinking_fields) and _text_field(target) != "reasoning_content"
+
+
 def can_be_told(part: Thinking, target: Target) -> bool:
     """Whether the target has a place for all of it: seals are in the details."""
     is_sealed = part.data is not None or part.signature is not None

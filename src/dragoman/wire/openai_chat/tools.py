@@ -20,9 +20,7 @@ from dragoman.wire.openai_chat.spelling import (
     words_of,
 )
 from dragoman.wire.openai_chat.target import TARGET
-from dragoman.wire.schemarules import is_strict
-from dragoman.wire.schemas import openai_profiles
-from dragoman.wire.target import Target
+from dragoman.wire.schemas import is_refused_strict, openai_profiles
 from dragoman.wire.tolerance import odd_tool, payload_of
 
 WEB_SEARCH = "web_search_options"
@@ -123,21 +121,16 @@ def _encode_definition(tool: ToolDefinition, out: Outgoing, path: str) -> dict[s
     body: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
         body["description"] = tool.description
-    if not is_own(tool.origin) or _is_refused(tool, out.target):
+    is_ours = is_own(tool.origin)
+    if is_ours and is_refused_strict(tool, out.target, TARGET):
+        out.repair(f"{path}.parameters", "W14", "retyped", "the schema as strict mode takes it")
+        is_ours = False
+    if not is_ours:
         return body | _encode_foreign(tool, out, path)
     for name in ("parameters", "format", "strict"):
         if (value := getattr(tool, name)) is not None:
             body[name] = value
     return body
-
-
-def _is_refused(tool: ToolDefinition, target: Target) -> bool:
-    """Whether a strict schema of the dialect's own, which one host took, would be refused here.
-
-    Without a target named, what came in the dialect goes back as it came.
-    """
-    is_checked = tool.strict is True and target is not TARGET and target.checks_strict_schemas
-    return is_checked and not is_strict(tool.parameters)
 
 
 def _encode_foreign(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, Any]:

@@ -80,9 +80,7 @@ def decode_answer(item: dict[str, Any], previous: Part | None) -> list[AnyPart] 
     return decode_answer_parts(content, item_id, told)
 
 
-def encode_answer(
-    first: Part, content: list[Any], item_id: str | None, *, is_typed: bool = False
-) -> dict[str, Any]:
+def encode_answer(first: Part, content: list[Any], item_id: str | None) -> dict[str, Any]:
     """The item of what the assistant says, beginning with this part."""
     form = item_form(first)
     body: dict[str, Any] = {"role": "assistant", "content": content}
@@ -91,7 +89,7 @@ def encode_answer(
     elif len(content) == 1 and _is_plain(content[0], "output_text"):
         body["content"] = content[0]["text"]
     body.update(_usual(item_id) if form is None else form)
-    return typed(body) if is_typed else body
+    return body
 
 
 def typed(item: dict[str, Any]) -> dict[str, Any]:

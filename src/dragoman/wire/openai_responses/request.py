@@ -15,7 +15,6 @@ from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.wire.agreement import Bearings, Beside, agreed, with_notes
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.fitting.openings import OPENING
 from dragoman.wire.fitting.state import has_hidden_context
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.coherence import Coherence, Situation
@@ -112,7 +111,7 @@ def encode(request: Request, target: Target = TARGET) -> Encoded:
         reason = "raised to the least that is taken"
         writer.losses.append(Loss("sampling.max_tokens", reason))
     if request.tools:
-        body["tools"] = encode_tools(request.tools, writer.losses, target, schemas)
+        body["tools"] = encode_tools(request.tools, writer.losses, writer.repairs, target, schemas)
     if request.messages:
         body["input"] = _encode_input(request, target, writer)
     if request.extras is not EMPTY:
@@ -152,18 +151,6 @@ def _encode_input(request: Request, target: Target, writer: Writer) -> str | lis
     writer.losses += coherence.losses
     writer.repairs += coherence.repairs
     return items
-
-
-def begin(body: dict[str, Any], request: Request) -> bool:
-    """Say that the conversation begins, where nothing is left of it that could be sent.
-
-    Returns whether that was so.
-    """
-    is_empty = body.get("input") in (None, [])  # the empty text is a text
-    if not is_empty or not request.messages or has_hidden_context(request, (), TARGET):
-        return False
-    body["input"] = OPENING
-    return True
 
 
 def _situation(request: Request, target: Target) -> Situation:

@@ -98,7 +98,7 @@ def encode(response: Response) -> Encoded:
         body = laid_over(body, response.extras, NAME)
     else:
         body = {"id": _made_id(response), **_USUAL, **body}
-    return Encoded(body, losses=tuple(writer.losses))
+    return Encoded(body, losses=tuple(writer.losses), repairs=tuple(writer.repairs))
 
 
 def _made_id(response: Response) -> str:

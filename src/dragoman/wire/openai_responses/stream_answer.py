@@ -92,6 +92,7 @@ class Answer:
         writer = self._begun()
         writer.write_item(parts, start)
         self.losses.extend(writer.losses)
+        self.losses.repair(writer.repairs)
         if not writer.items:
             return None
         if not isinstance(writer.items[0], Mapping):

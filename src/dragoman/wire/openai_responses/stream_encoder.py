@@ -31,7 +31,7 @@ from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.fronts import pointed_back
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.forms import NAME
 from dragoman.wire.openai_responses.response import PROBABILITIES, encode
 from dragoman.wire.openai_responses.stream_answer import Answer, Body
@@ -66,6 +66,11 @@ class StreamEncoder:
         self._latest: ItemWriter | None = None
         self._heads = Heads()
         self._is_over = False
+
+    @property
+    def repairs(self) -> list[Repair]:
+        """What was changed so that it can be said, so far."""
+        return pointed_back(self._answer.losses.repairs, {0: self._places})
 
     @property
     def losses(self) -> list[Loss]:

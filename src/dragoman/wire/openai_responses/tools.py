@@ -8,9 +8,10 @@ from typing import Any, Literal
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.forms import NAME, ORIGIN, decode_form, encode_form, formed
-from dragoman.wire.schemas import SentSchemas, openai_profiles
+from dragoman.wire.openai_responses.target import TARGET
+from dragoman.wire.schemas import SentSchemas, is_refused_strict, openai_profiles
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 
@@ -56,7 +57,11 @@ def _taken(fields: dict[str, Any], key: str, kind: type) -> Any:
 
 
 def encode_tools(
-    tools: Sequence[AnyTool], losses: list[Loss], target: Target, schemas: SentSchemas
+    tools: Sequence[AnyTool],
+    losses: list[Loss],
+    repairs: list[Repair],
+    target: Target,
+    schemas: SentSchemas,
 ) -> list[Any]:
     """The tools on offer; those that another provider runs itself are lost."""
     encoded: list[Any] = []
@@ -65,7 +70,11 @@ def encode_tools(
             losses.append(Loss(f"tools[{index}].cache", "tools have no breakpoints here"))
         if isinstance(tool, ToolDefinition):
             body = _encode_definition(tool)
-            if tool.kind == "function" and not _is_own(tool):
+            is_refused = _is_own(tool) and is_refused_strict(tool, target, TARGET)
+            if is_refused:
+                reason = "the schema as strict mode takes it"
+                repairs.append(Repair(f"tools[{index}].parameters", "W14", "retyped", reason))
+            if tool.kind == "function" and (is_refused or not _is_own(tool)):
                 # W16: left out, `strict` means true here and false everywhere else.
                 made = schemas.tool(tool, f"tools[{index}]", openai_profiles(target))
                 body["parameters"], body["strict"] = made

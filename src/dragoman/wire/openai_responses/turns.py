@@ -123,7 +123,16 @@ class Writer:
 
     def _plain_answer(self, text: str) -> dict[str, Any]:
         body = {"role": "assistant", "content": text}
-        return typed(body) if self._is_typed else body
+        return self._typed(body, 0) if self._is_typed else body
+
+    def _typed(self, item: dict[str, Any], start: int) -> dict[str, Any]:
+        """The item with its type, which some hosts insist on."""
+        if item.get("type") == "message":
+            return item
+        if self._target is not None and self._target.owns(self._message):
+            path = f"messages[{self._path}].parts[{start}]"
+            self.repairs.append(Repair(path, "shape", "added", "the type of the item"))
+        return typed(item)
 
     def begin(self, message: Message, path: int | str) -> None:
         """Name the message whose items are written next, one by one."""
@@ -215,8 +224,8 @@ class Writer:
             self._note_seal(part, index)
             self._note_cache(part, index)
         if content:
-            item = encode_answer(parts[0], content, item_id, is_typed=self._is_typed)
-            self._put(item, start, len(parts))
+            item = encode_answer(parts[0], content, item_id)
+            self._put(self._typed(item, start) if self._is_typed else item, start, len(parts))
 
     def _note_seal(self, part: Part, index: int) -> None:
         """Note a signature: here only reasoning is sealed, and nothing has it beside."""
@@ -271,6 +280,9 @@ class Writer:
             if part.data is not None or not part.text:
                 self._lose(f"parts[{index}]", _SEALED)
         text = "\n\n".join(part.text for part in parts if part.text)
+        if text and (len(parts) > 1 or parts[0].form != "full"):
+            path = f"messages[{self._path}].parts[{start}]"
+            self.repairs.append(Repair(path, "shape", "retyped", "a summary as a readable text"))
         whole = parts[0].replace(text=text, form="full", data=None)
         return [whole] if text else []
 

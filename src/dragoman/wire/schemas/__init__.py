@@ -31,6 +31,7 @@ from dragoman.wire.schemas.sent import (
     Profiles,
     SentSchemas,
     anthropic_profiles,
+    is_refused_strict,
     openai_profiles,
 )
 from dragoman.wire.schemas.weights import Weight
@@ -54,6 +55,7 @@ __all__ = [
     "SentSchemas",
     "Weight",
     "anthropic_profiles",
+    "is_refused_strict",
     "openai_profiles",
     "projected",
 ]

@@ -9,6 +9,7 @@ from dragoman.model.requests import Output
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.context import NOTHING, Context, Undo
 from dragoman.wire.losses import Loss
+from dragoman.wire.schemarules import is_strict as takes_strictly
 from dragoman.wire.schemas.costs import Costs
 from dragoman.wire.schemas.profiles import (
     ANTHROPIC,
@@ -46,6 +47,16 @@ def openai_profiles(target: Target) -> Profiles:
 def anthropic_profiles(target: Target) -> Profiles:
     """Those of a host that speaks Anthropic's dialect."""
     return ANTHROPICS if target.checks_strict_schemas else _ANTHROPICS_OF_OTHERS
+
+
+def is_refused_strict(tool: ToolDefinition, target: Target, vendor: Target) -> bool:
+    """Whether a strict schema of the dialect's own, which one host took, would be refused here.
+
+    Without a target named, what came in the dialect goes back as it came.
+    """
+    is_named = target is not vendor and not target.spares_own
+    is_checked = is_named and tool.strict is True and target.checks_strict_schemas
+    return is_checked and not takes_strictly(tool.parameters)
 
 
 class SentSchemas:
