@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 
 import dragoman
 from dragoman import Loss, Message, Repair, Role, Text, WireError
-from dragoman.errors import DragomanError
+from dragoman.errors import (
+    AuthenticationError,
+    ContextTooLong,
+    DragomanError,
+    ModelNotFound,
+    Overloaded,
+    PermissionDenied,
+    ProviderError,
+    RateLimited,
+    ServerError,
+)
 from dragoman.wire.encoded import Encoded
 from tests.wire.odd_bodies import (
     GEMINI_PATH,
@@ -243,3 +253,67 @@ def test_extras_may_hold_any_json() -> None:
         dragoman.Request(messages=(message,)), repair=False
     )
     assert body.body["messages"] == [{"role": "user", "content": 5}]
+
+
+# --- errors under 200
+
+ANSWERS: dict[str, dict[str, Any]] = {
+    "openai-chat": {"choices": []},
+    "openai-responses": {"output": []},
+    "anthropic": {"content": []},
+    "gemini": {"candidates": []},
+    "ollama": {"message": {}},
+}
+ERRORS: list[tuple[Any, type[ProviderError]]] = [
+    ({"error": {"message": "slow down", "code": 429}}, RateLimited),
+    ({"error": {"message": "slow down", "type": "rate_limit_error"}}, RateLimited),
+    ({"error": "model 'x' not found"}, ModelNotFound),
+    ({"error": "something broke"}, ServerError),
+    ({"error": {}, "type": "error"}, ServerError),
+    ({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, Overloaded),
+    ({"error": {"code": 503, "message": "x", "status": "UNAVAILABLE"}}, Overloaded),
+    ([{"error": {"code": 403, "message": "x", "status": "PERMISSION_DENIED"}}], PermissionDenied),
+    ({"object": "error", "message": "This model's maximum context length is 5 tokens", "code": 400},
+     ContextTooLong),
+    ({"error": {"code": 401, "message": "no"}, "user_id": "u"}, AuthenticationError),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "kind"), ERRORS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_error_body_is_the_providers_error(
+    dialect: str, body: Any, kind: type[ProviderError]
+) -> None:
+    """Whatever its shape and its status: it is classified as `decode_error` does."""
+    speaker = dragoman.dialect(dialect)
+    with pytest.raises(ProviderError) as caught:
+        speaker.decode_response(json.dumps(body))
+    expected = speaker.decode_error(None, body)
+    assert type(caught.value) is type(expected) is kind
+    assert (caught.value.code, caught.value.status) == (expected.code, expected.status)
+    assert caught.value.__context__ is None
+    if isinstance(body, dict):
+        with pytest.raises(kind):
+            speaker.decode_response({**ANSWERS[dialect], **body})
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_answer_with_an_error_field_is_an_answer(dialect: str) -> None:
+    """A null is no error, and neither is a warning beside an answer."""
+    speaker = dragoman.dialect(dialect)
+    for error in (None, {"message": "slow"}, "slow"):
+        wire = {**RICH[dialect, "response"][0], "error": error}
+        response = speaker.decode_response(wire)
+        assert response.message.parts
+        assert normal(json.loads(speaker.encode_response(response).to_bytes())) == normal(wire)
+
+
+def test_a_failed_response_is_an_answer() -> None:
+    """Responses keeps those, with an id: what was written before it failed counts."""
+    wire = {"id": "resp_1", "status": "failed", "output": [],
+            "error": {"code": "server_error", "message": "x"}}  # fmt: skip
+    speaker = dragoman.dialect("openai-responses")
+    for body in (wire, {**wire, "object": "response"}):
+        response = speaker.decode_response(body)
+        assert response.id == "resp_1"
+        assert normal(json.loads(speaker.encode_response(response).to_bytes())) == normal(body)

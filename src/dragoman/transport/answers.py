@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from dragoman.errors import DragomanError, InvalidInputError, WireError
+from dragoman.errors import DragomanError, ProviderError, WireError
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -15,7 +14,6 @@ from dragoman.model.events import (
     ResponseStart,
     UsageUpdate,
 )
-from dragoman.model.jsontext import loads
 from dragoman.model.responses import Response
 from dragoman.model.usage import FinishReason
 from dragoman.wire.context import Context
@@ -28,42 +26,27 @@ def read_answer(
     """The response in a body; raises what else it says, or that it says nothing."""
     problem: DragomanError
     try:
-        response = dialect.decode_response(body, context)
+        return dialect.decode_response(body, context)
+    except ProviderError:
+        problem = dialect.decode_error(None, body, headers)  # what the headers say included
     except WireError as error:
         problem = error
-    else:
-        if response.choices or not _is_error(body):
-            return response
-        problem = dialect.decode_error(None, body, headers)  # Gemini's: all of its fields may lack
-    found = _otherwise(dialect, body, context, headers, problem)
+    found = _otherwise(dialect, body, context, problem)
     if isinstance(found, DragomanError):
         raise found
     return found
 
 
 def _otherwise(
-    dialect: Dialect,
-    body: bytes,
-    context: Context,
-    headers: Mapping[str, str],
-    problem: DragomanError,
+    dialect: Dialect, body: bytes, context: Context, problem: DragomanError
 ) -> Response | DragomanError:
     """What a body is that has no response in it."""
-    if _is_error(body):
-        return dialect.decode_error(None, body, headers)
+    if isinstance(problem, ProviderError):
+        return problem
     if body.lstrip()[:1] == b"<":
         msg = "the server answered with a web page; check the base_url"
         return WireError(msg, dialect=dialect.name)
     return _streamed(dialect, body, context) or problem
-
-
-def _is_error(body: bytes) -> bool:
-    """Whether a body is an error; some servers send those under 200."""
-    try:
-        found: Any = loads(body)
-    except InvalidInputError:
-        return False
-    return isinstance(found, Mapping) and bool(found.get("error"))
 
 
 def _streamed(dialect: Dialect, body: bytes, context: Context) -> Response | None:

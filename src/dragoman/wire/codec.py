@@ -21,6 +21,7 @@ from dragoman.model.responses import Response
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.faults import error_in_list, is_error_body
 from dragoman.wire.fitting import encoded_for
 from dragoman.wire.fitting.openings import OPENING
 from dragoman.wire.fitting.state import has_hidden_context
@@ -61,6 +62,7 @@ class Codec:
         functions: Functions,
         *,
         messages_field: str,
+        answer_field: str | None = None,
         system_field: str | None = None,
         front: Front | None = None,
         untold_counts: tuple[str, ...] = (),
@@ -68,6 +70,7 @@ class Codec:
         self.name = target.dialect
         self.target = target
         self.messages_field = messages_field
+        self._answer_field = answer_field
         self.system_field = system_field
         self._functions = functions
         self._here = Origin(dialect=self.name)
@@ -162,8 +165,13 @@ class Codec:
         encoded.repairs = (*encoded.repairs, Repair("messages", "W47", "added", reason))
 
     def decode_response(self, body: Body, context: Context | None = None) -> Response:
-        """The response in a body, in the request's own terms."""
-        wire = self._opened(body)
+        """The response in a body, in the request's own terms.
+
+        Some servers answer with an error under 200: that is raised, as `decode_error` reads it.
+        """
+        wire = self._opened_response(body)
+        if self._answer_field is not None and is_error_body(wire, self._answer_field):
+            raise self.decode_error(None, wire)
         response = self._read(lambda: self._functions.decode_response(wire))
         return response if context is None else context.restored(response)
 
@@ -179,6 +187,16 @@ class Codec:
             encoded = encoded_behind(self._front, response, self._functions.encode_response)
         encoded.losses += tuple(left_behind_in_response(response, self._shown))
         return encoded
+
+    def _opened_response(self, body: Body) -> dict[str, Any]:
+        """As `_opened`, out of the list in which Gemini may answer with an error."""
+        try:
+            return self._opened(body)
+        except WireError:
+            found = error_in_list(body)
+            if found is None:
+                raise
+        return found
 
     def _opened(self, body: Body) -> dict[str, Any]:
         wire = parsed(body, self.name)

@@ -69,6 +69,32 @@ class Fault:
         """Whether a quota of the day is, or there never was one: no short wait helps."""
 
 
+def is_error_body(wire: Mapping[str, Any], answer_field: str) -> bool:
+    """Whether a body is an error and nothing else; some servers send those under 200.
+
+    A response of Responses that failed is an answer with a `status`, and an `error` that is null
+    is none. `answer_field` is where the dialect has its answers.
+    """
+    if not wire.get("error") and "error" not in (wire.get("type"), wire.get("object")):
+        return False
+    answer = wire.get(answer_field)
+    is_answer = isinstance(answer, (list, dict)) and bool(answer)
+    has_failed = wire.get("object") == "response" or type(wire.get("status")) is str
+    return not is_answer and not (has_failed and answer_field == "output")
+
+
+def error_in_list(body: object) -> dict[str, Any] | None:
+    """The error in a body that is a list around one; None for all others."""
+    if not isinstance(body, (bytes, bytearray, memoryview, str)):
+        return None
+    try:
+        found = loads(body)
+    except InvalidInputError:
+        return None
+    first = found[0] if isinstance(found, list) and found else None
+    return first if isinstance(first, dict) and first.get("error") else None
+
+
 def lowered(headers: object) -> Mapping[str, str]:
     """The headers that are texts, their names in lower case."""
     if not isinstance(headers, Mapping):

@@ -68,6 +68,7 @@ DIALECT = Anthropic(
         rulebook=RULEBOOK,
     ),
     messages_field="messages",
+    answer_field="content",
     system_field="system",
     front=FRONT,
 )

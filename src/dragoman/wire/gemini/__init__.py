@@ -45,6 +45,7 @@ DIALECT = Gemini(
         rulebook=RULEBOOK,
     ),
     messages_field="contents",
+    answer_field="candidates",
     system_field="systemInstruction",
     front=FRONT,
     untold_counts=("cache_write",),

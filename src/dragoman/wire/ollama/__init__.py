@@ -28,4 +28,5 @@ DIALECT = Codec(
     ),
     messages_field="messages",
     untold_counts=("cache_read", "cache_write", "thinking"),
+    answer_field="message",
 )

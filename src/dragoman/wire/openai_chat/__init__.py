@@ -53,5 +53,6 @@ DIALECT = OpenAIChat(
         rulebook=RULEBOOK,
     ),
     messages_field="messages",
+    answer_field="choices",
     front=FRONT,
 )

@@ -29,6 +29,7 @@ DIALECT = Codec(
         rulebook=RULEBOOK,
     ),
     messages_field="input",
+    answer_field="output",
     system_field="instructions",
     front=FRONT,
 )
