@@ -195,14 +195,21 @@ async def test_an_error_names_the_provider_status_code_and_request() -> None:
     assert len(server.seen) == 1
 
 
+_SLOW = {"error": {"message": "slow down", "code": 429, "type": "rate_limit_error"}}
+
+
+@pytest.mark.parametrize("wire", [_SLOW, [_SLOW], {"type": "error", **_SLOW},
+                                  {"error": "rate limit exceeded", "code": 429}])  # fmt: skip
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_an_error_under_200_is_an_error(dialect: str) -> None:
-    """Gateways do that."""
-    wire = {"error": {"message": "slow down", "code": 429, "type": "rate_limit_error"}}
-    async with serving(plain(wire)) as server, client(dialect, server.url) as made:
+async def test_an_error_under_200_is_an_error(dialect: str, wire: Any) -> None:
+    """Gateways do that, in any shape; what the headers say counts as ever."""
+    reply = plain(wire, 200, {"x-request-id": "req_1"})
+    async with serving(reply) as server, client(dialect, server.url) as made:
         with pytest.raises(RateLimited) as raised:
             await made.send("hi")
     assert raised.value.provider == made.provider.name
+    assert raised.value.request_id == "req_1"
+    assert raised.value.__context__ is None
     assert len(server.seen) == 3
 
 

@@ -330,3 +330,163 @@ def came_back(odd: Odd) -> Any:
         return json.loads(speaker.encode_request(request).to_bytes())
     response = speaker.decode_response(odd.body)
     return json.loads(speaker.encode_response(response).to_bytes())
+
+
+# --- streams
+
+STREAMS: dict[str, list[dict[str, Any]]] = {
+    "openai-chat": [
+        {"id": "r", "object": "chat.completion.chunk", "created": 5, "model": "m",
+         "service_tier": "s", "choices": [{"index": 0, "finish_reason": None, "logprobs": None,
+                                           "delta": {"role": "assistant", "content": "",
+                                                     "reasoning_content": "r"}}]},
+        {"id": "r", "object": "chat.completion.chunk", "created": 5, "model": "m", "choices": [
+            {"index": 0, "delta": {"content": "y", "refusal": None}, "finish_reason": None,
+             "logprobs": {"content": [{"token": "y", "logprob": -1.0}]}}]},
+        {"id": "r", "object": "chat.completion.chunk", "created": 5, "model": "m", "choices": [
+            {"index": 0, "finish_reason": None, "delta": {"tool_calls": [
+                {"index": 0, "id": "call_1", "type": "function",
+                 "function": {"name": "f", "arguments": ""}}]}}]},
+        {"id": "r", "object": "chat.completion.chunk", "created": 5, "model": "m", "choices": [
+            {"index": 0, "finish_reason": None, "delta": {"tool_calls": [
+                {"index": 0, "function": {"arguments": "{}"}}]}}]},
+        {"id": "r", "object": "chat.completion.chunk", "created": 5, "model": "m", "choices": [
+            {"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+        {"id": "r", "object": "chat.completion.chunk", "created": 5, "model": "m", "choices": [],
+         "usage": {"prompt_tokens": 5, "completion_tokens": 6, "total_tokens": 11,
+                   "prompt_tokens_details": {"cached_tokens": 1}}},
+    ],
+    "openai-responses": [
+        {"type": "response.created", "sequence_number": 0, "response": {
+            "id": "resp_1", "object": "response", "created_at": 5, "model": "m",
+            "status": "in_progress", "output": []}},
+        {"type": "response.output_item.added", "sequence_number": 1, "output_index": 0, "item": {
+            "type": "reasoning", "id": "rs_1", "summary": []}},
+        {"type": "response.reasoning_summary_part.added", "sequence_number": 2, "output_index": 0,
+         "item_id": "rs_1", "summary_index": 0, "part": {"type": "summary_text", "text": ""}},
+        {"type": "response.reasoning_summary_text.delta", "sequence_number": 3, "output_index": 0,
+         "item_id": "rs_1", "summary_index": 0, "delta": "r"},
+        {"type": "response.output_item.done", "sequence_number": 4, "output_index": 0, "item": {
+            "type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "r"}]}},
+        {"type": "response.output_item.added", "sequence_number": 5, "output_index": 1, "item": {
+            "type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress",
+            "content": []}},
+        {"type": "response.content_part.added", "sequence_number": 6, "output_index": 1,
+         "item_id": "msg_1", "content_index": 0,
+         "part": {"type": "output_text", "text": "", "annotations": []}},
+        {"type": "response.output_text.delta", "sequence_number": 7, "output_index": 1,
+         "item_id": "msg_1", "content_index": 0, "delta": "y", "logprobs": []},
+        {"type": "response.output_text.annotation.added", "sequence_number": 8, "output_index": 1,
+         "item_id": "msg_1", "content_index": 0, "annotation_index": 0, "annotation": {
+             "type": "url_citation", "url": "https://a", "title": "t", "start_index": 0,
+             "end_index": 1}},
+        {"type": "response.output_text.done", "sequence_number": 9, "output_index": 1,
+         "item_id": "msg_1", "content_index": 0, "text": "y", "logprobs": []},
+        {"type": "response.content_part.done", "sequence_number": 10, "output_index": 1,
+         "item_id": "msg_1", "content_index": 0, "part": {
+             "type": "output_text", "text": "y", "annotations": [{
+                 "type": "url_citation", "url": "https://a", "title": "t", "start_index": 0,
+                 "end_index": 1}]}},
+        {"type": "response.output_item.done", "sequence_number": 11, "output_index": 1, "item": {
+            "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+            "content": [{"type": "output_text", "text": "y", "annotations": [{
+                 "type": "url_citation", "url": "https://a", "title": "t", "start_index": 0,
+                 "end_index": 1}]}]}},
+        {"type": "response.output_item.added", "sequence_number": 12, "output_index": 2, "item": {
+            "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f",
+            "arguments": "", "status": "in_progress"}},
+        {"type": "response.function_call_arguments.delta", "sequence_number": 13,
+         "output_index": 2, "item_id": "fc_1", "delta": "{}"},
+        {"type": "response.function_call_arguments.done", "sequence_number": 14,
+         "output_index": 2, "item_id": "fc_1", "arguments": "{}"},
+        {"type": "response.output_item.done", "sequence_number": 15, "output_index": 2, "item": {
+            "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f",
+            "arguments": "{}", "status": "completed"}},
+        {"type": "response.completed", "sequence_number": 16, "response": {
+            "id": "resp_1", "object": "response", "created_at": 5, "model": "m",
+            "status": "completed", "output": [
+                {"type": "reasoning", "id": "rs_1",
+                 "summary": [{"type": "summary_text", "text": "r"}]},
+                {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                 "content": [{"type": "output_text", "text": "y", "annotations": [{
+                     "type": "url_citation", "url": "https://a", "title": "t", "start_index": 0,
+                     "end_index": 1}]}]},
+                {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f",
+                 "arguments": "{}", "status": "completed"}],
+            "usage": {"input_tokens": 5, "output_tokens": 6, "total_tokens": 11,
+                      "input_tokens_details": {"cached_tokens": 1},
+                      "output_tokens_details": {"reasoning_tokens": 2}}}},
+    ],
+    "anthropic": [
+        {"type": "message_start", "message": {
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
+            "stop_reason": None, "stop_sequence": None,
+            "usage": {"input_tokens": 5, "output_tokens": 1, "cache_read_input_tokens": 1}}},
+        {"type": "content_block_start", "index": 0,
+         "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
+        {"type": "ping"},
+        {"type": "content_block_delta", "index": 0,
+         "delta": {"type": "thinking_delta", "thinking": "r"}},
+        {"type": "content_block_delta", "index": 0,
+         "delta": {"type": "signature_delta", "signature": "z"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "y"}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "citations_delta",
+         "citation": {"type": "char_location", "cited_text": "c", "document_index": 0,
+                      "document_title": "t", "start_char_index": 0, "end_char_index": 1}}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "content_block_start", "index": 2,
+         "content_block": {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}},
+        {"type": "content_block_delta", "index": 2,
+         "delta": {"type": "input_json_delta", "partial_json": '{"q": 1}'}},
+        {"type": "content_block_stop", "index": 2},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use", "stop_sequence": None},
+         "usage": {"output_tokens": 6}},
+        {"type": "message_stop"},
+    ],
+    "gemini": [
+        {"candidates": [{"index": 0, "content": {"role": "model", "parts": [
+            {"text": "r", "thought": True}]}}], "modelVersion": "m", "responseId": "r",
+         "usageMetadata": {"promptTokenCount": 5, "totalTokenCount": 5}},
+        {"candidates": [{"index": 0, "content": {"role": "model", "parts": [
+            {"text": "y", "thoughtSignature": "aGk="}]}, "safetyRatings": [
+                {"category": "x", "probability": "y"}]}], "modelVersion": "m", "responseId": "r"},
+        {"candidates": [{"index": 0, "content": {"role": "model", "parts": [
+            {"functionCall": {"name": "f", "args": {"q": 1}, "id": "i"}}]},
+            "finishReason": "STOP", "groundingMetadata": {"webSearchQueries": ["q"]}}],
+         "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 6,
+                           "totalTokenCount": 11, "thoughtsTokenCount": 1},
+         "modelVersion": "m", "responseId": "r"},
+    ],
+    "ollama": [
+        {"model": "m", "created_at": "2025-01-01T00:00:00Z", "done": False,
+         "message": {"role": "assistant", "content": "", "thinking": "r"}},
+        {"model": "m", "created_at": "2025-01-01T00:00:01Z", "done": False,
+         "message": {"role": "assistant", "content": "y"}},
+        {"model": "m", "created_at": "2025-01-01T00:00:02Z", "done": False,
+         "message": {"role": "assistant", "content": "", "tool_calls": [
+             {"id": "call_1", "function": {"index": 0, "name": "f", "arguments": {"q": "z"}}}]}},
+        {"model": "m", "created_at": "2025-01-01T00:00:03Z", "done": True, "done_reason": "stop",
+         "message": {"role": "assistant", "content": ""}, "total_duration": 5,
+         "prompt_eval_count": 5, "eval_count": 6, "eval_duration": 1},
+    ],
+}  # fmt: skip
+
+
+def framed(dialect: str, chunks: Any) -> bytes:
+    """Chunks as the bytes of a stream."""
+    texts = [json.dumps(chunk) for chunk in chunks]
+    if dialect == "ollama":
+        return "".join(f"{text}\n" for text in texts).encode()
+    if dialect == "openai-chat":
+        texts.append("[DONE]")
+    return "".join(f"data: {text}\n\n" for text in texts).encode()
+
+
+def odd_streams(dialect: str) -> Iterator[tuple[Steps, list[Any]]]:
+    """The stream with each odd value at each place in its chunks, but for whole chunks."""
+    chunks = STREAMS[dialect]
+    for path in places(chunks):
+        for value in ODD if len(path) > 1 else ():
+            yield path, put(chunks, path, value)

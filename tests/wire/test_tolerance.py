@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -32,19 +33,25 @@ from tests.wire.odd_bodies import (
     GEMINI_PATH,
     ODD,
     RICH,
+    STREAMS,
     UNREADABLE,
     Kind,
     Odd,
     came_back,
+    framed,
     odd_bodies,
+    odd_streams,
     places,
     put,
     valid_bodies,
 )
 from tests.wire.recorded import normal
+from tests.wire.streamed import read, written
 
 DIALECTS = dragoman.dialects()
 KINDS: tuple[Kind, ...] = ("request", "response")
+sampled = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.thorough)])
+"""Of what is slow, one of so many is tried, or everything."""
 SAID = "zqx-said"
 """A text that stands nowhere else."""
 
@@ -124,24 +131,25 @@ def _errors(target: str, encoded: Encoded) -> set[str]:
     return {violation.rule for violation in found if violation.severity == "error"}
 
 
+@sampled
 @pytest.mark.parametrize("target", DIALECTS)
 @pytest.mark.parametrize("source", DIALECTS)
-def test_odd_bodies_are_valid_elsewhere_or_refused(source: str, target: str) -> None:
+def test_odd_bodies_are_valid_elsewhere_or_refused(source: str, target: str, step: int) -> None:
     """A translation passes the target's `check`, or it is an error of ours: never another one."""
-    for body in RICH[source, "request"] if source != target else ():
-        for path in places(body):
-            if path == (UNREADABLE[source, "request"],):
-                continue
-            for value in (None, True, "", "odd", [], {}, ["odd", None], {"odd": 1}):
-                odd = put(body, path, value)
-                try:
-                    encoded = dragoman.translate(
-                        odd, source=source, target=target, path=GEMINI_PATH
-                    )
-                except DragomanError:
-                    continue
-                if path[-1] != "model":  # an empty name is somebody's name
-                    assert not _errors(target, encoded), (path, value)
+    values = (None, True, "", "odd", [], {}, ["odd", None], {"odd": 1})
+    odd = [
+        (path, put(body, path, value))
+        for body in RICH[source, "request"]
+        for path in places(body)
+        for value in values
+        if path[-1] not in (UNREADABLE[source, "request"], "model")  # any text is a name
+    ]
+    for path, body in odd[::step] if source != target else ():
+        try:
+            encoded = dragoman.translate(body, source=source, target=target, path=GEMINI_PATH)
+        except DragomanError:
+            continue
+        assert not _errors(target, encoded), path
 
 
 MESSAGES: dict[str, Callable[[Any], dict[str, Any]]] = {
@@ -253,6 +261,45 @@ def test_extras_may_hold_any_json() -> None:
         dragoman.Request(messages=(message,)), repair=False
     )
     assert body.body["messages"] == [{"role": "user", "content": 5}]
+
+
+# --- streams
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_odd_streams_are_read(dialect: str) -> None:
+    """Each odd value at each place of a chunk: what can be read arrives, nothing raises."""
+    whole = len(read(dialect, framed(dialect, STREAMS[dialect])).response.message.parts)
+    kept = 0
+    count = 0
+    for path, chunks in odd_streams(dialect):
+        response = read(dialect, framed(dialect, chunks)).response
+        parts = response.choices[0].message.parts if response.choices else ()
+        kept += len(parts) >= whole - 1
+        count += 1
+        assert dragoman.dialect(dialect).encode_response(response).body, path
+    assert kept / count > 0.9  # an odd value costs no more than the part that it is in
+
+
+@sampled
+@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize("source", DIALECTS)
+def test_odd_streams_are_written_elsewhere(source: str, target: str, step: int) -> None:
+    """The events of an odd stream are those of any other: they can be written and read again."""
+    for path, chunks in islice(odd_streams(source), 0, None, step):
+        decoder = dragoman.dialect(source).stream_decoder()
+        events = [*decoder.feed(framed(source, chunks)), *decoder.close()]
+        stream, _ = written(target, events)
+        assert read(target, stream).response is not None, path
+
+
+def test_an_object_as_streamed_content_is_content() -> None:
+    """As in a plain answer: its JSON is the text."""
+    chunks = [{"choices": [{"index": 0, "delta": {"content": {"a": 1}}}]},
+              {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]  # fmt: skip
+    assert read("openai-chat", framed("openai-chat", chunks)).response.message.text == '{"a":1}'
+    lines = [{"message": {"role": "assistant", "content": {"a": 1}}, "done": True}]
+    assert read("ollama", framed("ollama", lines)).response.message.text == '{"a":1}'
 
 
 # --- errors under 200

@@ -224,6 +224,8 @@ class StreamDecoder:
 
     def _begin(self, index: Any, block: Any) -> list[Event]:
         events = self._end(self._blocks.get(index))  # one that was never stopped
+        if type(block) is str:
+            block = {"type": "text", "text": block}
         growing = GrowingBlock(self._started, block, self._context)
         self._started += 1
         self._blocks[index] = self._last = growing

@@ -19,7 +19,8 @@ from dragoman.wire.gemini.parts import decode_part
 from dragoman.wire.gemini.response import CANDIDATE_NAMES, decode_candidate
 from dragoman.wire.gemini.stream_calls import GrowingCall, call_in, head_of, is_piece
 from dragoman.wire.gemini.stream_metadata import Metadata
-from dragoman.wire.gemini.trace import Trace, is_object, want_array, want_object
+from dragoman.wire.gemini.trace import Trace, is_array, is_object
+from dragoman.wire.tolerance import plain_text
 
 _ASSISTANT = Role.ASSISTANT
 _MODEL = {"role": "model"}
@@ -76,7 +77,7 @@ class CandidateDecoder:
 
     def _take_content(self, content: Any) -> None:
         if type(content) is not dict:
-            content = want_object(content, self._place)
+            content = {"parts": content}
         known = self._content = {} if self._content is None else self._content
         parts = content.get("parts")
         if type(parts) is list and len(content) == _PLAIN and content.get("role") == "model":
@@ -96,13 +97,14 @@ class CandidateDecoder:
     def _irregular_parts(self, parts: Any) -> list[Any]:
         if parts is None:
             return []
-        return [parts] if is_object(parts) else want_array(parts, f"{self._place}.parts")
-
-    @property
-    def _place(self) -> str:
-        return f"$.candidates[{self._number}].content"
+        if is_array(parts):
+            return parts
+        return [parts if is_object(parts) else {"text": plain_text(parts)}]
 
     def _take_part(self, wire: Any) -> None:
+        if type(wire) is str:
+            self._grow_text(wire)
+            return
         if type(wire) is dict and type(text := wire.get("text")) is str:
             if len(wire) == _THOUGHT and wire.get("thought") is True:
                 self._grow(Thinking(text, None, "summary"))

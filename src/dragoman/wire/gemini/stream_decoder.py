@@ -19,6 +19,7 @@ from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
+    OpaqueEvent,
     PartDelta,
     ResponseEnd,
     ResponseStart,
@@ -32,7 +33,7 @@ from dragoman.wire.gemini.response import decode_blocked, decode_response, decod
 from dragoman.wire.gemini.stream_candidate import CandidateDecoder
 from dragoman.wire.gemini.stream_errors import decode_stream_error
 from dragoman.wire.gemini.stream_frames import ChunkReader
-from dragoman.wire.gemini.trace import NAME, is_array, want_array, want_object
+from dragoman.wire.gemini.trace import NAME, is_array, want_object
 from dragoman.wire.gemini.usage import decode_usage
 
 T = TypeVar("T")
@@ -162,9 +163,11 @@ class StreamDecoder:
             self._take_head(chunk)
         if usage is not None:
             self._usage = usage
-        if candidates is not None:
-            for position, wire in enumerate(want_array(candidates, "$.candidates")):
+        if is_array(candidates):
+            for position, wire in enumerate(candidates):
                 self._take_candidate(wire, position)
+        elif candidates is not None:
+            self._emit(OpaqueEvent(NAME, {"candidates": candidates}))
 
     def _settle_usage(self) -> None:
         """Tell what it has cost: every chunk says it anew, and only the last one counts (W98)."""
@@ -190,7 +193,8 @@ class StreamDecoder:
 
     def _take_candidate(self, wire: Any, position: int) -> None:
         if type(wire) is not dict:
-            wire = want_object(wire, f"$.candidates[{position}]")
+            self._emit(OpaqueEvent(NAME, {"candidates": [wire]}))
+            return
         index = wire.get("index")
         number = index if type(index) is int else position
         candidate = self._candidates.get(number)

@@ -25,7 +25,7 @@ from dragoman.wire.gemini.response import encode_head
 from dragoman.wire.gemini.stream_errors import INTERRUPTED, encode_stream_error
 from dragoman.wire.gemini.stream_frames import ChunkWriter, Form
 from dragoman.wire.gemini.stream_writer import CandidateWriter, Parts
-from dragoman.wire.gemini.trace import as_it_came
+from dragoman.wire.gemini.trace import NAME, as_it_came, is_object
 from dragoman.wire.gemini.usage import encode_usage
 from dragoman.wire.gemini.writing import Writing
 from dragoman.wire.losses import Loss, Repair
@@ -108,7 +108,9 @@ class StreamEncoder:
         self._is_over = True
         return self._chunks.write(dumps(encode_stream_error(event))) + self._chunks.end()
 
-    def _opaque_event(self, _event: OpaqueEvent) -> bytes:
+    def _opaque_event(self, event: OpaqueEvent) -> bytes:
+        if event.dialect == NAME and is_object(event.payload):
+            return self._chunks.write(dumps(event.payload))
         self._lose_once("an event that has no place here is left out")
         return b""
 

@@ -11,6 +11,7 @@ from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
+    OpaqueEvent,
     PartDelta,
     PartStart,
     PartStop,
@@ -34,6 +35,7 @@ from dragoman.wire.ollama.response import note_time
 from dragoman.wire.ollama.spelling import NAME, is_integer, is_list, is_object, kept
 from dragoman.wire.ollama.times import decode_time
 from dragoman.wire.ollama.usage import METRICS, decode_usage
+from dragoman.wire.tolerance import plain_text
 
 _KNOWN = frozenset({"model", "created_at", "message", "done", "done_reason", "logprobs", *METRICS})
 _SAID = frozenset({"role", "content", "thinking", "tool_calls"})
@@ -143,8 +145,7 @@ class StreamDecoder:
         if is_object(message):
             self._take_message(message)
         elif message is not None:
-            msg = "$.message is no object"
-            raise WireError(msg, dialect=NAME, path="$.message")
+            self._emit(OpaqueEvent(NAME, {"message": message}))
         if is_list(logprobs := chunk.get("logprobs")):
             self._logprobs = self._logprobs or []
             self._logprobs += logprobs
@@ -252,11 +253,7 @@ class StreamDecoder:
 
 
 def _piece(message: dict[str, Any], key: str) -> str:
-    value = message.get(key)
-    if value is None or isinstance(value, str):
-        return value or ""
-    msg = f"$.message.{key} is no text"
-    raise WireError(msg, dialect=NAME, path=f"$.message.{key}")
+    return plain_text(message.get(key))
 
 
 def _arranged(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:

@@ -31,7 +31,7 @@ from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.ollama.assistant import encode_assistant
 from dragoman.wire.ollama.exchange import Outgoing
 from dragoman.wire.ollama.response import NOTHING, encode_end
-from dragoman.wire.ollama.spelling import NAME, is_own, laid
+from dragoman.wire.ollama.spelling import NAME, is_object, is_own, laid
 from dragoman.wire.ollama.times import encode_time
 from dragoman.wire.ollama.usage import encode_usage
 from dragoman.wire.streams import CORRECTED, unsent
@@ -178,8 +178,10 @@ class StreamEncoder:
         mine = overlay.overlay(event.extras, NAME)
         return _line(dict(mine) if mine else {"error": event.message or _FAILED})
 
-    def write_opaque(self, _event: Any) -> bytes:
-        """No event is opaque here: it is of another dialect."""
+    def write_opaque(self, event: Any) -> bytes:
+        """A line that nobody could read; events of other dialects have no place here."""
+        if event.dialect == NAME and is_object(event.payload):
+            return _line(event.payload)
         self._lose("events", "an event of another dialect is left out")
         return b""
 

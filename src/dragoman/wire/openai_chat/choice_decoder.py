@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.events import ChoiceFinish, Event, PartDelta, PartStart, PartStop
 from dragoman.model.frozen import EMPTY
@@ -22,7 +21,6 @@ from dragoman.wire.openai_chat.servertools import FIELD as EXECUTED
 from dragoman.wire.openai_chat.servertools import decode_executed
 from dragoman.wire.openai_chat.speech import decode_speech_delta
 from dragoman.wire.openai_chat.spelling import (
-    NAME,
     extras_of,
     is_integer,
     is_list,
@@ -31,6 +29,7 @@ from dragoman.wire.openai_chat.spelling import (
     with_word,
 )
 from dragoman.wire.openai_chat.thought_deltas import THINKING, ThoughtDecoder
+from dragoman.wire.tolerance import plain_text
 
 Emit = Callable[[Event], None]
 Grow = Callable[[PartDelta], None]
@@ -88,9 +87,9 @@ class ChoiceDecoder:
         elif is_repeated and refrain is not None and (text := refrain.text_in(delta)) is not None:
             self._emit_growth(PartDelta(refrain.index, text, None, None, (), self._number))
             return  # nearly all are this
-        elif is_repeated and len(delta) == 1 and (calls := delta.get("tool_calls")):
+        elif is_repeated and len(delta) == 1 and _has_calls(delta):
             self._refrain = None
-            self.take_calls(calls)
+            self.take_calls(delta["tool_calls"])
             self._message.fill("tool_calls")
         else:
             self._take_delta(delta)
@@ -222,13 +221,14 @@ class ChoiceDecoder:
         return bool(role == "assistant")
 
     def take_content(self, content: Any) -> bool:
-        """A text, or a list of parts."""
+        """A text, or a list of parts; what is neither is said as JSON."""
         if isinstance(content, str):
             self._say(content, EMPTY)
             return True
-        if not is_list(content):
-            raise _wrong(self._number, field="content")
-        for item in content:
+        for item in content if is_list(content) else [plain_text(content)]:
+            if isinstance(item, str):
+                self._say(item, EMPTY)
+                continue
             if is_object(item) and item.get("type") == "thinking" and item.get("thinking") == []:
                 self._take_end_of_thought(item)
                 continue
@@ -340,7 +340,7 @@ class ChoiceDecoder:
     def take_calls(self, calls: Any) -> bool:
         """Pieces of tool calls; one that is no call is carried whole."""
         if not is_list(calls):
-            raise _wrong(self._number, field="tool_calls")
+            return False
         for wire in calls:
             piece = decode_call_delta(wire, self._number)
             if isinstance(piece, ToolCallDelta):
@@ -375,9 +375,8 @@ def _may_grow(key: str, value: Any) -> bool:
     return not is_empty(value)
 
 
-def _wrong(number: int, field: str) -> WireError:
-    where = f"choices[{number}].delta.{field}"
-    return WireError(f"{where} is of the wrong type", dialect=NAME, path=where)
+def _has_calls(delta: dict[str, Any]) -> bool:
+    return bool(calls := delta.get("tool_calls")) and is_list(calls)
 
 
 _FIELDS: dict[str, Callable[[ChoiceDecoder, Any], bool]] = {

@@ -209,8 +209,8 @@ class StreamDecoder:
 
     def _take_choice(self, wire: Any, position: int) -> None:
         if type(wire) is not dict:
-            msg = f"choices[{position}] is no object"
-            raise WireError(msg, dialect=NAME, path=f"choices[{position}]")
+            self._emit(OpaqueEvent(NAME, {"event": "message", "data": {"choices": [wire]}}))
+            return
         index = wire.get("index")
         choice = self._choices.get(index) if type(index) is int else None
         if choice is None:
