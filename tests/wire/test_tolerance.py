@@ -136,7 +136,7 @@ def _errors(target: str, encoded: Encoded) -> set[str]:
 @pytest.mark.parametrize("source", DIALECTS)
 def test_odd_bodies_are_valid_elsewhere_or_refused(source: str, target: str, step: int) -> None:
     """A translation passes the target's `check`, or it is an error of ours: never another one."""
-    values = (None, True, "", "odd", [], {}, ["odd", None], {"odd": 1})
+    values: tuple[Any, ...] = (None, True, "", "odd", [], {}, ["odd", None], {"odd": 1})
     odd = [
         (path, put(body, path, value))
         for body in RICH[source, "request"]
