@@ -127,11 +127,10 @@ def with_shapes(value: _Shaped, dialect: str, shapes: Iterable[Any]) -> _Shaped:
 
 
 def shaped_extras(extras: Mapping[str, Any], dialect: str, shapes: Iterable[Any]) -> FrozenDict:
-    """The extras with shapes, if there are any."""
-    noted = list(shapes)
-    if not noted:
-        return freeze_mapping(extras)
-    return freeze_mapping({**extras, shapes_field(dialect): noted}, "the wire")
+    """The extras with more shapes, if there are any."""
+    field = shapes_field(dialect)
+    noted = [*extras.get(field, ()), *shapes]
+    return freeze_mapping({**extras, field: noted} if noted else extras, "the wire")
 
 
 def bare_text(text: str, part: Any, dialect: str) -> Text:

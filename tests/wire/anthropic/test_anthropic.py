@@ -314,9 +314,9 @@ def test_a_broken_request_says_where(body: Any, path: str) -> None:
 
 
 def test_a_response_without_content_is_an_error() -> None:
-    """An error body, say, is no message."""
+    """A body without any is no message."""
     with pytest.raises(WireError, match=r"list at \$\.content"):
-        DIALECT.decode_response({"type": "error", "error": {"type": "overloaded_error"}})
+        DIALECT.decode_response({"type": "message", "role": "assistant"})
 
 
 def test_a_conversation_made_by_hand() -> None:

@@ -251,15 +251,6 @@ def test_a_frame_that_is_no_object_is_refused(data: str) -> None:
     assert not decoder.is_complete
 
 
-@pytest.mark.parametrize(
-    "wire", [{"choices": [1]}, chunk(said({"content": 1})), chunk(said({"tool_calls": {}}))]
-)
-def test_a_chunk_of_the_wrong_shape_is_refused(wire: Any) -> None:
-    """Where a plain body would be refused, so is a chunk."""
-    with pytest.raises(WireError):
-        DIALECT.stream_decoder().feed(frame(wire))
-
-
 # --- anything
 
 

@@ -135,7 +135,8 @@ def encode_response(response: Response) -> Encoded:
 def _encode_message(message: Message, out: Outgoing) -> dict[str, Any]:
     if message.role is not _ASSISTANT:
         out.lose("choices[0].message.role", "only an assistant answers")
-    return encode_assistant(message, out, "choices[0].message") or dict(NOTHING)
+    body = encode_assistant(message, out, "choices[0].message")
+    return dict(NOTHING) if body is None else body
 
 
 def encode_end(choice: Choice | ChoiceFinish, out: Outgoing, *, is_ours: bool) -> dict[str, Any]:

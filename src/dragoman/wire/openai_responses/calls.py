@@ -156,10 +156,9 @@ def _decode_content(wire: Any) -> str | tuple[ResultPart, ...] | None:
 
 
 def encode_output(
-    result: ToolResult, item_id: str | None, calls: WrittenCalls, lost: list[int]
+    result: ToolResult, item_id: str | None, kind: Kind, calls: WrittenCalls, lost: list[int]
 ) -> dict[str, Any]:
     """The item of a result; `lost` gets the indices of parts that have no place in it."""
-    kind = calls.kind(result)
     body: dict[str, Any] = {"type": _OUTPUT_TYPES[kind], "output": _encode_content(result, lost)}
     if (wire_id := calls.wire_id(result.call_id)) is not None:
         body["call_id"] = wire_id

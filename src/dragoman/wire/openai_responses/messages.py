@@ -17,6 +17,7 @@ from dragoman.wire.openai_responses.content import (
 )
 from dragoman.wire.openai_responses.forms import (
     NAME,
+    ORIGIN,
     decode_form,
     decode_id,
     formed,
@@ -46,7 +47,9 @@ def decode_message(item: dict[str, Any], speaker: Role) -> Message | None:
         parts = decode_inputs(content, item_id)
     else:
         return None
-    return make_message(speaker, parts, extras=decode_form(optional, _usual(item_id)))
+    extras = decode_form(optional, _usual(item_id))
+    # One without parts came without: nothing was taken out of it.
+    return make_message(speaker, parts, extras=extras, origin=None if parts else ORIGIN)
 
 
 def encode_message(

@@ -289,7 +289,10 @@ class Writer:
     def _write_result(self, result: ToolResult, index: int) -> None:
         lost: list[int] = []
         item_id = None if self._is_foreign(result) else result.item_id
-        item = encode_output(result, item_id, self._calls, lost)
+        # Any output may answer any call (paired by `call_id`): what came stays of its type.
+        is_as_it_came = self._target is not None and self._target.owns(self._message)
+        kind = result.kind if is_as_it_came else self._calls.kind(result)
+        item = encode_output(result, item_id, kind, self._calls, lost)
         self._put(item, index)
         self._note_cache(result, index)
         if result.is_error and is_custom_output(item) and "status" not in item:
