@@ -26,7 +26,7 @@ REMOVED = object()
 
 ODD: tuple[Any, ...] = (
     None, True, 5, -1, 1.5, 2**70, "", "odd", "5", [], {}, [5], ["x", None], [{}], [[]],
-    {"odd": 1}, {"type": "odd"}, REMOVED,
+    {"odd": 1}, {"type": "odd"}, {"part": "odd"}, {"item": 5}, REMOVED,
 )  # fmt: skip
 
 ROLES: tuple[Any, ...] = ("control", "observation", "Assistant", "model", "tool", "", 5, None, [])

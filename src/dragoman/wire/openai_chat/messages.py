@@ -126,7 +126,7 @@ def encode_messages(
         if message.role is _ASSISTANT:
             _flush(written, out)
             body = encode_assistant(message, out, f"messages[{index}]")
-            if len(body) > 1 or not message.parts:  # else nothing of it could be said
+            if body.keys() != {"role"} or not message.parts:  # else nothing of it could be said
                 written.append(_with_content(body, message))
         else:
             _encode_other(message, written, out, index)

@@ -28,11 +28,14 @@ from dragoman.wire.openai_responses.media import (
     encode_file,
     encode_image,
 )
+from dragoman.wire.overlay import reshaped
+from dragoman.wire.tolerance import bare_text
 
 _TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
 _NOTHING: Mapping[str, Any] = EMPTY
 _NOT_CITING: Mapping[str, Any] = {"annotations": []}
 _PART = "part"
+_WHOLE = "$item"
 
 
 def is_plain(part: Part) -> bool:
@@ -53,9 +56,19 @@ def decode_inputs(content: list[Any], item_id: str | None) -> tuple[AnyPart, ...
     """The parts of a user's, system's or developer's message; the first carries the item's id."""
     parts: list[AnyPart] = []
     for wire in content:
-        parts.append(decode_input(wire, item_id) or unknown_part(wire, item_id))
+        parts.append(
+            _decode_bare(wire, item_id)
+            if type(wire) is str
+            else decode_input(wire, item_id) or unknown_part(wire, item_id)
+        )
         item_id = None
     return tuple(parts)
+
+
+def _decode_bare(text: str, item_id: str | None) -> Text:
+    """A bare text among the parts."""
+    part = bare_text(text, {"type": "input_text", "text": text}, NAME)
+    return part if item_id is None else part.replace(item_id=item_id)
 
 
 def decode_input(wire: Any, item_id: str | None = None) -> Text | Image | File | Audio | None:
@@ -76,7 +89,8 @@ def decode_input(wire: Any, item_id: str | None = None) -> Text | Image | File |
 def encode_input(part: Part) -> dict[str, Any] | None:
     """A part that is said to the model, or that a tool returned; None where it has no place."""
     if isinstance(part, Text):
-        return encode_cache(part, _encode_text(part, "input_text", _NOTHING))
+        body = encode_cache(part, _encode_text(part, "input_text", _NOTHING))
+        return reshaped(body, part.extras, NAME)
     if isinstance(part, Image):
         return encode_image(part)
     if isinstance(part, File):
@@ -179,6 +193,17 @@ def unknown_part(wire: Any, item_id: str | None = None, item: Item = None) -> Op
 def is_unknown_part(payload: Any) -> bool:
     """Whether an opaque payload belongs into a message's content."""
     return isinstance(payload, Mapping) and payload.keys() == {_PART}
+
+
+def opaque_item(item: Any) -> Any:
+    """The payload of an item that is not understood; one that looks like a part is wrapped."""
+    return {_WHOLE: item} if is_unknown_part(item) else item
+
+
+def encode_opaque_item(payload: Any) -> Any:
+    """The item as it came."""
+    is_wrapped = isinstance(payload, Mapping) and payload.keys() == {_WHOLE}
+    return payload[_WHOLE] if is_wrapped else payload
 
 
 def encode_unknown_part(part: Opaque) -> Any:

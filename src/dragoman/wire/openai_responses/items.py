@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dragoman.errors import WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity
 from dragoman.model.messages import Message, make_message
@@ -26,9 +25,15 @@ from dragoman.wire.openai_responses.builtin import (
     is_result,
 )
 from dragoman.wire.openai_responses.calls import decode_call, decode_output
-from dragoman.wire.openai_responses.content import is_unknown_part
+from dragoman.wire.openai_responses.content import opaque_item
 from dragoman.wire.openai_responses.forms import NAME, ORIGIN
-from dragoman.wire.openai_responses.messages import SPEAKERS, decode_answer, decode_message
+from dragoman.wire.openai_responses.messages import (
+    SPEAKERS,
+    decode_answer,
+    decode_message,
+    decode_odd_message,
+    is_odd_message,
+)
 from dragoman.wire.openai_responses.reasoning import decode_reasoning
 from dragoman.wire.unsealing import unsealed
 
@@ -39,10 +44,10 @@ _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _FROM_THE_USER = frozenset({"mcp_approval_response", "compaction_trigger"})
 
 
-def decode_items(items: Iterable[Any], path: str) -> list[Message]:
+def decode_items(items: Iterable[Any]) -> list[Message]:
     """The messages of a request."""
     listed = list(items)
-    return decode_calls(lambda calls: _decode_listed(listed, _Reader(path, ORIGIN, calls)))
+    return decode_calls(lambda calls: _decode_listed(listed, _Reader(ORIGIN, calls)))
 
 
 def _decode_listed(items: list[Any], reader: _Reader) -> list[Message]:
@@ -52,9 +57,9 @@ def _decode_listed(items: list[Any], reader: _Reader) -> list[Message]:
     return reader.messages
 
 
-def decode_output_items(items: Iterable[Any], path: str, identity: Identity) -> tuple[AnyPart, ...]:
+def decode_output_items(items: Iterable[Any], identity: Identity) -> tuple[AnyPart, ...]:
     """The parts of a response: all its items are one message, whose origin speaks for them."""
-    reader = _Reader(path, None, CallIds(identity))
+    reader = _Reader(None, CallIds(identity))
     for index, item in enumerate(items):
         reader.read_into_run(item, index)
     return tuple(reader.run)
@@ -64,7 +69,7 @@ def decode_output_item(
     item: Any, index: int, previous: AnyPart | None, identity: Identity
 ) -> list[AnyPart]:
     """The parts of one item of a response, given the part that stands before it."""
-    reader = _Reader("$.output", None, CallIds(identity))
+    reader = _Reader(None, CallIds(identity))
     if previous is None:
         reader.read_into_run(item, index)
         return reader.run
@@ -76,15 +81,14 @@ def decode_output_item(
 class _Reader:
     """Gathers items into messages."""
 
-    __slots__ = ("_calls", "_has_envelopes", "_origin", "_path", "messages", "run")
+    __slots__ = ("_calls", "_has_envelopes", "_origin", "messages", "run")
 
-    def __init__(self, path: str, origin: Origin | None, calls: CallIds) -> None:
+    def __init__(self, origin: Origin | None, calls: CallIds) -> None:
         self.messages: list[Message] = []
         self.run: list[AnyPart] = []
         self._calls = calls
         self._has_envelopes = False  # in the run: another provider's state; see `unsealing`
         self._origin = origin
-        self._path = path
 
     def read(self, item: Any, index: int) -> None:
         """Take in an item of a request."""
@@ -94,16 +98,20 @@ class _Reader:
         if type(role) is str and (speaker := SPEAKERS.get(role)) is not None:
             is_message = kind is None or kind == "message"
             message = decode_message(item, speaker) if is_message else None
-            self._say(message or make_message(speaker, (self._opaque(item, index),)))
+            if message is None and is_message:
+                message = decode_odd_message(item)
+            self._say(message or make_message(speaker, (self._opaque(item),)))
+        elif is_odd_message(item) and (message := decode_odd_message(item)) is not None:
+            self._say(message)
         elif type(kind) is not str or kind in _ASSISTANT_SIDE:
             self.read_into_run(item, index)
         elif kind in _OUTPUTS:
             result = decode_output(item, self._calls)
-            self._say(make_message(TOOL, (result or self._opaque(item, index),)))
+            self._say(make_message(TOOL, (result or self._opaque(item),)))
         elif is_result(kind) and is_answer(item):
             self._say(make_message(TOOL, (decode_server_result(item, self._origin),)))
         elif kind in _FROM_THE_USER:
-            self._say(make_message(USER, (self._opaque(item, index),)))
+            self._say(make_message(USER, (self._opaque(item),)))
         else:
             self.read_into_run(item, index)
 
@@ -130,7 +138,7 @@ class _Reader:
         if parts:
             self.run.extend(parts)
         else:
-            self.run.append(self._opaque(item, index))
+            self.run.append(self._opaque(item))
 
     def _decode(self, kind: str, item: dict[str, Any]) -> Iterable[AnyPart] | None:
         previous = self.run[-1] if self.run else None
@@ -151,8 +159,5 @@ class _Reader:
             return decode_server_call(item, self._origin)
         return (decode_server_result(item, self._origin),) if is_result(kind) else None
 
-    def _opaque(self, item: Any, index: int) -> Opaque:
-        if is_unknown_part(item):  # it would come out inside a message
-            msg = "an item needs a type, a role or an id"
-            raise WireError(msg, dialect=NAME, path=f"{self._path}[{index}]")
-        return Opaque(NAME, item, origin=self._origin)
+    def _opaque(self, item: Any) -> Opaque:
+        return Opaque(NAME, opaque_item(item), origin=self._origin)

@@ -23,8 +23,11 @@ from dragoman.wire.openai_responses.forms import (
     formed,
     item_form,
 )
+from dragoman.wire.overlay import reshaped
+from dragoman.wire.tolerance import Form, readable_message, with_shapes
 
 SPEAKERS = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.DEVELOPER}
+_FORM = Form(NAME, {word: word for word in SPEAKERS})
 _SPEAKER_NAMES = {role: name for name, role in SPEAKERS.items()}
 _WITH_ID: Mapping[str, Any] = {"type": "message", "status": "completed"}
 
@@ -52,6 +55,21 @@ def decode_message(item: dict[str, Any], speaker: Role) -> Message | None:
     return make_message(speaker, parts, extras=extras, origin=None if parts else ORIGIN)
 
 
+def is_odd_message(item: Any) -> bool:
+    """Whether an item is a message by somebody whom nobody knows, or a bare text."""
+    if not isinstance(item, dict):
+        return type(item) is str
+    is_message = item.get("type") in (None, "message") and "content" in item
+    return is_message and item.get("role") != "assistant"
+
+
+def decode_odd_message(item: Any) -> Message | None:
+    """What it says, as a message of whoever is most likely to have said it."""
+    made, shapes = readable_message(item, _FORM)
+    message = decode_message(made, SPEAKERS[made["role"]])
+    return None if message is None else with_shapes(message, NAME, shapes)
+
+
 def encode_message(
     role: Role, content: str | list[Any], item_id: str | None, extras: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -62,7 +80,7 @@ def encode_message(
     if item_id is not None:
         body["id"] = item_id
     formed(body, extras, _usual(item_id))
-    return body
+    return reshaped(body, extras, NAME)
 
 
 def decode_answer(item: dict[str, Any], previous: Part | None) -> list[AnyPart] | None:

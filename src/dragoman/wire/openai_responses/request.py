@@ -131,7 +131,7 @@ def _decode_input(wire: Mapping[str, Any]) -> tuple[Message, ...]:
         return (make_message(_USER, (Text(given),)),)
     if given is None:
         return ()
-    messages = decode_items(want(wire, "input", list, NAME, "$"), "$.input")
+    messages = decode_items(want(wire, "input", list, NAME, "$"))
     if len(messages) == 1 and _is_bare(messages[0]):
         # Without an overlay it would be the bare string that it could have been.
         return (make_message(_USER, messages[0].parts, extras=BARE),)

@@ -54,7 +54,7 @@ _USUAL: Mapping[str, Any] = {
 def decode(wire: Mapping[str, Any]) -> Response:
     """The response in a body."""
     output = want(wire, "output", list, NAME, "$")
-    parts = decode_output_items(output, "$.output", identity_of(wire))
+    parts = decode_output_items(output, identity_of(wire))
     finish, finish_raw = decode_finish(wire, parts)
     model, response_id = _text(wire.get("model")), _text(wire.get("id"))
     origin = Origin(dialect=NAME, model=model, response_id=response_id)

@@ -34,6 +34,7 @@ from dragoman.wire.openai_responses.coherence import Place
 from dragoman.wire.openai_responses.content import (
     encode_answer_part,
     encode_input,
+    encode_opaque_item,
     encode_unknown_part,
     is_plain,
     is_unknown_part,
@@ -313,7 +314,7 @@ class Writer:
 
     def _write_opaque(self, part: Opaque, index: int) -> None:
         if part.dialect == NAME:
-            self._put(part.payload, index)
+            self._put(encode_opaque_item(part.payload), index)
         else:
             self._lose(f"parts[{index}]", _FOREIGN)
 
