@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from msgspec import UNSET, structs
@@ -76,6 +76,12 @@ class _JsonProgress:
 _NO_ARGUMENTS = _JsonProgress()  # only calls have some; others share it, and never feed it
 
 
+def _joined(known: Any, more: Any) -> Any:
+    """Fields and further fields; extras that are no fields are replaced."""
+    are_fields = isinstance(known, Mapping) and isinstance(more, Mapping)
+    return {**known, **more} if are_fields else more
+
+
 class GrowingPart:
     """A part that is still growing."""
 
@@ -88,7 +94,7 @@ class GrowingPart:
         self.signature: list[str] = []
         self.data: list[str] = []
         self.citations: list[Citation] = []
-        self.extras: dict[str, dict[str, Any]] = {}
+        self.extras: dict[str, Any] = {}
         self.is_stopped = False
         self.progress = _JsonProgress() if isinstance(part, ToolCall) else _NO_ARGUMENTS
         self.wire_index: int | None = None
@@ -109,7 +115,7 @@ class GrowingPart:
         if delta.citations:
             self.citations.extend(delta.citations)
         for dialect, fields in delta.extras.items():
-            self.extras.setdefault(dialect, {}).update(fields)
+            self.extras[dialect] = _joined(self.extras.get(dialect), fields)
 
     def _grown(self) -> dict[str, Any]:
         """What the pieces make of the part's own text."""
@@ -138,7 +144,7 @@ class GrowingPart:
         if self.citations and isinstance(part, Text):
             changes["citations"] = (*part.citations, *self.citations)
         if self.extras:
-            late = {name: {**part.extras.get(name, EMPTY), **self.extras[name]}
+            late = {name: _joined(part.extras.get(name), self.extras[name])
                     for name in self.extras}  # fmt: skip
             changes["extras"] = {**part.extras, **late}
         return part.replace_unchecked(**changes) if changes else part

@@ -250,4 +250,5 @@ class Codec:
         target: Target | None = None,
     ) -> list[Violation]:
         """What the target would refuse in a request; the vendor's own, if none is given."""
-        return self._functions.rulebook.check(body, target, path, headers)
+        rulebook = self._functions.rulebook
+        return self._read(lambda: rulebook.check(body, target, path, headers))

@@ -203,8 +203,13 @@ def _param(inner: Mapping[str, Any], text: str) -> str | None:
     first = detail[0] if isinstance(detail, list) and detail else None
     where = first.get("loc") if isinstance(first, Mapping) else None
     if isinstance(where, list):  # FastAPI: ["body", "messages", 0]
-        return safe_path(".".join(str(step) for step in where[1:13]))
+        steps = [step for step in where[1:13] if isinstance(step, str) or _is_place(step)]
+        return safe_path(".".join(map(str, steps)))
     return None
+
+
+def _is_place(step: Any) -> bool:
+    return type(step) is int and 0 <= step < _MAX_TEXT
 
 
 def safe_path(path: str) -> str | None:

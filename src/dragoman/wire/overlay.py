@@ -114,17 +114,24 @@ def own_extras(extras: Mapping[str, Any], dialect: str) -> FrozenDict:
 
 def are_sound(extras: Mapping[str, Any], dialect: str) -> bool:
     """Whether extras are this dialect's and of the shape that `rest` and `difference` make."""
-    corrections = _corrections_of(dialect)
-    if not extras.keys() <= {dialect, corrections, notes_of(dialect)}:
+    corrections, notes = _corrections_of(dialect), notes_of(dialect)
+    if not extras.keys() <= {dialect, corrections, notes}:
         return False
-    return isinstance(extras.get(dialect, EMPTY), Mapping) and all(
-        isinstance(correction, list)
-        and len(correction) == 3  # noqa: PLR2004 - path, ours, theirs
-        and isinstance(path := correction[0], list)
-        and bool(path)
+    kept = extras.get(corrections, [])
+    are_objects = all(isinstance(extras.get(key, EMPTY), Mapping) for key in (dialect, notes))
+    is_list = isinstance(kept, list) and len(_corrections(extras, dialect)) == len(kept)
+    return are_objects and is_list
+
+
+def _corrections(extras: Mapping[str, Any], dialect: str) -> list[list[Any]]:
+    """The corrections: path, ours, theirs."""
+    return [
+        entry
+        for entry in entries(extras, _corrections_of(dialect), 3)
+        if isinstance(path := entry[0], list)
+        and path
         and all(isinstance(step, str) for step in path)
-        for correction in extras.get(corrections, ())
-    )
+    ]
 
 
 def has_overlay(extras: Mapping[str, Any], dialect: str) -> bool:
@@ -135,9 +142,21 @@ def has_overlay(extras: Mapping[str, Any], dialect: str) -> bool:
 
 
 def overlay(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
-    """The fields that belong to this dialect."""
+    """The fields that belong to this dialect.
+
+    Extras may come from stored documents and from clients: this and `entries` are how they are
+    read, and what is not of the shape that a decoder makes is as good as absent.
+    """
     found = extras.get(dialect)
     return found if isinstance(found, Mapping) else EMPTY
+
+
+def entries(extras: Mapping[str, Any], name: str, size: int) -> list[list[Any]]:
+    """The lists of that many values that are listed there."""
+    found = extras.get(name)
+    if not isinstance(found, list):
+        return []
+    return [entry for entry in found if isinstance(entry, list) and len(entry) == size]
 
 
 def laid_over(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> dict[str, Any]:
@@ -159,9 +178,9 @@ def with_fields(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -
 
 def corrected(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> dict[str, Any]:
     """`body` with the values as the wire spelled them, where they are still the same."""
-    for correction in extras.get(_corrections_of(dialect), ()):
-        path, ours, theirs = correction
-        *way, key = path
+    if _corrections_of(dialect) not in extras:
+        return body
+    for (*way, key), ours, theirs in _corrections(extras, dialect):
         inner: Any = body
         for step in way:
             inner = inner.get(step) if isinstance(inner, dict) else None

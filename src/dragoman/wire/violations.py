@@ -170,6 +170,12 @@ def is_data(url: str) -> bool:
     return bool(is_base64) and _NOT_BASE64.search(data) is None
 
 
+def word(node: Object, key: str) -> str:
+    """The text of a field; empty where it holds something else."""
+    found = node.get(key)
+    return found if isinstance(found, str) else ""
+
+
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _MAPS = ("properties", "$defs", "definitions", "patternProperties")
 _SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contains")

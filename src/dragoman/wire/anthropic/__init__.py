@@ -18,6 +18,7 @@ from dragoman.wire.anthropic.target import TARGET
 from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.overlay import overlay
 from dragoman.wire.target import Target
 
 __all__ = ["DIALECT", "Anthropic"]
@@ -50,7 +51,8 @@ class Anthropic(Codec):
     ) -> Encoded:
         """The body to send for a request, and the header that it came with."""
         encoded = super().encode_request(request, target, strict=strict, repair=repair)
-        encoded.headers = request.extras.get(HEADERS, EMPTY)
+        kept = overlay(request.extras, HEADERS) if HEADERS in request.extras else EMPTY
+        encoded.headers = {key: value for key, value in kept.items() if isinstance(value, str)}
         return encoded
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from dragoman.wire.anthropic.view import Turn, View, blocks_of, identity
-from dragoman.wire.violations import Found, Object, Placed
+from dragoman.wire.violations import Found, Object, Placed, word
 
 ROLES = ("user", "assistant", "system")
 _SPEAKERS = {
@@ -36,7 +36,7 @@ def shape_blocks_have_their_speaker(view: View) -> Found:
     """Calls and thinking are the assistant's, results the user's."""
     for turn in view.turns:
         for path, block in turn.blocks:
-            speaker = _SPEAKERS.get(str(block.get("type")), turn.role)
+            speaker = _SPEAKERS.get(word(block, "type"), turn.role)
             if turn.role in ROLES and speaker != turn.role:
                 yield path, f"such a block can only be in a message of the {speaker}"
 

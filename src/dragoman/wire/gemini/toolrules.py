@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dragoman.wire.gemini.trace import camel_case
 from dragoman.wire.gemini.view import View, object_in, objects_in, spelled, value_of
-from dragoman.wire.violations import Found, Object, is_number, subschemas, texts_in
+from dragoman.wire.violations import Found, Object, is_number, subschemas, texts_in, word
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}", re.ASCII)
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
@@ -107,7 +107,7 @@ def w94_enums_hold_strings(view: View) -> Found:
 def w94_arrays_have_items(view: View) -> Found:
     """An array says what is in it."""
     for path, node in _nodes(view):
-        if str(node.get("type")).upper() == "ARRAY" and node.get("items") is None:
+        if word(node, "type").upper() == "ARRAY" and node.get("items") is None:
             yield path, "an array needs items"
 
 
@@ -141,7 +141,7 @@ def w99_names_go_with_their_modes(view: View) -> Found:
     if not isinstance(names, (list, tuple)) or not names:
         return
     declared = texts_in([declaration.get("name") for _, declaration in view.declarations])
-    if str(view.calling.get("mode")).upper() not in _NAMING_MODES:
+    if word(view.calling, "mode").upper() not in _NAMING_MODES:
         yield f"{view.calling_path}.{key}", "names go with the modes ANY and VALIDATED"
     if not all(isinstance(name, str) and name in declared for name in names):
         yield f"{view.calling_path}.{key}", "a function is named that is not declared"

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Thinking
 from dragoman.model.roles import Role
+from dragoman.wire.overlay import overlay
 
 FIELD = "thinking_blocks"
 _CHAT = "openai-chat"
@@ -23,7 +24,7 @@ def with_thinking_blocks(message: Message) -> Message:
     """The message with the thinking of its `thinking_blocks`, signatures included."""
     if message.role is not Role.ASSISTANT:
         return message
-    blocks = message.extras.get(_CHAT, {}).get(FIELD)
+    blocks = overlay(message.extras, _CHAT).get(FIELD)
     found = [_thinking(block) for block in blocks] if isinstance(blocks, list) else []
     signed = [part for part in found if part is not None]
     if not signed or len(signed) != len(found):

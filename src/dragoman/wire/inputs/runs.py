@@ -19,6 +19,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.dialect import Dialect, dialect
 from dragoman.wire.inputs.evidence import ANTHROPIC, CHAT, GEMINI, OWN, dialects_of, is_answer
+from dragoman.wire.overlay import overlay
 
 Slot = Message | dict[str, Any]
 """One thing of a conversation: a message, or a dict that is still to be read."""
@@ -150,7 +151,7 @@ def _completed(
     kept = {key: fields[key] for key in ("id", "metadata", "created_at") if key in fields}
     extras = {**message.extras, **fields["extras"]}
     if rest:
-        extras["canonical"] = {**extras.get("canonical", {}), **rest}
+        extras["canonical"] = {**overlay(extras, "canonical"), **rest}
     return message.replace(**kept, extras=extras)
 
 

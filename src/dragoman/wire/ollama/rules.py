@@ -18,7 +18,7 @@ from dragoman.wire.ollama.optionrules import (
 )
 from dragoman.wire.ollama.settings import EFFORTS
 from dragoman.wire.ollama.view import View
-from dragoman.wire.violations import Found, Rule, Rulebook, field
+from dragoman.wire.violations import Found, Rule, Rulebook, field, word
 
 ROLES = ("system", "user", "assistant", "tool")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}")
@@ -121,7 +121,7 @@ def w103_results_are_in_order(view: View) -> Found:
             place = places.get(tool_id) if isinstance(tool_id, str) else None
             if place is None:
                 continue
-            name = str(names[str(tool_id)])
+            name = word(names, str(tool_id))
             if place < latest.get(name, place):
                 yield f"{path}.tool_call_id", "an earlier call of this tool is answered later"
             latest[name] = place

@@ -67,7 +67,7 @@ def laid(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
 
 def without_absent(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
     """The body without fields that were not there, while they say what they would have then."""
-    for key, ours in extras.get(_ABSENT, ()):
-        if key in body and body[key] == ours:
+    for key, ours in overlay.entries(extras, _ABSENT, 2) if _ABSENT in extras else ():
+        if isinstance(key, str) and key in body and body[key] == ours:
             del body[key]
     return body

@@ -35,6 +35,7 @@ from dragoman.wire.ollama.response import note_time
 from dragoman.wire.ollama.spelling import NAME, is_integer, is_list, is_object, kept
 from dragoman.wire.ollama.times import decode_time
 from dragoman.wire.ollama.usage import METRICS, decode_usage
+from dragoman.wire.overlay import overlay
 from dragoman.wire.tolerance import plain_text
 
 _KNOWN = frozenset({"model", "created_at", "message", "done", "done_reason", "logprobs", *METRICS})
@@ -239,7 +240,7 @@ class StreamDecoder:
         usage = decode_usage(chunk, set())
         if usage is None:  # then durations are nobody's but the answer's own
             self._left |= {key: chunk[key] for key in METRICS if key in chunk}
-        if start is not None and not self._left.items() <= start.extras.get(NAME, {}).items():
+        if start is not None and not self._left.items() <= overlay(start.extras, NAME).items():
             self._emit(start.replace(extras={**start.extras, NAME: self._left}))
         if usage is not None:
             self._emit(UsageUpdate(usage))

@@ -38,6 +38,7 @@ from dragoman.wire.openai_chat.finish import encode_finish
 from dragoman.wire.openai_chat.speech import encode_speech_delta, is_speech
 from dragoman.wire.openai_chat.spelling import NAME, is_list, is_object, is_own, laid, words_of
 from dragoman.wire.openai_chat.thinking import SHOWN, TEXT_FIELDS
+from dragoman.wire.overlay import overlay
 from dragoman.wire.streams import CORRECTED, unsent, unsent_arguments
 
 Delta = dict[str, Any]
@@ -361,7 +362,7 @@ class ChoiceEncoder:
 
 
 def _has_place(part: AnyPart) -> bool:
-    return "index" in part.extras.get(NAME, EMPTY)
+    return "index" in overlay(part.extras, NAME)
 
 
 def _is_sealed(part: AnyPart) -> bool:
@@ -398,6 +399,8 @@ def _more(known: Any, now: Any) -> Any:
     if not is_object(now) or not is_object(known):
         return now
     fresh = {
-        key: value[len(known.get(key) or ()) :] for key, value in now.items() if is_list(value)
+        key: value[len(before) if is_list(before := known.get(key)) else 0 :]
+        for key, value in now.items()
+        if is_list(value)
     }
     return fresh if any(fresh.values()) else None

@@ -120,5 +120,5 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
 
 def asks_for_usage(request: Request) -> bool:
     """Whether a client wants the usage in a stream."""
-    options = request.extras.get(NAME, EMPTY).get("stream_options")
+    options = overlay.overlay(request.extras, NAME).get("stream_options")
     return is_object(options) and options.get("include_usage") is True

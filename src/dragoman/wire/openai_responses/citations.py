@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.parts import Citation
 from dragoman.wire.openai_responses.forms import NAME
+from dragoman.wire.overlay import overlay
 
 _URL = "url_citation"
 _TITLE_KEYS = {
@@ -67,8 +67,7 @@ def encode_citation(citation: Citation) -> dict[str, Any] | None:
         "type": citation.kind,
         **{key: fields[key] for key in fields if fields[key] is not None},
     }
-    over: Mapping[str, Any] = citation.extras.get(NAME, EMPTY)
-    return {**body, **over}
+    return {**body, **overlay(citation.extras, NAME)}
 
 
 def _encode_address(citation: Citation) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.forms import NAME, ORIGIN
+from dragoman.wire.overlay import overlay
 from dragoman.wire.schemas import SentSchemas, openai_profiles
 from dragoman.wire.target import Target
 
@@ -91,7 +92,7 @@ def is_unasked(wire: Mapping[str, Any]) -> bool:
 def is_stored(request: Request) -> bool:
     """Whether the provider keeps what it is sent; the word in the extras is the last one."""
     store = request.state.store if request.state is not None else None
-    return request.extras.get(NAME, EMPTY).get("store", store) is not False
+    return overlay(request.extras, NAME).get("store", store) is not False
 
 
 def encode_include(request: Request) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def encode_include(request: Request) -> dict[str, Any]:
 
     Where nothing is stored, reasoning can be replayed only if it comes sealed (W25, W26).
     """
-    own = request.extras.get(NAME, EMPTY)
+    own = overlay(request.extras, NAME)
     given = own.get("include")
     known = list(given) if isinstance(given, (list, tuple)) else []
     wanted = [_LOGPROBS] if request.sampling.logprobs else []

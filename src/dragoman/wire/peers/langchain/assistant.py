@@ -13,6 +13,7 @@ from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin, Refusal, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.wire.call_ids import CallIds
+from dragoman.wire.overlay import overlay
 from dragoman.wire.peers.keeping import Writing
 from dragoman.wire.peers.langchain.answers import (
     decode_finish,
@@ -157,7 +158,7 @@ def _divided(parts: Sequence[AnyPart]) -> tuple[dict[str, Any], list[int]]:
     at = 0
     while at < len(parts):
         part = parts[at]
-        name = part.extras.get(FIELD, EMPTY).get(":name")
+        name = overlay(part.extras, FIELD).get(":name")
         is_first = name not in fields
         if name == "reasoning" and is_first:
             whole = KEEPER.whole(parts, at, _read_reasoning)

@@ -17,7 +17,7 @@ from dragoman.model.messages import Message, assigned_id, make_message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult, make_result
 from dragoman.wire.call_ids import CallIds, decode_calls
-from dragoman.wire.overlay import difference
+from dragoman.wire.overlay import difference, overlay
 from dragoman.wire.peers.keeping import Writing
 from dragoman.wire.peers.langchain.assistant import (
     NATIVE,
@@ -88,7 +88,7 @@ def _with_extras(message: Message, extras: Mapping[str, Any]) -> Message:
         (result,) = message.tool_results
         kept = replace(result, extras={**result.extras, **extras})
         return replace(message, parts=(kept,))
-    facts = {**message.extras.get(NAME, EMPTY), **extras.get(NAME, EMPTY)}
+    facts = {**overlay(message.extras, NAME), **overlay(extras, NAME)}
     merged = {**message.extras, **extras}
     return replace(message, extras={**merged, NAME: facts} if facts else merged)
 
@@ -250,7 +250,9 @@ def _completed(
     if dump["type"] == "function":
         dump.pop("tool_call_id", None)
         dump.pop("status", None)
-    for path in kept.get(UNREADABLE, EMPTY).get(":paths", ()):
+    paths = overlay(kept, UNREADABLE).get(":paths")
+    texts = [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
+    for path in texts:
         head = path.partition(".")[0].partition("[")[0]
         field = head if head in _FREE_FORM else "content"
         writing.lose_field(

@@ -12,10 +12,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.frozen import EMPTY, thaw
+from dragoman.model.frozen import thaw
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
+from dragoman.wire.overlay import overlay
 from dragoman.wire.peers.keeping import Writing
 from dragoman.wire.peers.pydantic_ai.answers import decode_answer, encode_answer
 from dragoman.wire.peers.pydantic_ai.requests import (
@@ -55,7 +56,7 @@ def _with_instructions(
     messages: list[Message], in_force: str | None
 ) -> tuple[list[Message], str | None]:
     first, *others = messages
-    fields = dict(first.extras[REQUEST])
+    fields = dict(overlay(first.extras, REQUEST))
     text = fields.get(INSTRUCTIONS)
     if not isinstance(text, str):
         return messages, in_force
@@ -110,7 +111,7 @@ class _Requests:
         if not self._open:
             return
         body = request_fields(self._open, self._writing)
-        fields = self._open[0].extras.get(REQUEST, EMPTY)
+        fields = overlay(self._open[0].extras, REQUEST)
         if self._instructions is not None and (
             fields.get(INSTRUCTIONS) or REQUEST not in self._open[0].extras
         ):
@@ -137,7 +138,6 @@ class _Requests:
 
 def _belongs(message: Message, before: Message) -> bool:
     """Whether a message goes into the same request as the one before it."""
-    fields = message.extras.get(REQUEST)
-    if fields is not None:
-        return bool(fields.get(JOINED))
+    if REQUEST in message.extras:
+        return bool(overlay(message.extras, REQUEST).get(JOINED))
     return REQUEST not in before.extras

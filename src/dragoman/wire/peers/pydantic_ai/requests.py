@@ -18,6 +18,7 @@ from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult, make_result
+from dragoman.wire.overlay import overlay
 from dragoman.wire.peers.keeping import Writing
 from dragoman.wire.peers.pydantic_ai.content import (
     decode_content,
@@ -132,7 +133,7 @@ def encode_parts(message: Message, names: Mapping[str, str], writing: Writing) -
             results.append(_encode_result(part, names, message, writing))
         else:
             others.append(at)
-    if not others and (results or message.extras.get(REQUEST, EMPTY).get(_EMPTY)):
+    if not others and (results or overlay(message.extras, REQUEST).get(_EMPTY)):
         return results
     if message.role.is_system:
         return results + [_encode_system(message, at, writing) for at in others]
@@ -213,7 +214,7 @@ def request_fields(messages: Iterable[Message], writing: Writing) -> dict[str, A
     body: dict[str, Any] = {"kind": "request"}
     metadata: dict[str, Any] = {}
     for message in messages:
-        fields = message.extras.get(REQUEST, EMPTY)
+        fields = overlay(message.extras, REQUEST)
         body.update({key: fields[key] for key in fields if key not in _NOTES})
         for key, item in message.metadata.items():
             if key in metadata and metadata[key] != item:

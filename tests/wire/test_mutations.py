@@ -1,0 +1,210 @@
+"""Recordings, fixtures and made-up bodies with something wrong in them: only our errors get out.
+
+See `tests.wire.mutations`, which can be run for as long as one likes.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import Message, Messages, Request, Text
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.events import PartDelta, PartStart
+from dragoman.model.parts import Citation, Origin
+from dragoman.wire import overlay
+from dragoman.wire.schemas import costs
+from tests.environment import PATIENCE
+from tests.wire import mutations
+
+_QUICK = 40
+_THOROUGH = 3_000
+_PARTS = 8
+_LONG = pytest.param(10**5000, id="long")  # longer than Python writes
+_SHAPES: list[Any] = [
+    *(None, 5, True, "x", [], {}, [5], [[]], [[5]], [["a", 5]], [["a", 5, 5]], [[["a"], 5, 5]]),
+    *([[[], 5, 5]], [[[5], 5, 5]], [["ab"]], {"a": 5}, {"a": []}, {"type": [], "id": 5}),
+]
+
+
+@pytest.fixture(autouse=True)
+def _watchdog() -> Iterator[None]:
+    """What hangs ends, with a traceback that says where."""
+
+    def stop(*_: object) -> None:
+        pytest.fail("an input takes longer than anybody would wait")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 10 * PATIENCE)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_mutations(part: int) -> None:
+    """Whatever is wrong in a body, a stream, an error or a document, no error but ours escapes."""
+    for number in range(part * _QUICK, (part + 1) * _QUICK):
+        mutations.one(number)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_many_mutations(part: int) -> None:
+    """As above, many more of them."""
+    for number in range(part * _THOROUGH, (part + 1) * _THOROUGH):
+        mutations.one(1_000_000 + number)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_some_values_of_every_type(part: int) -> None:
+    """A sample of what the next test does."""
+    mutations.every(37 * part, 211)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_every_value_of_every_type(part: int) -> None:
+    """Each field of requests with all kinds of content, replaced by each type of value."""
+    mutations.every(part, _PARTS)
+
+
+def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No input takes more than its share of work: calls of functions are counted."""
+    monkeypatch.setattr(costs, "MAX_STEPS", 4_000)
+    mutations.one(0)  # what is imported and compiled once is no work
+    counted = [0]
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        counted[0] += event == "call"
+
+    before = sys.getprofile()
+    for number in range(500, 530):
+        counted[0] = 0
+        sys.setprofile(note)
+        try:
+            mutations.one(number)
+        finally:
+            sys.setprofile(before)
+        assert counted[0] < 5_000_000
+
+
+# --- the classes that it has found
+
+
+@pytest.mark.parametrize(
+    "shape", [shape for shape in _SHAPES if isinstance(shape, (list, dict))], ids=repr
+)
+@pytest.mark.parametrize("name", mutations.DIALECTS)
+def test_extras_of_any_shape(name: str, shape: Any) -> None:
+    """Extras can come from stored documents: what no decoder has made is left aside."""
+    origin = Origin(dialect=name)
+    for key in (name, f"{name} instead", f"{name} shape", f"{name} meant", f"{name} absent",
+                f"{name} headers"):  # fmt: skip
+        extras = {key: shape}
+        cited = Citation(kind="url_citation", url="u", extras=extras)
+        part = Text("hi", extras=extras, origin=origin, citations=(cited,))
+        message = Message.user("x").replace(extras=extras, parts=(part,), origin=origin)
+        request = Request(model="m", messages=(message,), extras=extras)
+        raw = json.loads(request.to_json())
+        mutations.send(Request.from_json(json.dumps(raw)), random.Random(1))
+        assert Messages.from_json(Messages(message).to_json())[0].extras == message.extras
+
+
+def test_sound_extras_still_work() -> None:
+    """Among entries of other shapes, those that a decoder makes are put back."""
+    kept = {"d instead": [5, [["a"], 1, "one"], [[], 1, 2], ["a", 1, 2], [["a"], 1]]}
+    assert overlay.corrected({"a": 1}, kept, "d") == {"a": "one"}
+    assert overlay.entries({"k": [[1, 2], [1], 5]}, "k", 2) == [[1, 2]]
+    assert overlay.entries({"k": 5}, "k", 2) == []
+
+
+@pytest.mark.parametrize("shape", _SHAPES, ids=repr)
+@pytest.mark.parametrize("key", ["gemini", "gemini instead", "gemini meant", "other"])
+def test_forged_envelopes(key: str, shape: Any) -> None:
+    """Clients can write envelopes: one with unsound extras is a signature like any other."""
+    part = {"type": "thinking", "text": "x", "extras": {key: shape}}
+    sealed = mutations.envelope({"origin": {"dialect": "gemini"}, "part": part})
+    body = {"model": "m", "max_tokens": 5, "messages": [{"role": "assistant", "content": [
+        {"type": "thinking", "thinking": "x", "signature": sealed}]}]}  # fmt: skip
+    request = dragoman.dialect("anthropic").decode_request(body)
+    mutations.send(request, random.Random(1))
+
+
+@pytest.mark.parametrize("name", mutations.DIALECTS)
+@pytest.mark.parametrize("value", [_LONG, [[]] * 3, {}, 5, None, True])
+def test_types_of_any_type(name: str, value: Any) -> None:
+    """A type that is a number, however long, is told by `check`, and no error."""
+    block = {"type": value, "text": "x", "functionCall": value}
+    message = {"role": "user", "content": [block], "parts": [block]}
+    body = {"model": "m", "messages": [message], "input": [block, message], "contents": [message],
+            "toolConfig": {"functionCallingConfig": {"mode": value, "allowedFunctionNames": ["f"]}},
+            "tools": [{"type": value, "functionDeclarations": [
+                {"name": "f", "parameters": {"type": value}}]}]}  # fmt: skip
+    mutations.take_request(name, body, random.Random(2))
+
+
+@pytest.mark.parametrize("name", mutations.DIALECTS)
+def test_deep_values_are_refused_by_us(name: str) -> None:
+    """Deeper than any stack, in any place of a body that is no text."""
+    deep: Any = "x"
+    for _ in range(5_000):
+        deep = {"type": [deep]}
+    rng = random.Random(3)
+    for body in (
+        {"messages": deep, "contents": deep, "input": deep},
+        {"messages": [deep], "contents": [deep], "input": [deep]},
+        {"messages": [{"role": "user", "content": [deep], "parts": [deep]}]},
+        {"model": "m", "messages": [], "tools": [deep], "temperature": deep, "thinking": deep},
+    ):
+        mutations.take_request(name, body, rng)
+        mutations.take_response(name, body, rng)
+        mutations.take_error(name, body)
+
+
+@pytest.mark.parametrize("shape", _SHAPES, ids=repr)
+def test_late_extras_of_any_shape(shape: Any) -> None:
+    """What a delta adds to extras is joined where both are fields, and replaces what was else."""
+    accumulator = MessageAccumulator()
+    accumulator.add(PartStart(0, Text("a", extras={"x": {"known": 1}})))
+    accumulator.add(PartDelta(0, "b", extras={"x": shape}))
+    accumulator.add(PartDelta(0, "c", extras={"x": {"late": 1}}))
+    (part,) = accumulator.response.message.parts
+    assert part.extras["x"]["late"] == 1
+
+
+@pytest.mark.parametrize("value", [None, 5, [], "x", [None], {"a": None}, True])
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("field", ["properties", "required", "anyOf", "$defs", "enum", "type"])
+def test_tools_with_schemas_of_any_shape(field: str, strict: bool, value: Any) -> None:
+    """A strict tool whose properties are null, or a number, is read, shown, checked and sent."""
+    schema = {"type": "object", "properties": {"a": {}}, field: value}
+    function = {"name": "f", "description": "d", "parameters": schema, "strict": strict}
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}],
+            "tools": [{"type": "function", "function": function}]}  # fmt: skip
+    mutations.take_request("openai-chat", body, random.Random(4))
+    declared = {"name": "f", "input_schema": schema, "strict": strict}
+    mutations.take_request(
+        "anthropic", {**body, "max_tokens": 5, "tools": [declared]}, random.Random(4)
+    )
+
+
+@pytest.mark.parametrize("value", [None, {}, [], "x", _LONG, -1, 0.5, True, {"a": 1}])
+def test_settings_of_any_type(value: Any) -> None:
+    """Thinking budgets and their kin may be anything; they come back, or go with a loss."""
+    base = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}
+    for settings in (
+        {"thinking": {"type": "enabled", "budget_tokens": value}},
+        {"thinking": value},
+        {"thinking": {"type": value}},
+        {"output_config": {"effort": value, "format": value}},
+        {"output_config": value},
+    ):
+        mutations.take_request("anthropic", {**base, **settings}, random.Random(5))
