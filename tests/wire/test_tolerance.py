@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from random import Random
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman import Loss, Message, Repair, Role, Text, WireError
+from dragoman import Loss, Message, Repair, Request, Role, Text, WireError
 from dragoman.errors import (
     AuthenticationError,
     ContextTooLong,
@@ -54,6 +55,14 @@ DIALECTS = dragoman.dialects()
 KINDS: tuple[Kind, ...] = ("request", "response")
 sampled = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.thorough)])
 """Of what is slow, one of so many is tried, or everything."""
+TARGETS = (
+    "openai:gpt-4o",
+    "groq:llama-3.3-70b-versatile",
+    "mistral:mistral-large-latest",
+    "anthropic:claude-sonnet-4-5",
+    "google:gemini-2.5-pro",
+    "deepseek:deepseek-chat",
+)
 SAID = "zqx-said"
 """A text that stands nowhere else."""
 
@@ -109,6 +118,36 @@ def test_several_odd_things_come_back_as_they_came(
         if path != (UNREADABLE[dialect, kind],):
             body = put(body, path, data.draw(st.sampled_from(ODD)))
     assert normal(came_back(Odd(dialect, kind, (), body))) == normal(body)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_odd_requests_come_back_out_of_a_document(dialect: str) -> None:
+    """What was kept survives being stored as a canonical document."""
+    speaker = dragoman.dialect(dialect)
+    for odd in islice(odd_bodies(dialect, "request", (RICH[dialect, "request"][0],)), 0, None, 5):
+        request = speaker.decode_request(odd.body, path=GEMINI_PATH)
+        stored = Request.from_json(request.to_json())
+        assert stored == request
+        assert normal(json.loads(speaker.encode_request(stored).to_bytes())) == normal(odd.body)
+
+
+@pytest.mark.parametrize("source", DIALECTS)
+@given(data=st.data())
+def test_several_odd_things_go_anywhere(source: str, data: st.DataObject) -> None:
+    """Any combination to any target, repaired or not: a body, or an error of ours."""
+    body: Any = data.draw(st.sampled_from(valid_bodies(source, "request")))
+    for _ in range(data.draw(st.integers(1, 4))):
+        if found := list(places(body)):
+            path = data.draw(st.sampled_from(found))
+            body = put(body, path, data.draw(st.sampled_from(ODD)))
+    target = data.draw(st.sampled_from((*DIALECTS, *TARGETS)))
+    dragoman.dialect(source).check(body)
+    with suppress(DragomanError):
+        repair = data.draw(st.booleans())
+        encoded = dragoman.translate(
+            body, source=source, target=target, path=GEMINI_PATH, repair=repair
+        )
+        assert encoded.to_bytes()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -277,7 +316,7 @@ def test_extras_may_hold_any_json() -> None:
     message = Message.user("x").replace(extras={"openai-chat shape": [[["content"], "x", 5]]})
     assert message.with_extra("a", [1]).extras["canonical"] == {"a": [1]}
     body = dragoman.dialect("openai-chat").encode_request(
-        dragoman.Request(messages=(message,)), repair=False
+        Request(messages=(message,)), repair=False
     )
     assert body.body["messages"] == [{"role": "user", "content": 5}]
 

@@ -68,7 +68,10 @@ class Dialect(Protocol):
         ...
 
     def decode_response(self, body: Body, context: Context | None = None) -> Response:
-        """The response in a body; with the request's context, in the request's own terms."""
+        """The response in a body; with the request's context, in the request's own terms.
+
+        A body that is an error, as some servers send under 200, is raised as `ProviderError`.
+        """
         ...
 
     def encode_response(self, response: Response, context: Context | None = None) -> Encoded:
