@@ -151,6 +151,31 @@ def test_types_of_any_type(name: str, value: Any) -> None:
     mutations.take_request(name, body, random.Random(2))
 
 
+@pytest.mark.parametrize("role", ["user", "assistant", "system", "tool", "other"])
+@pytest.mark.parametrize("name", mutations.DIALECTS)
+def test_parts_of_any_type(name: str, role: str) -> None:
+    """A part that is a bare text, a number or a list is read, and sent anywhere."""
+    parts = ["hi", 5, None, ["x"], {"text": "y"}, {"type": "text", "text": 5}]
+    for content in ([part] for part in parts):
+        message = {"role": role, "content": content, "parts": content}
+        body = {"model": "m", "messages": [message], "input": [message], "contents": [message]}
+        mutations.take_request(name, body, random.Random(6))
+
+
+def test_a_part_that_came_in_another_shape() -> None:
+    """What the extras say about the shape of a part may be that it was no object at all."""
+    name = "openai-responses"
+    for role in ("user", "assistant"):
+        for kind in ("input_text", "output_text"):
+            ours = {"type": kind, "text": "hi"}
+            for written in (ours, {**ours, "annotations": []}):
+                extras: dict[str, Any] = {f"{name} shape": [[[], written, "hi"]]}
+                cited = Citation(kind="url_citation", url="u")
+                part = Text("hi", extras=extras, citations=(cited,), origin=Origin(dialect=name))
+                made = Message.user("x").replace(role=role, parts=(part,))
+                mutations.send(Request(model="m", messages=(made,)), random.Random(7))
+
+
 @pytest.mark.parametrize("name", mutations.DIALECTS)
 def test_deep_values_are_refused_by_us(name: str) -> None:
     """Deeper than any stack, in any place of a body that is no text."""

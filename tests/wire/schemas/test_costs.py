@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import DragomanError, InvalidInputError, Message, Request
+from dragoman import DragomanError, InvalidInputError, Message, Request, ToolDefinition
 from dragoman.model.requests import Output
 from dragoman.model.validation.budget import Budget, TooManyStepsError
 from dragoman.model.validation.problems import Validation, problems
-from dragoman.wire.schemas import PROFILES, projected
+from dragoman.wire.schemas import PROFILES, projected, projection
 from dragoman.wire.schemas import costs as schema_costs
 from dragoman.wire.schemas.costs import FREE_STEPS, MAX_STEPS
 from tests.corpus import Corpus
@@ -41,6 +41,7 @@ _INLINED = ("gemini-parameters", "ollama")
 
 
 projected({"type": "object"}, PROFILES["openai-strict"])  # imports the compiler, which is no work
+ToolDefinition.create("f", "F.", {"type": "object"})
 
 
 @pytest.fixture
@@ -73,6 +74,7 @@ def _is_refused(error: InvalidInputError) -> bool:
 def _work(schema: Schema, name: str) -> tuple[int, int]:
     """The calls that a schema takes, and the steps; where it is refused, all the steps it has."""
     steps: list[int] = []
+    projection._projected.cache_clear()  # pyright: ignore[reportPrivateUsage]  # what is known is no work
 
     def project() -> None:
         try:
@@ -105,7 +107,7 @@ def test_work_grows_with_the_schema_and_no_faster(family: str, name: str) -> Non
         pytest.skip("written out, it doubles at every step; it is refused")
     small, large = FAMILIES[family](_SMALL), FAMILIES[family](4 * _SMALL)
     (calls, steps), (more_calls, more_steps) = _work(small, name), _work(large, name)
-    grown = len(json.dumps(large)) / len(json.dumps(small))
+    grown = max(4, len(json.dumps(large)) / len(json.dumps(small)))
     assert more_steps <= 1.3 * grown * steps + 500
     assert more_calls <= 1.3 * grown * calls + 5000
 
@@ -315,6 +317,35 @@ def test_values_that_take_too_long_to_undo_stay_as_they_are() -> None:
     made = projected(schema, PROFILES["openai-strict"])
     value = {"a": [{**dict.fromkeys(names, "x"), "z": None} for _ in range(2_000)]}
     assert made.undo(value) in (value, {"a": [dict.fromkeys(names, "x")] * 2_000})
+
+
+# --- construction
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_tools_are_made_in_one_pass(family: str, strict: bool) -> None:
+    """Whether a tool's parameters are a JSON Schema is found out in work that grows with them."""
+    small, large = FAMILIES[family](_SMALL), FAMILIES[family](4 * _SMALL)
+
+    def made(schema: Schema) -> int:
+        return _calls(partial(ToolDefinition.create, "f", "F.", schema, strict=strict))
+
+    grown = len(json.dumps(large)) / len(json.dumps(small))
+    assert made(large) < 2 * max(4, grown) * made(small) + 1000
+
+
+@pytest.mark.parametrize("key", ["properties", "items", "anyOf", "not", "x-own"])
+def test_deep_schemas_are_refused_by_us(key: str) -> None:
+    """Deeper than any stack: refused where a tool or an answer's form is made of it."""
+    schema: Any = {"type": "string"}
+    for _ in range(5_000):
+        schema = {key: [schema] if key == "anyOf" else {"a": schema} if key[0] in "px" else schema}
+    with pytest.raises(InvalidInputError):
+        ToolDefinition.create("f", "F.", schema)
+    with pytest.raises(InvalidInputError):
+        Output(format="schema", schema=schema)
+    assert problems(schema, {"a": 1}) is not None
 
 
 # --- depth, and odd references

@@ -226,7 +226,8 @@ class Writer:
             self._note_cache(part, index)
         if content:
             item = encode_answer(parts[0], content, item_id)
-            self._put(self._typed(item, start) if self._is_typed else item, start, len(parts))
+            is_typed = self._is_typed and isinstance(item, dict)
+            self._put(self._typed(item, start) if is_typed else item, start, len(parts))
 
     def _note_seal(self, part: Part, index: int) -> None:
         """Note a signature: here only reasoning is sealed, and nothing has it beside."""
@@ -246,13 +247,18 @@ class Writer:
         elif body is None:
             self._lose(f"parts[{index}]", _NO_PLACE)
         else:
-            if isinstance(part, Text) and self._target and self._target.verifies_items:
-                # W30: hosts that mind less may have taken the other's type.
-                self._retype(body, index)
             content.append(body)
-            cited = part.citations if isinstance(part, Text) else ()
-            if cited and len(body["annotations"]) < len(cited):
-                self._lose(f"parts[{index}].citations", _NO_PLACE)
+            if isinstance(part, Text) and isinstance(body, dict):  # it may have come as a bare text
+                self._check_text(body, part, index)
+
+    def _check_text(self, body: dict[str, Any], part: Text, index: int) -> None:
+        if self._target and self._target.verifies_items:
+            # W30: hosts that mind less may have taken the other's type.
+            self._retype(body, index)
+        written = body.get("annotations")
+        count = len(written) if isinstance(written, list) else 0
+        if count < len(part.citations):
+            self._lose(f"parts[{index}].citations", _NO_PLACE)
 
     def _write_reasoning(self, parts: Sequence[Thinking], start: int) -> None:
         """Reasoning goes back to where it came from (W21); a client may read anybody's."""
