@@ -30,6 +30,7 @@ from dragoman.errors import (
     RateLimited,
     ServerError,
 )
+from dragoman.model.requests import Sampling
 from dragoman.wire.encoded import Encoded
 from tests.corpus import Corpus
 from tests.wire.odd_bodies import (
@@ -281,6 +282,33 @@ def test_an_edit_counts_more_than_what_was_odd(dialect: str) -> None:
             )
             after = sent.body[speaker.messages_field][1]
             assert after["role"] == ("model" if dialect == "gemini" else "assistant")
+
+
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "openai-chat": ("max_tokens", "temperature", "stop", "stream", "response_format", "model"),
+    "openai-responses": ("max_output_tokens", "temperature", "stream", "text", "model"),
+    "anthropic": ("max_tokens", "temperature", "stop_sequences", "stream", "system", "model"),
+    "gemini": ("generationConfig", "systemInstruction"),
+    "ollama": ("options", "stream", "format", "model"),
+}
+"""The fields in which a dialect has what the edits below are about."""
+
+
+@pytest.mark.parametrize("value", ["hot", 5, {"odd": 1}, [5], True, None], ids=repr)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_edit_counts_more_than_an_odd_setting(dialect: str, value: Any) -> None:
+    """What is set after reading is sent, whatever stood in its place."""
+    speaker = dragoman.dialect(dialect)
+    user = _odd_messages(dialect)[-1] if dialect == "gemini" else {"role": "user", "content": "x"}
+    for field in SETTINGS[dialect]:
+        request = speaker.decode_request({**MESSAGES[dialect](user), field: value})
+        changed = request.replace(
+            sampling=Sampling(temperature=0.25, max_tokens=77), system=(Text("Be brief."),)
+        )
+        sent = speaker.encode_request(changed, repair=False)
+        after = speaker.decode_request(json.loads(sent.to_bytes()), path=sent.path)
+        assert (after.sampling.temperature, after.sampling.max_tokens) == (0.25, 77), field
+        assert "Be brief." in sent.to_bytes().decode(), field
 
 
 TOOLS: tuple[Any, ...] = (5, "odd", None, [], {"odd": SAID}, {"type": 5, "name": "f"}, [SAID])
