@@ -133,6 +133,7 @@ _SCHEMA = {
     "required": [WORD],
     "additionalProperties": False,
 }
+_DATA = {"Image": PICTURE, "Audio": "UklGRiQAAABXQVZFZm10IBAAAAABAAEA"}
 _MIMES = {"Audio": "audio/wav", "Video": "video/webm", "File": "text/plain"}
 _MADE: dict[type, Any] = {
     Output: Output(format="schema", name="answer", schema=_SCHEMA),
@@ -157,6 +158,8 @@ def _candidates(old: Any, kind: Any, name: str, owner: str) -> Iterator[tuple[st
         yield "cleared", None
     elif old == () or (isinstance(old, tuple) and old):
         yield "cleared", ()
+    if isinstance(old, Mapping) and old.keys() == {"part"}:
+        return  # ours: what stands in it is the payload
     if isinstance(old, Mapping) and name in {
         "metadata",
         "payload",
@@ -200,7 +203,7 @@ def _of_type(kind: Any, old: Any, name: str, owner: str) -> Iterator[tuple[str, 
         elif name == "mime":
             yield "set", _MIMES.get(owner, "image/webp")
         elif name == "data":
-            yield "set", PICTURE if owner == "Image" else "ZWRpdGVk"
+            yield "set", _DATA.get(owner, "ZWRpdGVk")
         elif name == "content":
             yield "set", "an edited result"
         else:

@@ -7,14 +7,23 @@ and nothing else; what a dialect can't say has to be reported at its place.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import groupby
 from typing import Any, Literal
 
 from msgspec import UNSET
 
 from dragoman.model.frozen import thaw
-from dragoman.model.media import Image
+from dragoman.model.media import Media
 from dragoman.model.messages import Message
-from dragoman.model.parts import Citation, Part, Text, Thinking
+from dragoman.model.parts import (
+    Citation,
+    Part,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    Thinking,
+)
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
 from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
@@ -33,7 +42,7 @@ _OURS = frozenset({"id", "usage", "finish", "created_at", "metadata"})
 """Of a message in a request: no wire has them."""
 
 
-_KINDS = frozenset({"mode", "format", "kind", "dialect", "role", "form"})
+_KINDS = frozenset({"content", "data", "mode", "format", "kind", "dialect", "role", "form"})
 """What a value is: the fields that nobody knows are those of its old kind."""
 
 
@@ -68,6 +77,8 @@ def _problem(dialect: Dialect, kind: Kind, before: Encoded, edit: Edit) -> str |
     notes: list[Note] = [*after.losses, *after.repairs]
     told = [note.path for note in notes if note not in before.losses]
     again = _decode(dialect, kind, thaw(after.body), after.path)
+    if dialect.name == "openai-responses" and _items(edit.value) == _items(again):
+        return None
     for found in differences(edit.value, again, dialect.name, kind):
         if not any(covers(place, found) or _moves(place, found, edit) for place in told):
             return f"differs at {found}" + (f" (told {told})" if told else "")
@@ -81,6 +92,22 @@ def _problem(dialect: Dialect, kind: Kind, before: Encoded, edit: Edit) -> str |
     return None
 
 
+def _items(value: Any) -> Any:
+    """A request of Responses item by item: it is not on the wire which ones are one message."""
+    if not isinstance(value, Request):
+        return object()
+    said: list[Any] = []
+    for message in _settled(value, "openai-responses").messages:
+        parts = _by_form(message.parts)
+        if message.role is Role.ASSISTANT:
+            parts = tuple(part.replace(item_id=None) for part in parts)
+        for is_said, run in groupby(parts, key=lambda part: isinstance(part, _SAID)):
+            plain = _plain(tuple(run), "openai-responses", "request", {})
+            said += [(message.role, plain)] if is_said else plain
+    rest = _plain(value.replace(messages=()), "openai-responses", "request", {})
+    return said, rest
+
+
 def covers(told: str, found: str) -> bool:
     """Whether a report names the place where something differs, or what it is in, or a part."""
     return found.startswith(told) or told.startswith(found)
@@ -88,12 +115,12 @@ def covers(told: str, found: str) -> bool:
 
 def _moves(told: str, found: str, edit: Edit) -> bool:
     """Whether a report is about what was edited, and the difference is where it went."""
-    if not covers(told, edit.path):
-        return False
+    owner = edit.path.rpartition(".")[0] or edit.path
     talk = ("messages", "system")
     if edit.path.startswith(talk):
-        return found.startswith(talk)
-    owner = edit.path.rpartition(".")[0] or edit.path
+        return covers(told, owner) and found.startswith(talk)
+    if not covers(told, edit.path):
+        return False
     return found.startswith((owner, "tool_choice") if owner.startswith("tools") else owner)
 
 
@@ -151,16 +178,57 @@ def _plain(value: Any, dialect: str, kind: Kind, ids: dict[str, str]) -> Any:
         for name in value.__struct_fields__
         if name not in unsaid
     }
-    if isinstance(value, ServerTool):
-        said["payload"].pop("type", None)  # its name, on some wires
+    return {"type": type(value).__name__, **said, **_normal(value, said, dialect, kind, ids)}
+
+
+def _normal(
+    value: Value, plain: dict[str, Any], dialect: str, kind: Kind, ids: dict[str, str]
+) -> dict[str, Any]:
+    """Those fields of a value that have more than one form, in the same one."""
+    said: dict[str, Any] = {}
+    if isinstance(value, Message) and value.name is None and _holds_results(value):
+        said["name"] = _SAME  # the tool's
+    elif isinstance(value, ServerTool):  # its type is its name, on some wires
+        payload = plain["payload"]
+        said["payload"] = {key: payload[key] for key in payload if key != "type"}
     elif isinstance(value, ToolCall):
         said["arguments"] = thaw(value._said()[-1])
         said["id"] = ids.get(value.id, value.id)
+        if dialect == "gemini":
+            said["kind"] = _SAME  # the tool's own tells
+            if value.kind == "custom":
+                said["arguments"] = {"input": value.raw}
     elif isinstance(value, ToolResult):
         said |= _plain_result(value, dialect, kind, ids)
-    elif isinstance(value, Image) and dialect == "openai-responses":
-        said["detail"] = value.detail or "auto"
-    return {"type": type(value).__name__, **said}
+    elif isinstance(value, (ServerToolCall, ServerToolResult)):
+        said |= _plain_server(value)
+    elif isinstance(value, Media):
+        said |= _plain_media(value, dialect)
+    return said
+
+
+def _plain_media(media: Media, dialect: str) -> dict[str, Any]:
+    said: dict[str, Any] = {"mime": media.mime or _SAME, "detail": media.detail or "auto"}
+    if dialect == "ollama" or (dialect == "anthropic" and media.data is not None):
+        said["mime"] = _SAME  # by the data themselves
+    if media.item_id is not None or media.file_id is not None:
+        said["transcript"] = _SAME  # with the provider
+    if dialect == "openai-responses":
+        said["name"] = media.name or _SAME  # inline data need one
+    return said
+
+
+def _plain_server(part: ServerToolCall | ServerToolResult) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if isinstance(part, ServerToolResult):
+        said["is_error"] = bool(part.is_error)
+        if isinstance(part.content, Mapping):
+            said["content"] = {k: thaw(part.content[k]) for k in part.content if k != "outcome"}
+    elif isinstance(part.input, Mapping):
+        said["input"] = {key: thaw(part.input[key]) for key in part.input if part.input[key]}
+    if part.call_id is None or part.item_id is not None:
+        said["call_id"] = _SAME  # the item's id
+    return said
 
 
 def _unsaid(value: Value, dialect: str) -> Collection[str]:
@@ -179,6 +247,8 @@ def _plain_message(message: Message, dialect: str) -> Message:
         role = Role.SYSTEM
     if role is Role.TOOL and not _holds_results(message):
         role = Role.USER
+    if dialect == "openai-responses" and not all(isinstance(p, _SAID) for p in message.parts):
+        role = Role.ASSISTANT  # items have none
     return message.replace_unchecked(role=role, parts=_ordered(message, dialect))
 
 
@@ -190,13 +260,25 @@ def _plain_result(
         "is_error": bool(result.is_error),
         "call_id": ids.get(result.call_id, result.call_id),
     }
-    if ids and dialect in {"gemini", "ollama"}:
+    if ids or dialect in {"gemini", "ollama"}:
         said["call_id"] = _SAME  # by name and order: there are no ids
-    if dialect != "openai-responses":
-        said["kind"] = _SAME  # the call tells
+    said["kind"] = _SAME  # the call tells
+    if said["content"] == []:
+        said["content"] = ""
+    if dialect in {"gemini", "ollama"} and isinstance(said["content"], list):
+        said["content"] = _told_content(result, dialect, kind, ids)
     if result.tool_name is None:
         said["tool_name"] = _SAME
     return said
+
+
+def _told_content(
+    result: ToolResult, dialect: str, kind: Kind, ids: dict[str, str]
+) -> list[Any] | str:
+    """The content where texts are one, before the media."""
+    text, parts = result.text, result.parts
+    rest = [_plain(part, dialect, kind, ids) for part in parts if not isinstance(part, Text)]
+    return [text, *rest] if rest else text
 
 
 class _Same:
@@ -213,7 +295,7 @@ _SAME = _Same()
 
 _NOWHERE = {
     # Identities that only some wires have; they say nothing.
-    "openai-chat": {"item_id", "tool_name"},
+    "openai-chat": {"item_id", "tool_name", "form"},
     "anthropic": {"item_id", "tool_name", "form"},
     "openai-responses": {"item_id", "tool_name"},
     "gemini": {"item_id", "form"},
@@ -349,6 +431,7 @@ def _thought(thinking: ThinkingConfig, dialect: str) -> ThinkingConfig | None:
     return thinking
 
 
+_SAID = (Text, Media, Refusal)
 _ORDER = ("Thinking", "Text", "Opaque", "Refusal", "Audio", "Image", "Video", "File",
           "ServerToolCall", "ServerToolResult", "ToolCall", "ToolResult")  # fmt: skip
 
@@ -356,8 +439,26 @@ _ORDER = ("Thinking", "Text", "Opaque", "Refusal", "Audio", "Image", "Video", "F
 def _ordered(message: Message, dialect: str) -> tuple[Any, ...]:
     """The parts in the order that the wire has them in; texts joined where it has only one."""
     parts = message.parts
+    if dialect == "openai-responses":
+        return _by_form(parts)
+    if dialect == "gemini" and _holds_results(message):  # in the order of the calls
+        return tuple(sorted(parts, key=lambda part: part.text))
     if dialect not in {"openai-chat", "ollama"}:
         return parts
+    if dialect == "openai-chat":
+        parts = tuple(
+            piece
+            for part in parts
+            if not (isinstance(part, (Text, Thinking)) and part.is_empty)
+            for piece in _pieces(part)
+        )
+        cited = [citation for part in parts for citation in getattr(part, "citations", ())]
+        if message.role == "assistant":  # they are the message's
+            parts = tuple(p.replace(citations=()) if isinstance(p, Text) else p for p in parts)
+            at = next((i for i, part in enumerate(parts) if isinstance(part, Text)), None)
+            if at is not None:
+                first = parts[at].replace(citations=cited)
+                parts = (*parts[:at], first, *parts[at + 1 :])
     if message.role == "assistant" or dialect == "ollama":
         parts = tuple(sorted(parts, key=lambda part: _ORDER.index(type(part).__name__)))
     if dialect == "ollama":
@@ -367,6 +468,40 @@ def _ordered(message: Message, dialect: str) -> tuple[Any, ...]:
         rest = [part for part in parts if type(part) not in {Text, Thinking}]
         parts = (*(part for part in joined if part.text), *rest)
     return parts
+
+
+def _pieces(part: Any) -> tuple[Any, ...]:
+    """Thinking that is both readable and sealed is two."""
+    if isinstance(part, Thinking) and part.data is not None and part.text:
+        return part.replace(data=None), Thinking("", part.data, "redacted")
+    return (part,)
+
+
+def _by_form(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The parts with summaries before what they sum up, in each run of thinking."""
+    runs = groupby(parts, key=lambda part: isinstance(part, Thinking) and (part.item_id,))
+    return tuple(
+        part
+        for thinking, run in runs
+        for part in (_sealed_first(sorted(map(_shown, run), key=_rank)) if thinking else run)
+    )
+
+
+def _sealed_first(run: list[Thinking]) -> list[Thinking]:
+    """The seal is the item's, and stands on the first of its parts."""
+    seals = [part.data for part in run if part.data is not None]
+    if len(seals) != 1:
+        return run
+    first, *others = (part.replace(data=None) for part in run)
+    return [first.replace(data=seals[0]), *others]
+
+
+def _shown(part: Thinking) -> Thinking:
+    return part.replace(form="summary") if part.form == "redacted" and part.text else part
+
+
+def _rank(part: Thinking) -> int:
+    return ("redacted", "summary", "full").index(part.form)
 
 
 def _compared(one: Any, other: Any, path: str) -> Iterator[str]:

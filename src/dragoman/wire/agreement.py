@@ -35,6 +35,8 @@ class Beside(str):
     __slots__ = ()
 
 
+PARTS = "parts of "
+"""Begins the place of all parts of a kind in a message: `parts of Thinking`."""
 _NOTHING: tuple[Any, ...] = (None, (), EMPTY)
 _DIGEST = 16
 
@@ -113,8 +115,12 @@ def _without(found: Mapping[str, Any], bearings: Bearings, edited: set[str]) -> 
 
 def _digest(value: Any, place: str) -> Any:
     """What a place says, in short; None where it says nothing."""
-    for name in place.split(".") if place else ():
-        value = getattr(value, name, None)
+    if place.startswith(PARTS):
+        kind = place.removeprefix(PARTS)
+        value = tuple(part for part in value.parts if type(part).__name__ == kind)
+    else:
+        for name in place.split(".") if place else ():
+            value = getattr(value, name, None)
     if any(value is nothing or value == nothing for nothing in _NOTHING):
         return None
     if isinstance(value, msgspec.Struct) and "extras" in value.__struct_fields__ and not place:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
+from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
-from dragoman.model.value import Value
+from dragoman.model.value import Value, own_mapping
 
 ThinkingForm = Literal[
     "any", "never", "effort", "reasoning", "switch", "template", "budget", "adaptive", "either"
@@ -50,6 +51,8 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     spares_own: bool = False
     """Whether messages that came in this dialect stay as they came, among others that are fitted:
     nobody knows that the host refuses them."""
+    nowhere: Mapping[str, tuple[str, ...]] = EMPTY
+    """By kind of part: the fields that have no place on the wire; see `fitting.luggage`."""
     provider: str | None = None
     model: str | None = None
     tool_id: str = ANYTHING
@@ -242,6 +245,9 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
             return True
         # A name and the same with a date behind it are one model.
         return origin.model.startswith(self.model) or self.model.startswith(origin.model)
+
+    def __post_init__(self) -> None:
+        own_mapping(self, "nowhere")
 
     def owns(self, message: Message) -> bool:
         """Whether a message came in a request of this dialect, and nobody has changed it since.

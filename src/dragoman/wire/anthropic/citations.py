@@ -81,6 +81,9 @@ def encode_citations(
     for index, citation in enumerate(citations, first):
         if _is_anchored(citation):
             encoded.append(_encode_citation(citation))
+            for name in _unsaid(citation):
+                context.lose("this type of citation has no such field",
+                             f".citations[{index}].{name}")  # fmt: skip
         else:
             context.lose("a citation of something this request does not hold is left out",
                          f".citations[{index}]")  # fmt: skip
@@ -112,6 +115,14 @@ def _decode_citation(wire: Block) -> Citation:
             found[field.ours] = value
             taken.add(field.wire)
     return Citation(kind=kind, **found, extras=rest(wire, taken, NAME))
+
+
+def _unsaid(citation: Citation) -> list[str]:
+    """The fields of a citation that its type does not have."""
+    location = _LOCATIONS.get(citation.kind)
+    said = {field.ours for field in location.fields} if location is not None else set()
+    names = ("url", "title", "quote", "start", "end")
+    return [n for n in names if n not in said and getattr(citation, n) is not None]
 
 
 def _encode_citation(citation: Citation) -> Block:

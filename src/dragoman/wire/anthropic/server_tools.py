@@ -87,6 +87,8 @@ def encode_server_tool_result(result: ServerToolResult, context: Encoding) -> An
         block["content"] = result.content
     if result.name == _MCP and result.is_error is not None:
         block["is_error"] = result.is_error
+    elif bool(result.is_error) is not bool(_is_error(result.content)):
+        context.lose("whether it failed is told by its content here", ".is_error")
     return encode_rest(block, result)
 
 

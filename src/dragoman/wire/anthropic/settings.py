@@ -181,8 +181,9 @@ def encode_output(output: Output, context: Encoding) -> Block:
     if output.format == "json" or output.schema is None:
         context.lose_at("output", "JSON can be demanded with a schema only")
         return {}
-    if output.description is not None:
-        context.lose_at("output.description", "a schema of the answer has no description beside it")
+    for name in ("name", "description"):
+        if getattr(output, name) is not None:
+            context.lose_at(f"output.{name}", f"a schema of the answer has no {name} beside it")
     schema = output.schema if is_ours(output.origin) else _accepted(output.schema, context)
     if schema is None:
         return {}

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dragoman.model.messages import Message
+from dragoman.model.parts import Part
 from dragoman.model.requests import Request
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
@@ -27,6 +28,7 @@ from dragoman.wire.fitting.choices import (
 from dragoman.wire.fitting.declarations import with_declared_tools
 from dragoman.wire.fitting.endings import with_ending
 from dragoman.wire.fitting.instructions import with_placed_instructions
+from dragoman.wire.fitting.luggage import left_unsaid
 from dragoman.wire.fitting.media import with_accepted_media
 from dragoman.wire.fitting.names import with_accepted_names
 from dragoman.wire.fitting.openings import with_opening
@@ -80,6 +82,8 @@ class Fitted(NamedTuple):
     """Its messages with the parts that were given, where they stand now."""
     tools: Numbers | None = None
     """The numbers that its tools had, where not all are left."""
+    has_luggage: bool = False
+    """Whether a part may carry something that has no place on the wire."""
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -106,6 +110,7 @@ def fitted(request: Request, target: Target) -> Fitted:
         target = target.replace(pairs_results=False)
     if target.thinking_back == "all" and is_told_not_to_think(request.thinking):
         target = target.replace(thinking_back="own")  # C2: only while it thinks
+    has_luggage = seen.has_luggage or seen.has_media or seen.has_hints
     losses += left_behind(request, target.dialect)
     extended = seen.extended if messages is given else range(len(given))
     losses += left_behind_in(given, extended, target.dialect)
@@ -135,7 +140,12 @@ def fitted(request: Request, target: Target) -> Fitted:
     request, context = with_accepted_names(request, target, seen.calls, found, kept.names)
     losses += restored(found, given, placed)
     request = with_begun_call(request, target, losses)
-    return Fitted(request, tuple(losses), context, placed, tools)
+    has_luggage = has_luggage or any(map(_has_luggage, request.system))
+    return Fitted(request, tuple(losses), context, placed, tools, has_luggage)
+
+
+def _has_luggage(part: Part) -> bool:
+    return part.cache is not None or part.signature is not None
 
 
 def _ordered(
@@ -182,6 +192,9 @@ def encoded_for(
     losses = restored(renumbered(encoded.losses, done.tools), request.messages, done.placed)
     repairs = restored(encoded.repairs, request.messages, done.placed)
     encoded.losses = (*done.losses, *losses)
+    if done.has_luggage:
+        told = encoded.losses
+        encoded.losses += left_unsaid(request.system, request.messages, target, told)
     encoded.repairs = (*done.repairs, *repairs)
     encoded.context = _way_back(done, encoded.context, target)
     return encoded.or_raise() if strict else encoded

@@ -11,13 +11,13 @@ from dragoman.model.tools import ToolCall, ToolResult
 class Survey:
     """Where a flag is false, a step that asks for it has nothing to do."""
 
-    __slots__ = ("calls", "extended", "has_blanks", "has_hints", "has_media", "has_results",
-                 "has_thinking")  # fmt: skip
+    __slots__ = ("calls", "extended", "has_blanks", "has_hints", "has_luggage", "has_media",
+                 "has_results", "has_thinking")  # fmt: skip
 
     def __init__(self, messages: tuple[Message, ...]) -> None:  # noqa: C901, PLR0912 - one pass, for speed
         self.calls: list[ToolCall] = []
         self.has_blanks = self.has_hints = self.has_media = False
-        self.has_results = self.has_thinking = False
+        self.has_results = self.has_thinking = self.has_luggage = False
         self.extended: list[int] = []
         """The messages that have extras, or parts that have some, each once or more."""
         for index, message in enumerate(messages):
@@ -43,5 +43,7 @@ class Survey:
                     self.has_media = True  # or something else that is rare
                 if part.cache is not None:
                     self.has_hints = True
+                if part.signature is not None:
+                    self.has_luggage = True
                 if part.extras is not EMPTY:
                     self.extended.append(index)

@@ -63,6 +63,8 @@ def encode_media(part: AnyMedia) -> tuple[dict[str, Any] | None, str | None]:
     level = _RESOLUTION_OF.get(part.detail) if part.detail is not None else None
     if level is not None:
         body["mediaResolution"] = {"level": level}
+    elif part.detail not in {None, "auto"} and isinstance(part, Image):
+        return body, "how closely to look can't be said in these words"
     return body, _UNWRITTEN if isinstance(part, Audio) and part.transcript else None
 
 

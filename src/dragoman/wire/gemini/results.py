@@ -118,6 +118,8 @@ def _decode_response(response: dict[str, Any] | None) -> _Said:
             if type(value) is str:
                 return _Said(value, UNSET, is_error)
             return _Said("", value, is_error)
+        if key == "error" and is_object(value) and value.get("error") is None:
+            return _Said("", value, is_error)
     return _Said("", response, is_error)
 
 
@@ -202,6 +204,8 @@ def _encode_content(part: ToolResult, name: str | None, writing: Writing) -> lis
         if isinstance(item, (Text, Refusal)):
             continue
         body = _encode_part(item, is_inside=is_inside)
+        if is_inside and getattr(item, "detail", None) not in {None, "auto"}:
+            writing.lose_content(index, "a tool's media are looked at as they are")
         if not body:
             writing.lose_content(index, _NO_PLACE)
         elif is_inside:

@@ -8,6 +8,7 @@ from dragoman.model.parts import Origin, ServerToolCall, ServerToolResult
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.trace import Trace, is_object, snake_names
 
+_OK = "OUTCOME_OK"
 _CODE = "code_execution"
 """Our name for the tool whose parts don't name it; the others' names are in upper case."""
 _NAMES = snake_names("toolType")
@@ -46,7 +47,7 @@ def decode_result(
     if (result := fields.get("codeExecutionResult")) is not None:
         kind, said = "codeExecutionResult", _decode_code(result)
         if said is not None and type(outcome := result.get("outcome")) is str:
-            is_error = outcome != "OUTCOME_OK"
+            is_error = outcome != _OK
     else:
         kind, said = "toolResponse", _decode_tool(fields, "toolResponse", "response", trace)
     if said is None:
@@ -60,8 +61,10 @@ def encode_result(part: ServerToolResult) -> dict[str, Any]:
     """The part's field for the result of a server tool."""
     content = part.content
     if part.name == _CODE:
-        outcome = "OUTCOME_FAILED" if part.is_error else "OUTCOME_OK"
+        outcome = "OUTCOME_FAILED" if part.is_error else _OK
         result = content if is_object(content) else {"outcome": outcome, "output": content}
+        if part.is_error is not None and (result.get("outcome") == _OK) is bool(part.is_error):
+            result = {**result, "outcome": outcome}
         return {"codeExecutionResult": _identified(part.call_id, result)}
     return {"toolResponse": _identified(part.call_id, _tool(part.name, "response", content))}
 

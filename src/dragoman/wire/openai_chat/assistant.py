@@ -19,6 +19,7 @@ from dragoman.model.parts import (
 )
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
+from dragoman.wire.agreement import PARTS, Bearings, agreed, with_notes
 from dragoman.wire.envelope import is_sealed
 from dragoman.wire.openai_chat.calls import (
     decode_call,
@@ -27,7 +28,7 @@ from dragoman.wire.openai_chat.calls import (
     encode_function_call,
     is_legacy,
 )
-from dragoman.wire.openai_chat.citations import decode_annotations, encode_annotation
+from dragoman.wire.openai_chat.citations import decode_annotations, encode_annotation, is_said_whole
 from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
 from dragoman.wire.openai_chat.parts import decode_parts, encode_content, encode_part
 from dragoman.wire.openai_chat.plain import decode_plain, encode_plain
@@ -65,6 +66,13 @@ NO_CONTENT = "-content"
 """The word for a message that had none of them."""
 _SEALED = "another provider's seal has no place here"
 _THINKING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+_BEARINGS: Bearings = {
+    **dict.fromkeys(_THINKING, f"{PARTS}Thinking"),
+    "refusal": f"{PARTS}Refusal",
+    "audio": f"{PARTS}Audio",
+    "images": f"{PARTS}Image",
+    EXECUTED: f"{PARTS}ServerToolCall",
+}
 
 
 def decode_assistant(
@@ -113,7 +121,8 @@ class _Reader:
             words.append(NO_CONTENT)
         is_whole = len(wire) == len(self._used) and not words
         extras = EMPTY if is_whole else left_over(wire, self._used, words)
-        return make_message(_ASSISTANT, tuple(self._parts), name, extras=extras)
+        message = make_message(_ASSISTANT, tuple(self._parts), name, extras=extras)
+        return message if extras is EMPTY else with_notes(message, NAME, _BEARINGS)
 
     def _read_content(self) -> None:
         content = self._wire.get("content")
@@ -219,7 +228,9 @@ class _Writer:
         body.update(self._lists)
         if message.name is not None:
             body["name"] = message.name
-        return body if message.extras is EMPTY else laid(body, message.extras)
+        if message.extras is EMPTY:
+            return body
+        return laid(body, agreed(message, NAME, _BEARINGS))
 
     def _written_content(self) -> Any:
         if self._out.is_response and not is_own(self._message.origin):
@@ -255,7 +266,8 @@ class _Writer:
             annotation = encode_annotation(citation, is_own=is_ours)
             if annotation is not None:
                 self._lists.setdefault("annotations", []).append(annotation)
-        if len(self._lists.get("annotations", ())) < len(part.citations):
+        is_whole = all(map(is_said_whole, part.citations)) or not is_ours
+        if len(self._lists.get("annotations", ())) < len(part.citations) or not is_whole:
             self._out.lose(f"{self._at(index)}.citations", "not all can be written here")
 
     def put_call(self, part: Any, index: int) -> None:
@@ -263,6 +275,8 @@ class _Writer:
         origin = self._message.origin
         if is_legacy(part, origin, self._out) and "function_call" not in self._body:
             self._body["function_call"] = encode_function_call(part, self._out)
+            if part.signature is not None:
+                self._out.lose(f"{self._at(index)}.signature", "the old form of calls has none")
         else:
             calls = self._lists.setdefault("tool_calls", [])
             calls.append(encode_call(part, origin, self._out))
@@ -298,6 +312,8 @@ class _Writer:
         speech = encode_speech(part, self._out, is_own=self._is_own(part))
         if speech is not None:
             self._body["audio"] = speech
+            if part.cache is not None:
+                self._out.lose(f"{self._at(index)}.cache", "an answer has no breakpoints")
         else:
             self.put_media(part, index)
 

@@ -146,7 +146,9 @@ def encode_call(call: ToolCall, origin: Origin | None, out: Outgoing) -> dict[st
     if wire_id is not None:
         body["id"] = wire_id
     body[call.kind] = _encode_arguments(call, words, origin, out)
-    if call.signature is not None and out.sees_as_own(call, origin):
+    if call.signature is not None and (
+        (call.origin or origin) is None or out.sees_as_own(call, origin)
+    ):
         body["extra_content"] = {_GOOGLE: {"thought_signature": call.signature}}
     return laid(body, call.extras)
 
@@ -156,7 +158,7 @@ def _encode_arguments(
 ) -> dict[str, Any]:
     if call.kind == "custom":
         return {"name": call.name, "input": call.raw_arguments}
-    if "-arguments" in words and not call.input:
+    if "-arguments" in words and not call.input and not call.raw:
         return {"name": call.name}
     if "object" in words and call.input is not None:
         return {"name": call.name, "arguments": call.input}

@@ -39,6 +39,12 @@ def _decode_annotation(wire: dict[str, Any]) -> Citation:
     return Citation(kind=kind, **fields, extras=extras_of(left))
 
 
+def is_said_whole(citation: Citation) -> bool:
+    """Whether the wire has all of a citation's fields: it has those of one kind only."""
+    others = (*_TEXTS.values(), *_PLACES.values())
+    return citation.kind == _URL or all(getattr(citation, name) is None for name in others)
+
+
 def encode_annotation(citation: Citation, *, is_own: bool) -> dict[str, Any] | None:
     """An annotation; None for a citation that is neither ours nor of an address."""
     if is_own and citation.kind != _URL:

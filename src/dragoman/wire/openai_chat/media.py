@@ -74,7 +74,7 @@ def encode_image(part: Image) -> dict[str, Any] | None:
     url = encode_address(part)
     if url is None:
         return None
-    if "flat" in words_of(part.extras):
+    if "flat" in words_of(part.extras) and part.detail is None:
         return {"type": "image_url", "image_url": url}
     source = {"url": url} if part.detail is None else {"url": url, "detail": part.detail}
     return {"type": "image_url", "image_url": source}
@@ -165,10 +165,11 @@ def decode_document(wire: dict[str, Any], origin: Origin | None) -> AnyPart | No
     url, name = wire.get("document_url"), wire.get("document_name")
     if not isinstance(url, str):
         return None
-    known = ("type", "document_url", *(("document_name",) if isinstance(name, str) else ()))
+    cache, field = decode_cache(wire)
+    known = {"type", "document_url", field, "document_name" if isinstance(name, str) else ""}
     left = {k: v for k, v in wire.items() if k not in known}
-    extras = extras_of(left, ("document_url",))
-    return File(**decode_address(url), name=_text(name), origin=origin, extras=extras)
+    extras = extras_of(left, ("document_url", *([field] if field else [])))
+    return File(**decode_address(url), name=_text(name), origin=origin, cache=cache, extras=extras)
 
 
 def encode_file(part: File, words: Collection[Any], *, is_own: bool) -> dict[str, Any] | None:
@@ -185,7 +186,8 @@ def encode_file(part: File, words: Collection[Any], *, is_own: bool) -> dict[str
     if address is None:
         file["file_id"] = part.file_id
     else:
-        file["file_data"] = part.data if "bare" in words else address
+        is_bare = "bare" in words and part.data is not None and part.mime is None
+        file["file_data"] = part.data if is_bare else address
     return {"type": "file", "file": file}
 
 

@@ -19,7 +19,7 @@ from dragoman.wire.openai_chat.assistant import (
     encode_assistant,
 )
 from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
-from dragoman.wire.openai_chat.parts import decode_parts, encode_content, encode_part
+from dragoman.wire.openai_chat.parts import decode_parts, encode_content, encode_part, is_bare
 from dragoman.wire.openai_chat.results import decode_result, encode_plain, encode_result
 from dragoman.wire.openai_chat.spelling import (
     NAME,
@@ -175,7 +175,7 @@ def _encode_other(
     """A message of anybody but the model. Results come first, each in a message of its own."""
     parts, word = message.parts, _WRITTEN.get(message.role)
     only = parts[0] if len(parts) == 1 else None
-    if type(only) is Text and only.extras is EMPTY and only.cache is None and word is not None:
+    if word is not None and type(only) is Text and is_bare(only):
         _flush(written, out)
         written.append(_with_luggage({"role": word, "content": only.text}, message))
         return
@@ -191,16 +191,28 @@ def _encode_other(
             written.append(encode_result(part, message, out, path))
         elif word is None:
             out.lose_part(part, path)
-        elif type(part) is Thinking and out.sees_as_own(part, message.origin):
-            encode_thinking(part, content)  # Mistral's, which anybody may say
         else:
-            content += encode_part(part, out, path, message.origin)
+            _say(part, message, content, out, path)
+    if word is None and not parts:
+        out.lose(f"messages[{index}]", "a tool's message that holds no result")
     if word is not None and (content or not parts):
         _flush(written, out)
         body: dict[str, Any] = {"role": word}
         if content:
             body["content"] = encode_content(content)
         written.append(_with_content(_with_luggage(body, message), message))
+
+
+def _say(part: AnyPart, message: Message, content: list[Any], out: Outgoing, path: str) -> None:
+    """Add what anybody but the model says to the content."""
+    if type(part) is Thinking and out.sees_as_own(part, message.origin):
+        encode_thinking(part, content)  # Mistral's, which anybody may say
+        if part.signature is not None or part.data is not None:
+            out.lose(path, "sealed thinking has no place here")
+        return
+    content += encode_part(part, out, path, message.origin)
+    if type(part) is Text and part.citations:
+        out.lose(f"{path}.citations", "only the model cites here")
 
 
 def _with_luggage(body: dict[str, Any], message: Message) -> dict[str, Any]:

@@ -69,6 +69,11 @@ def encode_part(part: AnyPart, out: Outgoing, path: str, origin: Origin | None =
     return [body]
 
 
+def is_bare(part: Text) -> bool:
+    """Whether there is nothing beside the text."""
+    return part.extras is EMPTY and part.cache is None and not part.citations
+
+
 def _decode_text(item: dict[str, Any], origin: Origin | None) -> Text:
     cache, field = decode_cache(item)
     if cache is None:

@@ -76,10 +76,9 @@ def encode_reasoning(parts: list[Thinking], body: dict[str, Any], target: Target
     for part in parts:
         words = words_of(part.extras)
         # A field holds one text: without a word, what is signed, sealed or one of many is a detail.
-        is_detail = part.data is not None or part.signature is not None or len(parts) > 1
-        if _takes(target, DETAILS) and (
-            DETAILS in words or (is_detail and "reasoning" not in words)
-        ):
+        is_sealed = part.data is not None or part.signature is not None
+        is_detail = is_sealed or (len(parts) > 1 and "reasoning" not in words)
+        if _takes(target, DETAILS) and (DETAILS in words or is_detail):
             details.append(part)
             continue
         spelled = "reasoning" if "reasoning" in words else "reasoning_content"
@@ -186,7 +185,9 @@ def _pieces(part: Thinking) -> Iterator[Thinking]:
 
 
 def _encode_detail(part: Thinking) -> dict[str, Any]:
-    form: _Form = "redacted" if part.data is not None else part.form
+    form: _Form = "full" if part.form == "redacted" else part.form
+    if part.data is not None:
+        form = "redacted"
     kind = _TYPES[form]
     body = {"type": kind, DETAIL_TYPES[kind][1]: part.data if form == "redacted" else part.text}
     if part.signature is not None:

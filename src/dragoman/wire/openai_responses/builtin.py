@@ -27,8 +27,19 @@ _PICTURES = "image_generation"
 # Those that name the MCP server that they are about.
 _OF_SERVERS = frozenset({"mcp", "mcp_list_tools", "mcp_approval_request"})
 _SERVER = "server_label"
+MCP = "mcp"
 _COMPLETED: Mapping[str, Any] = {"status": "completed"}
 _FAILED: Mapping[str, Any] = {"status": "failed"}
+
+
+def has_server(name: str) -> bool:
+    """Whether calls of that name say which MCP server they are about."""
+    return name in _OF_SERVERS
+
+
+def stands_in_its_call(part: Part) -> bool:
+    """Whether a result has no item of its own: it is in that of its call."""
+    return isinstance(part, ServerToolResult) and part.name in _RESULT_KEYS
 
 
 def is_call(wire_type: str) -> bool:
@@ -79,13 +90,14 @@ def encode_server_call(call: ServerToolCall, result: Part | None) -> dict[str, A
     """The item of a call, with the result that belongs into it."""
     wire_type = call.name if call.name in _ODD_CALLS else call.name + _CALL
     body = _encode_fields(wire_type, call, call.input)
-    if call.server is not None:
+    if call.server is not None and has_server(call.name):
         body[_SERVER] = call.server
     formed(body, call.extras, _usual_call(call.name))
     if isinstance(result, Image):
         body["result"] = result.data
     elif isinstance(result, ServerToolResult):
-        body["error" if result.is_error else _RESULT_KEYS[call.name]] = result.content
+        is_error = bool(result.is_error) and call.name == MCP
+        body["error" if is_error else _RESULT_KEYS[call.name]] = result.content
     return body
 
 

@@ -22,6 +22,11 @@ def decode_cache(optional: dict[str, Any]) -> CacheHint | None:
     return CacheHint(ttl)
 
 
+def keeps_time(hint: CacheHint) -> bool:
+    """Whether the wire offers the time that is wished for, if one is."""
+    return hint.ttl is None or hint.ttl in _TTLS
+
+
 def encode_cache(part: Part, body: dict[str, Any]) -> dict[str, Any]:
     """The body of a part with its wish; a time that the wire does not offer is left to it."""
     if part.cache is not None:

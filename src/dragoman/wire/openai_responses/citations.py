@@ -17,6 +17,9 @@ _TITLE_KEYS = {
     "file_path": "filename",
 }
 
+OWN_KINDS = frozenset(_TITLE_KEYS)
+"""The kinds that the wire has: none of them has a place for the words that are cited."""
+
 
 def decode_annotations(wire: Any) -> tuple[Citation, ...]:
     """The citations; none where one of them can't be understood, so that all stay together."""
@@ -67,7 +70,7 @@ def encode_citation(citation: Citation) -> dict[str, Any] | None:
         "type": citation.kind,
         **{key: fields[key] for key in fields if fields[key] is not None},
     }
-    return {**body, **overlay(citation.extras, NAME)}
+    return {**overlay(citation.extras, NAME), **body}
 
 
 def _encode_address(citation: Citation) -> dict[str, Any] | None:

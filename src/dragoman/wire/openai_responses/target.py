@@ -11,6 +11,19 @@ TARGET = Target(
     tool_id_length=64,  # W22
     verifies_items=True,  # W21, W23, W24, W25, W28
     media=("image", "file"),
+    nowhere={
+        "Text": ("signature",),
+        "Refusal": ("signature",),
+        "Image": ("signature", "name", "mime"),
+        "File": ("signature", "mime"),
+        "Audio": ("signature", "cache", "name", "detail", "transcript"),
+        "Thinking": ("cache",),
+        "ToolCall": ("signature",),
+        "ToolResult": ("signature",),
+        "ServerToolCall": ("signature", "cache"),
+        "ServerToolResult": ("signature", "cache"),
+        "Opaque": ("signature", "cache"),
+    },
     least_output_tokens=16,
     limits_argument_names=True,  # W39
     state_fields=("previous_response_id", "conversation", "prompt", "store"),

@@ -7,22 +7,34 @@ its own, for only items with an id may hold several. A part's overlay may say ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
-from dragoman.model.parts import Opaque, Part, ServerToolCall, ServerToolResult, Text, Thinking
+from dragoman.model.parts import (
+    Opaque,
+    Part,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    Thinking,
+)
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.fitting.arguments import NO_ARGUMENTS, is_blank
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.argumentnames import has_long_names, with_short_names
 from dragoman.wire.openai_responses.builtin import (
+    MCP,
     belongs_to,
     encode_server_call,
     encode_server_result,
+    has_server,
+    stands_in_its_call,
 )
+from dragoman.wire.openai_responses.caching import keeps_time
 from dragoman.wire.openai_responses.calls import (
     WrittenCalls,
     encode_call,
@@ -30,6 +42,7 @@ from dragoman.wire.openai_responses.calls import (
     is_custom_output,
     wire_id_of,
 )
+from dragoman.wire.openai_responses.citations import OWN_KINDS
 from dragoman.wire.openai_responses.coherence import Place
 from dragoman.wire.openai_responses.content import (
     encode_answer_part,
@@ -111,7 +124,9 @@ class Writer:
             self.write_item(parts, 0)
         elif parts:
             self._write_groups(parts)
-        elif role is not _ASSISTANT:
+        elif role is _ASSISTANT:
+            self._lose("parts", "an answer that says nothing has no item")
+        else:
             self._put(encode_message(role, [], None, message.extras), 0, 0)
 
     @property
@@ -250,6 +265,10 @@ class Writer:
             content.append(body)
             if isinstance(part, Text) and isinstance(body, dict):  # it may have come as a bare text
                 self._check_text(body, part, index)
+            if isinstance(part, Refusal) and self._message.role is not _ASSISTANT:
+                self._lose(f"parts[{index}]", "a refusal is sent as text")
+            if part.cache is not None and not keeps_time(part.cache):
+                self._lose(f"parts[{index}].cache.ttl", _NO_PLACE)
 
     def _check_text(self, body: dict[str, Any], part: Text, index: int) -> None:
         if self._target and self._target.verifies_items:
@@ -259,6 +278,10 @@ class Writer:
         count = len(written) if isinstance(written, list) else 0
         if count < len(part.citations):
             self._lose(f"parts[{index}].citations", _NO_PLACE)
+        for number, citation in enumerate(part.citations):
+            is_own = citation.kind in OWN_KINDS or NAME in citation.extras
+            if citation.quote is not None and is_own:
+                self._lose(f"parts[{index}].citations[{number}].quote", _NO_PLACE)
 
     def _write_reasoning(self, parts: Sequence[Thinking], start: int) -> None:
         """Reasoning goes back to where it came from (W21); a client may read anybody's."""
@@ -315,8 +338,18 @@ class Writer:
         elif isinstance(first, ServerToolCall):
             result = parts[1] if len(parts) > 1 else None
             self._put(encode_server_call(first, result), start, len(parts))
+            if first.server is not None and not has_server(first.name):
+                self._lose(f"parts[{start}].server", _NO_PLACE)
+            if isinstance(result, ServerToolResult) and result.is_error and first.name != MCP:
+                self._lose(f"parts[{start + 1}].is_error", _NO_PLACE)
+        elif stands_in_its_call(first):
+            self._lose(f"parts[{start}]", "it stands in the item of its call, which is not here")
         else:
-            self._put(encode_server_result(cast("ServerToolResult", first)), start)
+            result = cast("ServerToolResult", first)
+            self._put(encode_server_result(result), start)
+            content = result.content
+            if content is not None and not (isinstance(content, Mapping) and "type" not in content):
+                self._lose(f"parts[{start}].content", "the fields of an item can't hold it")
 
     def _write_opaque(self, part: Opaque, index: int) -> None:
         if part.dialect == NAME:

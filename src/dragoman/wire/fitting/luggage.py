@@ -1,0 +1,63 @@
+"""What a part carries beside its content and a dialect has no place for: it is told, not dropped.
+
+A dialect lists it by kind of part (`Target.nowhere`), unless its encoder tells it itself: whether
+something can be said may depend on more than the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dragoman.model.messages import Message
+from dragoman.model.parts import Part
+from dragoman.model.tools import ToolResult
+from dragoman.wire.losses import Loss
+from dragoman.wire.target import Target
+
+_REASON = "there is no place for it here"
+
+
+def left_unsaid(
+    system: tuple[Part, ...], messages: tuple[Message, ...], target: Target, told: Iterable[Loss]
+) -> tuple[Loss, ...]:
+    """What of the luggage could not be said, unless it, or that its part was lost, is told."""
+    if not target.nowhere:
+        return ()
+    found = [
+        loss
+        for path, parts in (
+            ("system", system),
+            *((f"messages[{i}].parts", message.parts) for i, message in enumerate(messages)),
+        )
+        for loss in _unsaid(parts, path, target)
+    ]
+    if not found:
+        return ()
+    known = {loss.path for loss in told}
+    return tuple(
+        loss
+        for loss in dict.fromkeys(found)
+        if loss.path not in known and loss.path.rpartition(".")[0] not in known
+    )
+
+
+def _unsaid(parts: Iterable[Part], path: str, target: Target) -> Iterator[Loss]:
+    for index, part in enumerate(parts):
+        where = f"{path}[{index}]"
+        for name in target.nowhere.get(type(part).__name__, ()):
+            if getattr(part, name) is None:
+                continue
+            if not _is_implied(part, name):
+                yield Loss(f"{where}.{name}", _REASON)
+        if type(part) is ToolResult and not isinstance(part.content, str):
+            yield from _unsaid(part.content, f"{where}.content", target)
+            for place, inner in enumerate(part.content):  # nobody signs what a tool returned
+                if inner.signature is not None:
+                    yield Loss(f"{where}.content[{place}].signature", _REASON)
+
+
+def _is_implied(part: Part, name: str) -> bool:
+    """Whether the type is told beside the data, or the words are where the sound is."""
+    if name == "mime":
+        return getattr(part, "data", None) is not None
+    return name == "transcript" and bool(part.item_id or getattr(part, "file_id", None))
