@@ -25,7 +25,7 @@ from dragoman.model.tools import ToolChoice
 from dragoman.model.usage import Usage
 from dragoman.model.value import Value
 
-UNSENT = frozenset({"extras", "origin", "wire_id"})
+UNSENT = frozenset({"extras", "origin", "wire_id", "finish_raw"})
 """Fields that say where a value came from and how it was spelled: not what it says."""
 WORD = "edited"
 """What a text becomes."""
@@ -217,5 +217,7 @@ def _of_type(kind: Any, old: Any, name: str, owner: str) -> Iterator[tuple[str, 
     elif origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
         if not isinstance(old, Mapping):
             yield "set", _SCHEMA if name in {"parameters", "schema"} else {WORD: WORD}
+    elif kind is Any and isinstance(old, list):
+        yield "set", [*old, {WORD: WORD}]
     elif kind is Any and old is not UNSET and old is not None:
         yield "set", {**old, WORD: WORD} if isinstance(old, Mapping) else {WORD: WORD}

@@ -25,8 +25,10 @@ from dragoman.model.parts import (
     Thinking,
 )
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.model.usage import FinishReason, Usage
 from dragoman.model.value import Value
 from dragoman.wire.anthropic.messages import belongs_outside
 from dragoman.wire.anthropic.tools import permitted
@@ -57,6 +59,8 @@ def verdicts(
     value = _decode(dialect, kind, wire, path)
     before = _encode(dialect, kind, value)
     for edit in edits(value):
+        if kind == "response" and edit.path.endswith(".item_id"):
+            continue  # the provider's: without it the answer is another's
         yield edit, _problem(dialect, kind, before, edit)
 
 
@@ -168,7 +172,7 @@ def _plain(value: Any, dialect: str, kind: Kind, ids: dict[str, str]) -> Any:
         return thaw(value) if isinstance(value, (Mapping, list)) else value
     if isinstance(value, (ThinkingConfig, State)) and type(value)() == value:
         return None
-    unsaid = {*UNSENT, *_unsaid(value, dialect)}
+    unsaid = {*UNSENT, *_unsaid(value, dialect, kind)}
     if isinstance(value, Message):
         value = _plain_message(value, dialect)
     elif isinstance(value, Request):
@@ -178,38 +182,87 @@ def _plain(value: Any, dialect: str, kind: Kind, ids: dict[str, str]) -> Any:
         for name in value.__struct_fields__
         if name not in unsaid
     }
-    return {"type": type(value).__name__, **said, **_normal(value, said, dialect, kind, ids)}
+    return {"type": type(value).__name__, **said, **_normal(value, dialect, kind, ids)}
 
 
-def _normal(
-    value: Value, plain: dict[str, Any], dialect: str, kind: Kind, ids: dict[str, str]
+def _normal(  # noqa: PLR0911 - one for each kind of value
+    value: Value, dialect: str, kind: Kind, ids: dict[str, str]
 ) -> dict[str, Any]:
     """Those fields of a value that have more than one form, in the same one."""
-    said: dict[str, Any] = {}
-    if isinstance(value, Message) and value.name is None and _holds_results(value):
-        said["name"] = _SAME  # the tool's
-    elif isinstance(value, ServerTool):  # its type is its name, on some wires
-        payload = plain["payload"]
-        said["payload"] = {key: payload[key] for key in payload if key != "type"}
-    elif isinstance(value, ToolCall):
-        said["arguments"] = thaw(value._said()[-1])
-        said["id"] = ids.get(value.id, value.id)
-        if dialect == "gemini":
-            said["kind"] = _SAME  # the tool's own tells
-            if value.kind == "custom":
-                said["arguments"] = {"input": value.raw}
-    elif isinstance(value, ToolResult):
-        said |= _plain_result(value, dialect, kind, ids)
-    elif isinstance(value, (ServerToolCall, ServerToolResult)):
-        said |= _plain_server(value)
-    elif isinstance(value, Media):
-        said |= _plain_media(value, dialect)
+    match value:
+        case Message(name=None) if _holds_results(value):
+            return {"name": _SAME}  # the tool's
+        case ServerTool():  # its type is its name, on some wires
+            payload = thaw(value.payload)
+            return {"payload": {key: payload[key] for key in payload if key != "type"}}
+        case ToolCall():
+            return _plain_call(value, dialect, ids)
+        case ToolResult():
+            return _plain_result(value, dialect, kind, ids)
+        case ServerToolCall() | ServerToolResult():
+            return _plain_server(value, dialect)
+        case Media():
+            return _plain_media(value, dialect, kind)
+        case Response():
+            return _plain_response(value, dialect)
+        case Choice():
+            is_one = dialect not in {"openai-chat", "gemini"}
+            return {"finish": _end(value.finish, dialect), **({"index": 0} if is_one else {})}
+        case Usage():
+            return _plain_usage(value, dialect)
+    return {}
+
+
+def _plain_call(call: ToolCall, dialect: str, ids: dict[str, str]) -> dict[str, Any]:
+    is_own = isinstance(call.wire_id, str) and bool(call.wire_id)
+    said = {
+        "arguments": thaw(call._said()[-1]),
+        "id": call.wire_id if is_own else ids.get(call.id, call.id),
+    }
+    if dialect == "gemini":
+        said["kind"] = _SAME  # the tool's own tells
+        if call.kind == "custom":
+            said["arguments"] = {"input": call.raw}
     return said
 
 
-def _plain_media(media: Media, dialect: str) -> dict[str, Any]:
+def _end(finish: FinishReason | None, dialect: str) -> FinishReason | None:
+    """Why it ended, where some wires have one word for two reasons."""
+    if finish is FinishReason.REFUSAL and dialect in {"openai-chat", "gemini"}:
+        return FinishReason.CONTENT_FILTER
+    if finish is FinishReason.CONTEXT_FULL:
+        return FinishReason.LENGTH
+    is_stop = finish in {FinishReason.TOOL_CALLS, FinishReason.REFUSAL}
+    return FinishReason.STOP if is_stop or (finish is None and dialect == "ollama") else finish
+
+
+def _plain_response(response: Response, dialect: str) -> dict[str, Any]:
+    created = response.created_at
+    return {
+        "model": response.model or None,
+        "id": response.id or None,
+        "created_at": _SAME if dialect == "anthropic" or not created else int(created) or _SAME,
+        **({} if response.choices else {"choices": _SAME}),
+    }
+
+
+def _plain_usage(usage: Usage, dialect: str) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if usage.reported_total is None or dialect in {"anthropic", "ollama"}:
+        said["reported_total"] = _SAME  # the sum
+    if dialect in {"ollama", "gemini"}:
+        said |= {
+            "input": usage.total_input, "output": usage.total_output,
+            **dict.fromkeys(("cache_read", "cache_write", "thinking"), _SAME),
+        }  # fmt: skip
+    return said
+
+
+def _plain_media(media: Media, dialect: str, kind: Kind) -> dict[str, Any]:
     said: dict[str, Any] = {"mime": media.mime or _SAME, "detail": media.detail or "auto"}
-    if dialect == "ollama" or (dialect == "anthropic" and media.data is not None):
+    if kind == "response":
+        said = {}
+    elif dialect == "ollama" or (dialect == "anthropic" and media.data is not None):
         said["mime"] = _SAME  # by the data themselves
     if media.item_id is not None or media.file_id is not None:
         said["transcript"] = _SAME  # with the provider
@@ -218,10 +271,14 @@ def _plain_media(media: Media, dialect: str) -> dict[str, Any]:
     return said
 
 
-def _plain_server(part: ServerToolCall | ServerToolResult) -> dict[str, Any]:
+_CODE = frozenset({"code_execution"})
+
+
+def _plain_server(part: ServerToolCall | ServerToolResult, dialect: str) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if isinstance(part, ServerToolResult):
-        said["is_error"] = bool(part.is_error)
+        is_told = dialect != "gemini" or part.name in _CODE
+        said["is_error"] = bool(part.is_error) if is_told else _SAME
         if isinstance(part.content, Mapping):
             said["content"] = {k: thaw(part.content[k]) for k in part.content if k != "outcome"}
     elif isinstance(part.input, Mapping):
@@ -231,14 +288,18 @@ def _plain_server(part: ServerToolCall | ServerToolResult) -> dict[str, Any]:
     return said
 
 
-def _unsaid(value: Value, dialect: str) -> Collection[str]:
+def _unsaid(value: Value, dialect: str, kind: Kind) -> Collection[str]:
     if isinstance(value, Message):
         return _OURS
     if isinstance(value, Request):
         return {"metadata"}
     if isinstance(value, ToolCall):
-        return {"raw", "input", *_NOWHERE[dialect]}
-    return _NOWHERE[dialect] if isinstance(value, (Part, Citation)) else ()
+        luggage = {"cache", "signature"} if kind == "response" else set()
+        return {"raw", "input"} | luggage | _NOWHERE[dialect]
+    if isinstance(value, (Part, Citation)):
+        # Nobody signs or caches an answer, or says in it how to look at a picture.
+        return _NOWHERE[dialect] | (_OF_REQUESTS if kind == "response" else set())
+    return ()
 
 
 def _plain_message(message: Message, dialect: str) -> Message:
@@ -272,13 +333,12 @@ def _plain_result(
     return said
 
 
-def _told_content(
-    result: ToolResult, dialect: str, kind: Kind, ids: dict[str, str]
-) -> list[Any] | str:
+def _told_content(result: ToolResult, dialect: str, kind: Kind, ids: dict[str, str]) -> Any:
     """The content where texts are one, before the media."""
     text, parts = result.text, result.parts
     rest = [_plain(part, dialect, kind, ids) for part in parts if not isinstance(part, Text)]
-    return [text, *rest] if rest else text
+    told = _SAME if result.data is not UNSET else text
+    return [told, *rest] if rest else told
 
 
 class _Same:
@@ -293,6 +353,7 @@ class _Same:
 _SAME = _Same()
 
 
+_OF_REQUESTS = {"cache", "signature", "detail", "mime", "name", "server", "kind"}
 _NOWHERE = {
     # Identities that only some wires have; they say nothing.
     "openai-chat": {"item_id", "tool_name", "form"},
@@ -436,38 +497,49 @@ _ORDER = ("Thinking", "Text", "Opaque", "Refusal", "Audio", "Image", "Video", "F
           "ServerToolCall", "ServerToolResult", "ToolCall", "ToolResult")  # fmt: skip
 
 
-def _ordered(message: Message, dialect: str) -> tuple[Any, ...]:
+def _ordered(message: Message, dialect: str) -> tuple[Any, ...]:  # noqa: PLR0911 - one for each
     """The parts in the order that the wire has them in; texts joined where it has only one."""
-    parts = message.parts
-    if dialect == "openai-responses":
-        return _by_form(parts)
-    if dialect == "gemini" and _holds_results(message):  # in the order of the calls
-        return tuple(sorted(parts, key=lambda part: part.text))
-    if dialect not in {"openai-chat", "ollama"}:
-        return parts
-    if dialect == "openai-chat":
-        parts = tuple(
-            piece
-            for part in parts
-            if not (isinstance(part, (Text, Thinking)) and part.is_empty)
-            for piece in _pieces(part)
-        )
-        cited = [citation for part in parts for citation in getattr(part, "citations", ())]
-        if message.role == "assistant":  # they are the message's
-            parts = tuple(p.replace(citations=()) if isinstance(p, Text) else p for p in parts)
-            at = next((i for i, part in enumerate(parts) if isinstance(part, Text)), None)
-            if at is not None:
-                first = parts[at].replace(citations=cited)
-                parts = (*parts[:at], first, *parts[at + 1 :])
-    if message.role == "assistant" or dialect == "ollama":
-        parts = tuple(sorted(parts, key=lambda part: _ORDER.index(type(part).__name__)))
-    if dialect == "ollama":
-        between = "" if message.role == "assistant" else "\n"
-        joined = [kind(between.join(p.text for p in parts if type(p) is kind))
-                  for kind in (Thinking, Text)]  # fmt: skip
-        rest = [part for part in parts if type(part) not in {Text, Thinking}]
-        parts = (*(part for part in joined if part.text), *rest)
+    parts, role = message.parts, message.role
+    match dialect:
+        case "openai-responses":
+            return _by_form(parts)
+        case "anthropic":  # a refusal stands beside the content
+            return tuple(sorted(parts, key=lambda part: isinstance(part, Refusal)))
+        case "gemini" if _holds_results(message):  # in the order of the calls
+            return tuple(sorted(parts, key=lambda part: part.text))
+        case "gemini":
+            return tuple(part for part in parts if not _is_nothing(part))
+        case "openai-chat":
+            parts = _chat_parts(parts, role)
+            return parts if role is not Role.ASSISTANT else tuple(sorted(parts, key=_place))
+        case "ollama":
+            return _joined(tuple(sorted(parts, key=_place)), "" if role is Role.ASSISTANT else "\n")
     return parts
+
+
+def _place(part: Part) -> int:
+    return _ORDER.index(type(part).__name__)
+
+
+def _is_nothing(part: Part) -> bool:
+    return isinstance(part, (Text, Thinking)) and part.is_empty
+
+
+def _chat_parts(parts: tuple[Any, ...], role: Role) -> tuple[Any, ...]:
+    parts = tuple(piece for part in parts if not _is_nothing(part) for piece in _pieces(part))
+    cited = [citation for part in parts for citation in getattr(part, "citations", ())]
+    at = next((i for i, part in enumerate(parts) if isinstance(part, Text)), None)
+    if role is not Role.ASSISTANT or at is None:
+        return parts
+    parts = tuple(p.replace(citations=()) if isinstance(p, Text) else p for p in parts)
+    return (*parts[:at], parts[at].replace(citations=cited), *parts[at + 1 :])  # the message's
+
+
+def _joined(parts: tuple[Any, ...], between: str) -> tuple[Any, ...]:
+    kinds = (Thinking, Text)
+    texts = [kind(between.join(p.text for p in parts if type(p) is kind)) for kind in kinds]
+    rest = [part for part in parts if type(part) not in kinds]
+    return (*(text for text in texts if text.text), *rest)
 
 
 def _pieces(part: Any) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import dragoman
 from dragoman import Request
 from dragoman.model.requests import Output, ThinkingConfig
 from dragoman.model.tools import ToolChoice
+from tests.corpus import Corpus, CorpusNotFoundError
 from tests.wire import odd_spellings
-from tests.wire.recorded import normal
+from tests.wire.recorded import Body, bodies, normal
 from tests.wire.rereading import Kind, verdicts
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
@@ -53,6 +55,49 @@ def test_an_edit_of_a_request_is_what_changes(
 ) -> None:
     """Every field of the request and of all that it holds, in rich and in oddly spelled bodies."""
     assert problems(dialect, "request", wire, path) == []
+
+
+@pytest.mark.parametrize(("dialect", "wire", "path"), params("response"))
+def test_an_edit_of_a_response_is_what_changes(
+    dialect: str, wire: dict[str, Any], path: str | None
+) -> None:
+    """Every field of the response and of all that it holds: what is shown is what was set."""
+    assert problems(dialect, "response", wire, path) == []
+
+
+def recorded(kind: Kind, dialect: str, share: int) -> Iterator[Body]:
+    """Every so many of the recorded bodies; none where there are no recordings."""
+    try:
+        corpus = Corpus.open()
+    except CorpusNotFoundError:
+        pytest.skip("no recorded traffic")
+    found = (body for body in bodies(corpus, dialect) if body.kind == kind)
+    yield from islice(found, 0, None, share)
+
+
+def check_recorded(kind: Kind, dialect: str, share: int) -> None:
+    """Fail with the first problems of each body."""
+    found = [
+        f"{body.recording.row.file}: {problem}"
+        for body in recorded(kind, dialect, share)
+        for problem in problems(dialect, kind, body.wire, body.path)[:3]
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("kind", ["request", "response"])
+def test_an_edit_of_a_recorded_body_is_what_changes(kind: Kind, dialect: str) -> None:
+    """As above, in a sample of what was sent and answered."""
+    check_recorded(kind, dialect, 97)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("kind", ["request", "response"])
+def test_an_edit_of_any_recorded_body_is_what_changes(kind: Kind, dialect: str) -> None:
+    """As above, in all of it."""
+    check_recorded(kind, dialect, 1)
 
 
 _UNREAD: list[tuple[str, dict[str, Any], dict[str, Any]]] = [

@@ -317,8 +317,10 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
         """A copy with these fields changed; they alone are checked."""
         if changes.get("content") and "data" not in changes:
             changes["data"] = UNSET  # the other form of what the tool returned
-        elif "data" in changes and isinstance(self.content, str):
-            changes.setdefault("content", "")
+        elif "data" in changes and "content" not in changes:
+            content = self.content
+            rest = "" if isinstance(content, str) else [p for p in content if type(p) is not Text]
+            changes["content"] = rest  # the words for the old data
         made = super().replace(**changes)
         if "call_id" in changes:
             _check_call_id(made.call_id, _CALL_OF_RESULT)

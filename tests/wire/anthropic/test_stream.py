@@ -505,7 +505,7 @@ def test_arguments_without_measure_are_text(text: str) -> None:
 
 def test_what_comes_too_late_is_a_loss() -> None:
     """Arguments after their call's end and citations after their text's are reported."""
-    source = Citation(kind="url", url="https://example.com", extras={"anthropic": {"x": 1}})
+    source = Citation(kind="odd", extras={"anthropic": {"x": 1}})
     content, _, losses = elsewhere(
         PartStart(0, ToolCall("a", "f", raw="{}")),
         PartStart(1, Text("")),

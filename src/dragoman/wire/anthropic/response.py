@@ -22,6 +22,7 @@ from dragoman.wire.tolerance import shaped_extras
 _ASSISTANT = Role.ASSISTANT
 _REFUSAL = FinishReason.REFUSAL
 _CALLS = FinishReason.TOOL_CALLS
+_STOP = FinishReason.STOP
 
 
 def decode_response(wire: Block) -> Response:
@@ -58,6 +59,12 @@ def encode_response(response: Response) -> Encoded:
     choice = response.choices[0] if response.choices else Choice(0, make_message(_ASSISTANT))
     if choice.logprobs is not None:
         context.lose_at("choices[0].logprobs", "there are no log probabilities here")
+    if choice.message.name is not None:
+        context.lose_at("choices[0].message.name", "messages carry no names here")
+    if choice.message.role is not _ASSISTANT:
+        context.lose_at("choices[0].message.role", "only an assistant answers")
+    if is_ours(choice.message.origin) and not _is_told(choice):
+        context.lose_at("choices[0].finish", "this reason has no word here")
     body = _fields(response, choice)
     context.origin = choice.message.origin
     body["content"] = encode_parts(_content(choice.message), context)
@@ -80,7 +87,9 @@ def _fields(response: Response, choice: Choice) -> Block:
     refusal = _refusal(choice.message)
     if refusal:
         body["stop_details"] = {"type": "refusal", "explanation": refusal}
-    usage = response.usage or choice.message.usage
+    usage = response.usage
+    if usage is None and not is_ours(choice.message.origin):
+        usage = choice.message.usage
     if usage is not None:
         body["usage"] = encode_usage(usage)
     return body
@@ -95,11 +104,20 @@ def _complete(body: Block, message: Message) -> None:
     body.setdefault("usage", encode_usage(Usage()))
 
 
+def _is_told(choice: Choice) -> bool:
+    """Whether the wire has a word for why it ended; calls and refusals tell themselves."""
+    finish = choice.finish
+    plain = finish in {None, _STOP, _CALLS, _REFUSAL}
+    return plain or decode_finish(_stop_reason(choice)) is finish
+
+
 def _stop_reason(choice: Choice) -> str | None:
-    finish = told_finish(choice.finish or choice.message.finish, bool(choice.message.tool_calls))
     is_own = is_ours(choice.message.origin)
-    if choice.finish_raw is not None and is_own:
-        return choice.finish_raw
+    if is_own and choice.finish_raw is not None:
+        if decode_finish(choice.finish_raw) is choice.finish:
+            return choice.finish_raw
+        return None if choice.finish is None else encode_finish(choice.finish)
+    finish = told_finish(choice.finish or choice.message.finish, bool(choice.message.tool_calls))
     if _refusal(choice.message) and not (is_own and finish is None):
         return encode_finish(_REFUSAL)
     return None if finish is None else encode_finish(finish)

@@ -69,9 +69,14 @@ def encode_finish(choice: Choice) -> str | None:
     finish, word = choice.finish, choice.finish_raw
     if word is not None and is_own(choice.message):
         expected, _ = decode_finish(word, has_calls(choice.message.parts))
-        if finish is None or finish is expected:
+        if finish is expected:
             return word
     return None if finish is None else _WORDS.get(finish, "OTHER")
+
+
+def has_word(finish: FinishReason | None) -> bool:
+    """Whether the wire can tell this reason."""
+    return finish is None or finish is _OTHER or finish in _WORDS
 
 
 def has_calls(parts: Iterable[AnyPart]) -> bool:

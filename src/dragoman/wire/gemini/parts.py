@@ -145,7 +145,10 @@ def encode_part(part: AnyPart, message: int, index: int, writing: Writing) -> li
             body[SIGNATURE] = part.signature
         else:
             writing.lose_part(message, index, _FOREIGN_SIGNATURE)
-    return [as_it_came(body, part.extras) if part.extras else body]
+    if not part.extras:
+        return [body]
+    # A part that was a signature and nothing else is the empty text without it.
+    return [as_it_came(body, part.extras) or {"text": ""}]
 
 
 Written = tuple[dict[str, Any] | None, str | None]

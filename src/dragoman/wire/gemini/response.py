@@ -17,7 +17,7 @@ from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.gemini.citations import decode_citations, encode_citations
 from dragoman.wire.gemini.contents import Content, decode_content, encode_content
-from dragoman.wire.gemini.finish import decode_finish, encode_finish, has_calls, is_own
+from dragoman.wire.gemini.finish import decode_finish, encode_finish, has_calls, has_word, is_own
 from dragoman.wire.gemini.trace import (
     NAME,
     Trace,
@@ -94,6 +94,9 @@ def encode_response(response: Response) -> Encoded:
     """The body for a response."""
     writing = Writing("choices[{}].message", is_response=True)
     body = encode_head(response)
+    for index, choice in enumerate(response.choices):
+        if choice.message.name is not None and not choice.message.parts:
+            writing.lose(f"choices[{index}].message.name", "there is no message to carry it")
     if candidates := [
         _encode_candidate(choice, index, writing)
         for index, choice in enumerate(response.choices)
@@ -171,6 +174,11 @@ def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[s
     message = choice.message
     body = encode_verdict(choice)
     lose_probabilities(choice, position, writing)
+    place = f"choices[{position}]"
+    if is_own(message) and not has_word(choice.finish):
+        writing.lose(f"{place}.finish", "this reason has no word here")
+    if message.role is not _ASSISTANT:
+        writing.lose(f"{place}.message.role", "only the model answers")
     if message.parts or not noted(choice.extras, WITHOUT_CONTENT):
         body["content"] = encode_content(message, position, writing)
     return as_it_came(body, choice.extras) if choice.extras else body

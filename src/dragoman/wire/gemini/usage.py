@@ -7,6 +7,7 @@ from typing import Any
 from dragoman.model.frozen import EMPTY, FrozenDict, FrozenList
 from dragoman.model.usage import Usage
 from dragoman.wire.gemini.trace import NAME, Trace, as_it_came, is_object, snake_names
+from dragoman.wire.overlay import overlay
 
 _PROMPT, _TOOL_USE = "promptTokenCount", "toolUsePromptTokenCount"
 _TOTAL = "totalTokenCount"
@@ -60,18 +61,13 @@ def _decode_plain(wire: dict[str, Any]) -> Usage | None:
             left[key] = value
         else:
             return None
-    return _counted(wire, _left_over(left, wire[_PROMPT]))
+    return _counted(wire, _left_over(left))
 
 
-def _left_over(left: dict[str, Any], prompt: int) -> FrozenDict:
+def _left_over(left: dict[str, Any]) -> FrozenDict:
     if not left:
         return EMPTY
-    if _TOOL_USE not in left:
-        return FrozenDict({NAME: FrozenDict(left)})
-    trace = Trace()
-    trace.fields = left
-    trace.instead(_PROMPT, prompt + left[_TOOL_USE], prompt)  # we write both as one
-    return trace.extras()
+    return FrozenDict({NAME: FrozenDict(left)})
 
 
 def _is_detail(wire: Any) -> bool:
@@ -96,8 +92,12 @@ def _counted(counts: dict[str, int], extras: FrozenDict) -> Usage:
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
     """The counts as the API has them; zeros are left out, as it does."""
+    beside = overlay(usage.extras, NAME).get(_TOOL_USE)
+    prompt = usage.total_input
+    if type(beside) is int and 0 <= beside <= prompt:
+        prompt -= beside  # what the provider's own tools put in is told apart
     counts = {
-        _PROMPT: usage.total_input,
+        _PROMPT: prompt,
         "cachedContentTokenCount": usage.cache_read,
         "candidatesTokenCount": usage.output,
         "thoughtsTokenCount": usage.thinking,

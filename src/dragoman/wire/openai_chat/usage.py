@@ -7,6 +7,7 @@ from typing import Any
 from dragoman.model.frozen import EMPTY
 from dragoman.model.usage import Usage
 from dragoman.wire import overlay
+from dragoman.wire.agreement import Bearings, agreed, with_notes
 from dragoman.wire.openai_chat.spelling import (
     NAME,
     absent,
@@ -20,6 +21,10 @@ from dragoman.wire.openai_chat.spelling import (
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
 # Where other servers count what they read from a cache: DeepSeek, Mistral, Kimi.
 _CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")
+_BEARINGS: Bearings = {
+    **dict.fromkeys(_CACHED, "cache_read"),
+    "reasoning_tokens": "thinking",
+}
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _FIELDS = (*_COUNTS, _PROMPT, _COMPLETION)
 _NO_DETAILS = extras_of(EMPTY, absent(_COUNTS, *_FIELDS))
@@ -57,7 +62,8 @@ def _decode_detailed(wire: dict[str, Any]) -> Usage:
     all_input, all_output = fresh + read + write, output + thinking
     whole = all_input + all_output if reported is None else reported
     extras = _extras(wire, _written(all_input, all_output, whole, read, write, thinking))
-    return Usage(fresh, output, read, write, thinking, reported, extras)
+    usage = Usage(fresh, output, read, write, thinking, reported, extras)
+    return with_notes(usage, NAME, _BEARINGS)
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
@@ -70,13 +76,21 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
         usage.cache_write,
         usage.thinking,
     )
-    words = words_of(usage.extras)
-    if "-cached_tokens" in words:
+    extras = agreed(usage, NAME, _BEARINGS)
+    words, over = words_of(extras), overlay.overlay(extras, NAME)
+    # A detail that was not there stays out while there is nothing to say, or it is said elsewhere.
+    has_cached = bool(usage.cache_read or usage.cache_write) and over.keys().isdisjoint(_CACHED)
+    has_thinking = bool(usage.thinking) and "reasoning_tokens" not in over
+    if "-cached_tokens" in words and not has_cached:
         del body[_PROMPT]["cached_tokens"]
-    if "-reasoning_tokens" in words:
+    if "-reasoning_tokens" in words and not has_thinking:
         del body[_COMPLETION]["reasoning_tokens"]
-    without_absent(body, usage.extras)
-    body = overlay.laid_over(body, usage.extras, NAME)
+    details = (body[_PROMPT] if has_cached else None, body[_COMPLETION] if has_thinking else None)
+    without_absent(body, extras)
+    for key, said in zip((_PROMPT, _COMPLETION), details, strict=True):
+        if said is not None:
+            body[key] = said
+    body = overlay.laid_over(body, extras, NAME)
     return {key: value for key, value in body.items() if not key.startswith(":")}
 
 

@@ -22,6 +22,11 @@ def decode_cache(optional: dict[str, Any]) -> CacheHint | None:
     return CacheHint(ttl)
 
 
+def has_breakpoint(body: dict[str, Any]) -> bool:
+    """Whether a part was written with its wish."""
+    return _KEY in body
+
+
 def keeps_time(hint: CacheHint) -> bool:
     """Whether the wire offers the time that is wished for, if one is."""
     return hint.ttl is None or hint.ttl in _TTLS

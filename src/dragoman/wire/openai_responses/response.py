@@ -34,6 +34,8 @@ _REASON_NAMES = {
     _FILTER: "content_filter",
 }
 _FAILURES = {"failed": _ERROR, "cancelled": _CANCELLED}
+_WORDS = frozenset({*_REASONS, *_FAILURES, "completed"})
+_SAYABLE = frozenset({*_REASON_NAMES, *_FAILURES.values(), _STOP, _CALLS, _REFUSAL, _OTHER})
 _FAILURE_NAMES = {finish: status for status, finish in _FAILURES.items()}
 # What a client's types demand of a response that was not a response of this dialect before.
 _USUAL: Mapping[str, Any] = {
@@ -87,6 +89,10 @@ def encode(response: Response) -> Encoded:
     body = _encode_head(response)
     if response.choices:
         writer.write(response.choices[0].message, "choices[0].message")
+        if finish is not None and finish not in _SAYABLE:
+            writer.losses.append(Loss("choices[0].finish", "this reason has no word here"))
+        if response.choices[0].message.role is not Role.ASSISTANT:
+            writer.losses.append(Loss("choices[0].message.role", "only an assistant answers"))
         if response.choices[0].logprobs is not None:
             writer.losses.append(Loss("choices[0].logprobs", PROBABILITIES))
     for index in range(1, len(response.choices)):
@@ -149,7 +155,7 @@ def _encode_finish(choice: Choice, *, is_own: bool) -> dict[str, Any]:
     if finish is None:
         return {}
     reason = _REASON_NAMES.get(finish)
-    if is_own and finish is _OTHER and choice.finish_raw not in {None, "incomplete"}:
+    if is_own and finish is _OTHER and choice.finish_raw not in {None, "incomplete", *_WORDS}:
         reason = choice.finish_raw
     if reason is not None:
         return {"status": "incomplete", "incomplete_details": {"reason": reason}}

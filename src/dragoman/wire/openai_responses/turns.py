@@ -34,7 +34,7 @@ from dragoman.wire.openai_responses.builtin import (
     has_server,
     stands_in_its_call,
 )
-from dragoman.wire.openai_responses.caching import keeps_time
+from dragoman.wire.openai_responses.caching import has_breakpoint, keeps_time
 from dragoman.wire.openai_responses.calls import (
     WrittenCalls,
     encode_call,
@@ -125,7 +125,8 @@ class Writer:
         elif parts:
             self._write_groups(parts)
         elif role is _ASSISTANT:
-            self._lose("parts", "an answer that says nothing has no item")
+            if not self._is_answer:
+                self._lose("parts", "an answer that says nothing has no item")
         else:
             self._put(encode_message(role, [], None, message.extras), 0, 0)
 
@@ -267,7 +268,7 @@ class Writer:
                 self._check_text(body, part, index)
             if isinstance(part, Refusal) and self._message.role is not _ASSISTANT:
                 self._lose(f"parts[{index}]", "a refusal is sent as text")
-            if part.cache is not None and not keeps_time(part.cache):
+            if part.cache is not None and has_breakpoint(body) and not keeps_time(part.cache):
                 self._lose(f"parts[{index}].cache.ttl", _NO_PLACE)
 
     def _check_text(self, body: dict[str, Any], part: Text, index: int) -> None:
