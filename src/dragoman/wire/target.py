@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
-from dragoman.model.value import Value, own_mapping
+from dragoman.model.value import Value
 
 ThinkingForm = Literal[
     "any", "never", "effort", "reasoning", "switch", "template", "budget", "adaptive", "either"
@@ -51,8 +50,8 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     spares_own: bool = False
     """Whether messages that came in this dialect stay as they came, among others that are fitted:
     nobody knows that the host refuses them."""
-    nowhere: Mapping[str, tuple[str, ...]] = EMPTY
-    """By kind of part: the fields that have no place on the wire; see `fitting.luggage`."""
+    nowhere: tuple[str, ...] = ()
+    """The fields of parts that have no place on the wire (`Image.name`); see `fitting.luggage`."""
     provider: str | None = None
     model: str | None = None
     tool_id: str = ANYTHING
@@ -245,9 +244,6 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
             return True
         # A name and the same with a date behind it are one model.
         return origin.model.startswith(self.model) or self.model.startswith(origin.model)
-
-    def __post_init__(self) -> None:
-        own_mapping(self, "nowhere")
 
     def owns(self, message: Message) -> bool:
         """Whether a message came in a request of this dialect, and nobody has changed it since.

@@ -27,13 +27,18 @@ TARGET = Target(
     needs_message=True,  # W47
     refuses_empty=True,  # W47
     state_fields=("thread",),
-    nowhere={
-        "Image": ("signature", "name", "mime"),
-        "File": ("signature", "detail", "mime"),
-        "Thinking": ("cache",),
-        "ToolResult": ("signature",),
-        "ServerToolCall": ("signature",),
-        "ServerToolResult": ("signature",),
-        "Opaque": ("signature", "cache"),
-    },
+    nowhere=(
+        "Image.signature",
+        "Image.name",
+        "Image.mime",
+        "File.signature",
+        "File.detail",
+        "File.mime",
+        "Thinking.cache",
+        "ToolResult.signature",
+        "ServerToolCall.signature",
+        "ServerToolResult.signature",
+        "Opaque.signature",
+        "Opaque.cache",
+    ),
 )

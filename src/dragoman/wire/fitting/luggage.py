@@ -7,6 +7,7 @@ something can be said may depend on more than the kind.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from dragoman.model.messages import Message
 from dragoman.model.parts import Part
@@ -44,7 +45,7 @@ def left_unsaid(
 def _unsaid(parts: Iterable[Part], path: str, target: Target) -> Iterator[Loss]:
     for index, part in enumerate(parts):
         where = f"{path}[{index}]"
-        for name in target.nowhere.get(type(part).__name__, ()):
+        for name in _by_kind(target.nowhere).get(type(part).__name__, ()):
             if getattr(part, name) is None:
                 continue
             if not _is_implied(part, name):
@@ -54,6 +55,15 @@ def _unsaid(parts: Iterable[Part], path: str, target: Target) -> Iterator[Loss]:
             for place, inner in enumerate(part.content):  # nobody signs what a tool returned
                 if inner.signature is not None:
                     yield Loss(f"{where}.content[{place}].signature", _REASON)
+
+
+@cache
+def _by_kind(nowhere: tuple[str, ...]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for field in nowhere:
+        kind, _, name = field.partition(".")
+        found.setdefault(kind, []).append(name)
+    return found
 
 
 def _is_implied(part: Part, name: str) -> bool:

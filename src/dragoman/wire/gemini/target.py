@@ -15,15 +15,26 @@ TARGET = Target(
     cache_markers=0,  # what is cached has a name there, and no place among the parts
     needs_message=True,  # W75
     state_fields=("cached_content", "continuation_token"),
-    nowhere={
-        **dict.fromkeys(("Text", "Thinking", "Refusal", "Image", "ToolCall"), ("cache",)),
-        **dict.fromkeys(("Video", "File"), ("cache", "detail")),
-        "Audio": ("cache", "detail", "transcript"),
-        "ToolResult": ("cache",),
-        "ServerToolCall": ("cache", "server"),
-        "ServerToolResult": ("cache",),
-        "Opaque": ("cache", "signature"),
-    },
+    nowhere=(
+        "Text.cache",
+        "Thinking.cache",
+        "Refusal.cache",
+        "Image.cache",
+        "ToolCall.cache",
+        "Video.cache",
+        "Video.detail",
+        "File.cache",
+        "File.detail",
+        "Audio.cache",
+        "Audio.detail",
+        "Audio.transcript",
+        "ToolResult.cache",
+        "ServerToolCall.cache",
+        "ServerToolCall.server",
+        "ServerToolResult.cache",
+        "Opaque.cache",
+        "Opaque.signature",
+    ),
     refuses_empty=True,  # W76
     prefill="uncertain",  # W79: the newest models refuse it; without one named, the safe side
     refuses_call_first=True,  # W77; blank texts are taken, as recordings show (against W76)

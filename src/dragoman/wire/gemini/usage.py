@@ -35,7 +35,11 @@ def decode_usage(wire: Any) -> Usage | None:
     counts = trace.camel(wire, _NAMES)
     numbers = {key: value for key, value in counts.items() if type(value) is int}
     usage = _counted(numbers, EMPTY)
-    trace.compare(counts, encode_usage(usage))
+    rebuilt = encode_usage(usage)
+    if _TOOL_USE in numbers and 0 <= numbers[_TOOL_USE] <= usage.total_input:
+        rebuilt[_PROMPT] = usage.total_input - numbers[_TOOL_USE]
+        rebuilt = {key: value for key, value in rebuilt.items() if value}
+    trace.compare(counts, rebuilt)
     extras = trace.extras()
     return usage.replace(extras=extras) if extras else usage
 

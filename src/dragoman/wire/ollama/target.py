@@ -17,12 +17,20 @@ TARGET = Target(
     state_fields=(),
     orders_results=True,  # W103
     media=("image", "audio"),
-    nowhere={
-        "Image": ("signature", "cache", "name", "detail"),
-        "Audio": ("signature", "cache", "name", "detail", "transcript"),
-        "Text": ("signature",),
-        "Opaque": ("signature", "cache"),
-    },
+    nowhere=(
+        "Image.signature",
+        "Image.cache",
+        "Image.name",
+        "Image.detail",
+        "Audio.signature",
+        "Audio.cache",
+        "Audio.name",
+        "Audio.detail",
+        "Audio.transcript",
+        "Text.signature",
+        "Opaque.signature",
+        "Opaque.cache",
+    ),
     takes_image_urls=False,  # W105
     media_in_results=True,
     thinking_form="switch",  # W106

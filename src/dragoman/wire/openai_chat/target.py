@@ -5,24 +5,39 @@ from __future__ import annotations
 from dragoman.wire.openai_chat.spelling import NAME
 from dragoman.wire.target import Target
 
-_BESIDE = ("signature", "cache")
-
 TARGET = Target(
     dialect=NAME,
     provider="openai",
     tool_id_length=40,  # W5, W6: longer ids and other names are refused
-    nowhere={
-        "Text": ("signature",),
-        "Image": ("signature", "name", "mime"),
-        "Audio": ("signature", "name", "mime", "detail", "transcript"),
-        "Video": ("signature", "name", "mime", "detail"),
-        "File": ("signature", "mime", "detail"),
-        "Thinking": ("cache",),
-        "Refusal": _BESIDE,
-        "ToolCall": ("cache",),
-        "ToolResult": _BESIDE,
-        "ServerToolCall": (*_BESIDE, "server"),
-        "ServerToolResult": _BESIDE,
-        "Opaque": _BESIDE,
-    },
+    nowhere=(
+        "Text.signature",
+        "Image.signature",
+        "Image.name",
+        "Image.mime",
+        "Audio.signature",
+        "Audio.name",
+        "Audio.mime",
+        "Audio.detail",
+        "Audio.transcript",
+        "Video.signature",
+        "Video.name",
+        "Video.mime",
+        "Video.detail",
+        "File.signature",
+        "File.mime",
+        "File.detail",
+        "Thinking.cache",
+        "Refusal.signature",
+        "Refusal.cache",
+        "ToolCall.cache",
+        "ToolResult.signature",
+        "ToolResult.cache",
+        "ServerToolCall.signature",
+        "ServerToolCall.cache",
+        "ServerToolCall.server",
+        "ServerToolResult.signature",
+        "ServerToolResult.cache",
+        "Opaque.signature",
+        "Opaque.cache",
+    ),
 )

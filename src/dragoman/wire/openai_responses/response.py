@@ -89,7 +89,7 @@ def encode(response: Response) -> Encoded:
     body = _encode_head(response)
     if response.choices:
         writer.write(response.choices[0].message, "choices[0].message")
-        if finish is not None and finish not in _SAYABLE:
+        if finish is not None and finish not in _SAYABLE and NAME in response.extras:
             writer.losses.append(Loss("choices[0].finish", "this reason has no word here"))
         if response.choices[0].message.role is not Role.ASSISTANT:
             writer.losses.append(Loss("choices[0].message.role", "only an assistant answers"))
