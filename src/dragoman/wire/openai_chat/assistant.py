@@ -271,8 +271,9 @@ class _Writer:
             self._out.lose(f"{self._at(index)}.citations", "not all can be written here")
 
     def put_call(self, part: Any, index: int) -> None:
-        self._note_seal(part, index)
         origin = self._message.origin
+        if (part.origin or origin) is not None:  # else whoever set the signature means it
+            self._note_seal(part, index)
         if is_legacy(part, origin, self._out) and "function_call" not in self._body:
             self._body["function_call"] = encode_function_call(part, self._out)
             if part.signature is not None:
