@@ -148,7 +148,8 @@ def encode_part(part: AnyPart, message: int, index: int, writing: Writing) -> li
     if not part.extras:
         return [body]
     # A part that was a signature and nothing else is the empty text without it.
-    return [as_it_came(body, part.extras) or {"text": ""}]
+    came: Any = as_it_came(body, part.extras)
+    return [{"text": ""} if came == {} else came]
 
 
 Written = tuple[dict[str, Any] | None, str | None]

@@ -79,9 +79,10 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
     extras = agreed(usage, NAME, _BEARINGS)
     words, over = words_of(extras), overlay.overlay(extras, NAME)
     # A detail that was not there stays out while there is nothing to say, or it is said elsewhere.
-    has_cached = bool(usage.cache_read or usage.cache_write) and over.keys().isdisjoint(_CACHED)
+    has_read = bool(usage.cache_read) and over.keys().isdisjoint(_CACHED)
+    has_cached = has_read or bool(usage.cache_write)
     has_thinking = bool(usage.thinking) and "reasoning_tokens" not in over
-    if "-cached_tokens" in words and not has_cached:
+    if "-cached_tokens" in words and not has_read:
         del body[_PROMPT]["cached_tokens"]
     if "-reasoning_tokens" in words and not has_thinking:
         del body[_COMPLETION]["reasoning_tokens"]
