@@ -69,9 +69,10 @@ class ReportingEncoder:
 
     def __init__(self, encoder: StreamEncoder, shown: Shown) -> None:
         self._encoder = encoder
+        self._write = encoder.feed
         self._shown = shown
         self._said = MessageAccumulator()  # all but the texts
-        self._begun: set[tuple[int, int]] = set()
+        self._begun: set[int] = set()  # parts of the first choice
 
     @property
     def losses(self) -> Sequence[Loss]:
@@ -89,16 +90,20 @@ class ReportingEncoder:
     def feed(self, event: Event) -> bytes:
         """The bytes to send now."""
         if type(event) is PartDelta:
-            place = (event.choice, event.index)
-            if event.extras is not EMPTY or place not in self._begun:
-                self._begun.add(place)
-                self._said.add(event)
+            # Nearly all events are more of a text that has begun.
+            if event.extras is not EMPTY or event.index not in self._begun or event.choice:
+                self._note_delta(event)
         elif type(event) is not OpaqueEvent:
             self._said.add(event)
             if type(event) is ResponseStart and _is_at_home(event, self._shown.dialect):
                 # Its own stream: all of it is written, and nothing has to be looked at.
-                self.feed = self._encoder.feed  # type: ignore[method-assign]  # for speed
-        return self._encoder.feed(event)
+                self.feed = self._write  # type: ignore[method-assign]  # for speed
+        return self._write(event)
+
+    def _note_delta(self, event: PartDelta) -> None:
+        self._said.add(event.replace(text=None))
+        if not event.choice:
+            self._begun.add(event.index)
 
     def close(self) -> bytes:
         """The last bytes."""

@@ -33,6 +33,10 @@ def left_behind(request: Request, dialect: str) -> Iterator[Loss]:
     for index, tool in enumerate(request.tools):
         for source, _ in strange_fields(getattr(tool, "extras", EMPTY), dialect):
             yield Loss(f"tools[{index}].extras", f"only {source} knows it")
+    if request.output is not None:
+        yield from foreign_losses(request.output.extras, dialect, "output.extras")
+    if request.thinking is not None:
+        yield from foreign_losses(request.thinking.extras, dialect, "thinking.extras")
     if request.tool_choice is not None:
         for source, _ in strange_fields(request.tool_choice.extras, dialect):
             yield Loss("tool_choice.extras", f"only {source} knows it")
@@ -81,7 +85,7 @@ def strange_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[st
             continue
         for name, value in fields.items():
             if name.startswith(_NOTES):
-                yield from ((source, kept) for kept in _kept_lists(value))
+                yield from ((source, kept) for kept in _noted(value))
                 continue
             if not _is_spelling(name, value) and _says_something(value):
                 yield source, name
@@ -94,9 +98,16 @@ def _says_something(value: Any) -> bool:
     return value is not None and value not in ("", []) and value != ()
 
 
-def _kept_lists(notes: Any) -> Iterator[str]:
-    """The fields whose lists a dialect keeps as they came, since they say more than the model."""
-    kept = notes.get("lists") if isinstance(notes, dict) else None
+def _noted(notes: Any) -> Iterator[str]:
+    """What a dialect's own notes hold that is more than spelling, by the name of its field.
+
+    These are lists that say more than the model, kept as they came, and a media type.
+    """
+    if not isinstance(notes, dict):
+        return
+    if notes.get("mime"):
+        yield "mime"
+    kept = notes.get("lists")
     for note in kept if isinstance(kept, list) else ():
         if isinstance(note, list) and note and isinstance(note[0], list) and note[0]:
             yield str(note[0][0])
