@@ -72,14 +72,20 @@ class ReportingEncoder:
         self._write = encoder.feed
         self._shown = shown
         self._said = MessageAccumulator()  # all but the texts
+        self._is_home = False  # whether it is its own stream: then all of it is written
         self._begun: set[int] = set()  # parts of the first choice
 
     @property
     def losses(self) -> Sequence[Loss]:
         """What could not be said so far."""
+        if self._is_home:
+            return self._encoder.losses
         left = left_behind_in_response(self._said.response, self._shown)
-        for error in self._said.errors:
+        errors = self._said.errors
+        for error in errors:
             left += foreign_losses(error.extras, self._shown.dialect, "error.extras")
+        if errors and self._said.response.usage is not None:
+            left.append(Loss("usage", "an answer that failed does not say what it cost"))
         return [*self._encoder.losses, *left]
 
     @property
@@ -96,7 +102,7 @@ class ReportingEncoder:
         elif type(event) is not OpaqueEvent:
             self._said.add(event)
             if type(event) is ResponseStart and _is_at_home(event, self._shown.dialect):
-                # Its own stream: all of it is written, and nothing has to be looked at.
+                self._is_home = True
                 self.feed = self._write  # type: ignore[method-assign]  # for speed
         return self._write(event)
 

@@ -43,6 +43,9 @@ def left_behind(request: Request, dialect: str) -> Iterator[Loss]:
     for index, part in enumerate(request.system):
         for source, _ in strange_fields(part.extras, dialect):
             yield Loss(f"system[{index}].extras", f"only {source} knows it")
+        origin = part.origin
+        if part.signature is not None and origin is not None and origin.dialect != dialect:
+            yield Loss(f"system[{index}].signature", f"only {origin.dialect} knows it")
 
 
 def left_behind_in(
