@@ -175,7 +175,8 @@ def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[s
     body = encode_verdict(choice)
     lose_probabilities(choice, position, writing)
     place = f"choices[{position}]"
-    if is_own(message) and not has_word(choice.finish):
+    is_told = has_word(choice.finish) or encode_finish(choice) == choice.finish_raw
+    if is_own(message) and not is_told:
         writing.lose(f"{place}.finish", "this reason has no word here")
     if message.role is not _ASSISTANT:
         writing.lose(f"{place}.message.role", "only the model answers")
