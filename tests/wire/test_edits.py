@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import Request
+from dragoman import Request, Text
 from dragoman.model.requests import Output, ThinkingConfig
 from dragoman.model.tools import ToolChoice
 from tests.corpus import Corpus, CorpusNotFoundError
@@ -173,3 +173,16 @@ def test_a_stored_request_remembers_what_the_wire_meant(dialect: str) -> None:
     for _, wire, path in odd_spellings.bodies(dialect):
         request = Request.from_json(speaker.decode_request(wire, path=path).to_json())
         assert normal(speaker.encode_request(request, repair=False).body) == normal(wire)
+
+
+def test_what_an_answer_lacked_can_be_set() -> None:
+    """Fields that the wire left out are written once somebody says them."""
+    chat = dragoman.dialect("openai-chat")
+    answer = chat.decode_response({"choices": [{"finish_reason": "content_filter"}]})
+    assert chat.encode_response(answer).body == {"choices": [{"finish_reason": "content_filter"}]}
+    (choice,) = answer.choices
+    message = choice.message.replace(parts=(Text("No."),))
+    edited = answer.replace(model="m", id="r", choices=(choice.replace(message=message),))
+    body = chat.encode_response(edited).body
+    assert (body["model"], body["id"]) == ("m", "r")
+    assert body["choices"][0]["message"] == {"role": "assistant", "content": "No."}

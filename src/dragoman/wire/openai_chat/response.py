@@ -94,7 +94,8 @@ def encode_response(response: Response) -> Encoded:
         "created": int(response.created_at or 0),
         "model": response.model or "",
     }
-    without_absent(body, response.extras)
+    said = {key: body[key] for key in ("id", "created", "model") if body[key]}
+    body = {**without_absent(body, response.extras), **said}  # it may have been set since
     body["choices"] = [
         _encode_choice(choice, out, f"choices[{index}]")
         for index, choice in enumerate(response.choices)
@@ -157,7 +158,8 @@ def _encode_choice(choice: Choice, out: Outgoing, path: str) -> dict[str, Any]:
             out.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
     elif choice.logprobs is not None:
         body["logprobs"] = choice.logprobs
-    return laid(without_absent(body, choice.extras), choice.extras)
+    said = {"message": body["message"]} if message.parts else {}
+    return laid({**without_absent(body, choice.extras), **said}, choice.extras)
 
 
 def _decode_message(wire: dict[str, Any], incoming: Incoming, used: set[str]) -> Message:
