@@ -29,7 +29,7 @@ from dragoman.model.parts import Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
-from dragoman.model.usage import Usage
+from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic import stream_frames as frames
 from dragoman.wire.anthropic.block_queue import BlockQueue
 from dragoman.wire.anthropic.context import NAME, Block, Encoding, is_ours
@@ -159,7 +159,9 @@ class StreamEncoder:
         end = self._finish
         if end is None:
             return Choice(0, message)
-        finish = told_finish(end.finish, self._has_calls)
+        finish: FinishReason | None = end.finish
+        if end.finish_raw is None or not is_ours(self._start.origin):
+            finish = told_finish(finish, self._has_calls)
         return Choice(0, message, finish, end.finish_raw, end.logprobs)
 
     # --- its parts
