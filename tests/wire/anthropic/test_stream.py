@@ -38,6 +38,7 @@ from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic import DIALECT
 from dragoman.wire.anthropic.arguments import JsonObjectPrefix
+from dragoman.wire.losses import Note
 from tests.wire.anthropic.stream_grammar import check_stream
 from tests.wire.anthropic.streams import (
     BODIES,
@@ -61,12 +62,13 @@ names = st.sampled_from(sorted(BODIES))
 
 
 def elsewhere(*events: Event) -> tuple[list[Any], dict[str, Any], list[str]]:
-    """What the encoder makes of another provider's events: content, message, losses."""
+    """What the encoder makes of another provider's events: content, message, losses and repairs."""
     encoder, stream = encoded([START, *events, *END])
     assert check_stream(stream).state == "stopped"
     decoder, _ = decoded(stream)
     body = DIALECT.encode_response(decoder.response).body
-    return body["content"], body, [loss.reason for loss in encoder.losses]
+    notes: list[Note] = [*encoder.losses, *encoder.repairs]
+    return body["content"], body, [note.reason for note in notes]
 
 
 # --- reading

@@ -300,8 +300,11 @@ class CallWriter(BlockWriter):
             written = self._more(index, more)
         if last := self._arguments.finish():
             written += frames.input_json_delta(index, last)
-        if self._arguments.is_changed:
-            self._lose(NOT_AN_OBJECT)
+        if self._arguments.is_changed and self._arguments.is_complete:
+            self._lose("what came after the arguments' object is left out")
+        elif self._arguments.is_changed:
+            self._context.part = self._number
+            self._context.repair("I6", "retyped", NOT_AN_OBJECT)
         return written + frames.block_stop(index)
 
 
