@@ -28,6 +28,7 @@ PROVIDER = Provider(
             refused_sampling=("choices", "logprobs", "top_logprobs"),  # W111; 0 may be the
             # temperature: Groq's own server makes 1e-8 of it, as recordings show
             media=("image",),
+            content_parts=("document",),
             thinking_back="never",  # W110
             thinking_fields=("reasoning",),
             thinking_form="never",

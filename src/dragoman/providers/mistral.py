@@ -29,6 +29,7 @@ PROVIDER = Provider(
             refused_sampling=("logprobs", "top_logprobs", "top_k"),  # "not enabled for this model"
             media=("image", "audio", "file"),
             has_flat_media=True,
+            content_parts=("reference", "thinking", "file"),
             thinking_fields=("content",),
             thinking_form="effort",
             efforts=("none", "high"),

@@ -23,6 +23,34 @@ def refused_sampling(
             yield key, "this model takes the default only"
 
 
+def wrong_model(body: Object) -> Found:
+    """A model that is no name."""
+    model = body.get("model")
+    if model is not None and (not isinstance(model, str) or not model):
+        yield "model", "the model must be a name"
+
+
+def missing_model(body: Object, target: Target) -> Found:
+    """No model where the target has to be told; whoever sends the body may still fill it in."""
+    if target.needs_model and body.get("model") is None:
+        yield "model", "the model's name is needed"
+
+
+def wrong_counts(body: Object, *names: str, path: str = "") -> Found:
+    """Settings that are numbers of something, and are not."""
+    for name in names:
+        value = body.get(name)
+        if value is not None and not is_whole(value):
+            yield f"{path}{name}", "must be a whole number"
+
+
+def is_whole(value: object) -> bool:
+    """Whether a JSON value is a number without a fraction."""
+    if isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def unknown_effort(effort: Any, path: str, target: Target) -> Found:
     """An effort that the target does not know, or any where it can't be asked to think."""
     if effort is None:

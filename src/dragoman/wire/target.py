@@ -125,6 +125,8 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     resumes_answers: bool = False
     """Whether a request may go on from an answer that it has kept (`previous_response_id`), with
     instructions and tools of its own (W36)."""
+    needs_model: bool = False
+    """Whether a request must name its model: no path does, and there is no default."""
     needs_message: bool = False
     """Whether instructions alone are refused (W47, W75)."""
     starts_with_user: bool = False
@@ -143,6 +145,8 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     parses_arguments: bool = False
     """Whether a Chat host reads the arguments of earlier calls, so that a text that is no JSON
     fails the request (W114, C3)."""
+    content_parts: tuple[str, ...] = ()
+    """The types of parts that a Chat host has besides text and media (Groq, Mistral)."""
     media: tuple[str, ...] | None = None
     """The media that it takes: `image`, `audio`, `video`, `file`; None: all that its dialect
     can say."""
@@ -321,6 +325,7 @@ _RELAXED: dict[str, Any] = {
     "limits_argument_names": False,
     "least_output_tokens": 0,
     "needs_token_limit": False,
+    "needs_model": False,
     "needs_message": False,
     "starts_with_user": False,
     "refuses_call_first": False,

@@ -97,6 +97,8 @@ def _server(use_id: str, result_id: str, **result: Any) -> dict[str, Any]:
 
 # Rule: what breaks it, where it says so, and what does not.
 ROWS: dict[str, list[Row]] = {
+    "shape_model": [({**_said(), "model": ["m"]}, "model", _said())],
+    "shape_model_is_named": [({"messages": [USER], "max_tokens": 5}, "model", _said())],
     "shape_messages": [
         (_said(5), "messages[1]", _said()),  # type: ignore[arg-type]
         (_said({"role": "tool", "content": ""}), "messages[1].role", _said()),
@@ -481,9 +483,12 @@ def test_other_hosts_let_a_turn_go_on_without_thinking() -> None:
     assert RULEBOOK.check(body, target=TARGET.replace(thinking_begins_turns=False)) == []
 
 
+COUNTING = "/v1/messages/count_tokens?beta=true"
+
+
 def test_counting_needs_no_limit() -> None:
     """The path says that tokens are only counted (W50)."""
-    assert RULEBOOK.check({"messages": [USER]}, path="/v1/messages/count_tokens?beta=true") == []
+    assert RULEBOOK.check({"model": "m", "messages": [USER]}, path=COUNTING) == []
 
 
 def test_headers_tell_whether_thinking_is_interleaved() -> None:

@@ -91,6 +91,10 @@ DECLARATION = "tools[0].functionDeclarations[0]"
 
 # Rule: what breaks it, where it says so, and what does not.
 ROWS: dict[str, list[Row]] = {
+    "shape_counts": [
+        (_config(maxOutputTokens={}), "generationConfig.maxOutputTokens", _config(topK="40")),
+        (_config(candidateCount=1.5), "generationConfig.candidateCount", _config(topK=40.0)),
+    ],
     "shape_contents": [
         ({"contents": "hi"}, "contents", _said()),
         (_said(5), "contents[1]", _said(MODEL, USER)),

@@ -384,11 +384,22 @@ def test_a_call_ends_where_the_next_part_begins() -> None:
     assert last == Text("So.")
 
 
+@pytest.mark.parametrize("odd", [{}, {"jsonPath": None}, {"jsonPath": 7}])
+def test_a_piece_without_a_path_is_kept(odd: dict[str, Any]) -> None:
+    """It goes on from the text before it, if that is not whole; else it has a name of nothing."""
+    begin = chunk({"functionCall": {"name": "f", "willContinue": True}})
+    first = {"jsonPath": "$.dish", "stringValue": "so", "willContinue": True}
+    more = {**odd, "stringValue": "up"}
+    for pieces, arguments in (((first, more), {"dish": "soup"}), ((more,), {"": "up"})):
+        stream = written([begin, *(_piece(one, willContinue=True) for one in pieces), _piece()])
+        decoder, _ = decoded(stream)
+        (call,) = decoder.response.message.tool_calls
+        assert call.arguments == arguments
+
+
 @pytest.mark.parametrize(
     "piece",
     [
-        {},
-        {"jsonPath": 7},
         {"jsonPath": "dish"},
         {"jsonPath": "$"},
         {"jsonPath": "$..a"},
@@ -399,7 +410,7 @@ def test_a_call_ends_where_the_next_part_begins() -> None:
         "odd",
     ],
 )
-def test_a_piece_without_a_place_is_refused(piece: Any) -> None:
+def test_a_path_that_leads_nowhere_is_refused(piece: Any) -> None:
     """Paths that lead nowhere are the peer's fault, and are not quoted."""
     begin = chunk({"functionCall": {"name": "f", "args": {"dish": "x"}, "willContinue": True}})
     with pytest.raises(WireError) as caught:

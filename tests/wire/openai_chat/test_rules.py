@@ -82,6 +82,13 @@ def _image(url: str) -> dict[str, Any]:
 
 # Rule: what breaks it, where it says so, and what does not.
 ROWS: dict[str, list[Row]] = {
+    "shape_model": [({**_said(), "model": 5}, "model", _said())],
+    "shape_model_is_named": [({"messages": _said()["messages"]}, "model", _said())],
+    "shape_counts": [
+        ({**_said(), "max_tokens": "5"}, "max_tokens", {**_said(), "max_tokens": 5.0}),
+        ({**_said(), "max_completion_tokens": True}, "max_completion_tokens", _said()),
+        ({**_said(), "n": 1.5}, "n", {**_said(), "n": 1}),
+    ],
     "shape_messages": [
         ({"messages": []}, "messages", _said()),
         ({"messages": [5]}, "messages[0]", _said()),

@@ -87,6 +87,15 @@ LONG = json.dumps({"a": [{"n" * 257: 1}]})
 SHORT = json.dumps({"a": [{"n" * 256: 1}]})
 # Rule: what breaks it, where it says so, and what does not.
 ROWS: dict[str, list[Row]] = {
+    "shape_model": [({"model": "", "input": "Hi"}, "model", {"model": "m", "input": "Hi"})],
+    "shape_model_is_named": [({"input": "Hi"}, "model", {"prompt": {"id": "pmpt_1"}})],
+    "shape_counts": [
+        (
+            {"input": "Hi", "max_output_tokens": "5"},
+            "max_output_tokens",
+            {"input": "Hi", "max_output_tokens": None},
+        )
+    ],
     "shape_input": [
         ({"model": "m"}, "input", {"model": "m", "prompt": {"id": "pmpt_1"}}),
         ({"input": 5}, "input", {"previous_response_id": "resp_1"}),

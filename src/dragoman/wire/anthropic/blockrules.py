@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from dragoman.wire.anthropic.allowance import MAX_OPTIONAL, MAX_STRICT_TOOLS, MAX_UNIONS
 from dragoman.wire.anthropic.view import THINKING, View
+from dragoman.wire.settingrules import missing_model, wrong_model
 from dragoman.wire.violations import (
     Found,
     Object,
@@ -19,7 +20,7 @@ from dragoman.wire.violations import (
 )
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
-_IN_RESULTS = ("text", "image", "document", "search_result", "tool_reference")
+_IN_RESULTS = ("text", "image", "document", "search_result", "tool_reference", "browser_state")
 _CHOICES = ("auto", "any", "tool", "none")
 _COMBINATORS = ("oneOf", "allOf", "anyOf")
 
@@ -60,6 +61,17 @@ def w45_input_is_an_object(view: View) -> Found:
     for path, block in view.of_type("tool_use"):
         if not isinstance(block.get("input"), Mapping):
             yield f"{path}.input", "the input of a call must be an object"
+
+
+def shape_model(view: View) -> Found:
+    """The model is a name."""
+    yield from wrong_model(view.body)
+
+
+def shape_model_is_named(view: View) -> Found:
+    """And there is one, unless the path has it."""
+    if not view.target.model_in_path:
+        yield from missing_model(view.body, view.target)
 
 
 def w50_max_tokens_is_given(view: View) -> Found:

@@ -13,12 +13,19 @@ from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.context import NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.anthropic.parts import decode_part, encode_parts
-from dragoman.wire.anthropic.usage import decode_finish, decode_usage, encode_finish, encode_usage
+from dragoman.wire.anthropic.usage import (
+    decode_finish,
+    decode_usage,
+    encode_finish,
+    encode_usage,
+    is_failure,
+)
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import difference, laid_over, want
 from dragoman.wire.tolerance import shaped_extras
 
+_NO_WORD = "this reason has no word here"
 _ASSISTANT = Role.ASSISTANT
 _REFUSAL = FinishReason.REFUSAL
 _CALLS = FinishReason.TOOL_CALLS
@@ -65,6 +72,8 @@ def encode_response(response: Response) -> Encoded:
         context.lose_at("choices[0].message.role", "only an assistant answers")
     if is_ours(choice.message.origin) and not _is_told(choice):
         context.lose_at("choices[0].finish", "this reason has no word here")
+    if is_failure(choice.finish) and not is_ours(choice.message.origin):
+        context.lose_at("choices[0].finish", _NO_WORD)
     body = _fields(response, choice)
     context.origin = choice.message.origin
     body["content"] = encode_parts(_content(choice.message), context)

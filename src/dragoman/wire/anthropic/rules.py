@@ -18,8 +18,10 @@ SAMPLING = ("refused_sampling", "refused_sampling_thinking")
 
 RULES: tuple[Rule[View], ...] = (
     Rule(turns.shape_messages, "error", "ST", CLAUDE),
+    Rule(blocks.shape_model, "error", "S"),
+    Rule(blocks.shape_model_is_named, "warning", "S"),
     Rule(blocks.shape_temperature, "error", "ST", CLAUDE),
-    Rule(turns.shape_blocks_have_their_speaker, "warning", "R"),
+    Rule(turns.shape_blocks_have_their_speaker, "error", "E", CLAUDE),
     Rule(strict.shape_strict_schemas_are_objects, "error", "T", CLAUDE),
     Rule(strict.shape_strict_schemas_have_an_end, "error", "T", CLAUDE),
     Rule(blocks.limit_strict_schemas, "error", "T", CLAUDE),

@@ -8,6 +8,7 @@ from dragoman.wire.target import Target
 TARGET = Target(
     dialect=NAME,
     provider="anthropic",
+    needs_model=True,
     tool_id=r"[a-zA-Z0-9_-]+",  # W44
     tool_name=r"[a-zA-Z0-9_-]{1,128}",
     tool_name_length=128,

@@ -36,6 +36,11 @@ def decode_finish(stop_reason: Any) -> FinishReason | None:
     return _FINISH.get(stop_reason, _OTHER) if type(stop_reason) is str else None
 
 
+def is_failure(finish: FinishReason | None) -> bool:
+    """Whether an answer failed, which no word of this wire says."""
+    return finish is FinishReason.ERROR or finish is FinishReason.CANCELLED
+
+
 def encode_finish(finish: FinishReason) -> str:
     """The nearest word this wire has for why a model stopped."""
     return _STOP_REASON.get(finish, "end_turn")

@@ -15,6 +15,7 @@ PAIRS = ("pairs_results", "groups_results")
 RULES: tuple[Rule[View], ...] = (
     Rule(turns.shape_contents, "error", "S"),
     Rule(tools.shape_temperature, "error", "ST", GOOGLE),
+    Rule(tools.shape_counts, "error", "S"),
     Rule(tools.shape_thinking, "error", "S"),
     Rule(turns.w75_there_are_contents, "error", "SR"),
     Rule(turns.w75_roles_are_known, "error", "RT", GOOGLE),

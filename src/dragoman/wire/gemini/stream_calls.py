@@ -23,6 +23,8 @@ _STEP = re.compile(
     r"""\.([^.\[\]]+) | \[(\d{1,6})\] | \['((?:[^'\\]|\\.)*)'\] | \["((?:[^"\\]|\\.)*)"\]""",
     re.VERBOSE,
 )
+_NOWHERE = ""
+"""The name of a value that came without its path, where it does not go on from another."""
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -81,9 +83,11 @@ class GrowingCall:
         return written if self.is_whole else written[:-1]
 
     def _add(self, piece: Any) -> None:
-        path = piece.get("jsonPath", piece.get("json_path")) if is_object(piece) else None
-        if type(path) is not str:
+        if not is_object(piece):
             raise _malformed()
+        path = piece.get("jsonPath", piece.get("json_path"))
+        if type(path) is not str:
+            path = self._path or _NOWHERE
         if path != self._path:
             self._settle()
             self._place = self._reach(path)
@@ -108,6 +112,8 @@ class GrowingCall:
 
     def _reach(self, path: str) -> tuple[Container, Any]:
         """The object or list that a path ends in, made on the way, and the last step."""
+        if path == _NOWHERE:
+            return self._args, path
         steps = _steps(path)
         container: Container = self._args
         for step, following in pairwise(steps):

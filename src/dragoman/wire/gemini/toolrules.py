@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dragoman.wire.gemini.trace import camel_case
 from dragoman.wire.gemini.view import View, object_in, objects_in, spelled, value_of
+from dragoman.wire.settingrules import is_whole
 from dragoman.wire.violations import Found, Object, is_number, subschemas, texts_in, word
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}", re.ASCII)
@@ -30,6 +31,16 @@ def shape_temperature(view: View) -> Found:
     value = view.config.get("temperature")
     if value is not None and not (is_number(value) and 0 <= value <= _MAX_TEMPERATURE):
         yield f"{view.config_path}.temperature", "must be a number from 0 to 2"
+
+
+def shape_counts(view: View) -> Found:
+    """Limits are whole numbers; as in all its JSON, they may be texts."""
+    for name in ("maxOutputTokens", "candidateCount", "topK"):
+        value = value_of(view.config, name)
+        is_text = isinstance(value, str) and value.isdecimal()
+        if value is not None and not is_text and not is_whole(value):
+            key = f"{view.config_path}.{spelled(view.config, name)}"
+            yield key, "must be a whole number"
 
 
 def shape_thinking(view: View) -> Found:

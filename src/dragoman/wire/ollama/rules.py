@@ -17,7 +17,9 @@ from dragoman.wire.ollama.optionrules import (
     w108_sampling_is_in_the_options,
 )
 from dragoman.wire.ollama.settings import EFFORTS
+from dragoman.wire.ollama.target import TARGET
 from dragoman.wire.ollama.view import View
+from dragoman.wire.settingrules import missing_model, wrong_model
 from dragoman.wire.violations import Found, Rule, Rulebook, field, word
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -41,10 +43,13 @@ def shape_messages(view: View) -> Found:
 
 
 def shape_model(view: View) -> Found:
-    """The model has a name."""
-    model = view.body.get("model", "m")  # it may be filled in later, by whoever sends the body
-    if not isinstance(model, str) or not model:
-        yield "model", "the model's name is needed"
+    """The model is a name."""
+    yield from wrong_model(view.body)
+
+
+def shape_model_is_named(view: View) -> Found:
+    """And there is one."""
+    yield from missing_model(view.body, view.target or TARGET)
 
 
 def shape_texts(view: View) -> Found:
@@ -198,6 +203,7 @@ def _are_texts(value: object) -> bool:
 RULES: tuple[Rule[View], ...] = (
     Rule(shape_messages, "error", "S"),
     Rule(shape_model, "error", "S"),
+    Rule(shape_model_is_named, "warning", "S"),
     Rule(shape_texts, "error", "S"),
     Rule(shape_tools, "error", "S"),
     Rule(shape_keep_alive, "error", "S"),

@@ -11,6 +11,7 @@ _ANY_LENGTH = 1_000_000
 TARGET = Target(
     dialect=NAME,
     provider="ollama",
+    needs_model=True,
     tool_id_length=_ANY_LENGTH,
     tool_name=r"[\s\S]*",  # neither ids nor names are looked at
     tool_name_length=_ANY_LENGTH,

@@ -12,6 +12,7 @@ from dragoman.wire.schemarules import (
     w14_strict_objects_are_closed,
     w15_strict_schemas_keep_to_the_subset,
 )
+from dragoman.wire.settingrules import missing_model, wrong_counts, wrong_model
 from dragoman.wire.violations import (
     Found,
     Rule,
@@ -66,13 +67,29 @@ def shape_ranges(view: View) -> Found:
             yield key, f"must be a number from {low} to {high}"
 
 
+def shape_model(view: View) -> Found:
+    """The model is a name."""
+    yield from wrong_model(view.body)
+
+
+def shape_model_is_named(view: View) -> Found:
+    """And there is one."""
+    yield from missing_model(view.body, view.target)
+
+
+def shape_counts(view: View) -> Found:
+    """Limits are whole numbers."""
+    yield from wrong_counts(view.body, "max_tokens", "max_completion_tokens", "n", "top_logprobs")
+
+
 def shape_user_parts(view: View) -> Found:
     """A user's parts are of the types that OpenAI has, or the media that the target names."""
     media = _VENDORS_MEDIA if view.is_vendors else view.target.media
     if media is None:
         return
     parts = _FLAT_PARTS if view.target.has_flat_media else _PARTS
-    types = ("text", *(parts[kind] for kind in media if kind in parts))
+    known = (parts[kind] for kind in media if kind in parts)
+    types = ("text", *known, *view.target.content_parts)
     for path, message in view.with_role("user"):
         for place, part in listed(message, "content", path):
             if part.get("type") not in types:
@@ -106,7 +123,8 @@ def w1_tool_messages_hold_no_images(view: View) -> Found:
 
 def w2_assistant_says_text_or_refusal(view: View) -> Found:
     """An assistant's parts are text or refusals; some hosts have thinking there."""
-    more = ("thinking",) if view.may_think_in_content else ()
+    more = view.target.content_parts
+    more += ("thinking",) if view.may_think_in_content else ()
     for path, message in view.with_role("assistant"):
         for place, part in listed(message, "content", path):
             if part.get("type") not in ("text", "refusal", *more):
@@ -203,6 +221,9 @@ STRICT = ("checks_strict_schemas",)
 RULES: tuple[Rule[View], ...] = (
     Rule(shape_messages, "error", "ST", OPENAI),
     Rule(shape_content, "error", "S"),
+    Rule(shape_model, "error", "S"),
+    Rule(shape_model_is_named, "warning", "S"),
+    Rule(shape_counts, "error", "S"),
     Rule(shape_ranges, "error", "ST", OPENAI),
     Rule(shape_user_parts, "error", "ST", OPENAI),
     Rule(shape_image_data, "error", "ST", OPENAI),

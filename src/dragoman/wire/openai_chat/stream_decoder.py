@@ -150,6 +150,8 @@ class StreamDecoder:
         is_repeated = chunk == self._repeated  # what most chunks say besides a piece of text
         if not is_repeated:
             self._read_rest(chunk)
+            if choices and self._started is not None:
+                self._start()  # what is new in this chunk goes out with it
         if type(choices) is list:
             for position, choice in enumerate(choices):
                 self._take_choice(choice, position)

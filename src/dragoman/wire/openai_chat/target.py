@@ -8,6 +8,7 @@ from dragoman.wire.target import Target
 TARGET = Target(
     dialect=NAME,
     provider="openai",
+    needs_model=True,
     tool_id_length=40,  # W5, W6: longer ids and other names are refused
     nowhere=(
         "Text.signature",

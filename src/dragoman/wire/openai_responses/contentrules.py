@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping
 from dragoman.wire.openai_responses.argumentnames import LONGEST, has_long_names
 from dragoman.wire.openai_responses.itemkinds import CALLS, kind_of
 from dragoman.wire.openai_responses.view import View
-from dragoman.wire.settingrules import refused_sampling, unknown_effort
+from dragoman.wire.settingrules import (
+    missing_model,
+    refused_sampling,
+    unknown_effort,
+    wrong_counts,
+    wrong_model,
+)
 from dragoman.wire.violations import Found, Placed, field, is_data, is_number, listed
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -71,11 +77,27 @@ def shape_file_data(view: View) -> Found:
             yield f"{path}.file_data", "sound and film are no files here"
 
 
+def shape_model(view: View) -> Found:
+    """The model is a name."""
+    yield from wrong_model(view.body)
+
+
+def shape_model_is_named(view: View) -> Found:
+    """And there is one, unless a stored prompt has it."""
+    if not view.body.get("prompt"):
+        yield from missing_model(view.body, view.target)
+
+
+def shape_counts(view: View) -> Found:
+    """Limits are whole numbers."""
+    yield from wrong_counts(view.body, "max_output_tokens", "max_tool_calls", "top_logprobs")
+
+
 def limit_output_tokens(view: View) -> Found:
     """An answer may not be capped to less than 16 tokens."""
     least = view.target.least_output_tokens
     cap = view.body.get("max_output_tokens")
-    if isinstance(cap, int) and cap < least:
+    if is_number(cap) and cap < least:
         yield "max_output_tokens", f"at least {least} tokens are needed"
 
 

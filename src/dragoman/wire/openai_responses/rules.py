@@ -22,6 +22,9 @@ STRICT = ("checks_strict_schemas",)
 RULES: tuple[Rule[View], ...] = (
     Rule(contents.shape_input, "error", "S"),
     Rule(contents.shape_state, "error", "S"),
+    Rule(contents.shape_model, "error", "S"),
+    Rule(contents.shape_model_is_named, "warning", "S"),
+    Rule(contents.shape_counts, "error", "S"),
     Rule(contents.shape_ranges, "error", "ST", OPENAI),
     Rule(contents.shape_image_data, "error", "S"),
     Rule(contents.shape_file_data, "error", "T", OPENAI, ("media",)),

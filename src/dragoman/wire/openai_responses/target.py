@@ -8,6 +8,7 @@ from dragoman.wire.target import Target
 TARGET = Target(
     dialect=NAME,
     provider="openai",
+    needs_model=True,
     tool_id_length=64,  # W22
     verifies_items=True,  # W21, W23, W24, W25, W28
     media=("image", "file"),
