@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dragoman
 from dragoman import (
     CacheHint,
     File,
@@ -616,3 +617,17 @@ def test_fitting_any_history_gives_one_that_needs_no_fitting(messages: list[Mess
     )
     kept = "".join(m.text for m in done.request.messages)
     assert said.count("words") <= kept.count("words")
+
+
+@pytest.mark.parametrize("name", dragoman.dialects())
+def test_a_call_of_the_user_s_is_the_assistant_s(name: str) -> None:
+    """Nobody takes it elsewhere; that it was moved is reported, and it is answered."""
+    call = make_call("call_1", "look", input={"a": 1})
+    asked = make_message(Role.USER, (Text("Look:"), call))
+    speaker = dragoman.dialect(name)
+    encoded = speaker.encode_request(Request(model="m", messages=(asked, Message.user("So?"))))
+    found = speaker.check(encoded.body)
+    assert [each for each in found if each.severity == "error"] == []
+    assert "look" in encoded.to_bytes().decode()
+    moved = [each.path for each in encoded.repairs if each.rule == "shape"]
+    assert moved == ["messages[0].parts[1]"]

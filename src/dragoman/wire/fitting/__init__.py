@@ -36,6 +36,7 @@ from dragoman.wire.fitting.pairs import with_pairs, with_pairs_among_others
 from dragoman.wire.fitting.places import restored
 from dragoman.wire.fitting.settings import is_told_not_to_think, with_accepted_settings
 from dragoman.wire.fitting.sparing import NOBODY, Kept, Spares, spare_nothing, spared
+from dragoman.wire.fitting.speakers import with_calls_of_the_assistant
 from dragoman.wire.fitting.state import has_hidden_context, with_known_state
 from dragoman.wire.fitting.strangers import left_behind, left_behind_in
 from dragoman.wire.fitting.survey import Survey
@@ -61,6 +62,7 @@ def _always(_seen: Survey, _target: Target) -> bool:
 
 _STEPS: tuple[tuple[_Step, _Concern], ...] = (
     (with_known_roles, _always),
+    (with_calls_of_the_assistant, lambda seen, _: seen.has_misplaced_calls),
     (with_agreed_thinking, lambda seen, to: seen.has_thinking or to.thinking_back == "all"),
     (with_accepted_media, lambda seen, _: seen.has_media),
     (without_blanks, lambda seen, _: seen.has_blanks),
