@@ -458,7 +458,11 @@ class Message(Value, frozen=True, metaclass=Checked):
         """
         if "id" not in changes:
             self.settle()
-        if self.origin is not None and self.origin.is_bare and not _EDITS.isdisjoint(changes):
+        if (
+            self.origin is not None
+            and self.origin.is_of_a_request
+            and not _EDITS.isdisjoint(changes)
+        ):
             changes.setdefault("origin", None)  # what a request brought is the editor's now
         _check_fields(changes, self.extras)
         made = super().replace(**changes)

@@ -28,9 +28,14 @@ class Origin(Value, frozen=True, kw_only=True):
     response_id: str | None = None
 
     @property
-    def is_bare(self) -> bool:
-        """Whether only the dialect is known: a request brought it."""
-        return self.provider is None and self.model is None and self.response_id is None
+    def is_of_a_request(self) -> bool:
+        """Whether no answer brought it: of such, no more is known than the dialect.
+
+        Where a request was given to another model since, that it was meant for is known, too; the
+        empty id says that there was no answer.
+        """
+        is_bare = self.model is None and self.response_id is None
+        return self.provider is None and (is_bare or self.response_id == "")
 
     def _sizes(self) -> Iterator[str]:
         yield from (name for name in self.__struct_fields__ if getattr(self, name) is not None)

@@ -127,6 +127,13 @@ class State(Value, frozen=True, kw_only=True):
     """Whether the answer is to be kept."""
 
 
+def _meant_for(message: Message, model: str) -> Message:
+    origin = message.origin
+    if origin is None or not origin.is_of_a_request or origin.model is not None:
+        return message
+    return message.replace_unchecked(origin=origin.replace(model=model, response_id=""))
+
+
 class Request(Value, frozen=True, kw_only=True):
     """One call to a model: the conversation so far, and how it should go on."""
 
@@ -159,6 +166,17 @@ class Request(Value, frozen=True, kw_only=True):
                       thinking=ThinkingConfig, state=State, stream=bool)  # fmt: skip
         own_mapping(self, "metadata")
         own_mapping(self, "extras")
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with these fields changed and all others as they are.
+
+        With another model, messages that came in a wire's body remember for which it was meant.
+        """
+        made = super().replace(**changes)
+        if self.model is None or made.model == self.model:
+            return made
+        meant = tuple([_meant_for(message, self.model) for message in made.messages])
+        return made.replace_unchecked(messages=meant)
 
     def with_settings(self, **settings: Any) -> Self:
         """With these fields; those of `Sampling` may stand among them: `max_tokens=500`."""

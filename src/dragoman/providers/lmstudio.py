@@ -13,6 +13,7 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
+            is_described=False,
             tool_id_length=256,
             parses_arguments=True,  # W114
             takes_developer=False,
@@ -24,6 +25,7 @@ PROVIDER = Provider(
             refuses_json_with_tools=True,  # held to a schema, the model can't call
         ),
         RESPONSES.replace(
+            is_described=False,
             verifies_items=False,
             resumes_answers=False,  # only as long as the server runs
             least_output_tokens=0,

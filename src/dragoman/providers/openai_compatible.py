@@ -11,6 +11,7 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
+            is_described=False,
             tool_id_length=256,
             takes_developer=False,  # W13
             token_limits=("max_tokens", "max_completion_tokens"),  # W12

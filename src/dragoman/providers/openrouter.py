@@ -12,6 +12,7 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
+            is_described=False,
             takes_developer=False,
             thinking_fields=("reasoning", "reasoning_details", "reasoning_content"),
             thinking_form="reasoning",
@@ -20,6 +21,7 @@ PROVIDER = Provider(
             cache_markers=4,  # what Claude behind it takes
         ),
         RESPONSES.replace(
+            is_described=False,
             state_fields=("store",),
             verifies_items=False,
             least_output_tokens=0,

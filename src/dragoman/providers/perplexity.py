@@ -10,6 +10,7 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
+            is_described=False,
             takes_developer=False,
             system_place="first",
             alternates_roles=True,

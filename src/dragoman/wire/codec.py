@@ -145,7 +145,9 @@ class Codec:
 
     def _repairs_needed(self, encoded: Encoded, target: Target) -> frozenset[str]:
         rulebook = self._functions.rulebook
-        return rulebook.repairs_needed(encoded.body, target, encoded.path, encoded.headers)
+        return rulebook.repairs_needed(
+            encoded.body, target, self.target, encoded.path, encoded.headers
+        )
 
     def _encoded(self, request: Request, target: Target, *, strict: bool) -> Encoded:
         encoded = encoded_for(request, target, self._functions.encode_request, strict=strict)

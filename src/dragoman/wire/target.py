@@ -52,6 +52,9 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     nobody knows that the host refuses them."""
     nowhere: tuple[str, ...] = ()
     """The fields of parts that have no place on the wire (`Image.name`); see `fitting.luggage`."""
+    is_described: bool = True
+    """Whether its flags come from somebody who knows the host; not where they are put together from
+    documentation, and nobody was seen to be refused there."""
     provider: str | None = None
     model: str | None = None
     tool_id: str = ANYTHING
@@ -244,19 +247,19 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
             return False
         if None not in (origin.provider, self.provider) and origin.provider != self.provider:
             return False
-        if origin.model is None or self.model is None:
-            return True
-        # A name and the same with a date behind it are one model.
-        return origin.model.startswith(self.model) or self.model.startswith(origin.model)
+        return origin.model is None or self.model is None or _is_same(origin.model, self.model)
 
     def owns(self, message: Message) -> bool:
         """Whether a message came in a request of this dialect, and nobody has changed it since.
 
         An edit takes the mark away (`Message.replace`). An answer has more to its origin: whatever
-        became of the conversation since, it is fitted.
+        became of the conversation since, it is fitted. So is what was meant for another model
+        (`Request.replace`).
         """
         origin = message.origin
-        return origin is not None and origin.dialect == self.dialect and origin.is_bare
+        if origin is None or origin.dialect != self.dialect or not origin.is_of_a_request:
+            return False
+        return origin.model is None or self.model is None or _is_same(origin.model, self.model)
 
     @cached_property
     def relaxed(self) -> Target:
@@ -293,6 +296,11 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
     def accepts_name(self, name: str) -> bool:
         """Whether a tool may have this name."""
         return self._name.fullmatch(name) is not None
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two names are one model's: the same, or with a date behind it."""
+    return one.startswith(other) or other.startswith(one)
 
 
 _OF_THE_DEPLOYMENT = (

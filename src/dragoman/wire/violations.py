@@ -78,6 +78,12 @@ class Rule(NamedTuple, Generic[V]):
         is_observed = not _OBSERVED.isdisjoint(self.evidence)
         return self.severity == "error" and is_observed and target.provider in self.refused_by
 
+    def is_described(self, target: Target, vendor: Target) -> bool:
+        """Whether whoever made the target says so: a flag is not as the vendor has it."""
+        return self.severity == "error" and any(
+            getattr(target, flag) != getattr(vendor, flag) for flag in self.flags
+        )
+
 
 _OBSERVED = frozenset("ET")
 
@@ -88,6 +94,7 @@ class Rulebook(Generic[V]):
     def __init__(self, rules: Iterable[Rule[V]], view: Viewing[V]) -> None:
         self.rules = tuple(rules)
         self._view = view
+        self._hosts = frozenset(host for rule in self.rules for host in rule.refused_by)
 
     def check(
         self,
@@ -111,11 +118,21 @@ class Rulebook(Generic[V]):
         self,
         body: Object,
         target: Target,
+        vendor: Target,
         path: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> frozenset[str]:
-        """The flags of the target without whose repairs it is known to refuse a body."""
-        permitted = [rule for rule in self.rules if rule.flags and rule.permits_repair(target)]
+        """The flags of the target without whose repairs it is known to refuse a body.
+
+        Of a host that no rule names, its owner knows best.
+        """
+        is_told = target.is_described and target.provider not in self._hosts
+        permitted = [
+            rule
+            for rule in self.rules
+            if rule.flags
+            and (rule.is_described(target, vendor) if is_told else rule.permits_repair(target))
+        ]
         if not permitted:
             return frozenset()
         view = self._view(body, target, path, headers)

@@ -246,7 +246,7 @@ RULES: tuple[Rule[View], ...] = (
         SAMPLING,
     ),
     Rule(thoughts.w12_efforts_are_known, "error", "E", (*OPENAI, "groq", "mistral"), EFFORTS),
-    Rule(hosts.w13_developer_is_known, "error", "SE", ("vllm",), ("takes_developer",)),
+    Rule(hosts.w13_developer_is_known, "error", "SE", ("groq", "vllm"), ("takes_developer",)),
     Rule[View](w14_strict_objects_are_closed, "error", "ERT", OPENAI, STRICT),
     Rule[View](w15_strict_schemas_keep_to_the_subset, "error", "DET", OPENAI, STRICT),
     Rule(hosts.w17_extensions_are_not_openais, "warning", "R"),

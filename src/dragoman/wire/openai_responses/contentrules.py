@@ -97,7 +97,7 @@ def limit_output_tokens(view: View) -> Found:
     """An answer may not be capped to less than 16 tokens."""
     least = view.target.least_output_tokens
     cap = view.body.get("max_output_tokens")
-    if is_number(cap) and cap < least:
+    if isinstance(cap, (int, float)) and cap < least:
         yield "max_output_tokens", f"at least {least} tokens are needed"
 
 
