@@ -186,7 +186,8 @@ def test_cache_hints_go_where_they_are_honoured() -> None:
         ],
     }
     assert translate(body, source="openai-chat", target="openai-chat").body == body
-    strict = translate(body, source="openai-chat", target="openai")
+    assert translate(body, source="openai-chat", target="openai").body == body  # users' reports
+    strict = translate(body, source="openai-chat", target="openai:gpt-4o")  # for another model
     assert strict.body["messages"] == [
         {"role": "user", "content": [{"type": "text", "text": "Hi"}]}
     ]  # fmt: skip

@@ -65,6 +65,12 @@ def _target(name: str) -> Target:
     return dragoman.provider(provider).target(rest)
 
 
+def _is_asked(name: str, model: object) -> bool:
+    """Whether it is the model that was asked, with or without a date."""
+    named = name.partition(":")[2]
+    return isinstance(model, str) and (named.startswith(model) or model.startswith(named))
+
+
 def _broken(request: Request, name: str) -> list[tuple[str, str]]:
     """The rules that a request breaks at error level, once it is encoded for a model."""
     target = _target(name)
@@ -106,7 +112,7 @@ def test_recorded_histories_are_taken_by_every_model(corpus: Corpus, source: str
             found += [
                 (name, body.recording.row.file, *rule)
                 for name in MODELS[index % step :: step]
-                if not name.endswith(f":{body.wire.get('model')}")
+                if not _is_asked(name, body.wire.get("model"))
                 for rule in _broken(request, name)
             ]
     assert found == []

@@ -67,8 +67,8 @@ def request_of(words: tuple[str, ...], options: Options) -> tuple[Request, list[
 
 
 def attachment_of(path: str, files: list[str]) -> str | None:
-    """The attachment that a path in the request points to."""
-    found = _PART.match(path)
+    """The attachment that a path in the request points to; what is said of it is not it."""
+    found = _PART.fullmatch(path)
     return files[int(found[1])] if found and int(found[1]) < len(files) else None
 
 

@@ -77,6 +77,8 @@ class Reader:
         return Document(spoken.name, spoken.decode_request(wire))
 
     def _read_history(self, items: list[Any]) -> Document:
+        if items and not any(isinstance(item, dict) for item in items):
+            raise InvalidInputError(NO_DOCUMENT)
         if self._dialect is None and (self._source == CANONICAL or not _is_of_one_dialect(items)):
             return Document(CANONICAL, Messages.from_any(items))
         spoken = self._dialect or dialect(dialect_of_history(items))

@@ -32,7 +32,7 @@ from dragoman.wire.overlay import parsed
 from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
-from dragoman.wire.target import Target
+from dragoman.wire.target import Target, trusting
 from dragoman.wire.violations import Rulebook, Violation
 
 T = TypeVar("T")
@@ -138,9 +138,9 @@ class Codec:
         """The body of a request that came in this dialect, repaired only on evidence."""
         if target is None:
             return self._encoded(request, self.target.relaxed, strict=strict)
-        encoded = self._encoded(request, target.trusting(self.target), strict=strict)
+        encoded = self._encoded(request, trusting(target, self.target), strict=strict)
         if flags := self._repairs_needed(encoded, target):
-            return self._encoded(request, target.trusting(self.target, flags), strict=strict)
+            return self._encoded(request, trusting(target, self.target, flags), strict=strict)
         return encoded
 
     def _repairs_needed(self, encoded: Encoded, target: Target) -> frozenset[str]:

@@ -266,14 +266,6 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
         """The same target, believed to refuse nothing: what is given is sent."""
         return self.replace(**_RELAXED)
 
-    def trusting(self, vendor: Target, flags: Collection[str] = ()) -> Target:
-        """The target for what came in its dialect: it refuses what these flags say, no more.
-
-        Everything else is as at the dialect's vendor, relaxed: so what came is spelled as it came.
-        """
-        known = {flag: getattr(self, flag) for flag in (*_OF_THE_DEPLOYMENT, *flags)}
-        return vendor.relaxed.replace(**known)
-
     @cached_property
     def sparing(self) -> Target:
         """The same target, for a conversation of which only some messages came in the dialect."""
@@ -308,6 +300,17 @@ _OF_THE_DEPLOYMENT = (
     "resumes_answers",
 )  # fmt: skip
 """What is not about refusing anything, but about who is spoken to."""
+
+
+def trusting(target: Target, vendor: Target, flags: Collection[str] = ()) -> Target:
+    """A target for what came in its dialect: it refuses what these flags say, no more.
+
+    Everything else is as at the dialect's vendor, relaxed: so what came is spelled as it came.
+    """
+    known = {flag: getattr(target, flag) for flag in (*_OF_THE_DEPLOYMENT, *flags)}
+    return vendor.relaxed.replace(**known)
+
+
 _RELAXED: dict[str, Any] = {
     "is_strict": False,
     "tool_id": ANYTHING,
