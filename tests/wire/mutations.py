@@ -2,7 +2,7 @@
 
 `python -m tests.wire.mutations --seconds 600 --seed 1` mutates recordings, our own fixtures and
 bodies made to be odd, and prints every class of exception that is not ours, once each with the
-seed that leads to it.
+seed that leads to it. What takes too much memory or time ends as one of these.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import ast
 import copy
 import json
 import random
+import resource
+import signal
 import sys
 import time
 import traceback
@@ -36,6 +38,10 @@ from tests.wire.schemas.hostile import FAMILIES
 _FIXTURES = Path(__file__).parent.parent / "fixtures"
 _WIRE = Path(dragoman.__file__).parent / "wire"
 _LARGEST = 30_000
+_MEMORY = 2 * 2**30
+"""In bytes, for the whole run."""
+_PATIENCE = 60
+"""In seconds, for one mutation."""
 _GEMINI_PATH = "/v1beta/models/m:generateContent"
 _HOSTS = (("groq", "m"), ("mistral", "m"), ("openrouter", "m"), ("google", "gemini-1.5-pro"))
 
@@ -118,13 +124,22 @@ _ODD: list[Callable[[random.Random], Any]] = [
     lambda rng: _deep(odd(rng), rng.choice((60, 120, 3000)), rng.choice((None, "a", "items"))),
     lambda rng: extras(rng),  # noqa: PLW0108 - defined below
     lambda rng: forged(rng),  # noqa: PLW0108 - as above
-    lambda rng: rng.choice([*FAMILIES.values()])(rng.choice((2, 20))),
+    lambda rng: _hostile(rng),  # noqa: PLW0108 - as above
 ]
 
 
 def odd(rng: random.Random) -> Any:
     """Any value, likely the wrong one."""
     return rng.choice(_ODD)(rng)
+
+
+def _hostile(rng: random.Random) -> Any:
+    """A schema written to be expensive.
+
+    Families build theirs of shared pieces. Here each gets its own: a mutation that puts one schema
+    inside such a piece would put it inside itself, and change the piece for all that come after.
+    """
+    return json.loads(json.dumps(rng.choice([*FAMILIES.values()])(rng.choice((2, 20)))))
 
 
 def extras(rng: random.Random) -> dict[str, Any]:
@@ -168,7 +183,7 @@ def forged(rng: random.Random) -> str:
 # --- mutation
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
+def places_in(value: Any) -> list[tuple[Any, Any]]:
     """Every place in a value: what holds it, and under which key."""
     found: list[tuple[Any, Any]] = []
     pending = [value]
@@ -218,7 +233,7 @@ _CHANGES = (_retype, _retype, _retype, _remove, _repeat, _deepen, _add, _rename)
 
 
 def _mutate(root: Any, rng: random.Random) -> None:
-    places = _places(root)
+    places = places_in(root)
     if not places:
         return
     holder, key = rng.choice(places)
@@ -654,7 +669,7 @@ def _with_odd_extras(document: Any, rng: random.Random) -> Any:
     changed = copy.deepcopy(document)
     holders = [
         holder[key]
-        for holder, key in _places([changed])
+        for holder, key in places_in([changed])
         if isinstance(holder[key], dict)
         and ("extras" in holder[key] or {"type", "role", "name", "messages"} & {*holder[key]})
     ]
@@ -692,14 +707,14 @@ _PLAIN: list[Any] = [
 def systematic() -> Iterator[tuple[Seed, Callable[[], Any]]]:
     """Every value in the bodies made for it, replaced by one of every type, or left out."""
     for seed in _made():
-        for at in range(len(_places([seed.value])) - 1):
+        for at in range(len(places_in([seed.value])) - 1):
             for number in range(len(_PLAIN) + 1):
                 yield seed, partial(_replaced, seed.value, at + 1, number)
 
 
 def _replaced(body: Any, at: int, number: int) -> Any:
     box = [copy.deepcopy(body)]
-    holder, key = _places(box)[at]
+    holder, key = places_in(box)[at]
     if number < len(_PLAIN):
         holder[key] = _PLAIN[number]
     else:
@@ -743,6 +758,20 @@ def _where(error: BaseException) -> str:
     return f"{type(error).__name__} in {place}:{last.lineno} {last.name}"
 
 
+class StuckError(BaseException):
+    """An input takes longer than anybody would wait; not for `_attempt`."""
+
+
+def _limit() -> None:
+    """What takes too much memory fails, and what takes too long is stopped (see `main`)."""
+
+    def stop(*_: object) -> None:
+        raise StuckError
+
+    signal.signal(signal.SIGALRM, stop)
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
 def main() -> int:
     """Run until the time is up; the number of classes found."""
     parser = argparse.ArgumentParser()
@@ -751,11 +780,13 @@ def main() -> int:
     parser.add_argument("--systematic", action="store_true")
     parser.add_argument("--slow", type=float, default=3, help="report what takes longer (seconds)")
     options = parser.parse_args()
+    _limit()
     classes: Counter[str] = Counter()
     number, end = options.seed, time.monotonic() + options.seconds
     known_cases = enumerate(systematic()) if options.systematic else iter(())
     while time.monotonic() < end:
         begun = time.process_time()
+        signal.alarm(_PATIENCE)
         try:
             if options.systematic:
                 found = next(known_cases, None)
@@ -766,12 +797,14 @@ def main() -> int:
                     take_request(seed.dialect, make(), random.Random(number))
             else:
                 one(number)
-        except ForeignError as error:
+        except (ForeignError, MemoryError, StuckError) as error:
             cause = error.__cause__ or error
             known = _where(cause)
             if known not in classes:
                 print(f"{number}: {error} {known}: {str(cause)[:100]}", flush=True)  # noqa: T201
             classes[known] += 1
+        finally:
+            signal.alarm(0)
         took = time.process_time() - begun
         if took > options.slow:
             print(f"{number}: slow {took:.1f}s", flush=True)  # noqa: T201

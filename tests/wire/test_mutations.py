@@ -96,6 +96,15 @@ def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert counted[0] < 5_000_000
 
 
+def test_odd_values_share_nothing() -> None:
+    """What is put in is a tree of its own: no mutation leads back into it, or into the next one."""
+    for number in range(3_000):
+        values = [mutations.odd(random.Random(number)) for _ in range(2)]
+        inner = [holder[key] for holder, key in mutations.places_in(values)]
+        held = [id(value) for value in inner if isinstance(value, (dict, list))]
+        assert len(held) == len({*held}), f"the value of {number} shares something"
+
+
 # --- the classes that it has found
 
 
