@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from dragoman.errors import InvalidInputError
+from dragoman.model.validation.budget import Budget
 from dragoman.wire.schemas import PROFILES, projected
+from dragoman.wire.schemas.keywords import walk
+from dragoman.wire.schemas.references import References
 from tests.wire.schemas.acceptance import refusals
 
 _NAMES = sorted(PROFILES)
@@ -127,3 +130,28 @@ def test_nothing_of_a_schema_is_in_a_loss() -> None:
     }
     for profile in PROFILES.values():
         assert "secret" not in repr(projected(schema, profile).losses)
+
+
+@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("last", [{"type": "string"}, {"$ref": "#/components/schemas/A"}])
+def test_definitions_where_schemas_only_stand_to_be_referred_to(
+    name: str, last: dict[str, Any]
+) -> None:
+    """Definitions as OpenAPI has them, each of which only the one before refers to."""
+    held: dict[str, Any] = {
+        "A": {"type": "object", "properties": {"b": {"$ref": "#/components/schemas/B"}}},
+        "B": {"type": "object", "properties": {"c": {"$ref": "#/components/schemas/C"}}},
+        "C": {"type": "object", "properties": {"d": last}},
+    }
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/components/schemas/A"}},
+        "components": {"schemas": held},
+    }
+    made = projected(schema, PROFILES[name])
+    assert refusals(made.schema, name) == []
+    for node in walk(made.schema):
+        if "$ref" in node:
+            assert References(made.schema, Budget()).find(node["$ref"]) is not None
+    value = {"a": {"b": {"c": {}}}}
+    assert made.undo(value) == value

@@ -129,9 +129,10 @@ class References:
             self._budget.spend()
             yield node
 
-    def _targets(self, schema: Any) -> list[Pointer]:
+    def _targets(self, schema: Any) -> dict[Pointer, Any]:
+        """All that a schema refers to."""
         found = [self.find(node["$ref"]) for node in self._walk(schema) if "$ref" in node]
-        return list(dict.fromkeys(each[0] for each in found if each is not None))
+        return dict(each for each in found if each is not None)
 
     def _circles(self) -> dict[Pointer, int]:
         """All that are part of a circle, and of which: looked for once."""
@@ -140,16 +141,15 @@ class References:
         return self._circular
 
     def _edges(self) -> dict[Pointer, list[Pointer]]:
-        """What refers to what."""
-        nodes: dict[Pointer, Any] = {}
+        """What refers to what; also from places where schemas only stand to be referred to."""
         edges: dict[Pointer, list[Pointer]] = {}
-        pending = [self._root]
+        pending = [self._targets(self._root)]
         while pending:
-            for node in self._walk(pending.pop()):
-                found = self.find(node["$ref"]) if "$ref" in node else None
-                if found is not None and found[0] not in nodes:
-                    nodes[found[0]] = found[1]
-                    edges[found[0]] = self._targets(found[1])
+            for pointer, target in pending.pop().items():
+                if pointer not in edges:
+                    found = self._targets(target)
+                    edges[pointer] = list(found)
+                    pending.append(found)
         return edges
 
 
