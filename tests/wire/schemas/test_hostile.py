@@ -153,5 +153,5 @@ def test_definitions_where_schemas_only_stand_to_be_referred_to(
     for node in walk(made.schema):
         if "$ref" in node:
             assert References(made.schema, Budget()).find(node["$ref"]) is not None
-    value = {"a": {"b": {"c": {}}}}
+    value: Any = {"a": {"b": {"c": {}}}}
     assert made.undo(value) == value
