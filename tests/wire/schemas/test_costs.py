@@ -16,6 +16,7 @@ import pytest
 
 import dragoman
 from dragoman import DragomanError, InvalidInputError, Message, Request, ToolDefinition
+from dragoman.model.frozen import freeze_mapping
 from dragoman.model.requests import Output
 from dragoman.model.validation.budget import Budget, TooManyStepsError
 from dragoman.model.validation.problems import Validation, problems
@@ -74,7 +75,7 @@ def _is_refused(error: InvalidInputError) -> bool:
 def _work(schema: Schema, name: str) -> tuple[int, int]:
     """The calls that a schema takes, and the steps; where it is refused, all the steps it has."""
     steps: list[int] = []
-    projection._projected.cache_clear()  # pyright: ignore[reportPrivateUsage]  # what is known is no work
+    projection._known_texts.clear()  # pyright: ignore[reportPrivateUsage]  # what is known is no work
 
     def project() -> None:
         try:
@@ -85,6 +86,24 @@ def _work(schema: Schema, name: str) -> tuple[int, int]:
             steps.append(_FEW + FREE_STEPS * len(json.dumps(schema)))
 
     return _calls(project), steps[0]
+
+
+def test_memory_of_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many large schemas come, those that are remembered are small together."""
+    monkeypatch.setattr(projection, "_REMEMBERED_BYTES", 40_000)
+    known = projection._known, projection._known_texts  # pyright: ignore[reportPrivateUsage]
+    for memory in known:
+        memory.clear()
+    for at in range(100):
+        names = [f"p{at}_{each}" for each in range(at)]
+        schema = freeze_mapping({"type": "object", "properties": {key: {} for key in names}})
+        for name in _NAMES:
+            projected(schema, PROFILES[name])
+        for memory in known:
+            entries = memory._found  # pyright: ignore[reportPrivateUsage]
+            kept = [value[1] if isinstance(value, tuple) else value for value in entries.values()]
+            assert sum(made.cost.size for made in kept) <= 40_000
+            assert kept
 
 
 @pytest.mark.usefixtures("_few_steps")

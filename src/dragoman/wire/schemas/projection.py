@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dragoman.model.frozen import FrozenDict, freeze_mapping
 from dragoman.model.jsontext import dumps, loads
@@ -18,9 +17,14 @@ if TYPE_CHECKING:
     from dragoman.wire.schemas.undoing import Undo
 
 _REMEMBERED = 512
+_REMEMBERED_BYTES = 8 * 2**20
+"""Of schemas as text: what is kept of one takes ten to twenty times as much memory."""
 _FREE = Cost()
 _MAX_ROUNDS = 4
 """What is merged or cut off may leave something to do; mostly the second round finds nothing."""
+
+_Key = tuple[int | bytes, Profile]
+_Made = TypeVar("_Made")
 
 
 class Projection:
@@ -118,32 +122,66 @@ def projected(
     return made
 
 
+class _Memory(Generic[_Made]):
+    """What was made before; all of it is forgotten where it gets too much."""
+
+    __slots__ = ("_found", "_size")
+
+    def __init__(self) -> None:
+        self._found: dict[_Key, _Made] = {}
+        self._size = 0
+
+    def get(self, key: _Key) -> _Made | None:
+        """What was made of it."""
+        return self._found.get(key)
+
+    def keep(self, key: _Key, value: _Made, size: int) -> None:
+        """Remember it, unless it would leave little room for others."""
+        if size > _REMEMBERED_BYTES // 4:
+            return
+        if len(self._found) >= _REMEMBERED or self._size + size > _REMEMBERED_BYTES:
+            self.clear()
+        self._found[key] = value
+        self._size += size
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._found.clear()
+        self._size = 0
+
+
+# Tools that live as long as their program are known by what they are, others by their text, in
+# which the order of keys counts: the same tools come with every request.
+_known = _Memory[tuple[FrozenDict, Projection]]()
+_known_texts = _Memory[Projection]()
+
+
 def _remembered(schema: Mapping[str, Any], profile: Profile, where: str) -> Projection:
-    # Tools that live as long as their program are known by what they are, others by their text.
     found = _known.get((id(schema), profile))
     if found is not None and found[0] is schema:
         return found[1]
     frozen = freeze_mapping(schema, "a schema")
     if profile.keywords is None and not profile.has_object_root:
-        made = Projection(frozen)
-    else:
-        try:
-            made = _projected(dumps(frozen), profile)
-        except TooManyStepsError:
-            raise too_expensive(where) from None
+        return Projection(frozen)
+    raw = dumps(frozen)
+    made = _by_text(raw, profile, where)
     if frozen is schema:  # nobody can change it
-        if len(_known) >= _REMEMBERED:
-            _known.clear()
-        _known[id(frozen), profile] = (frozen, made)
+        _known.keep((id(frozen), profile), (frozen, made), len(raw))
     return made
 
 
-_known: dict[tuple[int, Profile], tuple[FrozenDict, Projection]] = {}
+def _by_text(raw: bytes, profile: Profile, where: str) -> Projection:
+    made = _known_texts.get((raw, profile))
+    if made is None:
+        try:
+            made = _compiled(raw, profile)
+        except TooManyStepsError:
+            raise too_expensive(where) from None
+        _known_texts.keep((raw, profile), made, len(raw))
+    return made
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _projected(raw: bytes, profile: Profile) -> Projection:
-    """By its text, in which the order of keys counts: the same tools come with every request."""
+def _compiled(raw: bytes, profile: Profile) -> Projection:
     # The compiler is imported when there is something to compile.
     from dragoman.wire.schemas.compiler import Compiler
     from dragoman.wire.schemas.undoing import Undo
