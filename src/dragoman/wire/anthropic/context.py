@@ -53,7 +53,7 @@ class Encoding:
         """Whether settings that the vendor refuses together are fitted to each other."""
         self.profiles = profiles
         """What is taken of the schemas of tools."""
-        self.schemas = SentSchemas(self.losses)
+        self.schemas = SentSchemas(self.losses, self.repairs)
         self.allowance = Allowance()
         self.place = place
         """The path of a part, to be filled in with the numbers of its message and its own."""

@@ -181,12 +181,10 @@ def encode_output(output: Output, context: Encoding) -> Block:
     if output.format == "json" or output.schema is None:
         context.lose_at("output", "JSON can be demanded with a schema only")
         return {}
-    for name in ("name", "description"):
-        if getattr(output, name) is not None:
-            context.lose_at(f"output.{name}", f"a schema of the answer has no {name} beside it")
     schema = output.schema if is_ours(output.origin) else _accepted(output.schema, context)
     if schema is None:
         return {}
+    schema = context.schemas.labelled(schema, output)
     ours = overlay(output.extras, NAME)
     place = _LEGACY if _LEGACY in ours else "format"
     wire = laid_over({place: _schema_format(schema)}, output.extras, NAME)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TypeVar
 
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request
@@ -12,6 +13,7 @@ from dragoman.model.tools import ToolChoice
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
+N = TypeVar("N", Loss, Repair)
 Numbers = tuple[int, ...]
 _TOOL = re.compile(r"tools\[(\d+)\]")
 
@@ -50,19 +52,19 @@ def _choice(choice: ToolChoice) -> ToolChoice | None:
     return ToolChoice("required" if is_forced else "auto", parallel=choice.parallel)
 
 
-def renumbered(losses: Iterable[Loss], kept: Numbers | None) -> tuple[Loss, ...]:
-    """The losses, where the tools have the numbers that they had."""
+def renumbered(notes: Iterable[N], kept: Numbers | None) -> tuple[N, ...]:
+    """The losses or repairs, where the tools have the numbers that they had."""
     if kept is None:
-        return tuple(losses)
-    return tuple(_renumbered(loss, kept) for loss in losses)
+        return tuple(notes)
+    return tuple(_renumbered(note, kept) for note in notes)
 
 
-def _renumbered(loss: Loss, kept: Numbers) -> Loss:
-    found = _TOOL.match(loss.path)
+def _renumbered(note: N, kept: Numbers) -> N:
+    found = _TOOL.match(note.path)
     if found is None:
-        return loss
+        return note
     number = kept[int(found[1])]
-    return loss.replace(path=f"tools[{number}]{loss.path[found.end() :]}")
+    return note.replace(path=f"tools[{number}]{note.path[found.end() :]}")
 
 
 def with_begun_call(request: Request, target: Target, notes: list[Note]) -> Request:

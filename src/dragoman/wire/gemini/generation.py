@@ -87,14 +87,15 @@ def encode_generation(request: Request, writing: Writing) -> dict[str, Any]:
     output = request.output
     if output is not None and output.format == "schema" and output.schema is None:
         writing.lose("output", "there is no schema; any JSON is asked for")
-    for name in ("name", "description") if output is not None else ():
-        if getattr(output, name) is not None:
-            writing.lose(f"output.{name}", f"a schema of the answer has no {name} beside it")
     if output is not None and output.schema is not None and not is_own(output):
         profiles = profiles_of(writing.target, is_output=True)
         schema, _ = writing.schemas.output(output, profiles)
         extras = EMPTY if writing.target.takes_json_schema else OPENAPI
         output = output.replace(schema=schema, extras=extras)
+    if output is not None and output.schema is not None:
+        schema = writing.schemas.labelled(output.schema, output)
+        if schema is not output.schema:
+            output = output.replace(schema=schema)
     return _encode_settings(request.sampling, output, thinking)
 
 

@@ -40,7 +40,7 @@ class Writing:
         """Media of tools' results that have to stand behind the results (W96)."""
         self.losses: list[Loss] = []
         self.repairs: list[Repair] = []
-        self.schemas = SentSchemas(self.losses)
+        self.schemas = SentSchemas(self.losses, self.repairs)
 
     def add_call(self, call: ToolCall) -> None:
         """Remember a call: results may follow."""

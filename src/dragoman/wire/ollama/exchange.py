@@ -51,7 +51,7 @@ class Outgoing:
         """Whether the answer ended before the model was done."""
         self.losses: list[Loss] = []
         self.repairs: list[Repair] = []
-        self.schemas = SentSchemas(self.losses)
+        self.schemas = SentSchemas(self.losses, self.repairs)
         self.ids: dict[str, str | None] = {}
         self.names: dict[str, str] = {}
 

@@ -84,13 +84,12 @@ def encode_output(output: Output, body: dict[str, Any], out: Outgoing) -> None:
     """Write the `format`: free text needs none."""
     if output.format == "text":
         return
-    has_schema = output.format == "schema" and output.schema is not None
-    body["format"] = output.schema if has_schema else "json"
-    if output.format == "schema" and not has_schema:
+    if output.format == "schema" and output.schema is not None:
+        body["format"] = out.schemas.labelled(output.schema, output)
+        return
+    body["format"] = "json"
+    if output.format == "schema":
         out.lose("output", "there is no schema; any JSON is asked for")
-    for name in ("name", "description"):
-        if getattr(output, name) is not None:
-            out.lose(f"output.{name}", "there is nothing but the schema here")
 
 
 def decode_thinking_config(wire: Any) -> ThinkingConfig | None:

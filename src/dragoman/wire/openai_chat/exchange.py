@@ -39,7 +39,7 @@ class Outgoing:
         """Whether the answer ended before the model was done (I7)."""
         self.losses: list[Loss] = []
         self.repairs: list[Repair] = []
-        self.schemas = SentSchemas(self.losses)
+        self.schemas = SentSchemas(self.losses, self.repairs)
         self.wire_ids: dict[str, str | None] = {}
         """By a call's own id: what the wire calls it, where that differs."""
         self.legacy: set[str] = set()

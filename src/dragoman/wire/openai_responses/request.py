@@ -90,7 +90,7 @@ def decode(wire: Mapping[str, Any]) -> Request:
     read = {"input" if messages else "", "tools" if tools else ""}
     rest = {key: wire[key] for key in wire if key not in read}
     came = wire.get("conversation")
-    rebuilt = _encode_settings(settings, [], TARGET, SentSchemas([]), came)
+    rebuilt = _encode_settings(settings, [], TARGET, SentSchemas([], []), came)
     extras = difference(rest, rebuilt, NAME)
     if is_unasked(wire):
         extras = FrozenDict({**extras, UNASKED: True})
@@ -101,7 +101,7 @@ def decode(wire: Mapping[str, Any]) -> Request:
 def encode(request: Request, target: Target = TARGET) -> Encoded:
     """The body that says a request, and what it could not say."""
     writer = Writer(target)
-    schemas = SentSchemas(writer.losses)
+    schemas = SentSchemas(writer.losses, writer.repairs)
     came = overlay(request.extras, NAME).get("conversation")
     settings = _encode_settings(request, writer.losses, target, schemas, came)
     body = {**settings, **encode_include(request)}
@@ -110,8 +110,9 @@ def encode(request: Request, target: Target = TARGET) -> Encoded:
         body["max_output_tokens"] = target.least_output_tokens
         reason = "raised to the least that is taken"
         writer.losses.append(Loss("sampling.max_tokens", reason))
-    if request.tools:
-        body["tools"] = encode_tools(request.tools, writer.losses, writer.repairs, target, schemas)
+    tools = encode_tools(request.tools, writer.losses, writer.repairs, target, schemas)
+    if tools:
+        body["tools"] = tools
     if request.messages:
         body["input"] = _encode_input(request, target, writer)
     if request.extras is not EMPTY:
@@ -214,6 +215,8 @@ def _encode_system(system: tuple[AnyPart, ...], losses: list[Loss]) -> str:
             texts.append(part.text)
             if part.cache is not None:
                 losses.append(Loss(f"system[{index}].cache", "instructions have no breakpoints"))
+            if part.citations:
+                losses.append(Loss(f"system[{index}].citations", "instructions are text only here"))
         else:
             losses.append(Loss(f"system[{index}]", "instructions are text only here"))
     return "\n\n".join(texts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dragoman.model.jsontext import dumps
 from dragoman.model.validation.words import kind_of
 
 Node = dict[str, Any]
@@ -51,6 +52,9 @@ SILENT = frozenset(
 )
 """Neither allow nor forbid anything, and tell a model nothing that it needs."""
 
+LABELS = SILENT - {"nullable"}
+"""Of those, what somebody wrote for people and programs: it is told where they don't get it."""
+
 TOLD = frozenset({"default", "examples", "example"})
 """Neither allow nor forbid anything, but are worth telling."""
 
@@ -84,6 +88,14 @@ def walk(schema: Any) -> Iterator[Node]:
         if isinstance(node, dict):
             yield node
             pending.extend(children(node))
+
+
+def labels_of(schema: Any) -> Iterator[tuple[str, bytes]]:
+    """What stands in a schema for people and programs, and not for the model."""
+    for node in walk(schema):
+        for key, value in node.items():
+            if key in LABELS or key.startswith("x-"):
+                yield key, dumps(value)
 
 
 def type_of(value: Any) -> str:

@@ -10,6 +10,7 @@ from dragoman.model.jsontext import dumps, loads
 from dragoman.model.validation.budget import TooManyStepsError
 from dragoman.wire.losses import Loss
 from dragoman.wire.schemas.costs import Cost, Costs, budget_for, too_expensive
+from dragoman.wire.schemas.keywords import labels_of
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.schemas.weights import Weight, weight_of
 
@@ -33,6 +34,7 @@ class Projection:
     - `schema`: what to send.
     - `losses`: where the target may answer what the original forbids, or can't answer what it
       allows; paths are within the schema (see `losses_at`).
+    - `drops_labels`: whether a title, a comment or the like is left out, which no answer shows.
     - `is_faithful`: whether the values keep the shape that the original asks for. Where they do
       not (free names, tuples, any value at all, levels cut off, too many unions for the target),
       what can be sent without being strict had better be.
@@ -40,7 +42,8 @@ class Projection:
     - `undo`: takes what the target answers back to the original's terms.
     """
 
-    __slots__ = ("_placed", "_undos", "_weight", "cost", "is_faithful", "losses", "schema")
+    __slots__ = ("_placed", "_undos", "_weight", "cost", "drops_labels", "is_faithful", "losses",
+                 "schema")  # fmt: skip
 
     def __init__(
         self,
@@ -49,11 +52,13 @@ class Projection:
         undos: Sequence[Undo] = (),
         *,
         is_faithful: bool = True,
+        drops_labels: bool = False,
         cost: Cost = _FREE,
     ) -> None:
         self.schema = schema
         self.losses = losses
         self.is_faithful = is_faithful
+        self.drops_labels = drops_labels
         self.cost = cost
         self._weight: Weight | None = None
         self._placed: tuple[str, tuple[Loss, ...]] | None = None
@@ -209,5 +214,12 @@ def _compiled(raw: bytes, profile: Profile) -> Projection:
         noted,
         undos,
         is_faithful=is_faithful,
+        drops_labels=schema is not original and _drops_labels(original, schema),
         cost=Cost(budget.spent, len(raw)),
     )
+
+
+def _drops_labels(original: Any, made: Any) -> bool:
+    """Whether a label is nowhere in what was made of a schema, whichever step left it out."""
+    labels = set(labels_of(original))
+    return bool(labels) and not labels <= set(labels_of(made))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dragoman.model.requests import Output
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.context import NOTHING, Context, Undo
-from dragoman.wire.losses import Loss
+from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.schemarules import is_strict as takes_strictly
 from dragoman.wire.schemas.costs import Costs
 from dragoman.wire.schemas.profiles import (
@@ -23,6 +23,8 @@ from dragoman.wire.schemas.projection import Projection, projected
 from dragoman.wire.target import Target
 
 NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+_LABELS = "titles, comments or the like, which no answer shows, are left out"
+_ALONE = frozenset({"$ref", "anyOf"})  # nothing stands beside them (W92, W93)
 _UNFAITHFUL = "its schema can't be held to here without changing what it allows"
 
 
@@ -62,11 +64,12 @@ def is_refused_strict(tool: ToolDefinition, target: Target, vendor: Target) -> b
 class SentSchemas:
     """Gathers losses, and what has to be undone in the response, schema by schema."""
 
-    __slots__ = ("_costs", "_losses", "_output", "_undos")
+    __slots__ = ("_costs", "_losses", "_output", "_repairs", "_undos")
 
-    def __init__(self, losses: list[Loss]) -> None:
+    def __init__(self, losses: list[Loss], repairs: list[Repair]) -> None:
         self._costs = Costs()
         self._losses = losses
+        self._repairs = repairs
         self._undos: dict[str, Undo] = {}
         self._output: Undo | None = None
 
@@ -103,8 +106,7 @@ class SentSchemas:
             if reason is not None:
                 self._losses.append(Loss(f"{path}.strict", reason))
                 is_strict, made = False, self.projected(schema, profiles.loose, where)
-        if made.losses:
-            self._losses += made.losses_at(where)
+        self._note(made, where)
         if made.changes_values:
             self._undos[tool.name] = made.undo
         return made.schema, is_strict
@@ -123,6 +125,28 @@ class SentSchemas:
 
     def answer(self, made: Projection) -> None:
         """Note what the schema of the answer costs, and the way back."""
-        self._losses += made.losses_at("output.schema")
+        self._note(made, "output.schema")
         if made.changes_values:
             self._output = made.undo
+
+    def _note(self, made: Projection, where: str) -> None:
+        if made.losses:
+            self._losses += made.losses_at(where)
+        if made.drops_labels:
+            self._repairs.append(Repair(where, "I14", "dropped", _LABELS))
+
+    def labelled(self, schema: Mapping[str, Any], output: Output) -> Mapping[str, Any]:
+        """The schema of the answer with the name and description that have no place beside it."""
+        added: dict[str, Any] = {}
+        may_stand = schema.keys().isdisjoint(_ALONE)
+        for key, label in (("title", output.name), ("description", output.description)):
+            if label is None or schema.get(key) == label:
+                continue
+            if may_stand and key not in schema:
+                added[key] = label
+            elif key == "title":
+                reason = "a label, and the schema has its own or no place for one"
+                self._repairs.append(Repair("output.name", "I14", "dropped", reason))
+            else:
+                self._losses.append(Loss("output.description", "the schema has no place for it"))
+        return {**schema, **added} if added else schema
