@@ -115,9 +115,14 @@ def encode_message(message: Message, context: Encoding) -> Any:
     wire: Block = {"role": _TO_WIRE[message.role], "content": content}
     if not parts and message.role is _SYSTEM:
         del wire["content"]
+    lose_name(message, context)
+    return wire if message.extras is EMPTY else laid_over(wire, message.extras, NAME)
+
+
+def lose_name(message: Message, context: Encoding) -> None:
+    """Note the name of who speaks, if there is one."""
     if message.name is not None:
         context.lose_at(f"messages[{context.message}].name", "messages carry no names here")
-    return wire if message.extras is EMPTY else laid_over(wire, message.extras, NAME)
 
 
 def belongs_outside(message: Message) -> bool:

@@ -20,6 +20,7 @@ from dragoman.wire.anthropic.messages import (
     encode_message,
     encode_plain,
     encode_system,
+    lose_name,
 )
 from dragoman.wire.anthropic.settings import (
     SETTINGS,
@@ -219,6 +220,7 @@ def _encode_conversation(request: Request, context: Encoding) -> tuple[list[Any]
             continue
         context.origin = message.origin
         system += encode_system(message.parts, context)
+        lose_name(message, context)
         if messages:
             reason = "a system message amid the others goes to the system prompt"
             context.repairs.append(Repair(f"messages[{index}]", "W49", "moved", reason))

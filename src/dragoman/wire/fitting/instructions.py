@@ -44,6 +44,8 @@ def _first(
     for at, index in enumerate(places):
         if index != at:  # those before all others are only joined
             losses.append(Loss(f"messages[{index}]", "instructions are moved to the beginning"))
+        if request.messages[index].name is not None:
+            losses.append(Loss(f"messages[{index}].name", "joined with other instructions"))
     system = make_message(Role.SYSTEM, _joined(parts))
     return request.replace(system=(), messages=(system, *spoken))
 

@@ -160,8 +160,7 @@ def encode_content(message: Message, index: int, writing: Writing) -> Any:
         in_call_order(parts, message.parts, writing)
     role = _WIRE_ROLES.get(message.role, "user")
     body: dict[str, Any] = {"role": role, "parts": parts} if parts else {"role": role}
-    if message.name is not None:
-        writing.lose_of_message(index, "the name of the speaker has no place here", ".name")
+    lose_name(message, index, writing)
     if not message.extras:
         return body
     body = as_it_came(body, message.extras)
@@ -169,3 +168,9 @@ def encode_content(message: Message, index: int, writing: Writing) -> Any:
     if type(spelled) is str and _OTHER_ROLES.get(spelled, message.role) is not message.role:
         body["role"] = role  # somebody else says it by now
     return body
+
+
+def lose_name(message: Message, index: int, writing: Writing) -> None:
+    """Note the name of who speaks, if there is one."""
+    if message.name is not None:
+        writing.lose_of_message(index, "the name of the speaker has no place here", ".name")

@@ -20,6 +20,7 @@ from dragoman.wire.gemini.contents import (
     encode_content,
     encode_plain,
     is_instruction,
+    lose_name,
 )
 from dragoman.wire.gemini.generation import GENERATION_CONFIG, decode_generation, encode_generation
 from dragoman.wire.gemini.parts import decode_parts, encode_parts
@@ -194,6 +195,7 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
         if is_instruction(message):
             writing.origin = message.origin
             system += encode_parts(message.parts, index, writing)
+            lose_name(message, index, writing)
             if contents:
                 reason = "a later instruction goes to the system prompt"
                 writing.repairs.append(Repair(f"messages[{index}]", "W75", "moved", reason))
