@@ -75,7 +75,7 @@ class Codec:
         self._functions = functions
         self._here = Origin(dialect=self.name)
         self._front = front
-        self._shown = Shown(self.name, front, untold_counts)
+        self._shown = Shown(self.name, front, untold_counts, self.target)
 
     def __repr__(self) -> str:
         return f"<dialect {self.name}>"

@@ -13,10 +13,12 @@ from dragoman.model.events import Event, OpaqueEvent, PartDelta, ResponseStart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.responses import Response
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.fitting.luggage import unnamed
 from dragoman.wire.fitting.strangers import foreign_losses
 from dragoman.wire.fronts import Front, Sealer
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
+from dragoman.wire.target import Target
 
 _OTHER = FinishReason.OTHER
 
@@ -29,6 +31,8 @@ class Shown(NamedTuple):
     """What its clients send back, sealed: that is not lost."""
     untold_counts: tuple[str, ...] = ()
     """The fields of `Usage` that it has no place for."""
+    target: Target | None = None
+    """Its vendor's own deployment, which knows what has no place on parts."""
 
 
 def left_behind_in_response(response: Response, shown: Shown) -> list[Loss]:
@@ -51,6 +55,8 @@ def _left_behind(response: Response, shown: Shown) -> Iterator[Loss]:
         if choice.finish is _OTHER and choice.finish_raw and origin and origin.dialect != dialect:
             yield Loss(f"{path}.finish_raw", "this reason has no word here")
         sealer = None if shown.front is None else Sealer(shown.front, origin, str)
+        if shown.target is not None:
+            yield from unnamed(message.parts, f"{path}.message.parts", shown.target)
         for place, part in enumerate(message.parts):
             if part.extras is not EMPTY and (sealer is None or sealer.home_of(part) is None):
                 where = f"{path}.message.parts[{place}].extras"

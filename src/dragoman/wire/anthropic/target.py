@@ -37,6 +37,7 @@ TARGET = Target(
         "File.mime",
         "Thinking.cache",
         "ToolResult.signature",
+        "ToolResult.tool_name",
         "ServerToolCall.signature",
         "ServerToolResult.signature",
         "Opaque.signature",

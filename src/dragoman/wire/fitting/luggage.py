@@ -11,7 +11,7 @@ from functools import cache
 
 from dragoman.model.messages import Message
 from dragoman.model.parts import Part
-from dragoman.model.tools import ToolResult
+from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
 
@@ -46,7 +46,7 @@ def _unsaid(parts: Iterable[Part], path: str, target: Target) -> Iterator[Loss]:
     for index, part in enumerate(parts):
         where = f"{path}[{index}]"
         for name in _by_kind(target.nowhere).get(type(part).__name__, ()):
-            if getattr(part, name) is None:
+            if getattr(part, name) in (None, ()):
                 continue
             if not _is_implied(part, name):
                 yield Loss(f"{where}.{name}", _REASON)
@@ -55,6 +55,23 @@ def _unsaid(parts: Iterable[Part], path: str, target: Target) -> Iterator[Loss]:
             for place, inner in enumerate(part.content):  # nobody signs what a tool returned
                 if inner.signature is not None:
                     yield Loss(f"{where}.content[{place}].signature", _REASON)
+
+
+def unnamed(parts: Iterable[Part], path: str, target: Target) -> Iterator[Loss]:
+    """The names of an answer's parts that have no place: those of media, and of tools with results.
+
+    What else a part of an answer carries is sealed, or its encoder's to tell.
+    """
+    named: dict[str, str] | None = None
+    for index, part in enumerate(parts):
+        for name in _by_kind(target.nowhere).get(type(part).__name__, ()):
+            if name == "name" and part.name is not None:  # type: ignore[attr-defined]  # media
+                yield Loss(f"{path}[{index}].name", _REASON)
+            elif name == "tool_name" and type(part) is ToolResult and part.tool_name is not None:
+                if named is None:
+                    named = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
+                if named.get(part.call_id) != part.tool_name:  # else its call says it
+                    yield Loss(f"{path}[{index}].tool_name", _REASON)
 
 
 @cache
@@ -67,7 +84,12 @@ def _by_kind(nowhere: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def _is_implied(part: Part, name: str) -> bool:
-    """Whether the type is told beside the data, or the words are where the sound is."""
+    """Whether the type is told beside the data, the words are where the sound is, a call is named.
+
+    In requests, every result has its call.
+    """
+    if name == "tool_name":
+        return True
     if name == "mime":
         return getattr(part, "data", None) is not None
     return name == "transcript" and bool(part.item_id or getattr(part, "file_id", None))

@@ -11,6 +11,7 @@ from dragoman.model.frozen import EMPTY, FrozenDict, FrozenList
 from dragoman.model.jsontext import loads
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request
+from dragoman.model.tools import ToolResult
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import INSTEAD, SHAPE
 
@@ -65,6 +66,11 @@ def left_behind_in(
                 for source, _ in strange_fields(part.extras, dialect):
                     path = f"messages[{index}].parts[{place}].extras"
                     yield Loss(path, f"only {source} knows it")
+            if type(part) is ToolResult and not isinstance(part.content, str):
+                for number, inner in enumerate(part.content):
+                    for source, _ in strange_fields(inner.extras, dialect):
+                        path = f"messages[{index}].parts[{place}].content[{number}].extras"
+                        yield Loss(path, f"only {source} knows it")
 
 
 def foreign_losses(extras: Mapping[str, Any], dialect: str, path: str) -> Iterator[Loss]:
@@ -104,7 +110,8 @@ def _says_something(value: Any) -> bool:
 def _noted(notes: Any) -> Iterator[str]:
     """What a dialect's own notes hold that is more than spelling, by the name of its field.
 
-    These are lists that say more than the model, kept as they came, and a media type.
+    These are lists that say more than the model, kept as they came, a media type, and fields that
+    stood among the tools (Gemini's `mcpServers`).
     """
     if not isinstance(notes, dict):
         return
@@ -114,6 +121,11 @@ def _noted(notes: Any) -> Iterator[str]:
     for note in kept if isinstance(kept, list) else ():
         if isinstance(note, list) and note and isinstance(note[0], list) and note[0]:
             yield str(note[0][0])
+    layout = notes.get("tools")
+    for entry in layout if isinstance(layout, list) else ():
+        rest = entry.get("rest") if isinstance(entry, dict) else None
+        if isinstance(rest, dict):
+            yield from (name for name, value in rest.items() if _says_something(value))
 
 
 def _is_spelling(name: str, value: Any) -> bool:

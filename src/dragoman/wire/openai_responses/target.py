@@ -28,6 +28,7 @@ TARGET = Target(
         "Thinking.cache",
         "ToolCall.signature",
         "ToolResult.signature",
+        "ToolResult.tool_name",
         "ServerToolCall.signature",
         "ServerToolCall.cache",
         "ServerToolResult.signature",
