@@ -33,6 +33,8 @@ _IDENTITY = re.compile(
     r"tool_use_id|response_id|approval_request_id|total_tokens|totalTokenCount|index|obfuscation)$"
 )
 _APART = frozenset({"events", "error.extras.param", "error.extras.code"})
+# What Gemini's tools hold that nobody knows: kept with the request.
+_AMONG_TOOLS = re.compile(r"^extras\.\$wire\.tools\[\d+\]\.rest\.")
 _ENVELOPE = re.compile(re.escape(PREFIX) + r"[A-Za-z0-9+/_=-]*")
 
 
@@ -220,6 +222,7 @@ def _paths(value: Any, tokens: frozenset[str]) -> dict[str, list[str]]:
             note(str(inner), path)
 
     def note(text: str, path: str) -> None:
+        path = _AMONG_TOOLS.sub("extras.", path)
         for token in tokens:
             if token in text or _in_base64(token) in text:
                 found.setdefault(token, []).append(path)

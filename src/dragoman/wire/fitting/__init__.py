@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dragoman.model.messages import Message
-from dragoman.model.parts import Part
+from dragoman.model.parts import Part, Text
 from dragoman.model.requests import Request
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
@@ -147,7 +147,8 @@ def fitted(request: Request, target: Target) -> Fitted:
 
 
 def _has_luggage(part: Part) -> bool:
-    return part.cache is not None or part.signature is not None
+    is_cited = isinstance(part, Text) and bool(part.citations)
+    return is_cited or part.cache is not None or part.signature is not None
 
 
 def _ordered(
@@ -192,7 +193,7 @@ def encoded_for(
     done = fitted(request, target)
     encoded = encode(done.request, target)
     losses = restored(renumbered(encoded.losses, done.tools), request.messages, done.placed)
-    repairs = restored(encoded.repairs, request.messages, done.placed)
+    repairs = restored(renumbered(encoded.repairs, done.tools), request.messages, done.placed)
     encoded.losses = (*done.losses, *losses)
     if done.has_luggage:
         told = encoded.losses

@@ -24,7 +24,7 @@ class Survey:
         self.has_results = self.has_thinking = self.has_luggage = False
         self.has_misplaced_calls = False
         self.extended: list[int] = []
-        """The messages that have extras, or parts that have some, each once or more."""
+        """The messages in which there may be extras, each once or more."""
         for index, message in enumerate(messages):
             if not message.parts:
                 self.has_blanks = True
@@ -36,6 +36,8 @@ class Survey:
                     text = part.text  # type: ignore[union-attr]  # it is one of them
                     if not text or text.isspace():
                         self.has_blanks = True
+                    if kind is Text and part.citations:  # type: ignore[union-attr]  # a Text
+                        self.has_luggage = True
                 elif kind is ToolCall:
                     self.calls.append(part)  # type: ignore[arg-type]  # a ToolCall
                     if message.role is not _ASSISTANT:
@@ -44,6 +46,7 @@ class Survey:
                     self.has_results = True
                     if type(part.content) is not str:  # type: ignore[union-attr]  # a ToolResult
                         self.has_media = self.has_hints = True
+                        self.extended.append(index)
                 elif kind is Thinking:
                     self.has_thinking = True
                 else:

@@ -17,6 +17,7 @@ TARGET = Target(
     state_fields=("cached_content", "continuation_token"),
     nowhere=(
         "Text.cache",
+        "Text.citations",
         "Thinking.cache",
         "Refusal.cache",
         "Image.cache",

@@ -29,6 +29,7 @@ TARGET = Target(
         "Audio.detail",
         "Audio.transcript",
         "Text.signature",
+        "Text.citations",
         "Opaque.signature",
         "Opaque.cache",
     ),

@@ -19,7 +19,13 @@ from dragoman.wire.openai_chat.assistant import (
     encode_assistant,
 )
 from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
-from dragoman.wire.openai_chat.parts import decode_parts, encode_content, encode_part, is_bare
+from dragoman.wire.openai_chat.parts import (
+    decode_parts,
+    encode_content,
+    encode_part,
+    is_bare,
+    lose_citations,
+)
 from dragoman.wire.openai_chat.results import decode_result, encode_plain, encode_result
 from dragoman.wire.openai_chat.spelling import (
     NAME,
@@ -117,6 +123,7 @@ def encode_messages(
     content: list[Any] = []
     for index, part in enumerate(system):
         content += encode_part(part, out, f"system[{index}]")
+        lose_citations(part, out, f"system[{index}]")
     if content:
         written.append({"role": "system", "content": encode_content(content)})
     is_choosy = bool(out.target.refused_fields) or out.target.message_fields is not None
@@ -211,8 +218,7 @@ def _say(part: AnyPart, message: Message, content: list[Any], out: Outgoing, pat
             out.lose(path, "sealed thinking has no place here")
         return
     content += encode_part(part, out, path, message.origin)
-    if type(part) is Text and part.citations:
-        out.lose(f"{path}.citations", "only the model cites here")
+    lose_citations(part, out, path)
 
 
 def _with_luggage(body: dict[str, Any], message: Message) -> dict[str, Any]:

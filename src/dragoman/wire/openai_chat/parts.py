@@ -74,6 +74,12 @@ def is_bare(part: Text) -> bool:
     return part.extras is EMPTY and part.cache is None and not part.citations
 
 
+def lose_citations(part: AnyPart, out: Outgoing, path: str) -> None:
+    """Note the citations of a text that is not the model's."""
+    if type(part) is Text and part.citations:
+        out.lose(f"{path}.citations", "only the model cites here")
+
+
 def _decode_text(item: dict[str, Any], origin: Origin | None) -> Text:
     cache, field = decode_cache(item)
     if cache is None:

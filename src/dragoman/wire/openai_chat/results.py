@@ -11,7 +11,12 @@ from dragoman.model.parts import Opaque, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ResultPart, ToolResult, make_result
 from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
-from dragoman.wire.openai_chat.parts import decode_parts, encode_content, encode_part
+from dragoman.wire.openai_chat.parts import (
+    decode_parts,
+    encode_content,
+    encode_part,
+    lose_citations,
+)
 from dragoman.wire.openai_chat.spelling import NAME, is_list, laid, left_over, words_of
 
 _TOOL = Role.TOOL
@@ -131,6 +136,7 @@ def _encode_content(
             out.hoisted += found
             out.lose(where, "a tool's media are shown in a user message here (W1)")
             found = [{"type": "text", "text": _HOISTED}]
+        lose_citations(part, out, where)
         items += found
     return encode_content(items)
 

@@ -17,9 +17,6 @@ _TITLE_KEYS = {
     "file_path": "filename",
 }
 
-OWN_KINDS = frozenset(_TITLE_KEYS)
-"""The kinds that the wire has: none of them has a place for the words that are cited."""
-
 
 def decode_annotations(wire: Any) -> tuple[Citation, ...]:
     """The citations; none where one of them can't be understood, so that all stay together."""

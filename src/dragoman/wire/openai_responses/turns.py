@@ -24,6 +24,7 @@ from dragoman.model.parts import (
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.fitting.arguments import NO_ARGUMENTS, is_blank
+from dragoman.wire.fitting.strangers import strange_fields
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.argumentnames import has_long_names, with_short_names
 from dragoman.wire.openai_responses.builtin import (
@@ -42,7 +43,7 @@ from dragoman.wire.openai_responses.calls import (
     is_custom_output,
     wire_id_of,
 )
-from dragoman.wire.openai_responses.citations import OWN_KINDS
+from dragoman.wire.openai_responses.citations import encode_citation
 from dragoman.wire.openai_responses.coherence import Place
 from dragoman.wire.openai_responses.content import (
     encode_answer_part,
@@ -275,14 +276,18 @@ class Writer:
         if self._target and self._target.verifies_items:
             # W30: hosts that mind less may have taken the other's type.
             self._retype(body, index)
-        written = body.get("annotations")
-        count = len(written) if isinstance(written, list) else 0
-        if count < len(part.citations):
-            self._lose(f"parts[{index}].citations", _NO_PLACE)
+        self._check_citations(part, f"parts[{index}]")
+
+    def _check_citations(self, part: Text, where: str) -> None:
+        """Note what the annotations of a text don't say."""
         for number, citation in enumerate(part.citations):
-            is_own = citation.kind in OWN_KINDS or NAME in citation.extras
-            if citation.quote is not None and is_own:
-                self._lose(f"parts[{index}].citations[{number}].quote", _NO_PLACE)
+            if encode_citation(citation) is None:
+                self._lose(f"{where}.citations", _NO_PLACE)
+                continue
+            if citation.quote is not None:
+                self._lose(f"{where}.citations[{number}].quote", _NO_PLACE)
+            for source, _ in strange_fields(citation.extras, NAME):
+                self._lose(f"{where}.citations[{number}].extras", f"only {source} knows it")
 
     def _write_reasoning(self, parts: Sequence[Thinking], start: int) -> None:
         """Reasoning goes back to where it came from (W21); a client may read anybody's."""
@@ -330,6 +335,9 @@ class Writer:
             self._lose(f"parts[{index}].is_error", _NO_PLACE)
         for position in lost:
             self._lose(f"parts[{index}].content[{position}]", _NO_PLACE)
+        for position, part in enumerate(() if isinstance(result.content, str) else result.content):
+            if type(part) is Text:
+                self._check_citations(part, f"parts[{index}].content[{position}]")
 
     def _write_server_tool(self, parts: Sequence[Part], start: int) -> None:
         first = parts[0]
