@@ -27,7 +27,6 @@ _EVERY_STREAM = [pytest.param(97, id="sample"),
 _KNOWN = re.compile(r"arguments has no place|(numberValue|jsonPath) at nowhere")
 
 
-
 def _name(source: Source) -> str:
     return f"{source.name}-{source.kind}"
 

@@ -27,7 +27,7 @@ _TOOL = ToolDefinition("f", "Does it.", {"type": "object", "properties": {}})
 
 def _is_told(path: str, encoded: Encoded) -> bool:
     """Whether a note stands at a path, above it, or below it."""
-    notes = [note.path for note in (*encoded.losses, *encoded.repairs)]
+    notes = [*(loss.path for loss in encoded.losses), *(each.path for each in encoded.repairs)]
     return any(
         re.match(rf"{re.escape(short)}($|[.\[])", long) is not None
         for note in notes

@@ -486,7 +486,9 @@ def test_options_that_nobody_else_has_stay_with_their_request() -> None:
         (Output(), None, set()),
         (Output(format="json"), "json", set()),
         (Output(format="schema", schema={"type": "object"}), {"type": "object"}, set()),
-        (Output(format="schema", schema={"a": 1}, name="n", description="d"), {"a": 1},
+        (Output(format="schema", schema={"a": 1}, name="n", description="d"),
+         {"a": 1, "title": "n", "description": "d"}, set()),
+        (Output(format="json", name="n", description="d"), "json",
          {"output.name", "output.description"}),
     ],
 )  # fmt: skip

@@ -96,6 +96,8 @@ def encode_generation(request: Request, writing: Writing) -> dict[str, Any]:
         schema = writing.schemas.labelled(output.schema, output)
         if schema is not output.schema:
             output = output.replace(schema=schema)
+    elif output is not None:
+        writing.schemas.lose_labels(output)
     return _encode_settings(request.sampling, output, thinking)
 
 

@@ -90,6 +90,7 @@ def encode_output(output: Output, body: dict[str, Any], out: Outgoing) -> None:
     body["format"] = "json"
     if output.format == "schema":
         out.lose("output", "there is no schema; any JSON is asked for")
+    out.schemas.lose_labels(output)
 
 
 def decode_thinking_config(wire: Any) -> ThinkingConfig | None:

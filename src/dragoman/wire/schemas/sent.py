@@ -135,6 +135,12 @@ class SentSchemas:
         if made.drops_labels:
             self._repairs.append(Repair(where, "I14", "dropped", _LABELS))
 
+    def lose_labels(self, output: Output) -> None:
+        """Note the name and description of an answer that has no schema to carry them."""
+        for name in ("name", "description"):
+            if getattr(output, name) is not None:
+                self._losses.append(Loss(f"output.{name}", "there is no schema to carry it"))
+
     def labelled(self, schema: Mapping[str, Any], output: Output) -> Mapping[str, Any]:
         """The schema of the answer with the name and description that have no place beside it."""
         added: dict[str, Any] = {}
@@ -144,6 +150,8 @@ class SentSchemas:
                 continue
             if may_stand and key not in schema:
                 added[key] = label
+                reason = f"a label beside the schema is its {key} here"
+                self._repairs.append(Repair("output", "I14", "moved", reason))
             elif key == "title":
                 reason = "a label, and the schema has its own or no place for one"
                 self._repairs.append(Repair("output.name", "I14", "dropped", reason))
