@@ -210,7 +210,8 @@ def _normal(  # noqa: PLR0911 - one for each kind of value
             return {"finish": _end(value.finish, dialect), **({"index": 0} if is_one else {})}
         case Usage():
             return _plain_usage(value, dialect)
-    return {}
+        case _:
+            return {}
 
 
 def _plain_call(call: ToolCall, dialect: str, ids: dict[str, str]) -> dict[str, Any]:
@@ -439,7 +440,8 @@ def _conversation(request: Request, dialect: str) -> dict[str, Any]:
 def _field_of(tool: Any) -> int:
     if isinstance(tool, ServerTool) and tool.name == "web_search_options":
         return 2
-    return int("functions" in words_of(getattr(tool, "extras", {})) and tool.kind == "function")
+    is_function = getattr(tool, "kind", None) == "function"
+    return int("functions" in words_of(getattr(tool, "extras", {})) and is_function)
 
 
 def _fitting(tool: Any) -> Any:
@@ -514,7 +516,8 @@ def _ordered(message: Message, dialect: str) -> tuple[Any, ...]:  # noqa: PLR091
             return parts if role is not Role.ASSISTANT else tuple(sorted(parts, key=_place))
         case "ollama":
             return _joined(tuple(sorted(parts, key=_place)), "" if role is Role.ASSISTANT else "\n")
-    return parts
+        case _:
+            return parts
 
 
 def _place(part: Part) -> int:

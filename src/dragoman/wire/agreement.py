@@ -106,10 +106,9 @@ def _without(found: Mapping[str, Any], bearings: Bearings, edited: set[str]) -> 
         if place is None or (isinstance(place, str) and place not in edited):
             left[key] = value
         elif not isinstance(place, str):
-            if not isinstance(value, Mapping):
-                left[key] = value
-            elif not value or (inner := _without(value, place, edited)):
-                left[key] = inner if value else value
+            inner = _without(value, place, edited) if isinstance(value, Mapping) else value
+            if inner or not value:
+                left[key] = inner
     return FrozenDict(left)
 
 

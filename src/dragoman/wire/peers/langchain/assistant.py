@@ -166,8 +166,12 @@ def _divided(parts: Sequence[AnyPart]) -> tuple[dict[str, Any], list[int]]:
                 fields["reasoning"] = whole[0]
                 at += whole[1]
                 continue
-        if isinstance(part, (Thinking, Refusal)) and name == _TEXT_FIELDS[type(part)] and is_first:
-            fields[name] = part.text
+        if (
+            isinstance(part, (Thinking, Refusal))
+            and is_first
+            and name == (own := _TEXT_FIELDS[type(part)])
+        ):
+            fields[own] = part.text
         else:
             standing.append(at)
         at += 1
