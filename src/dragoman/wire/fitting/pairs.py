@@ -52,7 +52,7 @@ def _is_like(one: Message, other: Message) -> bool:
     return all(map(is_, one.parts, other.parts))
 
 
-def _are_paired(messages: Messages, target: Target) -> bool:  # noqa: C901 - one pass, for speed
+def _are_paired(messages: Messages, target: Target) -> bool:  # noqa: C901, PLR0911 - one pass, for speed
     waiting: set[str] = set()
     rounds = 0
     was_assistant = False
@@ -66,6 +66,8 @@ def _are_paired(messages: Messages, target: Target) -> bool:  # noqa: C901 - one
                     if part.id in waiting:
                         return False
                     waiting.add(part.id)
+                elif type(part) is ToolResult:
+                    return False  # the model gives none
             rounds, was_assistant = 0, True
             continue
         was_assistant = False
