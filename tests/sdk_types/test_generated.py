@@ -17,11 +17,11 @@ from tests.sdk_types.streams import STREAMS, StreamSource
 _SAMPLE = 7  # of so many bodies one, in `make test`
 _SAMPLE_OF_TRANSLATIONS = 29
 _EVERY = [pytest.param(_SAMPLE, id="sample"),
-          pytest.param(1, id="all", marks=pytest.mark.thorough)]  # fmt: skip
+          pytest.param(1, id="all", marks=pytest.mark.slow)]  # fmt: skip
 _EVERY_TRANSLATION = [pytest.param(_SAMPLE_OF_TRANSLATIONS, id="sample"),
-                      pytest.param(1, id="all", marks=pytest.mark.thorough)]  # fmt: skip
+                      pytest.param(1, id="all", marks=pytest.mark.slow)]  # fmt: skip
 _EVERY_STREAM = [pytest.param(97, id="sample"),
-                 pytest.param(1, id="all", marks=pytest.mark.thorough)]  # fmt: skip
+                 pytest.param(1, id="all", marks=pytest.mark.slow)]  # fmt: skip
 # Pieces of Gemini's arguments that nobody sends: several values at once, or a path that is none.
 # Its types don't say that one of the values is meant.
 _KNOWN = re.compile(r"arguments has no place|(numberValue|jsonPath) at nowhere")

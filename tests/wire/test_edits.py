@@ -92,7 +92,7 @@ def test_an_edit_of_a_recorded_body_is_what_changes(kind: Kind, dialect: str) ->
     check_recorded(kind, dialect, 97)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("kind", ["request", "response"])
 def test_an_edit_of_any_recorded_body_is_what_changes(kind: Kind, dialect: str) -> None:

@@ -55,7 +55,7 @@ def test_mutations(part: int) -> None:
         mutations.one(number)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_many_mutations(part: int) -> None:
     """As above, many more of them."""
@@ -69,7 +69,7 @@ def test_some_values_of_every_type(part: int) -> None:
     mutations.every(37 * part, 211)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_every_value_of_every_type(part: int) -> None:
     """Each field of requests with all kinds of content, replaced by each type of value."""

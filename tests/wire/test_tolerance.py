@@ -54,7 +54,7 @@ from tests.wire.streamed import read, written
 
 DIALECTS = dragoman.dialects()
 KINDS: tuple[Kind, ...] = ("request", "response")
-sampled = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.thorough)])
+sampled = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
 """Of what is slow, one of so many is tried, or everything."""
 TARGETS = (
     "openai:gpt-4o",
@@ -79,7 +79,7 @@ def test_odd_bodies_come_back_as_they_came(dialect: str, kind: Kind) -> None:
     assert count
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_odd_fixtures_come_back_as_they_came(dialect: str, kind: Kind) -> None:
@@ -89,7 +89,7 @@ def test_odd_fixtures_come_back_as_they_came(dialect: str, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "each"), [(20, 10), pytest.param(400, 50, marks=pytest.mark.thorough)]
+    ("count", "each"), [(20, 10), pytest.param(400, 50, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_odd_recordings_come_back_as_they_came(
