@@ -15,7 +15,7 @@ from tests.corpus import Corpus, current_tier
 from tests.wire.recorded import bodies
 from tests.wire.refused import FAULTY
 from tests.wire.test_matrix import _can_be_said
-from tests.wire.test_matrix_random import histories
+from tests.wire.test_matrix_random import histories, touched
 
 # One model of every family, and one that nobody knows; behind `@`, a dialect that is not its first.
 MODELS = (
@@ -121,4 +121,4 @@ def test_recorded_histories_are_taken_by_every_model(corpus: Corpus, source: str
 @given(name=st.sampled_from(MODELS), request=histories())
 def test_random_histories_are_taken_by_every_model(name: str, request: Request) -> None:
     """Out of order, half answered, with strange ids and thinking of anybody's."""
-    assert _broken(request, name) == []
+    assert _broken(touched(request, _target(name).dialect), name) == []
