@@ -321,7 +321,8 @@ def test_a_stream_with_things_wrong_is_events_or_a_wire_error(
         decoder, found = decoded(stream)
         DIALECT.encode_response(decoder.response).to_bytes()
         _, again = encoded(found)
-        check_stream(again, may_break_off=True)
+        if not any(isinstance(event, OpaqueEvent) for event in found):  # those go back as they came
+            check_stream(again, may_break_off=True)
 
 
 @given(name=names, cut=st.integers(0, 2000), junk=st.binary(max_size=30))
