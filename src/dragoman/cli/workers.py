@@ -14,10 +14,14 @@ from dragoman.cli.documents import Batch
 from dragoman.cli.endings import FILES, Ending
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from multiprocessing.process import BaseProcess
 
 _AHEAD = 2
 """Batches per worker that are under way at a time: one in work, one waiting."""
+
+_GLANCE = 1.0
+"""Seconds between two looks at the workers, while a result is waited for."""
 
 _converter: Converter | None = None
 
@@ -38,17 +42,47 @@ def _pooled(job: Job, batches: Iterator[Batch], jobs: int) -> Generator[Outcome,
     # spawn: on every platform alike, and no worker inherits what this process has open.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(job,))
     under_way: deque[Future[Outcome]] = deque()
+    watch = _Watch(pool)
     try:
         for batch in batches:
             under_way.append(pool.submit(_work, batch))
             if len(under_way) >= jobs * _AHEAD:
-                yield under_way.popleft().result()
+                yield watch.result(under_way.popleft())
         while under_way:
-            yield under_way.popleft().result()
+            yield watch.result(under_way.popleft())
     except BrokenProcessPool:
         raise Ending(FILES, "a worker process died; memory may be short") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Watch:
+    """Waits for results, and sees it when a worker dies.
+
+    The pool sees that, too, unless the worker was writing a result: then it waits for the rest of
+    it, for ever, because this process holds the other end of the pipe open.
+    """
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self._pool = pool
+
+    def result(self, future: Future[Outcome]) -> Outcome:
+        """What becomes of a batch; raises where the pool is broken."""
+        from concurrent.futures import wait
+
+        while not wait((future,), timeout=_GLANCE).done:
+            workers = list((getattr(self._pool, "_processes", None) or {}).values())
+            if not all(worker.is_alive() for worker in workers):
+                self._give_up(workers)
+        return future.result()
+
+    def _give_up(self, workers: list[BaseProcess]) -> None:
+        """Let the pool see that nobody writes any more."""
+        for worker in workers:
+            worker.kill()
+        writer = getattr(getattr(self._pool, "_result_queue", None), "_writer", None)
+        if writer is not None and not writer.closed:
+            writer.close()
 
 
 def _begin(job: Job) -> None:
