@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman.cli.workers import _Watch
 from tests.cli.samples import SECRET, chat, jsonl, lossy, many
 
 DRAGOMAN = [sys.executable, "-m", "dragoman.cli"]
@@ -322,3 +329,22 @@ def test_a_table_comes_before_what_is_said_about_it() -> None:
     lines = done.stdout.decode().splitlines()
     assert lines[0].startswith("where ")
     assert lines[-1].startswith("dragoman: ")
+
+
+def _die_while_writing(_number: int) -> None:
+    """Write the first bytes of a result, as a worker does, and go no further."""
+    queue = next(one for one in gc.get_objects() if isinstance(one, SimpleQueue))
+    os.write(queue._writer.fileno(), struct.pack("!i", 1000) + b"half")  # type: ignore[attr-defined]
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_dies_while_it_writes_is_seen() -> None:
+    """The pool alone would wait for the rest of what it began to write."""
+    pool = ProcessPoolExecutor(2, get_context("spawn"))
+    try:
+        slow, dying = pool.submit(time.sleep, 60), pool.submit(_die_while_writing, 1)
+        for future in (dying, slow):
+            with pytest.raises(BrokenProcessPool):
+                _Watch(pool).result(future)  # type: ignore[arg-type]  # any future
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
