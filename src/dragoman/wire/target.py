@@ -247,7 +247,7 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
             return False
         if None not in (origin.provider, self.provider) and origin.provider != self.provider:
             return False
-        return origin.model is None or self.model is None or _is_same(origin.model, self.model)
+        return origin.model is None or self.model is None or is_same_model(origin.model, self.model)
 
     def owns(self, message: Message) -> bool:
         """Whether a message came in a request of this dialect, and nobody has changed it since.
@@ -259,7 +259,7 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
         origin = message.origin
         if origin is None or origin.dialect != self.dialect or not origin.is_of_a_request:
             return False
-        return origin.model is None or self.model is None or _is_same(origin.model, self.model)
+        return origin.model is None or self.model is None or is_same_model(origin.model, self.model)
 
     @cached_property
     def relaxed(self) -> Target:
@@ -290,7 +290,7 @@ class Target(Value, frozen=True, kw_only=True, gc=True, dict=True):
         return self._name.fullmatch(name) is not None
 
 
-def _is_same(one: str, other: str) -> bool:
+def is_same_model(one: str, other: str) -> bool:
     """Whether two names are one model's: the same, or with a date behind it."""
     return one.startswith(other) or other.startswith(one)
 

@@ -22,11 +22,11 @@ def with_calls_of_the_assistant(
     messages: tuple[Message, ...], target: Target, notes: list[Note]
 ) -> tuple[Message, ...]:
     """Messages in which every call is the assistant's, each where it stood."""
-    if not target.is_strict:
+    if not target.is_strict or not any(map(_has_misplaced_calls, messages)):
         return messages
     done: list[Message] = []
     for index, message in enumerate(messages):
-        if message.role is _ASSISTANT or not message.tool_calls:
+        if not _has_misplaced_calls(message):
             done.append(message)
             continue
         notes.extend(
@@ -37,7 +37,11 @@ def with_calls_of_the_assistant(
         for is_call, parts in groupby(message.parts, _is_call):
             role = _ASSISTANT if is_call else message.role
             done.append(message.replace_unchecked(role=role, parts=tuple(parts)))
-    return messages if len(done) == len(messages) and not notes else tuple(done)
+    return tuple(done)
+
+
+def _has_misplaced_calls(message: Message) -> bool:
+    return message.role is not _ASSISTANT and bool(message.tool_calls)
 
 
 def _is_call(part: AnyPart) -> bool:

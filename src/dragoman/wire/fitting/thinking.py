@@ -12,7 +12,7 @@ from dragoman.model.requests import Request, ThinkingConfig
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolChoice
 from dragoman.wire.losses import Action, Loss, Note, Repair
-from dragoman.wire.target import Target
+from dragoman.wire.target import Target, is_same_model
 
 _ASSISTANT = Role.ASSISTANT
 
@@ -127,8 +127,7 @@ def _is_foreign(part: AnyPart, message: Message, target: Target) -> bool:
     origin, model = message.origin_of(part), target.model or ""
     if origin is None or origin.model is None:
         return False
-    # A name and the same with a date behind it are one model.
-    return not (origin.model.startswith(model) or model.startswith(origin.model))
+    return not is_same_model(origin.model, model)
 
 
 def with_possible_thinking(request: Request, target: Target, losses: list[Note]) -> Request:
