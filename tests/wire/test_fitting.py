@@ -619,6 +619,16 @@ def test_fitting_any_history_gives_one_that_needs_no_fitting(messages: list[Mess
     assert said.count("words") <= kept.count("words")
 
 
+def test_a_call_in_the_first_turn_has_a_turn_before_it() -> None:
+    """W77: also where another message of the model's comes first; to the target both are one."""
+    call = make_call("call_1", "look", input={})
+    said = (Message.assistant("Yes."), Message.assistant(tool_calls=[call]), Message.user("So?"))
+    gemini = dragoman.dialect("gemini")
+    encoded = gemini.encode_request(Request(model="m", messages=said))
+    assert [each for each in gemini.check(encoded.body) if each.severity == "error"] == []
+    assert encoded.body["contents"][0]["role"] == "user"
+
+
 @pytest.mark.parametrize("name", dragoman.dialects())
 def test_a_call_of_the_user_s_is_the_assistant_s(name: str) -> None:
     """Nobody takes it elsewhere; that it was moved is reported, and it is answered."""

@@ -25,7 +25,9 @@ def with_opening(
     for index, message in enumerate(messages):
         if message.role.is_system:
             continue
-        is_refused = target.starts_with_user or (target.refuses_call_first and message.tool_calls)
+        is_refused = target.starts_with_user or (
+            target.refuses_call_first and _begins_with_call(messages[index:])
+        )
         if message.role is Role.USER or not is_refused:
             return messages
         notes.append(Repair("messages", "W47", "added", "a user's turn at the beginning"))
@@ -34,6 +36,16 @@ def with_opening(
         notes.append(Repair("messages", "W47", "added", "a user's turn beside the instructions"))
         return (*messages, _opening())
     return messages
+
+
+def _begins_with_call(messages: tuple[Message, ...]) -> bool:
+    """Whether the model calls a tool in the first turn, of however many messages."""
+    for message in messages:
+        if message.role is Role.ASSISTANT and message.tool_calls:
+            return True
+        if not (message.role is Role.ASSISTANT or message.role.is_system):
+            return False
+    return False
 
 
 def _opening() -> Message:
