@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import dragoman
+from dragoman.wire.flags import Flags
 
 PAGE = Path(__file__).parent / "reference.md"
 
@@ -88,6 +89,7 @@ def _members(kind: type) -> list[str]:
 
 def _listed(kind: type) -> list[str]:
     lines = [f"- `{name}`: {' '.join(text.split())}" for name, text in fields(kind)]
+    lines += [f"- `{name}`: {' '.join(text.split())}" for name, text in _flags(kind)]
     lines += [
         f"- `{name}{signature}`: {paragraph(member)}" for name, signature, member in members(kind)
     ]
@@ -104,6 +106,15 @@ def fields(kind: type) -> Iterator[tuple[str, str]]:
                 yield name, text
             case _:
                 pass
+
+
+def _flags(kind: type) -> Iterator[tuple[str, str]]:
+    """The flags in the groups of a target, each named with its group."""
+    for parameter in inspect.signature(kind).parameters.values() if kind is dragoman.Target else ():
+        group = parameter.default
+        for name, text in fields(type(group)) if isinstance(group, Flags) else ():
+            rules = group.demands[name].rules if name in group.demands else ()
+            yield f"{parameter.name}.{name}", f"{text} ({', '.join(rules)})" if rules else text
 
 
 def members(kind: type) -> Iterator[tuple[str, str, Any]]:

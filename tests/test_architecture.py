@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import sys
 from pathlib import Path
 
@@ -57,3 +59,48 @@ def test_inner_layers_do_not_import_from_the_top(graph: grimp.ImportGraph) -> No
 def test_the_package_under_test_is_this_checkout() -> None:
     """An installed copy elsewhere would make every other test lie."""
     assert Path(dragoman.__file__).parent == Path(__file__).parent.parent / "src" / "dragoman"
+
+
+# Bridges to one library, and demonstrations, may name the dialect that they are for; and the reader
+# of what version 1 stored, the two whose notes had keys of their own.
+BRIDGES = (
+    "interop/",
+    "wire/peers/",
+    "cli/tour.py",
+    "providers/",
+    "wire/schemas/profiles.py",
+    "wire/overlay_stored.py",
+)
+
+
+def test_nobody_but_the_dialects_names_one() -> None:
+    """What others need to know about a dialect, its `Description` and its attributes say."""
+    source = Path(dragoman.__file__).parent
+    folders = tuple(f"wire/{name.replace('-', '_')}/" for name in dragoman.dialects())
+    named = [
+        (module, node.value)
+        for path in source.rglob("*.py")
+        if not (module := path.relative_to(source).as_posix()).startswith((*folders, *BRIDGES))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in dragoman.dialects()
+    ]
+    assert named == []
+
+
+def test_the_page_for_maintainers_names_modules_that_exist() -> None:
+    """Every path and every function of the two walks through the layer is there."""
+    root = Path(__file__).parent.parent
+    page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    source = root / "src" / "dragoman"
+    folders = (source, source / "wire", source / "wire" / "anthropic")
+    paths = set(re.findall(r"`((?!tests)[a-z_/]+\.py)`", page))
+    assert len(paths) > 30
+    missing = {path for path in paths if not any((folder / path).exists() for folder in folders)}
+    assert missing == {"content_media.py"}  # Gemini's, as an example of a second file
+    code = "".join(path.read_text(encoding="utf-8") for path in (source / "wire").rglob("*.py"))
+    walks = page[page.index("## The path of a request") :]
+    named = {name.rpartition(".")[2] for name in re.findall(r"`([A-Za-z_.]+)`", walks)}
+    functions = {name for name in named if "_" in name.strip("_") and not name.endswith("py")}
+    unknown = {name for name in functions if not re.search(rf"\b{name}\b", code)}
+    assert len(functions) > 15
+    assert unknown - {"target_of"} == set()

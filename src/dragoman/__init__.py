@@ -111,11 +111,11 @@ if TYPE_CHECKING:
     from dragoman.transport.replay import ReplayTransport
     from dragoman.transport.retries import Retries
     from dragoman.transport.scripted import ScriptedModel
+    from dragoman.wire.detection import detect
     from dragoman.wire.dialect import Dialect, dialect, dialects
     from dragoman.wire.encoded import Encoded
     from dragoman.wire.losses import Loss, Repair
     from dragoman.wire.target import Target
-    from dragoman.wire.translation import detect
     from dragoman.wire.violations import Violation
 
 _HOMES = {
@@ -187,7 +187,7 @@ _HOMES = {
     "wire.encoded": ("Encoded",),
     "wire.losses": ("Loss", "Repair"),
     "wire.target": ("Target",),
-    "wire.translation": ("detect",),
+    "wire.detection": ("detect",),
     "wire.violations": ("Violation",),
 }  # fmt: skip
 
@@ -321,7 +321,7 @@ __all__ = [
     "translate",
 ]
 
-# What the model looks up here, as it imports nothing of the layers above it; see `model.inputs`.
-_READER = {"wire.inputs.reader": ("INPUT_READER",)}
+# What `model.inputs` and `history.outside` look up here: they import nothing of the wire.
+_INNER = {"wire.inputs.reader": ("INPUT_READER",), "wire.detection": ("detect", "evidence")}
 
-__getattr__, __dir__ = lazily(__name__, {**_HOMES, **_READER})
+__getattr__, __dir__ = lazily(__name__, {**_HOMES, **_INNER})

@@ -107,8 +107,11 @@ async def test_of_two_that_resume_at_once_one_runs_the_tools(
                 return_exceptions=True,
             )
             messages = await one.messages()
-            assert max(Counter(scene.begun).values()) == 1
-            assert max(Counter(id for id, _ in results_in(messages)).values()) == 1
+            asked = Counter(each.id for message in messages for each in message.tool_calls)
+            assert [asked[each] for each in "abc"] == [1, 1, 1]
+            # Who comes late may ask the model as well, which then says "d" once more to it.
+            assert Counter(scene.begun) <= asked
+            assert Counter(id for id, _ in results_in(messages)) <= asked
             assert [type(each) for each in outcomes].count(Result) >= 1
             assert all(isinstance(each, (Result, Conflict)) for each in outcomes)
 

@@ -164,7 +164,7 @@ def test_anything_else_is_sent_whole(request_: Request) -> None:
         None,
         TARGET.replace(provider="azure"),
         TARGET.replace(model="gpt-4o"),
-        TARGET.replace(state_fields=()),
+        TARGET.with_flags({"state.fields": ()}),
         provider("openai").target(MODEL, "openai-chat"),
         provider("anthropic").target("claude-sonnet-4-5"),
         Target(dialect="openai-responses"),
@@ -182,7 +182,7 @@ def test_the_providers_that_are_gone_on_with() -> None:
         name
         for name in provider_names()
         for target in provider(name).targets
-        if "previous_response_id" in target.state_fields and target.resumes_answers
+        if "previous_response_id" in target.state.fields and target.host.resumes_answers
     }
     assert found == {"openai", "azure"}
 

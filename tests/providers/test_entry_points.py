@@ -21,6 +21,7 @@ from dragoman.providers import registry
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import register
 from dragoman.transport.client import Client
+from dragoman.wire.flags import TurnFlags
 from dragoman.wire.target import Target
 
 PACKAGE = """
@@ -141,7 +142,7 @@ def test_a_provider_of_three_lines_is_talked_to(monkeypatch: pytest.MonkeyPatch)
         app = web.Application()
         app.router.add_post("/v1/chat/completions", handle)
         async with TestServer(app) as server:
-            target = Target(dialect="openai-chat", takes_developer=False)
+            target = Target(dialect="openai-chat", turns=TurnFlags(takes_developer=False))
             acme = Provider("acme", (target,), str(server.make_url("/v1")), keys=("ACME_API_KEY",))
             request = Request(model="large", messages=(Message.developer("Hm"),))
             async with Client(acme) as client:

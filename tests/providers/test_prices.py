@@ -16,7 +16,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.usage import Usage
-from dragoman.providers import entry_points, price_list
+from dragoman.providers import price_list, registry
 from dragoman.providers.price import Price
 from dragoman.providers.prices import Prices, cost_of
 from dragoman.providers.registry import provider, provider_names
@@ -301,12 +301,12 @@ def test_packages_are_looked_through_once_for_a_name(monkeypatch: pytest.MonkeyP
     However many names there are, only so many are kept.
     """
     looked: list[str] = []
-    monkeypatch.setattr(entry_points, "named", looked.append)
+    monkeypatch.setattr(registry._ADDED, "refresh", lambda: looked.append("again"))
     own = Prices({"mine:*": Price(1, 2)})
     looked.clear()
     costs = [own.cost_of(MILLION, "mine:large") for _ in range(3)]
     assert costs == [Decimal(1)] * 3
-    assert looked == ["mine"]
+    assert looked == ["again"]
     for number in range(150):
         assert own.price(f"other{number}:x") is None
     assert len(own._places) < 100

@@ -14,14 +14,17 @@ import dragoman.providers
 from dragoman import ConfigError, InvalidInputError, Provider, Target, translate
 from dragoman.providers.endpoints import USUAL, Endpoints
 from dragoman.providers.provider import Auth, Family
+from dragoman.wire.flags import SamplingFlags
 
 NAMES = dragoman.provider_names()
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 ACME = """
 from dragoman.providers.provider import Provider
+from dragoman.wire.flags import TurnFlags
 from dragoman.wire.target import Target
 
-PROVIDER = Provider("acme-ai", (Target(dialect="openai-chat", takes_developer=False),), "https://a.example/v1")
+TARGET = Target(dialect="openai-chat", turns=TurnFlags(takes_developer=False))
+PROVIDER = Provider("acme-ai", (TARGET,), "https://a.example/v1")
 """
 
 
@@ -98,7 +101,7 @@ def test_a_provider_is_added_by_one_file(folder: Path) -> None:
 
 def test_a_provider_is_a_value_of_three_lines() -> None:
     """Without any file: made, and used."""
-    target = Target(dialect="anthropic", refused_sampling=("temperature",))
+    target = Target(dialect="anthropic", sampling=SamplingFlags(refused=("temperature",)))
     acme = Provider("acme", (target,), "https://api.acme.example", Auth("x-key", None))
     encoded = translate({**HELLO, "temperature": 0.5}, source="openai-chat", target=acme)
     assert "temperature" not in encoded.body
@@ -182,47 +185,48 @@ def test_every_dialect_has_its_usual_endpoints() -> None:
     ("name", "model", "flags"),
     [
         ("openai", "o3-mini",
-         {"token_limits": ("max_completion_tokens",), "thinking_form": "effort"}),
-        ("openai", "gpt-5-nano", {"efforts": ("minimal", "low", "medium", "high")}),
-        ("openai", "gpt-5.2", {"refused_sampling_thinking":
+         {"sampling.token_limit_fields": ("max_completion_tokens",), "thinking.form": "effort"}),
+        ("openai", "gpt-5-nano", {"thinking.efforts": ("minimal", "low", "medium", "high")}),
+        ("openai", "gpt-5.2", {"sampling.refused_while_thinking":
                                ("temperature", "top_p", "logprobs", "top_logprobs")}),
-        ("openai", "gpt-4o", {"thinking_form": "never", "refused_sampling": ()}),
-        ("openai", "o1-mini", {"system_place": "nowhere"}),
-        ("azure", "gpt-35-turbo", {"thinking_form": "never"}),
-        ("openai", "who-knows", {"thinking_form": "any", "refused_sampling": ()}),
-        ("anthropic", "claude-3-5-sonnet-20240620", {"thinking_form": "never"}),
+        ("openai", "gpt-4o", {"thinking.form": "never", "sampling.refused": ()}),
+        ("openai", "o1-mini", {"turns.system_place": "nowhere"}),
+        ("azure", "gpt-35-turbo", {"thinking.form": "never"}),
+        ("openai", "who-knows", {"thinking.form": "any", "sampling.refused": ()}),
+        ("anthropic", "claude-3-5-sonnet-20240620", {"thinking.form": "never"}),
         ("anthropic", "claude-3-7-sonnet-20250219",
-         {"thinking_form": "budget", "prefill": "trimmed"}),
-        ("anthropic", "claude-sonnet-4-20250514", {"thinking_form": "budget", "efforts": ()}),
+         {"thinking.form": "budget", "turns.prefill": "trimmed"}),
+        ("anthropic", "claude-sonnet-4-20250514",
+         {"thinking.form": "budget", "thinking.efforts": ()}),
         ("anthropic", "claude-opus-4-1-20250805",
-         {"thinking_form": "budget", "refuses_temperature_with_top_p": True}),
-        ("anthropic", "claude-opus-4-20250514", {"refuses_temperature_with_top_p": False}),
-        ("anthropic", "claude-sonnet-4-6", {"refuses_temperature_with_top_p": True}),
-        ("vertex", "claude-haiku-4-5@20251001", {"refuses_temperature_with_top_p": True}),
+         {"thinking.form": "budget", "sampling.refuses_temperature_with_top_p": True}),
+        ("anthropic", "claude-opus-4-20250514", {"sampling.refuses_temperature_with_top_p": False}),
+        ("anthropic", "claude-sonnet-4-6", {"sampling.refuses_temperature_with_top_p": True}),
+        ("vertex", "claude-haiku-4-5@20251001", {"sampling.refuses_temperature_with_top_p": True}),
         ("anthropic", "claude-haiku-4-5-20251001",
-         {"thinking_form": "budget", "prefill": "trimmed"}),
-        ("anthropic", "claude-opus-4-5", {"efforts": ("low", "medium", "high")}),
-        ("anthropic", "claude-opus-4-6", {"thinking_form": "either", "prefill": "refused"}),
-        ("anthropic", "claude-opus-4-8", {"thinking_form": "adaptive",
-                                          "refused_sampling": ("temperature", "top_p", "top_k")}),
-        ("anthropic", "claude-sonnet-5", {"thinking_form": "adaptive"}),
-        ("anthropic", "claude-fable-5-2", {"thinking_form": "adaptive"}),
+         {"thinking.form": "budget", "turns.prefill": "trimmed"}),
+        ("anthropic", "claude-opus-4-5", {"thinking.efforts": ("low", "medium", "high")}),
+        ("anthropic", "claude-opus-4-6", {"thinking.form": "either", "turns.prefill": "refused"}),
+        ("anthropic", "claude-opus-4-8", {"thinking.form": "adaptive",
+                                          "sampling.refused": ("temperature", "top_p", "top_k")}),
+        ("anthropic", "claude-sonnet-5", {"thinking.form": "adaptive"}),
+        ("anthropic", "claude-fable-5-2", {"thinking.form": "adaptive"}),
         ("vertex", "claude-3-7-sonnet@20250219",
-         {"dialect": "anthropic", "thinking_form": "budget"}),
-        ("vertex", "gemini-3-flash-preview", {"dialect": "gemini", "signs_calls": True}),
-        ("google", "gemini-2.5-flash", {"signs_calls": False, "media_in_results": False}),
-        ("groq", "openai/gpt-oss-120b", {"thinking_back": "own", "thinking_form": "effort"}),
+         {"dialect": "anthropic", "thinking.form": "budget"}),
+        ("vertex", "gemini-3-flash-preview", {"dialect": "gemini", "thinking.signs_calls": True}),
+        ("google", "gemini-2.5-flash", {"thinking.signs_calls": False, "media.in_results": False}),
+        ("groq", "openai/gpt-oss-120b", {"thinking.sent_back": "own", "thinking.form": "effort"}),
         ("groq", "llama-3.3-70b-versatile",
-         {"thinking_back": "never", "outputs": ("text", "json")}),
-        ("deepseek", "deepseek-v4-flash", {"thinking_back": "all", "media": ()}),
-        ("deepseek", "deepseek-chat", {"thinking_back": "own"}),
-        ("mistral", "magistral-medium-latest", {"thinking_form": "never", "tool_id_length": 9}),
-        ("vllm", "mistralai/Mistral-7B-Instruct-v0.3", {"answers_results": True}),
-        ("vllm", "google/gemma-2-9b-it", {"system_place": "nowhere"}),
-        ("xai", "grok-3-mini", {"efforts": ("low", "high")}),
+         {"thinking.sent_back": "never", "schemas.outputs": ("text", "json")}),
+        ("deepseek", "deepseek-v4-flash", {"thinking.sent_back": "all", "media.kinds": ()}),
+        ("deepseek", "deepseek-chat", {"thinking.sent_back": "own"}),
+        ("mistral", "magistral-medium-latest", {"thinking.form": "never", "ids.max_length": 9}),
+        ("vllm", "mistralai/Mistral-7B-Instruct-v0.3", {"turns.answers_results": True}),
+        ("vllm", "google/gemma-2-9b-it", {"turns.system_place": "nowhere"}),
+        ("xai", "grok-3-mini", {"thinking.efforts": ("low", "high")}),
     ],
 )  # fmt: skip
 def test_models_have_their_ways(name: str, model: str, flags: dict[str, Any]) -> None:
     """A model's family decides; what nobody knows is as its provider's others."""
     target = dragoman.provider(name).target(model)
-    assert {flag: getattr(target, flag) for flag in flags} == flags
+    assert {flag: target.flag(flag) for flag in flags} == flags

@@ -8,6 +8,7 @@ import pytest
 
 import dragoman
 from dragoman import ConfigError, LossError, Target, WireError, detect, translate
+from dragoman.wire.flags import IdFlags
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 
@@ -34,7 +35,7 @@ def test_a_target_says_what_it_takes() -> None:
             {"role": "tool", "tool_call_id": "call_1", "content": "x"},
         ],
     }
-    nine = Target(dialect="openai-chat", tool_id=r"[a-zA-Z0-9]{9}", tool_id_length=9)
+    nine = Target(dialect="openai-chat", ids=IdFlags(pattern=r"[a-zA-Z0-9]{9}", max_length=9))
     messages = translate(body, source="openai-chat", target=nine).body["messages"]
     found = messages[1]["tool_calls"][0]["id"]
     assert len(found) == 9

@@ -66,8 +66,9 @@ def folded(front: str, stream: bytes) -> dict[str, Any]:
     decoder.feed(stream)
     decoder.close()
     module = import_module(f"dragoman.wire.{front.replace('-', '_')}.response")
-    encode = module.encode if front == "openai-responses" else module.encode_response
-    body: dict[str, Any] = encode(decoder.response).body  # as it is: a client seals nothing
+    body: dict[str, Any] = module.encode_response(
+        decoder.response
+    ).body  # as it is: a client seals nothing
     return body
 
 

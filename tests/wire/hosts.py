@@ -56,8 +56,14 @@ def target_of(recording: Recording, dialect: str) -> Target:
     provider = provider_of(recording, dialect)
     if provider is not None:
         return provider.target(model_of(recording), dialect)
-    vendors: Target = import_module(f"dragoman.wire.{dialect.replace('-', '_')}.target").TARGET
-    return vendors.replace(verifies_thinking=False, verifies_items=False, least_output_tokens=0)
+    vendors: Target = import_module(f"dragoman.wire.{dialect.replace('-', '_')}.dialect").TARGET
+    return vendors.with_flags(
+        {
+            "thinking.verifies_signatures": False,
+            "state.verifies_items": False,
+            "sampling.min_output_tokens": 0,
+        }
+    )
 
 
 def body_of(recording: Recording, target: Target) -> Any:
@@ -66,7 +72,7 @@ def body_of(recording: Recording, target: Target) -> Any:
     Such hosts would have refused those (C1).
     """
     body = recording.request_body
-    return _with_ids(body) if target.tool_id_length < _SHORT else body
+    return _with_ids(body) if target.ids.max_length < _SHORT else body
 
 
 def _with_ids(wire: Any) -> Any:

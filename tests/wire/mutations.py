@@ -59,6 +59,9 @@ class Seed(NamedTuple):
 
 # --- what is put in
 
+_ENDINGS = ("", " instead", " shape", " absent", " meant", " spelling")
+"""Of the keys in extras, after the dialect; all but the last are of earlier versions."""
+
 
 @cache
 def words() -> list[str]:
@@ -69,7 +72,7 @@ def words() -> list[str]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.add(node.value)
     plain = {word for word in found if 0 < len(word) <= 40 and "\n" not in word}
-    ours = {f"{name}{end}" for name in DIALECTS for end in ("", " instead", " shape", " meant")}
+    ours = {f"{name}{end}" for name in DIALECTS for end in _ENDINGS}
     return sorted(plain | ours)
 
 
@@ -154,7 +157,10 @@ def extras(rng: random.Random) -> dict[str, Any]:
         lambda: [[rng.choice(words()), odd(rng), odd(rng)]],
         lambda: [[[], odd(rng), odd(rng)]],
     ]
-    ending = rng.choice(("", "", " instead", " shape", " meant"))
+    ending = rng.choice(("", *_ENDINGS))
+    if ending == _ENDINGS[-1] and rng.random() < 0.8:
+        kind = rng.choice(("values", "guesses", "names", "single", "words", "said", "tools"))
+        return {f"{name}{ending}": {kind: rng.choice(shapes)()}}
     return {f"{name}{ending}": rng.choice(shapes)()}
 
 

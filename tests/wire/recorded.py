@@ -63,13 +63,17 @@ class Body:
     def target(self) -> Target:
         """The place it was sent to: compatible hosts take what the vendor does not (W5, W54)."""
         folder = self.dialect.name.replace("-", "_")
-        vendors: Target = import_module(f"dragoman.wire.{folder}.target").TARGET
+        vendors: Target = import_module(f"dragoman.wire.{folder}.dialect").TARGET
         if self.recording.row.provider_api != folder:
-            return vendors.replace(tool_id_length=256, checks_strict_schemas=False)
-        if vendors.verifies_thinking and self.recording.row.host not in _ANTHROPIC_HOSTS:
-            return vendors.replace(verifies_thinking=False)  # Ollama's, for one, has no seals
-        if vendors.verifies_items and not keeps_items(self.recording):
-            return vendors.replace(verifies_items=False, least_output_tokens=0)
+            return vendors.with_flags({"ids.max_length": 256, "schemas.checks_strict": False})
+        if vendors.thinking.verifies_signatures and self.recording.row.host not in _ANTHROPIC_HOSTS:
+            return vendors.with_flags(
+                {"thinking.verifies_signatures": False}
+            )  # Ollama's, for one, has no seals
+        if vendors.state.verifies_items and not keeps_items(self.recording):
+            return vendors.with_flags(
+                {"state.verifies_items": False, "sampling.min_output_tokens": 0}
+            )
         return vendors
 
     def decode(self) -> Value:

@@ -30,13 +30,13 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.model.value import Value
-from dragoman.wire.anthropic.messages import belongs_outside
-from dragoman.wire.anthropic.tools import permitted
+from dragoman.wire.anthropic.request import belongs_to_system_prompt
+from dragoman.wire.anthropic.tools import permitted_tools
 from dragoman.wire.dialect import Dialect
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.gemini.contents import is_instruction
+from dragoman.wire.gemini.request import is_instruction
 from dragoman.wire.losses import Note
-from dragoman.wire.openai_chat.spelling import words_of
+from dragoman.wire.overlay import words_of
 from tests.wire.edits import UNSENT, Edit, edits
 
 Kind = Literal["request", "response"]
@@ -381,7 +381,7 @@ def _settled(request: Request, dialect: str) -> Request:
     if dialect == "openai-chat":  # the old `functions` and the search are listed apart
         tools = tuple(sorted(tools, key=_field_of))
     if dialect == "anthropic":
-        tools = tuple(permitted(tools, request.tool_choice).values())
+        tools = tuple(permitted_tools(tools, request.tool_choice).values())
     changes["tools"] = tuple(map(_fitting, tools))
     changes |= _conversation(request, dialect)
     return request.replace(**changes)
@@ -423,7 +423,7 @@ def _formed(output: Output, dialect: str) -> Output | None:
 def _conversation(request: Request, dialect: str) -> dict[str, Any]:
     messages, system = request.messages, request.system
     if dialect in {"anthropic", "gemini"}:
-        is_outside = belongs_outside if dialect == "anthropic" else is_instruction
+        is_outside = belongs_to_system_prompt if dialect == "anthropic" else is_instruction
         system += tuple(part for m in messages if is_outside(m) for part in m.parts)
         messages = tuple(message for message in messages if not is_outside(message))
     if dialect == "openai-responses":
@@ -441,7 +441,7 @@ def _field_of(tool: Any) -> int:
     if isinstance(tool, ServerTool) and tool.name == "web_search_options":
         return 2
     is_function = getattr(tool, "kind", None) == "function"
-    return int("functions" in words_of(getattr(tool, "extras", {})) and is_function)
+    return int("functions" in words_of(getattr(tool, "extras", {}), "openai-chat") and is_function)
 
 
 def _fitting(tool: Any) -> Any:

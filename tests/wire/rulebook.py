@@ -65,11 +65,12 @@ class Book:
     def found(self, name: str, body: Any, target: Target | None = None) -> list[str]:
         """The paths that one rule names, which `check` has to report as well."""
         (rule,) = (rule for rule in self.rules if rule.find.__name__ == name)
-        module = import_module(f"dragoman.wire.{self.folder}.view")
-        vendors = import_module(f"dragoman.wire.{self.folder}.target").TARGET
+        rulebook = import_module(f"dragoman.wire.{self.folder}.rules").RULEBOOK
+        vendors = import_module(f"dragoman.wire.{self.folder}.dialect").TARGET
         meant = target or self.target(name)
         # Only OpenAI's Chat has rules that ask whether anyone was named at all.
-        view = module.View(body, meant if self.dialect == "openai-chat" else meant or vendors)
+        judged = meant if self.dialect == "openai-chat" else meant or vendors
+        view = rulebook.view(body, judged, None, None)
         findings = list(rule.find(view))
         reported = self.check(body, meant)
         assert all(Violation(rule.number, rule.severity, *one) in reported for one in findings)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 import dragoman
 from dragoman import errors
 from dragoman.errors import DragomanError, ProviderError
-from dragoman.wire.failures import decode_failure
-from dragoman.wire.faults import safe_path
-from dragoman.wire.retryafter import retry_after
+from dragoman.wire.error_bodies import retry_after, safe_path
+from dragoman.wire.error_classification import decode_failure
 from tests.wire.test_hostile import json_values
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")

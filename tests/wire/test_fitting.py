@@ -29,19 +29,16 @@ from dragoman.model.parts import Origin, Thinking
 from dragoman.model.requests import ThinkingConfig
 from dragoman.model.tools import ToolChoice, make_call, make_definition
 from dragoman.wire.fitting import fitted
-from dragoman.wire.fitting.places import CUT_OFF, UNKNOWN
+from dragoman.wire.fitting.pairing import CUT_OFF, UNKNOWN
+from dragoman.wire.flags import IdFlags, TurnFlags
 from dragoman.wire.target import Target
 
 STRICT = Target(
     dialect="strict",
-    tool_id=r"[A-Za-z0-9_-]+",
-    tool_id_length=40,
-    has_unique_tool_ids=True,
-    groups_results=True,
-    refuses_blank_text=True,
-    starts_with_user=True,
+    ids=IdFlags(pattern=r"[A-Za-z0-9_-]+", max_length=40, must_be_unique=True),
+    turns=TurnFlags(groups_results=True, refuses_blank_text=True, starts_with_user=True),
 )
-NINE = Target(dialect="nine", tool_id=r"[A-Za-z0-9]{9}", tool_id_length=9)
+NINE = Target(dialect="nine", ids=IdFlags(pattern=r"[A-Za-z0-9]{9}", max_length=9))
 
 
 def call(call_id: str, name: str = "f") -> ToolCall:
@@ -118,7 +115,7 @@ def test_results_of_a_round_are_grouped_where_the_target_wants_it() -> None:
         Message.tool("2", "y"),
     )
     assert len(fitted(request, STRICT).request.messages) == 3
-    assert fitted(request, NINE.replace(tool_id=".*")).request is request
+    assert fitted(request, NINE.with_flags({"ids.pattern": ".*"})).request is request
 
 
 def test_results_come_before_the_user_s_own_words() -> None:
@@ -141,7 +138,7 @@ def test_ids_are_projected_alike_for_call_and_result() -> None:
         ids = [c.id for c in done.messages[1].tool_calls]
         assert [r.call_id for r in done.messages[2].tool_results] == ids
         assert len(set(ids)) == 2
-        assert all(target.accepts_id(found) for found in ids)
+        assert all(target.ids.accepts(found) for found in ids)
         assert fitted(request, target).request == done
         assert [c.id for c in fitted(request, target).request.messages[1].tool_calls] == ids
 
@@ -190,7 +187,7 @@ def test_names_are_aliased_and_restored() -> None:
     )
     done = fitted(request, STRICT)
     alias = done.request.messages[1].tool_calls[0].name
-    assert STRICT.accepts_name(alias)
+    assert STRICT.tools.accepts_name(alias)
     assert done.request.tool_choice is not None
     assert [t.name for t in done.request.tools] == [alias] == list(done.request.tool_choice.names)
     assert done.request.messages[2].tool_results[0].tool_name == alias
@@ -217,13 +214,13 @@ def test_instructions_alone_get_a_message() -> None:
     """A target that wants at least one message gets one that says that it begins (W47)."""
     request = asked(Message.system("Be brief."))
     assert fitted(request, STRICT).request is request
-    done = fitted(request, STRICT.replace(needs_message=True)).request
+    done = fitted(request, STRICT.with_flags({"turns.needs_message": True})).request
     assert [message.role for message in done.messages] == [Role.SYSTEM, Role.USER]
 
 
 def test_thinking_pauses_where_a_turn_began_without_it() -> None:
     """A tool turn that another model began can't go on thinking here; the next one can (W51)."""
-    target = STRICT.replace(thinking_begins_turns=True)
+    target = STRICT.with_flags({"thinking.begins_turns": True})
     turn = (
         Message.user("a"),
         Message.assistant(tool_calls=[call("1")]),
@@ -255,7 +252,7 @@ def test_thinking_goes_back_to_the_model_that_made_it() -> None:
 def test_a_target_that_takes_no_thinking_gets_none() -> None:
     """All thinking is left out and named; what was said stays (W110)."""
     request = asked(Message.user("a"), Message.assistant(Thinking("hm"), "b"), Message.user("c"))
-    done = fitted(request, STRICT.replace(thinking_back="never"))
+    done = fitted(request, STRICT.with_flags({"thinking.sent_back": "never"}))
     assert [part.__class__ for part in done.request.messages[1].parts] == [Text]
     assert [loss.path for loss in done.losses] == ["messages[1].parts[0]"]
 
@@ -266,7 +263,7 @@ def test_a_target_that_wants_thinking_everywhere_gets_it() -> None:
     request = asked(Message.user("a"), foreign, Message.user("c"),
                     Message.assistant("d", tool_calls=[call("1")]),
                     Message.tool("1", "x"))  # fmt: skip
-    target = STRICT.replace(thinking_back="all")
+    target = STRICT.with_flags({"thinking.sent_back": "all"})
     done = fitted(request, target)
     answers = [m for m in done.request.messages if m.role is Role.ASSISTANT]
     assert [m.thinking for m in answers] == ["hm", ""]
@@ -277,7 +274,7 @@ def test_a_target_that_wants_thinking_everywhere_gets_it() -> None:
 
 def test_no_thinking_is_wanted_where_none_goes_on() -> None:
     """Without calls, or with thinking switched off, answers stay as they are (C2)."""
-    target = STRICT.replace(thinking_back="all")
+    target = STRICT.with_flags({"thinking.sent_back": "all"})
     talk = asked(Message.user("a"), Message.assistant("b"), Message.user("c"))
     called = asked(Message.user("a"), Message.assistant("b", tool_calls=[call("1")]),
                    Message.tool("1", "x"))  # fmt: skip
@@ -327,7 +324,7 @@ def test_thinking_is_asked_for_in_the_target_s_form(
     form: Any, given: dict[str, Any], expected: dict[str, Any] | None, lost: list[str]
 ) -> None:
     """Efforts, budgets and switches stand for each other, as near as can be."""
-    found, losses = told(ThinkingConfig(**given), ANY.replace(thinking_form=form))
+    found, losses = told(ThinkingConfig(**given), ANY.with_flags({"thinking.form": form}))
     assert found == (None if expected is None else ThinkingConfig(**expected))
     assert losses == lost
 
@@ -343,7 +340,7 @@ def test_the_nearest_effort_that_the_model_knows_is_told(
     known: tuple[str, ...], asked_for: str, expected: str | None
 ) -> None:
     """Another effort than the one asked for is a loss; none is never made of some."""
-    target = ANY.replace(efforts=known, thinking_form="effort")
+    target = ANY.with_flags({"thinking.efforts": known, "thinking.form": "effort"})
     found, losses = told(ThinkingConfig(effort=asked_for), target)
     assert found == ThinkingConfig(effort=expected)
     assert losses == ([] if expected == asked_for else ["thinking.effort"])
@@ -367,22 +364,36 @@ def test_a_budget_is_one_that_the_model_takes(
     given: dict[str, Any], always: bool, expected: dict[str, Any], lost: list[str]
 ) -> None:
     """Between the least and the most; and not zero where it can't but think."""
-    target = ANY.replace(thinking_form="budget", thinking_budgets=(128, 1000), always_thinks=always)
+    target = ANY.with_flags(
+        {
+            "thinking.form": "budget",
+            "thinking.budget_range": (128, 1000),
+            "thinking.is_always_on": always,
+        }
+    )
     assert told(ThinkingConfig(**given), target) == (ThinkingConfig(**expected), lost)
 
 
 def test_what_thinks_anyway_is_told_no_effort() -> None:
     """Where only "on" was asked for, how much is its own business."""
-    target = ANY.replace(thinking_form="effort", thinks_by_default=True, efforts=("low", "high"))
+    target = ANY.with_flags(
+        {
+            "thinking.form": "effort",
+            "thinking.is_on_by_default": True,
+            "thinking.efforts": ("low", "high"),
+        }
+    )
     found = told(ThinkingConfig(enabled=True, visible=True), target)
     assert found == (ThinkingConfig(visible=True), [])
 
 
 def test_sampling_that_is_refused_is_left_out() -> None:
     """What is as it would be anyway may be said; the rest is a loss (W12)."""
-    target = ANY.replace(
-        refused_sampling=("temperature", "choices", "stop", "top_k"),
-        refused_sampling_thinking=("top_p",),
+    target = ANY.with_flags(
+        {
+            "sampling.refused": ("temperature", "choices", "stop", "top_k"),
+            "sampling.refused_while_thinking": ("top_p",),
+        }
     )
     usual = Sampling(temperature=1, choices=1, top_p=0.5, seed=7)
     assert fitted(asked(Message.user("a")).replace(sampling=usual), target).losses == ()
@@ -412,7 +423,7 @@ def test_one_of_temperature_and_top_p_is_enough(
     """Where they exclude each other, the one that says nothing goes, or `top_p` as a loss (W59)."""
     request = asked(Message.user("a")).replace(sampling=Sampling(**given))
     assert fitted(request, ANY).request.sampling == request.sampling
-    done = fitted(request, ANY.replace(refuses_temperature_with_top_p=True))
+    done = fitted(request, ANY.with_flags({"sampling.refuses_temperature_with_top_p": True}))
     assert done.request.sampling == Sampling(**kept)
     assert [loss.path for loss in done.losses] == lost
 
@@ -425,8 +436,12 @@ def test_settings_that_are_not_known_are_left_out() -> None:
         tool_choice=ToolChoice("required", parallel=False),
         output=Output(format="schema", schema={"type": "object"}),
     )
-    target = ANY.replace(
-        outputs=("text", "json"), takes_strict_tools=False, takes_parallel_choice=False
+    target = ANY.with_flags(
+        {
+            "schemas.outputs": ("text", "json"),
+            "schemas.takes_strict_tools": False,
+            "tools.takes_parallel_choice": False,
+        }
     )
     done = fitted(request, target)
     assert done.request.output == Output(format="json")
@@ -437,13 +452,17 @@ def test_settings_that_are_not_known_are_left_out() -> None:
     assert [loss.path for loss in done.losses] == [
         "output.schema", "tools[0].strict", "tool_choice.parallel"
     ]  # fmt: skip
-    assert fitted(request, target.replace(outputs=("text",))).request.output is None
+    assert fitted(request, target.with_flags({"schemas.outputs": ("text",)})).request.output is None
 
 
 def test_a_thinking_model_is_not_forced() -> None:
     """Where both can't be had, the tool counts (W58), also where thinking is the default."""
-    target = ANY.replace(
-        thinking_form="switch", forces_tools_thinking=False, thinks_by_default=True
+    target = ANY.with_flags(
+        {
+            "thinking.form": "switch",
+            "thinking.allows_forced_tools": False,
+            "thinking.is_on_by_default": True,
+        }
     )
     off = ThinkingConfig(enabled=False)
     for config in (None, ThinkingConfig(enabled=True), ThinkingConfig(effort="low")):
@@ -459,7 +478,7 @@ def test_a_thinking_model_is_not_forced() -> None:
 
 def test_instructions_stand_first_in_one_message() -> None:
     """They are joined; those that stood later are moved, which is told (W117)."""
-    target = ANY.replace(system_place="first")
+    target = ANY.with_flags({"turns.system_place": "first"})
     request = asked(Message.system("a"), Message.system("b"), Message.user("c"),
                     Message.system("d")).replace(system=(Text("0"),))  # fmt: skip
     done = fitted(request, target)
@@ -473,7 +492,7 @@ def test_instructions_stand_first_in_one_message() -> None:
 
 def test_instructions_are_put_into_the_user_s_words() -> None:
     """For a model that knows no instructions (W117)."""
-    target = ANY.replace(system_place="nowhere")
+    target = ANY.with_flags({"turns.system_place": "nowhere"})
     done = fitted(
         asked(Message.system("a"), Message.user("b")).replace(system=(Text("0"),)), target
     )
@@ -485,7 +504,13 @@ def test_instructions_are_put_into_the_user_s_words() -> None:
 
 def test_roles_take_turns() -> None:
     """Neighbours of one role are one message; a developer may be a system (W13, W117, C1)."""
-    target = ANY.replace(alternates_roles=True, takes_developer=False, answers_results=True)
+    target = ANY.with_flags(
+        {
+            "turns.alternates_roles": True,
+            "turns.takes_developer": False,
+            "turns.answers_results": True,
+        }
+    )
     request = asked(
         Message.developer("0"), Message.user("a"), Message.user("b"),
         Message.assistant(tool_calls=[call("1"), call("2")]),
@@ -504,14 +529,14 @@ def test_words_beside_results_wait_for_an_answer() -> None:
     """A user's message with results and words is two, with the assistant's between (C1)."""
     mixed = Message(Role.USER, (ToolResult("1", "x"), Text("and?")))
     request = asked(Message.user("a"), Message.assistant(tool_calls=[call("1")]), mixed)
-    done = fitted(request, ANY.replace(answers_results=True))
+    done = fitted(request, ANY.with_flags({"turns.answers_results": True}))
     assert [m.role.value for m in done.request.messages[2:]] == ["tool", "assistant", "user"]
 
 
 @pytest.mark.parametrize(
     ("flags", "kept"),
-    [({"media": ()}, []), ({"media": ("image",)}, ["data", "url"]),
-     ({"takes_image_urls": False}, ["data", "file"])],
+    [({"media.kinds": ()}, []), ({"media.kinds": ("image",)}, ["data", "url"]),
+     ({"media.takes_image_urls": False}, ["data", "file"])],
 )  # fmt: skip
 def test_media_that_can_t_be_seen_are_told_of(flags: dict[str, Any], kept: list[str]) -> None:
     """Words stand in their place, in messages and in results, and each is a loss (W105)."""
@@ -526,7 +551,7 @@ def test_media_that_can_t_be_seen_are_told_of(flags: dict[str, Any], kept: list[
         Message.assistant(tool_calls=[call("1")]),
         Message(Role.TOOL, (results,)),
     )
-    done = fitted(request, ANY.replace(**flags))
+    done = fitted(request, ANY.with_flags(flags))
     wanted = [shown[name] for name in kept]
     assert [p for p in done.request.messages[0].parts if not isinstance(p, Text)] == wanted
     inner = done.request.messages[2].tool_results[0].parts
@@ -543,7 +568,7 @@ def test_a_begun_answer_is_what_the_target_makes_of_it(
 ) -> None:
     """Gone on with, without white space at its end, or not at all (W48)."""
     request = asked(Message.user("a"), Message.assistant("So "))
-    done = fitted(request, ANY.replace(prefill=prefill))
+    done = fitted(request, ANY.with_flags({"turns.prefill": prefill}))
     last = done.request.messages[-1]
     assert ends in (last.text, last.role.value)
     assert [each.path.partition(".")[0] for each in done.repairs] == ["messages[1]"] * repaired
@@ -558,13 +583,13 @@ def test_the_oldest_cache_hints_go_first() -> None:
         Message.assistant(tool_calls=[call("1")]),
         Message(Role.TOOL, (ToolResult("1", (Text("x", cache=hint),), cache=hint),)),
     ).replace(tools=(tool,), system=(Text("0", cache=hint),))
-    assert fitted(request, ANY.replace(cache_markers=5)).request is request
-    done = fitted(request, ANY.replace(cache_markers=3))
+    assert fitted(request, ANY.with_flags({"cache.max_hints": 5})).request is request
+    done = fitted(request, ANY.with_flags({"cache.max_hints": 3}))
     assert done.request.tools[0].cache is None
     assert done.request.system[0].cache is None
     assert done.request.messages[0].parts[0].cache == hint
     assert [loss.path for loss in done.losses] == ["tools[0].cache", "system[0].cache"]
-    short = fitted(request, ANY.replace(takes_cache_ttl=False))
+    short = fitted(request, ANY.with_flags({"cache.takes_ttl": False}))
     assert short.request.messages[2].tool_results[0].cache == CacheHint()
     assert len(short.losses) == 5
 
@@ -573,7 +598,9 @@ def test_a_history_declares_its_tools() -> None:
     """Where calls without tools are refused, they are declared, not to be called (W63)."""
     request = asked(Message.user("a"), Message.assistant(tool_calls=[call("1", "ns.f")]),
                     Message.tool("1", "x"))  # fmt: skip
-    done = fitted(request, ANY.replace(needs_tools_for_history=True, tool_name=r"[\s\S]*"))
+    done = fitted(
+        request, ANY.with_flags({"tools.must_be_declared": True, "tools.name_pattern": r"[\s\S]*"})
+    )
     assert [tool.name for tool in done.request.tools] == ["ns.f"]
     assert done.request.tool_choice == ToolChoice("none")
     assert fitted(request, ANY).request.tools == ()

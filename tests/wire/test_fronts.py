@@ -38,7 +38,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason
 from dragoman.wire.envelope import PREFIX, Seal, wrap
-from dragoman.wire.gemini.target import TARGET
+from dragoman.wire.gemini.dialect import TARGET
 from dragoman.wire.unsealing import unsealed
 from tests.wire.clients import (
     FRONTS,
@@ -444,7 +444,7 @@ def test_a_front_without_a_place_says_so() -> None:
     assert encoded.body["message"]["thinking"] == "Hm."
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}, encoded.body["message"]]}
     request = dragoman.dialect("ollama").decode_request(body)
-    target = TARGET.replace(signs_calls=True)
+    target = TARGET.with_flags({"thinking.signs_calls": True})
     parts = dragoman.dialect("gemini").encode_request(request, target).body["contents"][1]["parts"]
     assert [part.get("thoughtSignature") for part in parts if "functionCall" in part] == [
         "skip_thought_signature_validator",

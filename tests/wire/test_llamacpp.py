@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 import dragoman
 from dragoman.model.events import ChoiceFinish
+from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.requests import Output, Request, Sampling
@@ -34,13 +36,15 @@ TOOLS = (
 )
 
 
-def _target(dialect: str, **changes: Any) -> Target:
-    return dragoman.provider("llama.cpp").target("m", dialect).replace(**changes)
+def _target(dialect: str, changes: Mapping[str, Any] = EMPTY) -> Target:
+    return dragoman.provider("llama.cpp").target("m", dialect).with_flags(changes)
 
 
-def _encoded(dialect: str, request: Request, **changes: Any) -> tuple[Encoded, dict[str, Any]]:
+def _encoded(
+    dialect: str, request: Request, changes: Mapping[str, Any] = EMPTY
+) -> tuple[Encoded, dict[str, Any]]:
     """What is sent, which the rules for this server allow."""
-    speaker, target = dragoman.dialect(dialect), _target(dialect, **changes)
+    speaker, target = dragoman.dialect(dialect), _target(dialect, changes)
     made = speaker.encode_request(request, target)
     body: dict[str, Any] = json.loads(made.to_bytes())
     assert [one for one in speaker.check(body, target=target) if one.severity == "error"] == []
@@ -123,7 +127,7 @@ def test_a_call_can_be_begun_for_the_model(dialect: str, mode: Any) -> None:
     """As the last words of the conversation, which it goes on with."""
     names = ("first",) if mode == "named" else ()
     request = Request(messages=(HI,), tools=TOOLS, tool_choice=ToolChoice(mode, names))
-    _, body = _encoded(dialect, request, call_opening="<call>")
+    _, body = _encoded(dialect, request, {"tools.call_opening": "<call>"})
     said = body["input" if dialect == RESPONSES else "messages"]
     assert said[-1]["role"] == "assistant"
     assert said[-1]["content"] == "<call>"
@@ -144,7 +148,7 @@ def test_a_call_can_be_begun_for_the_model(dialect: str, mode: Any) -> None:
 def test_nothing_is_begun_where_no_call_must_be(dialect: str, changes: dict[str, Any]) -> None:
     """Nor where an answer is begun already."""
     request = Request(messages=(HI,), tools=TOOLS, tool_choice=ToolChoice("required"))
-    _, body = _encoded(dialect, request.replace(**changes), call_opening="<call>")
+    _, body = _encoded(dialect, request.replace(**changes), {"tools.call_opening": "<call>"})
     assert "<call>" not in json.dumps(body)
 
 
@@ -165,7 +169,7 @@ def test_an_answer_says_that_it_is_a_message(answer: Message) -> None:
     _, body = _encoded(RESPONSES, request)
     assert all(item["type"] == "message" for item in body["input"][1:-1])
     assert "type" not in body["input"][0]
-    _, usual = _encoded(RESPONSES, request, types_messages=False)
+    _, usual = _encoded(RESPONSES, request, {"fields.needs_message_type": False})
     assert ["type" in item for item in usual["input"][1:-1]] == [
         part.item_id is not None for part in answer.parts
     ][: len(usual["input"]) - 2]

@@ -20,7 +20,7 @@ from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import PartDelta, PartStart
 from dragoman.model.parts import Citation, Origin
 from dragoman.wire import overlay
-from dragoman.wire.schemas import costs
+from dragoman.wire.schemas import projection
 from tests.environment import PATIENCE
 from tests.wire import mutations
 
@@ -78,7 +78,7 @@ def test_every_value_of_every_type(part: int) -> None:
 
 def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """No input takes more than its share of work: calls of functions are counted."""
-    monkeypatch.setattr(costs, "MAX_STEPS", 4_000)
+    monkeypatch.setattr(projection, "MAX_STEPS", 4_000)
     mutations.one(0)  # what is imported and compiled once is no work
     counted = [0]
 
@@ -115,9 +115,14 @@ def test_odd_values_share_nothing() -> None:
 def test_extras_of_any_shape(name: str, shape: Any) -> None:
     """Extras can come from stored documents: what no decoder has made is left aside."""
     origin = Origin(dialect=name)
-    for key in (name, f"{name} instead", f"{name} shape", f"{name} meant", f"{name} absent",
-                f"{name} headers"):  # fmt: skip
-        extras = {key: shape}
+    old = [f"{name}{end}" for end in (" instead", " shape", " meant", " absent", " headers")]
+    kinds = ("values", "guesses", "names", "single", "words", "said", "tools", "openapi")
+    for extras in (
+        *({key: shape} for key in (name, f"{name} spelling", *old)),
+        *({f"{name} spelling": {kind: shape}} for kind in kinds),
+        *({name: {key: shape}} for key in ("$wire", ":words")),
+        {name: {"$wire": dict.fromkeys(("lists", "instead", "absent", "snake"), shape)}},
+    ):
         cited = Citation(kind="url_citation", url="u", extras=extras)
         part = Text("hi", extras=extras, origin=origin, citations=(cited,))
         message = Message.user("x").replace(extras=extras, parts=(part,), origin=origin)
@@ -130,13 +135,13 @@ def test_extras_of_any_shape(name: str, shape: Any) -> None:
 def test_sound_extras_still_work() -> None:
     """Among entries of other shapes, those that a decoder makes are put back."""
     kept = {"d instead": [5, [["a"], 1, "one"], [[], 1, 2], ["a", 1, 2], [["a"], 1]]}
-    assert overlay.corrected({"a": 1}, kept, "d") == {"a": "one"}
-    assert overlay.entries({"k": [[1, 2], [1], 5]}, "k", 2) == [[1, 2]]
-    assert overlay.entries({"k": 5}, "k", 2) == []
+    assert overlay.with_overlay({"a": 1}, kept, "d") == {"a": "one"}
 
 
 @pytest.mark.parametrize("shape", _SHAPES, ids=repr)
-@pytest.mark.parametrize("key", ["gemini", "gemini instead", "gemini meant", "other"])
+@pytest.mark.parametrize(
+    "key", ["gemini", "gemini instead", "gemini meant", "gemini spelling", "other"]
+)
 def test_forged_envelopes(key: str, shape: Any) -> None:
     """Clients can write envelopes: one with unsound extras is a signature like any other."""
     part = {"type": "thinking", "text": "x", "extras": {key: shape}}

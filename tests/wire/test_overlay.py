@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from dragoman import WireError
 from dragoman.model.frozen import EMPTY
-from dragoman.wire.overlay import difference, laid_over, overlay, parsed, rest, want
+from dragoman.wire import overlay, overlay_stored
+from dragoman.wire.json_values import parsed, want
+from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 
 NAME = "some-dialect"
 scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3))
@@ -23,8 +25,8 @@ objects = st.recursive(
 
 def test_the_rest_is_what_is_not_known() -> None:
     """Unknown fields are kept under the dialect's name, explicit nulls too; none is no extras."""
-    assert rest({"known": 1, "odd": None}, {"known"}, NAME) == {NAME: {"odd": None}}
-    assert rest({"known": 1}, {"known"}, NAME) is EMPTY
+    assert overlay_of({"known": 1, "odd": None}, {"known"}, NAME) == {NAME: {"odd": None}}
+    assert overlay_of({"known": 1}, {"known"}, NAME) is EMPTY
 
 
 @given(wire=objects, rebuilt=objects)
@@ -32,7 +34,7 @@ def test_a_difference_laid_over_gives_the_wire_s_fields_back(
     wire: dict[str, Any], rebuilt: dict[str, Any]
 ) -> None:
     """Whatever an encoder leaves out or gets wrong, the difference puts right."""
-    restored = laid_over(dict(rebuilt), difference(wire, rebuilt, NAME), NAME)
+    restored = with_overlay(dict(rebuilt), overlay_of(wire, (), NAME, rebuilt), NAME)
     for key, value in wire.items():
         if not (isinstance(value, dict) and isinstance(rebuilt.get(key), dict)):
             assert restored[key] == value
@@ -57,17 +59,17 @@ def test_what_the_model_says_now_is_not_overruled(
     goes_out: dict[str, Any],
 ) -> None:
     """A field that was changed since it came is written as it is now."""
-    extras = difference(came, wrote, NAME)
-    written = laid_over(writes_now, extras, NAME)
+    extras = overlay_of(came, (), NAME, wrote)
+    written = with_overlay(writes_now, extras, NAME)
     assert written == goes_out
     assert repr(written) == repr(goes_out)
 
 
 def test_extras_of_another_dialect_stay_away() -> None:
     """Only the dialect's own extras are laid over a body."""
-    extras = rest({"odd": 1}, (), "another-dialect")
-    assert laid_over({"a": 1}, extras, NAME) == {"a": 1}
-    assert overlay(extras, NAME) == {}
+    extras = overlay_of({"odd": 1}, (), "another-dialect")
+    assert with_overlay({"a": 1}, extras, NAME) == {"a": 1}
+    assert fields_of(extras, NAME) == {}
 
 
 @pytest.mark.parametrize("body", ["[1]", b"3", "{", b"\xff", "null"])
@@ -84,3 +86,12 @@ def test_a_missing_field_is_named_and_its_value_is_not() -> None:
         want({"messages": "a secret"}, "messages", list, NAME, "$")
     assert caught.value.path == "$.messages"
     assert "secret" not in str(caught.value)
+
+
+def test_names_that_clients_make_up_are_not_remembered_for_ever() -> None:
+    """Extras with ever new names, as stored rows or envelopes may have them, don't fill memory."""
+    for number in range(2000):
+        assert overlay.has_overlay({f"made up {number}": {}}, f"made up {number}")
+        assert list(overlay.all_kept({f"made up {number}": {"a": 1}}))
+    caches = (overlay.spelling_key, overlay.overlay_keys, overlay_stored.old_keys)
+    assert all(cached.cache_info().currsize <= 256 for cached in caches)

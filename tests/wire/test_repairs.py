@@ -10,7 +10,7 @@ import pytest
 import dragoman
 from dragoman import Message, Repair, Request, Role, Text, ToolCall, ToolResult
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.fitting.openings import OPENING
+from dragoman.wire.fitting.turns import OPENING
 from tests.corpus import Corpus
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY, normal
 
@@ -183,7 +183,7 @@ def test_a_result_is_matched_before_one_is_made_up(name: str) -> None:
     text = encoded.to_bytes().decode()
     assert "of f" in text
     assert "of g" in text
-    assert "outcome is unknown" not in text or not speaker.target.pairs_results
+    assert "outcome is unknown" not in text or not speaker.target.turns.pairs_results
 
 
 def test_a_result_without_any_call_is_carried_as_text() -> None:

@@ -20,7 +20,7 @@ from dragoman.errors import (
     StoreError,
 )
 from dragoman.wire.dialect import dialect, dialects
-from dragoman.wire.reporting import reported
+from dragoman.wire.error_reporting import reported
 
 _BUSY = Overloaded("busy", status=529)
 _LIMITED = RateLimited("slow", status=429, retry_after=7.0, provider="a", request_id="r")

@@ -22,7 +22,7 @@ from tests.wire.schemas.strategies import roots
 ELSEWHERE = Origin(dialect="elsewhere")
 HI = (Message.user("Hi"),)
 NAMES = dragoman.dialects()
-OLD_GEMINI = dragoman.dialect("gemini").target.replace(takes_json_schema=False)
+OLD_GEMINI = dragoman.dialect("gemini").target.with_flags({"schemas.takes_json_schema": False})
 PROFILES = {
     ("anthropic", True): "anthropic-strict",
     ("anthropic", False): "anthropic",

@@ -30,7 +30,7 @@ from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.envelope import unwrap
-from dragoman.wire.streams import CORRECTED
+from dragoman.wire.stream_encoding import CORRECTED
 from dragoman.wire.unsealing import unsealed
 from tests.corpus import Corpus
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY

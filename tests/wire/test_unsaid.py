@@ -102,7 +102,9 @@ def test_names_of_joined_instructions_are_told() -> None:
     speaker = dragoman.dialect("openai-chat")
     messages = tuple(Message(Role.SYSTEM, (Text("Hi."),), name=f"who{i}") for i in range(2))
     request = Request(model="m", messages=(*messages, Message.user("Go on.")))
-    encoded = speaker.encode_request(request, speaker.target.replace(system_place="first"))
+    encoded = speaker.encode_request(
+        request, speaker.target.with_flags({"turns.system_place": "first"})
+    )
     words = {f"who{i}": f"messages[{i}].name" for i in range(2)}
     assert _silent(words, encoded) == []
 
@@ -185,7 +187,9 @@ def test_repairs_name_the_tools_that_were_given() -> None:
     choice = ToolChoice("named", ("b",))
     request = Request(model="m", messages=(Message.user("Hi."),), tools=tools, tool_choice=choice)
     speaker = dragoman.dialect("ollama")
-    encoded = speaker.encode_request(request, speaker.target.replace(heeded_choices=("auto",)))
+    encoded = speaker.encode_request(
+        request, speaker.target.with_flags({"tools.choices": ("auto",)})
+    )
     labels = [repair.path for repair in encoded.repairs if repair.rule == "I14"]
     assert labels == ["tools[1].parameters"]
 

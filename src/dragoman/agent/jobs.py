@@ -14,7 +14,7 @@ from dragoman.agent.tool_results import result_of
 from dragoman.errors import InvalidInputError
 from dragoman.model.functions.tool import Tool
 from dragoman.model.tools import ToolCall, ToolResult
-from dragoman.wire.fitting.arguments import TEXT_ARGUMENT
+from dragoman.wire.fitting.tools import TEXT_ARGUMENT
 
 
 class Job(NamedTuple):

@@ -1,4 +1,4 @@
-"""OpenAI's Responses: the provider keeps its answers, and is sent only what is new since.
+"""Providers that keep their answers (OpenAI's Responses): they are sent only what is new since.
 
 The two-request workflow of seed 002: the first request brings calls and the answer's id, the
 second has the results and `previous_response_id`. What was sent and answered is remembered here;
@@ -21,9 +21,9 @@ from dragoman.model.responses import Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.usage import FinishReason
+from dragoman.wire.dialect import dialect, is_dialect
 from dragoman.wire.target import Target
 
-_NAME = "openai-responses"
 _LOST = frozenset({"previous_response_not_found"})
 _LOST_AT = frozenset({"previous_response_id", "input"})
 """The fields at fault where a request goes on from what is not there: the id, or results whose
@@ -57,11 +57,11 @@ class Links:
 
         Instructions, tools and settings stay in it: the provider does not carry them over (W36).
         """
-        is_kept = target is not None and "previous_response_id" in target.state_fields
-        if target is None or not (is_kept and target.resumes_answers):
+        is_kept = target is not None and "previous_response_id" in target.state.fields
+        if target is None or not (is_kept and target.host.resumes_answers):
             return request
         place = _last_answer(request.messages)
-        if place is None or not _is_open(request):
+        if place is None or not _is_open(request, target.dialect):
             return request
         link = self._link(request.messages[: place + 1])
         newer = _newer(request.messages[place], request.messages[place + 1 :])
@@ -75,11 +75,14 @@ class Links:
 
         The target tells which model was asked, where that is not the name that it answers by.
         """
-        if not _is_open(request) or not _is_kept(response):
+        if len(response.choices) != 1:
             return
         answer = response.message
-        response_id = answer.origin.response_id if answer.origin is not None else None
-        if response_id is None:
+        origin = answer.origin
+        response_id = None if origin is None else origin.response_id
+        if origin is None or response_id is None or not _keeps_answers(origin.dialect):
+            return
+        if not _is_open(request, origin.dialect) or not _is_kept(response, origin.dialect):
             return
         asked = request.model or (None if target is None else target.model)
         with self._lock:
@@ -190,9 +193,9 @@ def _previous(request: Request) -> str | None:
     return None if request.state is None else request.state.previous_response_id
 
 
-def _is_open(request: Request) -> bool:
+def _is_open(request: Request, dialect: str) -> bool:
     """Whether the answer is to be kept, and the caller keeps no state of its own."""
-    state, own = request.state, request.extras.get(_NAME, EMPTY)
+    state, own = request.state, request.extras.get(dialect, EMPTY)
     if state is not None and (
         state.store is False or state.previous_response_id or state.conversation
     ):
@@ -202,12 +205,14 @@ def _is_open(request: Request) -> bool:
     )
 
 
-def _is_kept(response: Response) -> bool:
+def _keeps_answers(name: str) -> bool:
+    """Whether answers in a dialect are kept for requests that go on from them, at its vendor's."""
+    return is_dialect(name) and dialect(name).target.host.resumes_answers
+
+
+def _is_kept(response: Response, dialect: str) -> bool:
     """Whether the provider can go on from an answer; it says so where it keeps none."""
-    if len(response.choices) != 1 or response.extras.get(_NAME, EMPTY).get("store") is False:
-        return False
-    message = response.message
-    if message.origin is None or message.origin.dialect != _NAME:
-        return False
     finish = response.finish
-    return finish is None or not (finish.is_cut_off or finish in _FAILED)
+    if finish is not None and (finish.is_cut_off or finish in _FAILED):
+        return False
+    return response.extras.get(dialect, EMPTY).get("store") is not False

@@ -58,7 +58,7 @@ class TypedOrchestrator(ToolOrchestrator):
         request = await super().request(run)
         if _asking(run).is_held_to_schema:
             request = request.replace(output=_spec(run).output)
-            if run.target is not None and "schema" not in run.target.outputs:
+            if run.target is not None and "schema" not in run.target.schemas.outputs:
                 told = Text(_spec(run).instruction)  # somebody insisted: in words, then
                 request = request.replace(system=(*request.system, told))
         if run.streams:

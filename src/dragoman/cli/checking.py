@@ -13,7 +13,7 @@ from dragoman.errors import DragomanError, InvalidInputError
 from dragoman.model.jsontext import loads
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
-from dragoman.wire.recognition import is_canonical, is_response
+from dragoman.wire.documents import is_canonical, is_response
 from dragoman.wire.violations import Violation
 
 _ABOUT_REQUESTS = "this is a response; checks are about requests"

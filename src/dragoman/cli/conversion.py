@@ -16,9 +16,9 @@ from dragoman.errors import DragomanError
 from dragoman.model.jsontext import dumps
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.wire.documents import Conversation
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.losses import Loss, Note, Repair
-from dragoman.wire.recognition import Conversation
 
 Weight = Literal["loss", "repair", "note"]
 

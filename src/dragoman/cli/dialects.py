@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from typing import Any
 
 import click
@@ -19,6 +18,8 @@ def dialects(*, as_json: bool) -> None:
         from dragoman.cli.screen import print_table
 
         rows = _rows()
+        for name, problem in _unusable().items():
+            click.echo(f"{name}: {problem}", err=True)
         if as_json:
             click.echo(json.dumps(rows, indent=2))
             return
@@ -31,14 +32,14 @@ def dialects(*, as_json: bool) -> None:
 
 def _rows() -> list[dict[str, Any]]:
     from dragoman.providers.endpoints import USUAL
-    from dragoman.providers.registry import provider, provider_names
-    from dragoman.wire.dialect import dialects as dialect_names
+    from dragoman.providers.registry import providers
+    from dragoman.wire.dialect import descriptions
 
-    spoken = {name: provider(name).dialects for name in provider_names()}
     rows: list[dict[str, Any]] = []
-    for name in dialect_names():
-        module = import_module(f"dragoman.wire.{name.replace('-', '_')}")
-        paths = USUAL.get(name)
+    for name, about in sorted((one.name, one.about) for one in descriptions()):
+        speakers = [one for one in providers() if name in one.dialects]
+        elsewhere = (one.endpoints[name] for one in speakers if name in one.endpoints)
+        paths = USUAL.get(name) or next(elsewhere, None)
         endpoints = {} if paths is None else {
             field: path
             for field in paths.__struct_fields__
@@ -46,8 +47,15 @@ def _rows() -> list[dict[str, Any]]:
         }  # fmt: skip
         rows.append({
             "name": name,
-            "about": (module.__doc__ or "").strip().partition("\n")[0].rstrip("."),
+            "about": about,
             "endpoints": {"generate": "", **endpoints},
-            "providers": [one for one, known in spoken.items() if name in known],
+            "providers": [one.name for one in speakers],
         })  # fmt: skip
     return rows
+
+
+def _unusable() -> dict[str, str]:
+    """What is wrong with the dialects of installed packages that are not listed."""
+    from dragoman.wire.dialect import unusable_dialects
+
+    return unusable_dialects()

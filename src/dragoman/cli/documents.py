@@ -21,7 +21,7 @@ from typing import BinaryIO, Literal, NamedTuple
 from dragoman.cli.splitting import Piece, Splitter
 from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import loads
-from dragoman.wire.recognition import is_message
+from dragoman.wire.documents import is_message
 
 CHUNK = 512 * 1024
 """How much is read at a time, and about how much is worked on at a time."""

@@ -9,17 +9,16 @@ from dragoman.cli.splitting import Piece
 from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
 from dragoman.model.jsontext import loads
+from dragoman.wire.detection import detect, dialect_of_history
 from dragoman.wire.dialect import dialect
-from dragoman.wire.inputs.evidence import OWN, dialect_of
-from dragoman.wire.recognition import (
+from dragoman.wire.documents import (
     Conversation,
-    dialect_of_history,
     is_canonical,
     is_message,
     is_response,
     read_canonical,
 )
-from dragoman.wire.translation import detect
+from dragoman.wire.inputs.message_dialects import OWN, dialect_of
 
 AUTO = "auto"
 CANONICAL = "canonical"

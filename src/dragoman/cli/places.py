@@ -108,10 +108,12 @@ def described(place: Provider) -> dict[str, Any]:
 
 def described_own(kind: str) -> dict[str, Any]:
     """What runs here, listed as a provider is."""
+    from dragoman.providers.llamacpp import PROVIDER
+
     missing = [] if kind != "local" or has_llama() else [_LOCAL_EXTRA]
     return {
         "name": kind,
-        "dialects": ["openai-chat", "openai-responses", "anthropic"] if kind == "local" else [],
+        "dialects": list(PROVIDER.dialects) if kind == "local" else [],
         "base_url": None,
         "key_variables": [],
         "key_set": None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from dragoman.providers.translation import target_of
-from dragoman.wire.dialect import Dialect, dialect, dialects
+from dragoman.wire.dialect import Dialect, dialect, is_dialect
 from dragoman.wire.target import Target
 
 
@@ -14,7 +14,7 @@ class Named:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._dialect = dialect(name) if name in dialects() else None
+        self._dialect = dialect(name) if is_dialect(name) else None
         self.model = None if self._dialect is not None else target_of(name).model
         """The model that the name says, which takes the place of a request's."""
         self.fitting = lru_cache(maxsize=256)(self._fitting)

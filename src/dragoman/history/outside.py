@@ -57,3 +57,10 @@ def window_of(model: str | int | HasContextWindow | None) -> int | None:
         return window
     msg = "a model is named, or is a number of tokens, or has a context_window that is one"
     raise InvalidInputError(msg)
+
+
+def tool_input_count(dialect: str) -> str | None:
+    """The field of a dialect's usage that counts what the provider's own tools brought in."""
+    found = import_module("dragoman").evidence().described(dialect)
+    field: str | None = None if found is None else found.tool_input_count
+    return field

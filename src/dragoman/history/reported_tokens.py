@@ -13,6 +13,7 @@ from math import ceil
 from typing import NamedTuple
 
 from dragoman.history.answer_tokens import answer_tokens, goes_on_after, is_hosted, thinking_tokens
+from dragoman.history.outside import tool_input_count
 from dragoman.history.part_tokens import Size, size_of_message, size_of_parts
 from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, Part, ServerToolCall, ServerToolResult, Thinking
@@ -127,10 +128,13 @@ def _prompt(message: Message, usage: Usage, sent: Sent) -> int:
 
 
 def _brought(usage: Usage) -> int:
-    """What Gemini's own tools brought in, which it reports apart (W98)."""
-    apart = usage.extras.get("gemini")
-    brought = apart.get("toolUsePromptTokenCount") if isinstance(apart, Mapping) else None
-    return brought if type(brought) is int and 0 < brought < usage.total_input else 0
+    """What the provider's own tools brought in, where it reports that apart (Gemini: W98)."""
+    for name, counts in usage.extras.items():
+        field = tool_input_count(name) if isinstance(counts, Mapping) else None
+        brought = None if field is None else counts.get(field)
+        if type(brought) is int and 0 < brought < usage.total_input:
+            return brought
+    return 0
 
 
 def _said(parts: Sequence[Part]) -> Sequence[Part]:

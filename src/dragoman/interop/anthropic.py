@@ -17,7 +17,12 @@ def from_anthropic(messages: Any, *, system: Any = None) -> Messages:
     Takes `Message`s as they are returned, the dicts that a request is made of, with blocks as
     objects or dicts, and the `system` beside them, which becomes the first message.
     """
-    return read_all(messages, _NAME, system=read_system(system, "system", _NAME))
+    instructions = read_system(system, "system", _NAME)
+    return read_all(messages, _NAME, system=instructions, message_in=_message_in)
+
+
+def _message_in(response: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": response.get("content")}
 
 
 def to_anthropic(messages: Conversation, *, strict: bool = False) -> Exported:

@@ -106,7 +106,9 @@ def wire_export(messages: Messages, name: str) -> tuple[dict[str, Any], list[Los
         return {}, []
     spoken = dialect(name)
     # Whoever asks for it may go on writing: an answer, or the results of the last calls.
-    open_ended = spoken.target.replace(prefill="free", pairs_results=not _has_open_calls(messages))
+    open_ended = spoken.target.with_flags(
+        {"turns.prefill": "free", "turns.pairs_results": not _has_open_calls(messages)}
+    )
     encoded = spoken.encode_request(Request(messages=tuple(messages)), open_ended)
     losses = [loss for loss in encoded.losses if loss.path.startswith(("messages", "system"))]
     return encoded.body, [*losses, *_metadata_losses(messages)]

@@ -31,7 +31,8 @@ def from_google(contents: Any, *, system_instruction: Any = None) -> Messages:
     items: list[Item] = []
     loose: list[dict[str, Any]] = []
     for value in items_of(contents):
-        item = Item({"text": value}) if isinstance(value, str) else read_item(value, _NAME)
+        text = Item({"text": value}) if isinstance(value, str) else None
+        item = text or read_item(value, _NAME, _message_in)
         if item.wire is not None and item.message is None and _is_part(item.wire):
             loose.append(item.wire)
             continue
@@ -41,6 +42,12 @@ def from_google(contents: Any, *, system_instruction: Any = None) -> Messages:
     items += _user_turn(loose)
     system = read_system(_as_content(system_instruction), "systemInstruction", _NAME)
     return Messages.wrapping([*system, *decode_items(items, _NAME)])
+
+
+def _message_in(response: dict[str, Any]) -> dict[str, Any] | None:
+    candidates = response.get("candidates")
+    content = candidates[0].get("content") if candidates else None
+    return content if isinstance(content, dict) else None
 
 
 def _is_part(wire: Mapping[str, Any]) -> bool:

@@ -18,6 +18,9 @@ from dragoman.wire.dialect import dialect
 from dragoman.wire.inputs.object_data import plain, refuse
 from dragoman.wire.inputs.sdk_objects import nested_wire, read_sdk_object, sdk_wire
 
+MessageIn = Callable[[dict[str, Any]], dict[str, Any] | None]
+"""The message in a response of the wire; None where it is several, or none."""
+
 
 class Item(NamedTuple):
     """One of the things handed in: a message of the wire, or one that is read already."""
@@ -35,8 +38,11 @@ def items_of(value: Any) -> list[Any]:
     return list(value)
 
 
-def read_item(value: Any, name: str) -> Item:
-    """A message, a dict, or an object of an SDK that speaks this dialect."""
+def read_item(value: Any, name: str, message_in: MessageIn | None = None) -> Item:
+    """A message, a dict, or an object of an SDK that speaks this dialect.
+
+    `message_in` finds the message in a response, to be read with those around it.
+    """
     if isinstance(value, Message):
         return Item(None, value)
     if isinstance(value, str):
@@ -50,19 +56,8 @@ def read_item(value: Any, name: str) -> Item:
         refuse(value, f"is a message of {found[0]}, not of {name}")
     read = read_sdk_object(value)
     if isinstance(read, Message):
-        return Item(_message_in(found[1], name), read)
+        return Item(None if message_in is None else message_in(found[1]), read)
     return Item(found[1])
-
-
-def _message_in(wire: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """The message in a response, to be read with those around it; None where it is several."""
-    if name == "anthropic":
-        return {"role": "assistant", "content": wire.get("content")}
-    if name == "gemini":
-        candidates = wire.get("candidates")
-        content = candidates[0].get("content") if candidates else None
-        return content if isinstance(content, dict) else None
-    return None
 
 
 def decode_items(items: Iterable[Item], name: str) -> list[Message]:
@@ -132,9 +127,10 @@ def read_all(
     name: str,
     *,
     system: list[Message],
+    message_in: MessageIn | None = None,
     then: Callable[[Message], Message] | None = None,
 ) -> Messages:
     """The conversation in one object or many."""
-    messages = decode_items([read_item(item, name) for item in items_of(value)], name)
+    messages = decode_items([read_item(item, name, message_in) for item in items_of(value)], name)
     read = messages if then is None else [then(message) for message in messages]
     return Messages.wrapping([*system, *read])

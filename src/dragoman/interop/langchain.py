@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.interop.exported import Conversation, Exported, built, conversation_of, library
 from dragoman.interop.peers import read_peers
 from dragoman.model.collection import Messages
-from dragoman.wire.inputs.peer_objects import langchain_dump
+from dragoman.wire.inputs.objects import langchain_dump
 from dragoman.wire.peers import langchain
 from dragoman.wire.peers.keeping import Writing
 

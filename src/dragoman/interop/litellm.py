@@ -19,7 +19,7 @@ from dragoman.interop.incoming import read_all
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.model.parts import Thinking
-from dragoman.wire.inputs.litellm_fields import (
+from dragoman.wire.peers.litellm import (
     FIELD,
     is_signed,
     thinking_blocks,

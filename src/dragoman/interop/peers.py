@@ -9,7 +9,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.wire.inputs.object_data import plain, refuse
-from dragoman.wire.inputs.peer_objects import peer_of
+from dragoman.wire.inputs.objects import peer_of
 
 Dump = dict[str, Any]
 

@@ -15,7 +15,7 @@ from dragoman.interop.exported import (
 from dragoman.interop.peers import read_peers
 from dragoman.model.collection import Messages
 from dragoman.model.jsontext import dumps
-from dragoman.wire.inputs.peer_objects import pydantic_ai_dump
+from dragoman.wire.inputs.objects import pydantic_ai_dump
 from dragoman.wire.peers import pydantic_ai
 from dragoman.wire.peers.keeping import Writing
 

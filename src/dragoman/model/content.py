@@ -11,6 +11,7 @@ of content are refused here, as they are typing errors mostly: one of your own i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any, cast
 
 import msgspec
@@ -114,11 +115,12 @@ def _part_from_mapping(item: Mapping[str, Any]) -> AnyPart:
         return read(item)
     if kind in ("text", "input_text", "output_text"):  # a tuple: it may be unhashable
         return _text(item)
-    dialect = _dialect_of(item)
+    fields = _CANONICAL.get(kind) if isinstance(kind, str) else None
+    dialect = None if fields is not None and item.keys() <= fields else _dialect_of(item)
     if dialect is not None:
         msg = f"content as {dialect} has it: dragoman.dialect({dialect!r}).decode_request reads it"
         raise InvalidInputError(msg)
-    if isinstance(kind, str) and kind in _CANONICAL:
+    if fields is not None:
         return _canonical(item)
     msg = (
         "unknown type of content part; text, image_url, input_audio and file are known, and custom"
@@ -128,12 +130,9 @@ def _part_from_mapping(item: Mapping[str, Any]) -> AnyPart:
 
 
 def _dialect_of(item: Mapping[str, Any]) -> str | None:
-    """The dialect that a part is told apart by: wire formats are read by `wire`, not here."""
-    kind = item.get("type")
-    for dialect, types, fields in _ELSEWHERE:
-        if not item.keys().isdisjoint(fields) or (isinstance(kind, str) and kind in types):
-            return dialect
-    return None
+    """The dialect that a part is in, by the reader of `model.inputs`, which needs this module."""
+    found: str | None = import_module("dragoman").INPUT_READER.dialect_of_part(item)
+    return found
 
 
 def _text(item: Mapping[str, Any]) -> AnyPart:
@@ -236,19 +235,15 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], AnyPart]] = {
     "custom": _custom,
 }
 
-_ELSEWHERE = (
-    ("anthropic", {"tool_use", "server_tool_use", "redacted_thinking", "document"},
-     {"tool_use_id", "thinking", "source"}),
-    ("gemini", (), {"functionCall", "functionResponse", "inlineData", "fileData"}),
-    ("openai-responses", {"function_call", "function_call_output", "reasoning", "input_image",
-                          "input_file"}, ()),
-)  # fmt: skip
-"""What people paste of other dialects: the types of such parts, and fields of theirs alone."""
-
-_CANONICAL = frozenset(
-    {"thinking", "opaque", "image", "audio", "video", "tool_call", "tool_result",
-     "server_tool_call", "server_tool_result"}
-)  # fmt: skip
+_CANONICAL: dict[str, frozenset[str]] = {
+    name: frozenset({*kind.__struct_fields__, "type"})
+    for name, kind in (
+        ("thinking", Thinking), ("opaque", Opaque), ("image", Image), ("audio", Audio),
+        ("video", Video), ("tool_call", ToolCall), ("tool_result", ToolResult),
+        ("server_tool_call", ServerToolCall), ("server_tool_result", ServerToolResult),
+    )
+}  # fmt: skip
+"""The fields of parts in the canonical form, by type."""
 
 
 def part_to_dict(part: Part) -> dict[str, Any]:

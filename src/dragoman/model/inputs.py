@@ -52,6 +52,10 @@ class InputReader(Protocol):
         """Whether a dict describes a message, in any dialect."""
         ...
 
+    def dialect_of_part(self, value: Mapping[str, Any]) -> str | None:
+        """The dialect that a part of a message is in; None where it may be our own."""
+        ...
+
 
 def reader() -> InputReader:
     """The reader, as the package's public face knows it."""

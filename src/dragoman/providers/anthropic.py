@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.providers.families import CLAUDE
 from dragoman.providers.provider import Auth, Provider
-from dragoman.wire.anthropic.target import TARGET
+from dragoman.wire.anthropic.dialect import TARGET
 
 PROVIDER = Provider(
     "anthropic",

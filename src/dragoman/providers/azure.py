@@ -6,7 +6,7 @@ from dragoman.providers.endpoints import Endpoints
 from dragoman.providers.families import OPENAI
 from dragoman.providers.openai import STRICT_CHAT
 from dragoman.providers.provider import Auth, Provider
-from dragoman.wire.openai_responses.target import TARGET as RESPONSES
+from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 
 _VERSION = "?api-version={api_version}"
 

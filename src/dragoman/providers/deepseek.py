@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dragoman.providers.endpoints import Endpoints
 from dragoman.providers.provider import Family, Provider
-from dragoman.wire.anthropic.target import TARGET as ANTHROPIC
+from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
+from dragoman.wire.flags import MediaFlags, SamplingFlags, SchemaFlags, ThinkingFlags, TurnFlags
 from dragoman.wire.target import Target
 
 PROVIDER = Provider(
@@ -12,22 +13,26 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
-            takes_developer=False,
-            media=(),
-            token_limits=("max_tokens",),
-            outputs=("text", "json"),
-            thinking_back="all",
-            thinking_fields=("reasoning_content",),
-            thinking_form="switch",
-            thinks_by_default=True,
-            forces_tools_thinking=False,  # "Thinking mode does not support this tool_choice"
+            turns=TurnFlags(takes_developer=False),
+            thinking=ThinkingFlags(
+                sent_back="all",
+                fields=("reasoning_content",),
+                form="switch",
+                is_on_by_default=True,
+                allows_forced_tools=False,  # "Thinking mode does not support this tool_choice"
+            ),
+            sampling=SamplingFlags(token_limit_fields=("max_tokens",)),
+            media=MediaFlags(kinds=()),
+            schemas=SchemaFlags(outputs=("text", "json")),
         ),
-        ANTHROPIC.replace(
-            verifies_thinking=False,
-            takes_cache_ttl=False,
-            media=(),
-            thinking_begins_turns=False,
-            outputs=("text",),
+        ANTHROPIC.with_flags(
+            {
+                "thinking.verifies_signatures": False,
+                "cache.takes_ttl": False,
+                "media.kinds": (),
+                "thinking.begins_turns": False,
+                "schemas.outputs": ("text",),
+            }
         ),
     ),
     "https://api.deepseek.com",
@@ -35,7 +40,7 @@ PROVIDER = Provider(
     families=(
         Family(
             r"deepseek-chat|deepseek-v3(?!\.[2-9])",  # which don't think
-            {"thinks_by_default": False, "thinking_back": "own"},
+            {"thinking.is_on_by_default": False, "thinking.sent_back": "own"},
         ),
     ),
     endpoints={"anthropic": Endpoints(generate="/anthropic/v1/messages")},

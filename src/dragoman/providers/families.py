@@ -17,61 +17,61 @@ _LOW_TO_HIGH = ("low", "medium", "high")
 
 OPENAI = (
     # Models that don't think: an effort would be refused.
-    Family(r"gpt-(3|4)|chatgpt-4|gpt-35", {"thinking_form": "never"}),
+    Family(r"gpt-(3|4)|chatgpt-4|gpt-35", {"thinking.form": "never"}),
     # "Web search options not supported with this model": those made for it say so in their names.
     Family(
-        r"(?!.*search)(gpt-|chatgpt-)", {"refused_fields": (*EXTENSIONS, _SEARCH)}, _CHAT
+        r"(?!.*search)(gpt-|chatgpt-)", {"fields.refused": (*EXTENSIONS, _SEARCH)}, _CHAT
     ),
     # Models that think: W12. Their dialect's own name for the limit is the only one they take.
     Family(
         r"o\d|gpt-5|codex",
         {
-            "token_limits": ("max_completion_tokens",),
-            "refused_sampling": (
+            "sampling.token_limit_fields": ("max_completion_tokens",),
+            "sampling.refused": (
                 *_DRAWN, "presence_penalty", "frequency_penalty", "choices", "stop",
             ),
-            "refused_fields": (*EXTENSIONS, "logit_bias"),
-            "media": ("image", "file"),
-            "thinking_form": "effort",
+            "fields.refused": (*EXTENSIONS, "logit_bias"),
+            "media.kinds": ("image", "file"),
+            "thinking.form": "effort",
         },
         _CHAT,
     ),
     Family(
         r"o\d|gpt-5|codex",
-        {"refused_sampling": _DRAWN, "thinking_form": "effort"},
+        {"sampling.refused": _DRAWN, "thinking.form": "effort"},
         _RESPONSES,
     ),
-    Family(r"o\d", {"efforts": _LOW_TO_HIGH}),
-    Family(r"o(1|3)", {"takes_parallel_choice": False}),
+    Family(r"o\d", {"thinking.efforts": _LOW_TO_HIGH}),
+    Family(r"o(1|3)", {"tools.takes_parallel_choice": False}),
     # Recorded: neither role is taken.
-    Family(r"o1-(mini|preview)", {"system_place": "nowhere", "thinking_form": "never"}),
-    Family(r"gpt-5(?!\.)", {"efforts": ("minimal", *_LOW_TO_HIGH)}),
+    Family(r"o1-(mini|preview)", {"turns.system_place": "nowhere", "thinking.form": "never"}),
+    Family(r"gpt-5(?!\.)", {"thinking.efforts": ("minimal", *_LOW_TO_HIGH)}),
     # From 5.1 on they think only if asked to, and take the usual settings while they don't.
     Family(
         r"gpt-5\.\d",
         {
-            "refused_sampling": ("presence_penalty", "frequency_penalty", "choices", "stop"),
-            "refused_sampling_thinking": _DRAWN,
-            "efforts": ("none", *_LOW_TO_HIGH),
+            "sampling.refused": ("presence_penalty", "frequency_penalty", "choices", "stop"),
+            "sampling.refused_while_thinking": _DRAWN,
+            "thinking.efforts": ("none", *_LOW_TO_HIGH),
         },
         _CHAT,
     ),
     Family(
         r"gpt-5\.\d",
         {
-            "refused_sampling": (),
-            "refused_sampling_thinking": _DRAWN,
-            "efforts": ("none", *_LOW_TO_HIGH),
+            "sampling.refused": (),
+            "sampling.refused_while_thinking": _DRAWN,
+            "thinking.efforts": ("none", *_LOW_TO_HIGH),
         },
         _RESPONSES,
     ),
-    Family(r"gpt-5\.[2-9]", {"efforts": ("none", *_LOW_TO_HIGH, "xhigh")}),
+    Family(r"gpt-5\.[2-9]", {"thinking.efforts": ("none", *_LOW_TO_HIGH, "xhigh")}),
     # Those from before the schemas: any JSON at best.
-    Family(r"gpt-3\.5|gpt-4(?!o|\.)|gpt-4o-2024-05-13", {"outputs": ("text", "json")}),
-    Family(r"o1-(mini|preview)", {"outputs": ("text",)}),
+    Family(r"gpt-3\.5|gpt-4(?!o|\.)|gpt-4o-2024-05-13", {"schemas.outputs": ("text", "json")}),
+    Family(r"o1-(mini|preview)", {"schemas.outputs": ("text",)}),
     Family(
         r"gpt-5(\.\d)?-chat",  # the ones behind ChatGPT don't think
-        {"refused_sampling": (), "refused_sampling_thinking": (), "thinking_form": "never"},
+        {"sampling.refused": (), "sampling.refused_while_thinking": (), "thinking.form": "never"},
     ),
 )  # fmt: skip
 
@@ -79,49 +79,57 @@ CLAUDE = (
     Family(
         r"claude-(instant|[12]\b|3-(opus|sonnet|haiku|5))",
         {
-            "thinking_form": "never",
-            "efforts": (),
-            "takes_strict_tools": False,
-            "outputs": ("text",),
+            "thinking.form": "never",
+            "thinking.efforts": (),
+            "schemas.takes_strict_tools": False,
+            "schemas.outputs": ("text",),
         },
         _ANTHROPIC,
     ),
     Family(
         r"claude-(3-7|(opus|sonnet)-4(?!-[1-9]\b))",
         {
-            "thinking_form": "budget",
-            "efforts": (),
-            "takes_strict_tools": False,
-            "outputs": ("text",),
+            "thinking.form": "budget",
+            "thinking.efforts": (),
+            "schemas.takes_strict_tools": False,
+            "schemas.outputs": ("text",),
         },
         _ANTHROPIC,
     ),
     Family(
         r"claude-(opus-4-1|(sonnet|haiku)-4-5)",
-        {"thinking_form": "budget", "efforts": ()},
+        {"thinking.form": "budget", "thinking.efforts": ()},
         _ANTHROPIC,
     ),
-    Family(r"claude-opus-4-5", {"thinking_form": "budget", "efforts": _LOW_TO_HIGH}, _ANTHROPIC),
+    Family(
+        r"claude-opus-4-5",
+        {"thinking.form": "budget", "thinking.efforts": _LOW_TO_HIGH},
+        _ANTHROPIC,
+    ),
     # "`temperature` and `top_p` cannot both be specified for this model": W59.
     Family(
         r"claude-(opus-4-[156]|(sonnet|haiku)-4-[56])\b",
-        {"refuses_temperature_with_top_p": True},
+        {"sampling.refuses_temperature_with_top_p": True},
         _ANTHROPIC,
     ),
     # W48: no words may be put into their mouths. The efforts are in a recorded error text.
     Family(
         r"claude-(opus|sonnet)-4-6",
-        {"thinking_form": "either", "efforts": (*_LOW_TO_HIGH, "max"), "prefill": "refused"},
+        {
+            "thinking.form": "either",
+            "thinking.efforts": (*_LOW_TO_HIGH, "max"),
+            "turns.prefill": "refused",
+        },
         _ANTHROPIC,
     ),
     # W59: they decide themselves how much to think, and take no settings of sampling.
     Family(
         r"claude-(opus-4-[7-9]|[a-z]+-([5-9]|\d\d)\b|mythos|fable)",
         {
-            "thinking_form": "adaptive",
-            "efforts": (*_LOW_TO_HIGH, "xhigh", "max"),
-            "prefill": "refused",
-            "refused_sampling": ("temperature", "top_p", "top_k"),
+            "thinking.form": "adaptive",
+            "thinking.efforts": (*_LOW_TO_HIGH, "xhigh", "max"),
+            "turns.prefill": "refused",
+            "sampling.refused": ("temperature", "top_p", "top_k"),
         },
         _ANTHROPIC,
     ),
@@ -131,64 +139,74 @@ GEMINI = (
     Family(
         r"(models/)?gemini-(1|2\.0)",
         {
-            "thinking_form": "never",
-            "prefill": "free",
-            "media_in_results": False,
-            "refuses_json_with_tools": True,
-            "refuses_mixed_tools": True,
+            "thinking.form": "never",
+            "turns.prefill": "free",
+            "media.in_results": False,
+            "schemas.refuses_json_with_tools": True,
+            "tools.refuses_mixed": True,
         },
         "gemini",
     ),
     # W93: they are older than the fields for it.
-    Family(r"(models/)?gemini-1", {"takes_json_schema": False}, "gemini"),
+    Family(r"(models/)?gemini-1", {"schemas.takes_json_schema": False}, "gemini"),
     Family(
         r"(models/)?gemini-2\.5",
         {
-            "thinking_form": "budget",
-            "prefill": "free",
-            "media_in_results": False,
-            "refuses_json_with_tools": True,
-            "refuses_mixed_tools": True,
-            "thinking_budgets": (1, 24_576),  # the documentation's numbers; 0 is off
+            "thinking.form": "budget",
+            "turns.prefill": "free",
+            "media.in_results": False,
+            "schemas.refuses_json_with_tools": True,
+            "tools.refuses_mixed": True,
+            "thinking.budget_range": (1, 24_576),  # the documentation's numbers; 0 is off
         },
         "gemini",
     ),
     Family(
         r"(models/)?gemini-2\.5-pro",
-        {"thinking_budgets": (128, 32_768), "always_thinks": True},
+        {"thinking.budget_range": (128, 32_768), "thinking.is_always_on": True},
         "gemini",
     ),
-    Family(r"(models/)?gemini-2\.5-flash-lite", {"thinking_budgets": (512, 24_576)}, "gemini"),
+    Family(r"(models/)?gemini-2\.5-flash-lite", {"thinking.budget_range": (512, 24_576)}, "gemini"),
     # W83, W96: calls are signed from here on, and results hold media.
     Family(
         r"(models/)?gemini-([3-9]|\d\d)",
         {
-            "thinking_form": "effort",
-            "thinks_by_default": True,
-            "signs_calls": True,
-            "media_in_results": True,
+            "thinking.form": "effort",
+            "thinking.is_on_by_default": True,
+            "thinking.signs_calls": True,
+            "media.in_results": True,
         },
         "gemini",
     ),
     # "Thinking level MEDIUM is not supported for this model": from 3.1 on it is, and MINIMAL is
     # Flash's alone.
-    Family(r"(models/)?gemini-3-pro", {"efforts": ("low", "high")}, "gemini"),
-    Family(r"(models/)?gemini-[3-9]\.\d+-pro", {"efforts": _LOW_TO_HIGH}, "gemini"),
+    Family(r"(models/)?gemini-3-pro", {"thinking.efforts": ("low", "high")}, "gemini"),
+    Family(r"(models/)?gemini-[3-9]\.\d+-pro", {"thinking.efforts": _LOW_TO_HIGH}, "gemini"),
 )
 
 # W117, W118: what the chat templates of open models insist on, wherever a server runs them.
 TEMPLATES = (
     Family(
         r"(.*/)?(open-)?(mistral|mixtral|ministral|magistral|devstral|codestral)",
-        {"tool_id": r"[A-Za-z0-9]{9}", "tool_id_length": 9, "answers_results": True,
-         "alternates_roles": True, "system_place": "first", "starts_with_user": True},
+        {
+            "ids.pattern": r"[A-Za-z0-9]{9}",
+            "ids.max_length": 9,
+            "turns.answers_results": True,
+            "turns.alternates_roles": True,
+            "turns.system_place": "first",
+            "turns.starts_with_user": True,
+        },
         _CHAT,
     ),
     Family(
         r"(.*/)?gemma-?[12]?(-|:|$)",
-        {"system_place": "nowhere", "alternates_roles": True, "starts_with_user": True},
+        {
+            "turns.system_place": "nowhere",
+            "turns.alternates_roles": True,
+            "turns.starts_with_user": True,
+        },
         _CHAT,
     ),
-    Family(r"(.*/)?qwen-?3", {"system_place": "first"}, _CHAT),
-    Family(r"(.*/)?qwen", {"parses_arguments": True}, _CHAT),  # C3
+    Family(r"(.*/)?qwen-?3", {"turns.system_place": "first"}, _CHAT),
+    Family(r"(.*/)?qwen", {"tools.parses_arguments": True}, _CHAT),  # C3
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.providers.families import GEMINI
 from dragoman.providers.provider import Auth, Provider
-from dragoman.wire.gemini.target import TARGET
+from dragoman.wire.gemini.dialect import TARGET
 
 PROVIDER = Provider(
     "google",

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from dragoman.providers.provider import Family, Provider
+from dragoman.wire.flags import (
+    FieldFlags,
+    MediaFlags,
+    SamplingFlags,
+    SchemaFlags,
+    ThinkingFlags,
+    TurnFlags,
+)
 from dragoman.wire.target import Target
 
 # From the types of Groq's SDK, without what they call not supported, and with what recordings show.
@@ -15,41 +23,48 @@ _REQUEST = (
     "stream_options", "temperature", "tool_choice", "tools", "top_p", "user",
 )  # fmt: skip
 _MESSAGE = ("role", "content", "tool_calls", "function_call", "tool_call_id", "reasoning")
-_THINKS = {"thinking_form": "effort", "thinking_back": "own"}
+_THINKS = {"thinking.form": "effort", "thinking.sent_back": "own"}
 
 PROVIDER = Provider(
     "groq",
     (
         Target(
             dialect="openai-chat",
-            takes_developer=False,  # W13
-            request_fields=_REQUEST,
-            message_fields=_MESSAGE,
-            refused_sampling=("choices", "logprobs", "top_logprobs"),  # W111; 0 may be the
-            # temperature: Groq's own server makes 1e-8 of it, as recordings show
-            media=("image",),
-            content_parts=("document",),
-            thinking_back="never",  # W110
-            thinking_fields=("reasoning",),
-            thinking_form="never",
-            outputs=("text", "json"),
-            refuses_json_with_tools=True,
+            turns=TurnFlags(
+                takes_developer=False,  # W13
+            ),
+            thinking=ThinkingFlags(
+                sent_back="never",  # W110
+                fields=("reasoning",),
+                form="never",
+            ),
+            sampling=SamplingFlags(
+                refused=("choices", "logprobs", "top_logprobs"),  # W111; 0 may be the
+            ),
+            media=MediaFlags(
+                # temperature: Groq's own server makes 1e-8 of it, as recordings show
+                kinds=("image",)
+            ),
+            schemas=SchemaFlags(outputs=("text", "json"), refuses_json_with_tools=True),
+            fields=FieldFlags(
+                in_request=_REQUEST, in_message=_MESSAGE, content_types=("document",)
+            ),
         ),
     ),
     "https://api.groq.com/openai/v1",
     keys=("GROQ_API_KEY",),
     families=(
-        Family(r"(openai/)?gpt-oss", {**_THINKS, "efforts": ("low", "medium", "high")}),
-        Family(r"qwen/qwen-?3", {**_THINKS, "efforts": ("none", "default")}),
+        Family(r"(openai/)?gpt-oss", {**_THINKS, "thinking.efforts": ("low", "medium", "high")}),
+        Family(r"qwen/qwen-?3", {**_THINKS, "thinking.efforts": ("none", "default")}),
         Family(
             r"qwen/qwen3\.[5-9]",
-            {**_THINKS, "efforts": ("none", "default", "low", "medium", "high")},
+            {**_THINKS, "thinking.efforts": ("none", "default", "low", "medium", "high")},
         ),
-        Family(r"deepseek-r1|qwen-qwq", {"thinking_back": "own"}),
+        Family(r"deepseek-r1|qwen-qwq", {"thinking.sent_back": "own"}),
         # Groq's own list of the models that it holds to a schema.
         Family(
             r"(openai/)?gpt-oss|moonshotai/kimi-k2|meta-llama/llama-4",
-            {"outputs": ("text", "json", "schema")},
+            {"schemas.outputs": ("text", "json", "schema")},
         ),
     ),
 )

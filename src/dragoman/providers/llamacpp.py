@@ -9,8 +9,17 @@ from __future__ import annotations
 from dragoman.providers.endpoints import Endpoints
 from dragoman.providers.families import TEMPLATES
 from dragoman.providers.provider import Provider
-from dragoman.wire.anthropic.target import TARGET as ANTHROPIC
-from dragoman.wire.openai_responses.target import TARGET as RESPONSES
+from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
+from dragoman.wire.flags import (
+    IdFlags,
+    MediaFlags,
+    SamplingFlags,
+    SchemaFlags,
+    ThinkingFlags,
+    ToolFlags,
+    TurnFlags,
+)
+from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
 
 _CHOICES = ("auto", "none", "required")
@@ -20,39 +29,46 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
-            tool_id_length=256,
-            parses_arguments=True,  # W114
-            takes_developer=False,
-            checks_strict_schemas=False,  # it makes a grammar of any
-            media=("image", "audio"),
-            token_limits=("max_tokens", "max_completion_tokens"),
-            thinking_fields=("reasoning_content",),
-            thinking_form="template",
-            heeded_choices=_CHOICES,
-            refuses_json_with_tools=True,  # held to a schema, the model can't call
+            ids=IdFlags(max_length=256),
+            tools=ToolFlags(
+                parses_arguments=True,  # W114
+                choices=_CHOICES,
+            ),
+            turns=TurnFlags(takes_developer=False),
+            thinking=ThinkingFlags(fields=("reasoning_content",), form="template"),
+            sampling=SamplingFlags(token_limit_fields=("max_tokens", "max_completion_tokens")),
+            media=MediaFlags(kinds=("image", "audio")),
+            schemas=SchemaFlags(
+                checks_strict=False,  # it makes a grammar of any
+                refuses_json_with_tools=True,  # held to a schema, the model can't call
+            ),
         ),
-        RESPONSES.replace(
-            state_fields=("store",),
-            verifies_items=False,
-            types_messages=True,
-            reads_reasoning=True,
-            least_output_tokens=0,
-            checks_strict_schemas=False,
-            heeds_chat_format=True,
-            hides_cut_offs=True,
-            heeded_choices=_CHOICES,
-            refuses_json_with_tools=True,
-            media=("image",),
+        RESPONSES.with_flags(
+            {
+                "state.fields": ("store",),
+                "state.verifies_items": False,
+                "fields.needs_message_type": True,
+                "thinking.is_plain_text": True,
+                "sampling.min_output_tokens": 0,
+                "schemas.checks_strict": False,
+                "schemas.uses_chat_format": True,
+                "host.hides_cut_offs": True,
+                "tools.choices": _CHOICES,
+                "schemas.refuses_json_with_tools": True,
+                "media.kinds": ("image",),
+            }
         ),
         # What it makes a Chat request of is a list of fields: no form of the answer is among them,
         # how many calls may come neither, and of the choices there are two.
-        ANTHROPIC.replace(
-            verifies_thinking=False,
-            takes_cache_ttl=False,
-            checks_strict_schemas=False,
-            outputs=("text",),
-            takes_parallel_choice=False,
-            heeded_choices=("auto", "required"),
+        ANTHROPIC.with_flags(
+            {
+                "thinking.verifies_signatures": False,
+                "cache.takes_ttl": False,
+                "schemas.checks_strict": False,
+                "schemas.outputs": ("text",),
+                "tools.takes_parallel_choice": False,
+                "tools.choices": ("auto", "required"),
+            }
         ),
     ),
     "http://localhost:8080/v1",

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dragoman.providers.endpoints import without_counting
 from dragoman.providers.families import TEMPLATES
 from dragoman.providers.provider import Provider
-from dragoman.wire.openai_responses.target import TARGET as RESPONSES
+from dragoman.wire.flags import (
+    IdFlags,
+    MediaFlags,
+    SamplingFlags,
+    SchemaFlags,
+    ThinkingFlags,
+    ToolFlags,
+    TurnFlags,
+)
+from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
 
 PROVIDER = Provider(
@@ -14,23 +23,31 @@ PROVIDER = Provider(
         Target(
             dialect="openai-chat",
             is_described=False,
-            tool_id_length=256,
-            parses_arguments=True,  # W114
-            takes_developer=False,
-            checks_strict_schemas=False,  # it makes a grammar of any
-            media=("image",),
-            takes_image_urls=False,  # as Ollama's: W105
-            token_limits=("max_tokens", "max_completion_tokens"),
-            thinking_fields=("reasoning_content", "reasoning"),
-            refuses_json_with_tools=True,  # held to a schema, the model can't call
+            ids=IdFlags(max_length=256),
+            tools=ToolFlags(
+                parses_arguments=True,  # W114
+            ),
+            turns=TurnFlags(takes_developer=False),
+            thinking=ThinkingFlags(fields=("reasoning_content", "reasoning")),
+            sampling=SamplingFlags(token_limit_fields=("max_tokens", "max_completion_tokens")),
+            media=MediaFlags(
+                kinds=("image",),
+                takes_image_urls=False,  # as Ollama's: W105
+            ),
+            schemas=SchemaFlags(
+                checks_strict=False,  # it makes a grammar of any
+                refuses_json_with_tools=True,  # held to a schema, the model can't call
+            ),
         ),
-        RESPONSES.replace(
-            is_described=False,
-            verifies_items=False,
-            resumes_answers=False,  # only as long as the server runs
-            least_output_tokens=0,
-            checks_strict_schemas=False,
-            refuses_json_with_tools=True,
+        RESPONSES.with_flags(
+            {
+                "is_described": False,
+                "state.verifies_items": False,
+                "host.resumes_answers": False,  # only as long as the server runs
+                "sampling.min_output_tokens": 0,
+                "schemas.checks_strict": False,
+                "schemas.refuses_json_with_tools": True,
+            }
         ),
     ),
     "http://localhost:1234/v1",

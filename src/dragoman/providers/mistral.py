@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from dragoman.providers.provider import Family, Provider
+from dragoman.wire.flags import (
+    FieldFlags,
+    IdFlags,
+    MediaFlags,
+    SamplingFlags,
+    ThinkingFlags,
+    ToolFlags,
+    TurnFlags,
+)
 from dragoman.wire.target import Target
 
 _REQUEST = (
@@ -18,28 +27,28 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
-            tool_id=r"[A-Za-z0-9]{9}",
-            tool_id_length=9,
-            takes_developer=False,
-            token_limits=("max_tokens",),
-            seed_field="random_seed",
-            required_word="any",
-            request_fields=_REQUEST,
-            message_fields=_MESSAGE,
-            refused_sampling=("logprobs", "top_logprobs", "top_k"),  # "not enabled for this model"
-            media=("image", "audio", "file"),
-            has_flat_media=True,
-            content_parts=("reference", "thinking", "file"),
-            thinking_fields=("content",),
-            thinking_form="effort",
-            efforts=("none", "high"),
+            ids=IdFlags(pattern=r"[A-Za-z0-9]{9}", max_length=9),
+            tools=ToolFlags(required_word="any"),
+            turns=TurnFlags(takes_developer=False),
+            thinking=ThinkingFlags(fields=("content",), form="effort", efforts=("none", "high")),
+            sampling=SamplingFlags(
+                token_limit_fields=("max_tokens",),
+                seed_field="random_seed",
+                refused=("logprobs", "top_logprobs", "top_k"),  # "not enabled for this model"
+            ),
+            media=MediaFlags(kinds=("image", "audio", "file"), is_flat=True),
+            fields=FieldFlags(
+                in_request=_REQUEST,
+                in_message=_MESSAGE,
+                content_types=("reference", "thinking", "file"),
+            ),
         ),
     ),
     "https://api.mistral.ai/v1",
     keys=("MISTRAL_API_KEY",),
     families=(
         # They think in any case, or can't.
-        Family(r"magistral|ministral|open-|codestral|pixtral|voxtral", {"thinking_form": "never"}),
+        Family(r"magistral|ministral|open-|codestral|pixtral|voxtral", {"thinking.form": "never"}),
     ),
     aliases=("mistralai",),
 )

@@ -4,31 +4,45 @@ from __future__ import annotations
 
 from dragoman.providers.endpoints import Endpoints, without_counting
 from dragoman.providers.provider import Provider
-from dragoman.wire.anthropic.target import TARGET as ANTHROPIC
-from dragoman.wire.ollama.target import TARGET as NATIVE
+from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
+from dragoman.wire.flags import (
+    IdFlags,
+    MediaFlags,
+    SamplingFlags,
+    SchemaFlags,
+    ThinkingFlags,
+    TurnFlags,
+)
+from dragoman.wire.ollama.dialect import TARGET as NATIVE
 from dragoman.wire.target import Target
 
 PROVIDER = Provider(
     "ollama",
     (
-        NATIVE.replace(refuses_json_with_tools=True),  # with a form it calls no tools
+        # With a form it calls no tools.
+        NATIVE.with_flags({"schemas.refuses_json_with_tools": True}),
         Target(
             dialect="openai-chat",
-            tool_id_length=256,
-            takes_developer=False,
-            checks_strict_schemas=False,  # it makes a grammar of any
-            media=("image",),
-            takes_image_urls=False,  # W105
-            token_limits=("max_tokens", "max_completion_tokens"),
-            thinking_fields=("reasoning", "reasoning_content"),
-            thinking_form="effort",
-            refuses_json_with_tools=True,
+            ids=IdFlags(max_length=256),
+            turns=TurnFlags(takes_developer=False),
+            thinking=ThinkingFlags(fields=("reasoning", "reasoning_content"), form="effort"),
+            sampling=SamplingFlags(token_limit_fields=("max_tokens", "max_completion_tokens")),
+            media=MediaFlags(
+                kinds=("image",),
+                takes_image_urls=False,  # W105
+            ),
+            schemas=SchemaFlags(
+                checks_strict=False,  # it makes a grammar of any
+                refuses_json_with_tools=True,
+            ),
         ),
-        ANTHROPIC.replace(
-            verifies_thinking=False,
-            takes_cache_ttl=False,
-            takes_image_urls=False,
-            outputs=("text",),  # it reads no form of the answer there
+        ANTHROPIC.with_flags(
+            {
+                "thinking.verifies_signatures": False,
+                "cache.takes_ttl": False,
+                "media.takes_image_urls": False,
+                "schemas.outputs": ("text",),  # it reads no form of the answer there
+            }
         ),
     ),
     "http://localhost:11434",

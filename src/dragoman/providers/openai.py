@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dragoman.providers.families import EXTENSIONS, OPENAI
 from dragoman.providers.provider import Provider
-from dragoman.wire.openai_chat.target import TARGET as CHAT
-from dragoman.wire.openai_responses.target import TARGET as RESPONSES
+from dragoman.wire.openai_chat.dialect import TARGET as CHAT
+from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 
 # W17: what other hosts have added to the dialect, OpenAI refuses; nor does it take thinking back.
-STRICT_CHAT = CHAT.replace(
-    refused_fields=EXTENSIONS,
-    thinking_back="never",
-    media=("image", "audio", "file"),
+STRICT_CHAT = CHAT.with_flags(
+    {
+        "fields.refused": EXTENSIONS,
+        "thinking.sent_back": "never",
+        "media.kinds": ("image", "audio", "file"),
+    }
 )
 
 PROVIDER = Provider(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman.providers.families import TEMPLATES
 from dragoman.providers.provider import Provider
+from dragoman.wire.flags import IdFlags, SamplingFlags, TurnFlags
 from dragoman.wire.target import Target
 
 PROVIDER = Provider(
@@ -12,9 +13,13 @@ PROVIDER = Provider(
         Target(
             dialect="openai-chat",
             is_described=False,
-            tool_id_length=256,
-            takes_developer=False,  # W13
-            token_limits=("max_tokens", "max_completion_tokens"),  # W12
+            ids=IdFlags(max_length=256),
+            turns=TurnFlags(
+                takes_developer=False,  # W13
+            ),
+            sampling=SamplingFlags(
+                token_limit_fields=("max_tokens", "max_completion_tokens"),  # W12
+            ),
         ),
     ),
     keys=("OPENAI_COMPATIBLE_API_KEY",),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dragoman.providers.endpoints import without_counting
 from dragoman.providers.provider import Provider
-from dragoman.wire.openai_responses.target import TARGET as RESPONSES
+from dragoman.wire.flags import CacheFlags, SchemaFlags, ThinkingFlags, TurnFlags
+from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
 
 PROVIDER = Provider(
@@ -13,19 +14,26 @@ PROVIDER = Provider(
         Target(
             dialect="openai-chat",
             is_described=False,
-            takes_developer=False,
-            thinking_fields=("reasoning", "reasoning_details", "reasoning_content"),
-            thinking_form="reasoning",
-            checks_strict_schemas=False,  # that is its models' own business
-            cache_field="cache_control",
-            cache_markers=4,  # what Claude behind it takes
+            turns=TurnFlags(takes_developer=False),
+            thinking=ThinkingFlags(
+                fields=("reasoning", "reasoning_details", "reasoning_content"), form="reasoning"
+            ),
+            schemas=SchemaFlags(
+                checks_strict=False,  # that is its models' own business
+            ),
+            cache=CacheFlags(
+                field="cache_control",
+                max_hints=4,  # what Claude behind it takes
+            ),
         ),
-        RESPONSES.replace(
-            is_described=False,
-            state_fields=("store",),
-            verifies_items=False,
-            least_output_tokens=0,
-            checks_strict_schemas=False,
+        RESPONSES.with_flags(
+            {
+                "is_described": False,
+                "state.fields": ("store",),
+                "state.verifies_items": False,
+                "sampling.min_output_tokens": 0,
+                "schemas.checks_strict": False,
+            }
         ),
     ),
     "https://openrouter.ai/api/v1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.providers.provider import Provider
+from dragoman.wire.flags import HostFlags, SamplingFlags, TurnFlags
 from dragoman.wire.target import Target
 
 PROVIDER = Provider(
@@ -11,12 +12,14 @@ PROVIDER = Provider(
         Target(
             dialect="openai-chat",
             is_described=False,
-            takes_developer=False,
-            system_place="first",
-            alternates_roles=True,
-            starts_with_user=True,
-            token_limits=("max_tokens",),
-            ends_with_done=False,
+            turns=TurnFlags(
+                takes_developer=False,
+                system_place="first",
+                alternates_roles=True,
+                starts_with_user=True,
+            ),
+            sampling=SamplingFlags(token_limit_fields=("max_tokens",)),
+            host=HostFlags(ends_with_done=False),
         ),
     ),
     "https://api.perplexity.ai",

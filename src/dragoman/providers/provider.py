@@ -14,7 +14,7 @@ from dragoman.errors import ConfigError, InvalidInputError
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.value import Value, expect, expect_fields, own_tuple
 from dragoman.providers.endpoints import USUAL, Endpoints
-from dragoman.wire.target import Target
+from dragoman.wire.target import Target, is_flag
 
 
 def _own_map(value: Value, name: str, kind: type) -> None:
@@ -45,7 +45,7 @@ BEARER = Auth()
 class Family(Value, frozen=True):
     """What is different about some models: their targets' flags, by a pattern of their names.
 
-    >>> Family("o[1-9]", {"token_limits": ("max_completion_tokens",)}).covers("o3-mini")
+    >>> Family("o[1-9]", {"thinking.form": "effort"}).covers("o3-mini")
     True
     """
 
@@ -59,7 +59,7 @@ class Family(Value, frozen=True):
         expect(self.pattern, str, "Family.pattern")
         expect_fields(self, dialect=str)
         _own_map(self, "changes", object)
-        if any(name not in Target.__struct_fields__ for name in self.changes):
+        if not all(map(is_flag, self.changes)):
             msg = "Family.changes names a flag that no Target has"
             raise InvalidInputError(msg)
         try:
@@ -156,11 +156,11 @@ class Provider(Value, frozen=True, gc=True):
         if base is None:
             msg = f"{self.name} does not speak that dialect; it speaks {', '.join(self.dialects)}"
             raise ConfigError(msg)
-        changes: dict[str, Any] = {}
+        changes: dict[str, Any] = {"provider": self.name, "model": model}
         for family in self.families if model is not None else ():
             if family.dialect in {None, spoken} and family.covers(model or ""):
                 changes |= family.changes
-        return base.replace(provider=self.name, model=model, **changes)
+        return base.with_flags(changes)
 
     def url(
         self,

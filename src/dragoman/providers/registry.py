@@ -20,9 +20,9 @@ from pkgutil import iter_modules
 
 from dragoman.errors import ConfigError
 from dragoman.model.value import expect
-from dragoman.providers import entry_points
 from dragoman.providers.hearing import as_heard
 from dragoman.providers.provider import Provider
+from dragoman.wire.entry_points import EntryPoints
 
 _FOLDER = "dragoman.providers"
 _registered: dict[str, Provider] = {}
@@ -35,9 +35,10 @@ def provider(name: str) -> Provider:
     ('llama.cpp', 'xai')
     """
     heard = as_heard(name)
-    found = _named(heard) or _aliased(heard, _all()) or _registered.get(heard)
+    found = _named(heard) or _aliased(heard, _all()) or _registered.get(heard) or _added(heard)
     if found is None:
-        found = entry_points.named(heard) or _aliased(heard, _others())
+        _ADDED.refresh()
+        found = _added(heard) or _aliased(heard, _others())
     if found is None:
         msg = f"unknown provider; there are {', '.join(provider_names())}"
         raise ConfigError(msg)
@@ -47,15 +48,21 @@ def provider(name: str) -> Provider:
 def provider_names() -> tuple[str, ...]:
     """The names of all providers."""
     own = {as_heard(one.name): one.name for one in (*_all(), *_registered.values())}
-    others = {as_heard(name): name for name in entry_points.names()}
+    others = {as_heard(name): name for name in _ADDED.names()}
     return tuple(sorted({**others, **own}.values()))
+
+
+def providers() -> list[Provider]:
+    """All providers that can be used, by name."""
+    heard = {as_heard(one.name): one for one in (*_others(), *_all())}
+    return sorted(heard.values(), key=lambda one: one.name)
 
 
 def register(found: Provider) -> Provider:
     """Make a provider of one's own known by its name, in this process: returns it.
 
     ```python
-    acme = Target(dialect="openai-chat", takes_developer=False)
+    acme = Target(dialect="openai-chat", turns=TurnFlags(takes_developer=False))
     register(Provider("acme", (acme,), "https://api.acme.example/v1", keys=("ACME_API_KEY",)))
     client = Client("acme:large")
     ```
@@ -83,7 +90,23 @@ def _aliased(heard: str, providers: Iterable[Provider]) -> Provider | None:
 
 def _others() -> list[Provider]:
     """Those that are not ours."""
-    return [*_registered.values(), *entry_points.all_found()]
+    return [*_registered.values(), *_ADDED.load_all()[0].values()]
+
+
+def _added(heard: str) -> Provider | None:
+    """The provider of an installed package that is called so; raises where it can't be used."""
+    name = next((name for name in _ADDED.names() if as_heard(name) == heard), None)
+    return None if name is None else _ADDED.load(name)
+
+
+def _problem(_name: str, found: object) -> str | None:
+    """What keeps the value of an entry point from being used."""
+    return (
+        None if isinstance(found, Provider) else f"it is a {type(found).__name__}, not a Provider"
+    )
+
+
+_ADDED: EntryPoints[Provider] = EntryPoints("dragoman.providers", "provider", _problem)
 
 
 def _all() -> list[Provider]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dragoman.errors import ConfigError
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import provider, provider_names
-from dragoman.wire.dialect import Body, dialect, dialects
+from dragoman.wire.dialect import Body, dialect, dialects, is_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.target import Target
 
@@ -34,7 +34,7 @@ def translate(
     {'contents': [{'role': 'user', 'parts': [{'text': 'Hi'}]}]}
     """
     request = dialect(source).decode_request(body, path=path, headers=headers)
-    if isinstance(target, str) and target in dialects():
+    if isinstance(target, str) and is_dialect(target):
         return dialect(target).encode_request(request, strict=strict, repair=repair)
     found = target if isinstance(target, Target) else target_of(target, request.model)
     if found.model is not None and found.model != request.model:

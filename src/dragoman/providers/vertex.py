@@ -5,14 +5,19 @@ from __future__ import annotations
 from dragoman.providers.endpoints import Endpoints
 from dragoman.providers.families import CLAUDE, GEMINI
 from dragoman.providers.provider import Provider
-from dragoman.wire.anthropic.target import TARGET as ANTHROPIC
-from dragoman.wire.gemini.target import TARGET as GOOGLE
+from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
+from dragoman.wire.gemini.dialect import TARGET as GOOGLE
 
 _GOOGLE, _ANTHROPIC = "/publishers/google/models/{model}", "/publishers/anthropic/models/{model}"
 
 PROVIDER = Provider(
     "vertex",
-    (GOOGLE, ANTHROPIC.replace(model_in_path=True, api_version="vertex-2023-10-16")),
+    (
+        GOOGLE,
+        ANTHROPIC.with_flags(
+            {"host.names_model_in_path": True, "host.api_version": "vertex-2023-10-16"}
+        ),
+    ),
     # In the location `global` the host has no location before it.
     "https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}",
     keys=("VERTEX_ACCESS_TOKEN",),  # short-lived: what `gcloud auth print-access-token` prints

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dragoman.providers.endpoints import Endpoints, without_counting
 from dragoman.providers.families import TEMPLATES
 from dragoman.providers.provider import Provider
-from dragoman.wire.anthropic.target import TARGET as ANTHROPIC
-from dragoman.wire.openai_responses.target import TARGET as RESPONSES
+from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
+from dragoman.wire.flags import IdFlags, SchemaFlags, ThinkingFlags, ToolFlags, TurnFlags
+from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
 
 PROVIDER = Provider(
@@ -14,26 +15,38 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
-            tool_id_length=256,
-            parses_arguments=True,  # W114
-            takes_developer=False,  # W13
-            checks_strict_schemas=False,  # it makes a grammar of any
-            thinking_fields=("reasoning", "reasoning_content"),  # W115
-            thinking_form="template",
-            refuses_json_with_tools=True,  # held to a schema, the model can't call
+            ids=IdFlags(max_length=256),
+            tools=ToolFlags(
+                parses_arguments=True,  # W114
+            ),
+            turns=TurnFlags(
+                takes_developer=False,  # W13
+            ),
+            thinking=ThinkingFlags(
+                fields=("reasoning", "reasoning_content"),  # W115
+                form="template",
+            ),
+            schemas=SchemaFlags(
+                checks_strict=False,  # it makes a grammar of any
+                refuses_json_with_tools=True,  # held to a schema, the model can't call
+            ),
         ),
-        RESPONSES.replace(
-            state_fields=("store",),
-            verifies_items=False,
-            least_output_tokens=0,
-            checks_strict_schemas=False,
-            refuses_json_with_tools=True,
+        RESPONSES.with_flags(
+            {
+                "state.fields": ("store",),
+                "state.verifies_items": False,
+                "sampling.min_output_tokens": 0,
+                "schemas.checks_strict": False,
+                "schemas.refuses_json_with_tools": True,
+            }
         ),
-        ANTHROPIC.replace(
-            verifies_thinking=False,
-            takes_cache_ttl=False,
-            outputs=("text",),
-            checks_strict_schemas=False,
+        ANTHROPIC.with_flags(
+            {
+                "thinking.verifies_signatures": False,
+                "cache.takes_ttl": False,
+                "schemas.outputs": ("text",),
+                "schemas.checks_strict": False,
+            }
         ),
     ),
     "http://localhost:8000/v1",

@@ -25,7 +25,7 @@ from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport,
 from dragoman.transport.retries import Retries, repeated
 from dragoman.transport.streaming import ResponseStream, Source
 from dragoman.transport.unverified import verified
-from dragoman.transport.usage import asking_for_usage
+from dragoman.wire.dialect import dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.inputs.reader import read_request
 from dragoman.wire.target import Target
@@ -204,7 +204,8 @@ class Client(OtherEndpoints):
         named = asked.replace(model=model, stream=stream)
         if not stream:
             return named
-        return asking_for_usage(named, self._deployment.reaching(model).target(model))
+        target = self._deployment.reaching(model).target(model)
+        return dialect(target.dialect).asking_for_usage(named, target)
 
     def encode(self, request: Request | Any) -> Encoded:
         """What `send` would send, with what of the request the provider can't be told (`losses`).

@@ -1,4 +1,7 @@
-"""Ids of the tool calls in a body, and which call a result answers.
+"""Ids of tool calls, and which call a result answers.
+
+`OpenCalls` does the matching, for everyone: readers (`CallIds`), messages from several sources
+(`inputs`) and fitting.
 
 Wires leave ids out, send empty ones, use one twice in a turn, or again later (W81, W103, I5); ours
 are unique. A call without an id of its own gets one that is derived from its place
@@ -9,17 +12,72 @@ order within the step, else by order alone.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterator
+from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET, UnsetType
 
 from dragoman.model.derived_ids import REQUEST, Identity, derived_call_id
 
 T = TypeVar("T")
-_Queues = defaultdict[tuple[str | None, str | None], deque[str]]
-"""Calls in their order, by the id that the wire has for them, and by name."""
+K = TypeVar("K", bound=Hashable)
+
+
+class OpenCalls(Generic[K]):
+    """Calls that wait for their results, in their order, and which of them a result answers.
+
+    A call is known by labels: its tool's name, say, or an id that it shares with others. What asks
+    for a label gets the oldest call that has it and waits.
+
+    >>> calls = OpenCalls[str]()
+    >>> calls.add("call_1", "weather", None)
+    >>> calls.add("call_2", "time", None)
+    >>> calls.oldest("time"), calls.oldest(None)
+    ('call_2', 'call_1')
+    >>> calls.close("call_1")
+    >>> calls.oldest("weather"), calls.oldest(None)
+    (None, 'call_2')
+    """
+
+    __slots__ = ("_answered", "_queues")
+
+    def __init__(self, answered: set[K] | None = None) -> None:
+        self._queues: dict[Hashable, deque[K]] = {}
+        self._answered: set[K] = set() if answered is None else answered
+        """May be shared: a call that is answered waits nowhere."""
+
+    def __contains__(self, label: Hashable) -> bool:
+        """Whether any call has had this label."""
+        return label in self._queues
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    def add(self, call: K, *labels: Hashable) -> None:
+        """Note a call that waits from now on."""
+        for label in labels:
+            queue = self._queues.get(label)
+            if queue is None:
+                queue = self._queues[label] = deque()
+            queue.append(call)
+
+    def close(self, call: K) -> None:
+        """Note that a call has its result."""
+        self._answered.add(call)
+
+    def oldest(self, label: Hashable) -> K | None:
+        """The call of that label that has waited longest."""
+        queue = self._queues.get(label)
+        while queue:
+            if queue[0] not in self._answered:
+                return queue[0]
+            queue.popleft()
+        return None
+
+    def waiting(self, label: Hashable) -> Iterator[K]:
+        """The calls of that label that wait, the oldest first."""
+        return (call for call in self._queues.get(label, ()) if call not in self._answered)
 
 
 def decode_calls(read: Callable[[CallIds], T]) -> T:
@@ -50,9 +108,9 @@ class CallIds:
         self._wire_ids: dict[str, str | None] = {}  # of calls whose id is derived
         self._answered: dict[str, str] = {}  # by a result's id: the call that it was for last
         self._done: set[str] = set()  # calls with a result
-        self._repeated: dict[str, deque[str]] = {}  # by an id that came twice: its calls
-        self._open: _Queues = defaultdict(deque)  # the calls of this step without an id
-        self._step: _Queues = defaultdict(deque)  # all calls of this step; see `admit_named`
+        self._repeated = OpenCalls(self._done)  # by an id that came twice
+        self._open = OpenCalls(self._done)  # those of this step without an id, by that and name
+        self._step = OpenCalls(self._done)  # all of this step, by name; see `admit_named`
 
     # --- where the reader is
 
@@ -63,9 +121,9 @@ class CallIds:
     def begin_step(self) -> None:
         """A new model turn: a result without an id can't mean a call of an earlier one (W78)."""
         if self._step:
-            self._step = defaultdict(deque)
+            self._step = OpenCalls(self._done)
         if self._open:
-            self._open = defaultdict(deque)
+            self._open = OpenCalls(self._done)
 
     def begin_turn(self, place: int) -> None:
         """A message of the model; one right after another is of the same step."""
@@ -88,8 +146,7 @@ class CallIds:
         if wire_id:
             self._repeat(wire_id, made)
         else:
-            self._open[wire_id, name].append(made)
-            self._open[wire_id, None].append(made)
+            self._open.add(made, (wire_id, name), (wire_id, None))
         return made, wire_id
 
     def admit_named(
@@ -97,8 +154,7 @@ class CallIds:
     ) -> tuple[str, str | UnsetType | None]:
         """As `admit`, for a call that a result may name by its tool alone."""
         found = self.admit(name, wire_id, arguments)
-        self._step[None, name].append(found[0])
-        self._step[None, None].append(found[0])
+        self._step.add(found[0], name, None)
         return found
 
     def _derive(self, name: str, arguments: Any) -> str:
@@ -114,11 +170,10 @@ class CallIds:
     def _repeat(self, wire_id: str, made: str) -> None:
         """Note a call whose id another has; results go to them in their order."""
         self._note_clash(wire_id)
-        queue = self._repeated.get(wire_id)
-        if queue is None:
-            is_open = wire_id not in self._answered and wire_id not in self._derived
-            queue = self._repeated[wire_id] = deque([wire_id] if is_open else [])
-        queue.append(made)
+        is_first = wire_id not in self._repeated
+        if is_first and wire_id not in self._answered and wire_id not in self._derived:
+            self._repeated.add(wire_id, wire_id)
+        self._repeated.add(made, wire_id)
 
     # --- results
 
@@ -128,8 +183,7 @@ class CallIds:
         Without an id a result is for a call that came without, of that name if one waits.
         """
         if not wire_id:
-            named, first = self._open.get((wire_id, name)), self._open.get((wire_id, None))
-            found = self._oldest(named) or self._oldest(first)
+            found = self._open.oldest((wire_id, name)) or self._open.oldest((wire_id, None))
             return wire_id if found is None else self._finished(found)
         if not self._derived:  # every id was there, once: as it should be
             self._answered[wire_id] = wire_id
@@ -143,7 +197,7 @@ class CallIds:
         """
         call_id = self._answer_id(wire_id) if wire_id else None
         if call_id is None:
-            call_id = self._oldest(self._step.get((None, name)))
+            call_id = self._step.oldest(name)
             if call_id is not None and wire_id and self.wire_id(call_id):
                 call_id = None  # both have ids, and they differ
         if call_id is not None:
@@ -161,9 +215,8 @@ class CallIds:
 
     def _answer_id(self, wire_id: str) -> str | None:
         """The oldest call of that id without a result, which has one now."""
-        queue = self._repeated.get(wire_id)
-        if queue is not None:
-            found = self._oldest(queue)
+        if wire_id in self._repeated:
+            found = self._repeated.oldest(wire_id)
         else:
             is_open = wire_id in self._used and wire_id not in self._answered
             found = wire_id if is_open and wire_id not in self._derived else None
@@ -180,13 +233,6 @@ class CallIds:
     def _finished(self, call_id: str) -> str:
         self._done.add(call_id)
         return call_id
-
-    def _oldest(self, queue: deque[str] | None) -> str | None:
-        while queue:
-            if queue[0] not in self._done:
-                return queue[0]
-            queue.popleft()
-        return None
 
     # --- ids that are both derived and on the wire
 

@@ -8,7 +8,7 @@ subclass.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec.structs import force_setattr
 
@@ -19,21 +19,27 @@ from dragoman.model.parts import Origin
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.wire.context import NOTHING, Context
+from dragoman.wire.description import Description
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.faults import error_in_list, is_error_body
-from dragoman.wire.fitting import encoded_for
-from dragoman.wire.fitting.openings import OPENING
-from dragoman.wire.fitting.state import has_hidden_context
-from dragoman.wire.foreign_extras import ReportingEncoder, Shown, left_behind_in_response
+from dragoman.wire.error_bodies import error_in_list, is_error_body
+from dragoman.wire.error_classification import decode_failure
+from dragoman.wire.fitting import OwnSteps, encoded_for
+from dragoman.wire.fitting.settings import has_hidden_context
+from dragoman.wire.fitting.turns import OPENING
 from dragoman.wire.fronts import Front, encoded_behind
+from dragoman.wire.json_values import parsed
 from dragoman.wire.losses import Repair
-from dragoman.wire.overlay import parsed
+from dragoman.wire.response_losses import ReportingEncoder, ResponseLimits, response_losses
 from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
-from dragoman.wire.target import Target, trusting
+from dragoman.wire.target import Target
 from dragoman.wire.violations import Rulebook, Violation
+
+if TYPE_CHECKING:
+    from dragoman.wire.schemas import Profile
+    from dragoman.wire.services import Services
 
 T = TypeVar("T")
 
@@ -48,9 +54,13 @@ class Functions(NamedTuple):
     encode_response: Callable[[Response], Encoded]
     stream_decoder: Callable[[], StreamDecoder]
     stream_encoder: Callable[[], StreamEncoder]
-    decode_error: Callable[[int | None, Any, Mapping[str, str] | None], ProviderError]
     encode_error: Callable[[DragomanError], tuple[int, dict[str, Any]]]
     rulebook: Rulebook[Any]
+    decode_error: Callable[[int | None, Any, Mapping[str, str] | None], ProviderError] = (
+        decode_failure
+    )
+    steps: OwnSteps = ()
+    """What fitting has to see to for this dialect alone, before a request is encoded."""
 
 
 class Codec:
@@ -58,24 +68,26 @@ class Codec:
 
     def __init__(
         self,
+        description: Description,
         target: Target,
         functions: Functions,
         *,
-        messages_field: str,
-        answer_field: str | None = None,
-        system_field: str | None = None,
         front: Front | None = None,
-        untold_counts: tuple[str, ...] = (),
+        missing_counts: tuple[str, ...] = (),
+        services: Callable[[], Services] | None = None,
+        output_profile: Profile | None = None,
     ) -> None:
-        self.name = target.dialect
+        self.name = description.name
+        self.description = description
         self.target = target
-        self.messages_field = messages_field
-        self._answer_field = answer_field
-        self.system_field = system_field
+        self.messages_field = description.messages_field
+        self.system_field = description.system_field
         self._functions = functions
         self._here = Origin(dialect=self.name)
         self._front = front
-        self._shown = Shown(self.name, front, untold_counts, self.target)
+        self._services = services
+        self.output_profile = output_profile
+        self._limits = ResponseLimits(self.name, front, missing_counts, self.target)
 
     def __repr__(self) -> str:
         return f"<dialect {self.name}>"
@@ -127,10 +139,14 @@ class Codec:
             return self._encoded_as_it_came(request, target, strict=strict)
         if not came:
             return self._encoded(request, fitting, strict=strict)
-        encoded = self._encoded(request, fitting.sparing, strict=strict)
+        encoded = self._encoded(request, fitting.keeping_own_messages, strict=strict)
         if target is not None and self._repairs_needed(encoded, target):
             return self._encoded(request, target, strict=strict)
         return encoded
+
+    def asking_for_usage(self, request: Request, target: Target) -> Request:  # noqa: ARG002 - most tell anyway
+        """The request for a stream that tells what it cost."""
+        return request
 
     def _encoded_as_it_came(
         self, request: Request, target: Target | None, *, strict: bool
@@ -138,9 +154,9 @@ class Codec:
         """The body of a request that came in this dialect, repaired only on evidence."""
         if target is None:
             return self._encoded(request, self.target.relaxed, strict=strict)
-        encoded = self._encoded(request, trusting(target, self.target), strict=strict)
+        encoded = self._encoded(request, target.limited_to((), self.target), strict=strict)
         if flags := self._repairs_needed(encoded, target):
-            return self._encoded(request, trusting(target, self.target, flags), strict=strict)
+            return self._encoded(request, target.limited_to(flags, self.target), strict=strict)
         return encoded
 
     def _repairs_needed(self, encoded: Encoded, target: Target) -> frozenset[str]:
@@ -150,7 +166,8 @@ class Codec:
         )
 
     def _encoded(self, request: Request, target: Target, *, strict: bool) -> Encoded:
-        encoded = encoded_for(request, target, self._functions.encode_request, strict=strict)
+        own = self._functions
+        encoded = encoded_for(request, target, own.encode_request, steps=own.steps, strict=strict)
         is_empty = encoded.body.get(self.messages_field) in (None, [])
         if is_empty and request.messages and target.is_strict:
             self._open(encoded, request, target)
@@ -172,7 +189,8 @@ class Codec:
         Some servers answer with an error under 200: that is raised, as `decode_error` reads it.
         """
         wire = self._opened_response(body)
-        if self._answer_field is not None and is_error_body(wire, self._answer_field):
+        answer_field = self.description.answer_field
+        if answer_field is not None and is_error_body(wire, answer_field):
             raise self.decode_error(None, wire)
         response = self._read(lambda: self._functions.decode_response(wire))
         return response if context is None else context.restored(response)
@@ -187,7 +205,7 @@ class Codec:
             encoded = self._functions.encode_response(response)
         else:
             encoded = encoded_behind(self._front, response, self._functions.encode_response)
-        encoded.losses += tuple(left_behind_in_response(response, self._shown))
+        encoded.losses += tuple(response_losses(response, self._limits))
         return encoded
 
     def _opened_response(self, body: Body) -> dict[str, Any]:
@@ -230,9 +248,9 @@ class Codec:
 
     def _sealing(self, encoder: StreamEncoder) -> StreamEncoder:
         sealing = encoder if self._front is None else SealingEncoder(encoder, self._front)
-        return ReportingEncoder(sealing, self._shown)
+        return ReportingEncoder(sealing, self._limits)
 
-    # --- errors and rules
+    # --- errors, rules and services
 
     def decode_error(
         self, status: int | None, body: Any, headers: Mapping[str, str] | None = None
@@ -254,3 +272,7 @@ class Codec:
         """What the target would refuse in a request; the vendor's own, if none is given."""
         rulebook = self._functions.rulebook
         return self._read(lambda: rulebook.check(body, target, path, headers))
+
+    def services(self) -> Services | None:
+        """What it has besides conversations; None: nothing."""
+        return None if self._services is None else self._services()

@@ -1,6 +1,8 @@
 """The dialect contract, and the dialects there are.
 
-A dialect is found by its folder: `dragoman/wire/<name>/` with a `request` module and a `DIALECT`.
+Ours are found by their folders: `dragoman/wire/<name>/` with a `request` module and a `DIALECT`.
+Installed packages add others by entry points of the group `dragoman.dialects`, and can't take the
+names of ours.
 """
 
 from __future__ import annotations
@@ -9,27 +11,39 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dragoman.errors import ConfigError, DragomanError, ProviderError
 from dragoman.model.jsontext import JsonText
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.wire.context import Context
+from dragoman.wire.description import Description
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.entry_points import EntryPoints, Installed
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Violation
 
+if TYPE_CHECKING:
+    from dragoman.wire.schemas import Profile
+    from dragoman.wire.services import Services
+
 Body = JsonText | Mapping[str, Any]
 
 
+@runtime_checkable
 class Dialect(Protocol):
     """A wire format, in both directions."""
 
     @property
     def name(self) -> str:
         """Its name: `openai-chat`, `anthropic` and so on."""
+        ...
+
+    @property
+    def description(self) -> Description:
+        """How its bodies and messages are told from others'."""
         ...
 
     @property
@@ -45,6 +59,11 @@ class Dialect(Protocol):
     @property
     def target(self) -> Target:
         """What its vendor's own deployment is like; others are variations of it."""
+        ...
+
+    @property
+    def output_profile(self) -> Profile | None:
+        """What it takes of the schema of an answer, where it holds every answer to its schema."""
         ...
 
     def decode_request(
@@ -65,6 +84,10 @@ class Dialect(Protocol):
 
         `strict` raises `LossError` where anything can't be said; `repair=False` fits nothing.
         """
+        ...
+
+    def asking_for_usage(self, request: Request, target: Target) -> Request:
+        """The request for a stream that tells what it cost, where that has to be asked for."""
         ...
 
     def decode_response(self, body: Body, context: Context | None = None) -> Response:
@@ -106,6 +129,10 @@ class Dialect(Protocol):
         """What the target would refuse in a request, rule by rule."""
         ...
 
+    def services(self) -> Services | None:
+        """What it has besides conversations (embeddings, lists of models); None: nothing."""
+        ...
+
 
 def dialect(name: str) -> Dialect:
     """The dialect of that name.
@@ -113,22 +140,57 @@ def dialect(name: str) -> Dialect:
     >>> dialect("anthropic").name
     'anthropic'
     """
-    found = _by_name().get(name)
-    if found is None:
+    folder = _folders().get(name)
+    if folder is not None:
+        found: Dialect = import_module(f"dragoman.wire.{folder}").DIALECT
+        return found
+    added = _ADDED.load(name)
+    if added is None:
+        _ADDED.refresh()
+        added = _ADDED.load(name)
+    if added is None:
         msg = f"unknown dialect; there are {', '.join(dialects())}"
         raise ConfigError(msg)
-    module: Dialect = import_module(f"dragoman.wire.{found}").DIALECT
-    return module
+    return added
 
 
 def dialects() -> tuple[str, ...]:
     """The names of all dialects."""
-    return tuple(sorted(_by_name()))
+    return tuple(sorted({*_folders(), *_ADDED.names()}))
+
+
+def is_dialect(name: str) -> bool:
+    """Whether there is a dialect of that name."""
+    return name in _folders() or name in _ADDED.names()
+
+
+def installed_dialects() -> Installed:
+    """What installed packages add: the same object until that changes."""
+    return _ADDED.installed()
+
+
+def descriptions() -> tuple[Description, ...]:
+    """How all dialects look; what an installed package adds is left out if it can't be used."""
+    ours = [
+        import_module(f"dragoman.wire.{folder}.dialect").DESCRIPTION
+        for folder in _folders().values()
+    ]
+    added, _ = _ADDED.load_all(without=_folders())
+    return (*ours, *(found.description for found in added.values()))
+
+
+def unusable_dialects() -> dict[str, str]:
+    """What is wrong with dialects that installed packages add, by name."""
+    taken = {
+        name: "there is one of that name already" for name in _ADDED.names() if name in _folders()
+    }
+    _, problems = _ADDED.load_all(without=_folders())
+    return {**taken, **{name: str(error) for name, error in problems.items()}}
 
 
 @cache
-def _by_name() -> dict[str, str]:
-    """Dialect names and their folders, those with a `request` module; listed, not imported."""
+def _folders() -> dict[str, str]:
+    """The names of our own dialects and their folders, which are listed, not imported."""
     folders = import_module("dragoman.wire").__path__
     packages = [module.name for module in iter_modules(folders) if module.ispkg]
     return {
@@ -139,3 +201,15 @@ def _by_name() -> dict[str, str]:
             for module in iter_modules([f"{folder}/{package}" for folder in folders])
         )
     }
+
+
+def _problem(name: str, found: object) -> str | None:
+    """What keeps the value of an entry point from being used as the dialect of that name."""
+    if isinstance(found, type) or not isinstance(found, Dialect):
+        return f"it is a {type(found).__name__}, not a Dialect"
+    if found.name != name or found.description.name != name or found.target.dialect != name:
+        return "it calls itself by another name"
+    return None
+
+
+_ADDED: EntryPoints[Dialect] = EntryPoints("dragoman.dialects", "dialect", _problem)

@@ -1,127 +1,158 @@
-"""What answers say beyond the model, in the words of the dialect behind: reported where it is lost.
-
-Requests have `fitting.strangers`; here are whole responses, and streams, which report the same.
-"""
+"""Fields that only another dialect knows: they stay behind, and that is told (I14)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from dragoman.model.accumulate import MessageAccumulator
-from dragoman.model.events import Event, OpaqueEvent, PartDelta, ResponseStart
-from dragoman.model.frozen import EMPTY
-from dragoman.model.responses import Response
-from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.fitting.luggage import unnamed
-from dragoman.wire.fitting.strangers import foreign_losses
-from dragoman.wire.fronts import Front, Sealer
-from dragoman.wire.losses import Loss, Repair
-from dragoman.wire.streams import StreamEncoder
-from dragoman.wire.target import Target
+from dragoman.errors import InvalidInputError
+from dragoman.model.frozen import EMPTY, FrozenDict, FrozenList
+from dragoman.model.jsontext import loads
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request
+from dragoman.model.tools import ToolResult
+from dragoman.wire.losses import Loss
+from dragoman.wire.overlay import all_kept, guesses_in
 
-_OTHER = FinishReason.OTHER
-
-
-class Shown(NamedTuple):
-    """What a dialect shows of the answers of others."""
-
-    dialect: str
-    front: Front | None = None
-    """What its clients send back, sealed: that is not lost."""
-    untold_counts: tuple[str, ...] = ()
-    """The fields of `Usage` that it has no place for."""
-    target: Target | None = None
-    """Its vendor's own deployment, which knows what has no place on parts."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+# How something was spelled: another dialect has its own way, and nothing is lost with it.
+_WORDS = frozenset({"type", "index", "status", "role", "id", "call_id", "thought",
+                    "thoughtSignature", "object", "created"})  # fmt: skip
+_SPELLING = frozenset({"item", "format"})
+_NOTE = ":"  # begins what the bridges to other libraries note for themselves
+_FACTS = " facts"  # what a library knows about a message
+_KINDS: dict[type, type] = {
+    int: float, FrozenDict: dict, FrozenList: list, tuple: list,
+}  # fmt: skip
 
 
-def left_behind_in_response(response: Response, shown: Shown) -> list[Loss]:
-    """What a response of another dialect says that this one can't show."""
-    return list(dict.fromkeys(_left_behind(response, shown)))
+def foreign_request_losses(request: Request, dialect: str) -> Iterator[Loss]:
+    """What a request says beyond the model, in another dialect's words."""
+    yield from foreign_losses(request.extras, dialect, "extras")
+    for index, tool in enumerate(request.tools):
+        for source, _ in foreign_fields(getattr(tool, "extras", EMPTY), dialect):
+            yield Loss(f"tools[{index}].extras", f"only {source} knows it")
+    if request.output is not None:
+        yield from foreign_losses(request.output.extras, dialect, "output.extras")
+    if request.thinking is not None:
+        yield from foreign_losses(request.thinking.extras, dialect, "thinking.extras")
+    if request.tool_choice is not None:
+        for source, _ in foreign_fields(request.tool_choice.extras, dialect):
+            yield Loss("tool_choice.extras", f"only {source} knows it")
+    for index, part in enumerate(request.system):
+        for source, _ in foreign_fields(part.extras, dialect):
+            yield Loss(f"system[{index}].extras", f"only {source} knows it")
+        origin = part.origin
+        if part.signature is not None and origin is not None and origin.dialect != dialect:
+            yield Loss(f"system[{index}].signature", f"only {origin.dialect} knows it")
 
 
-def _left_behind(response: Response, shown: Shown) -> Iterator[Loss]:
-    dialect = shown.dialect
-    yield from foreign_losses(response.extras, dialect, "extras")
-    if response.usage is not None:
-        yield from _left_of_usage(response.usage, "usage", shown)
-    for number, choice in enumerate(response.choices):
-        path, message = f"choices[{number}]", choice.message
-        yield from foreign_losses(choice.extras, dialect, f"{path}.extras")
-        yield from foreign_losses(message.extras, dialect, f"{path}.message.extras")
-        if message.usage is not None and response.usage is None:
-            yield from _left_of_usage(message.usage, f"{path}.message.usage", shown)
-        origin = message.origin
-        if choice.finish is _OTHER and choice.finish_raw and origin and origin.dialect != dialect:
-            yield Loss(f"{path}.finish_raw", "this reason has no word here")
-        sealer = None if shown.front is None else Sealer(shown.front, origin, str)
-        if shown.target is not None:
-            yield from unnamed(message.parts, f"{path}.message.parts", shown.target)
+def foreign_message_losses(
+    messages: tuple[Message, ...], extended: Iterable[int], dialect: str
+) -> Iterator[Loss]:
+    """As `foreign_request_losses`, of messages and their parts, where they have any extras."""
+    familiar: Mapping[str, Any] = EMPTY  # many share the same few notes
+    for index in dict.fromkeys(extended):
+        message = messages[index]
+        if message.extras is not EMPTY and message.extras is not familiar:
+            strange = tuple(foreign_fields(message.extras, dialect))
+            familiar = familiar if strange else message.extras
+            for source, _ in strange:
+                yield Loss(f"messages[{index}].extras", f"only {source} knows it")
         for place, part in enumerate(message.parts):
-            if part.extras is not EMPTY and (sealer is None or sealer.home_of(part) is None):
-                where = f"{path}.message.parts[{place}].extras"
-                yield from foreign_losses(part.extras, dialect, where)
+            if part.extras is not EMPTY:
+                for source, _ in foreign_fields(part.extras, dialect):
+                    path = f"messages[{index}].parts[{place}].extras"
+                    yield Loss(path, f"only {source} knows it")
+            if type(part) is ToolResult and not isinstance(part.content, str):
+                for number, inner in enumerate(part.content):
+                    for source, _ in foreign_fields(inner.extras, dialect):
+                        path = f"messages[{index}].parts[{place}].content[{number}].extras"
+                        yield Loss(path, f"only {source} knows it")
 
 
-def _left_of_usage(usage: Usage, path: str, shown: Shown) -> Iterator[Loss]:
-    yield from foreign_losses(usage.extras, shown.dialect, f"{path}.extras")
-    for name in shown.untold_counts:
-        if getattr(usage, name):
-            yield Loss(f"{path}.{name}", "there is no such count here")
+def foreign_losses(extras: Mapping[str, Any], dialect: str, path: str) -> Iterator[Loss]:
+    """The losses of extras that stand at this path, one for each field of another dialect."""
+    if extras is EMPTY or not extras:
+        return
+    for source, name in foreign_fields(extras, dialect):
+        where = f"{path}.{name}" if _NAME.fullmatch(name) else path
+        yield Loss(where, f"only {source} knows it")
 
 
-class ReportingEncoder:
-    """An encoder that reports what is lost of another dialect's stream, as for a whole answer."""
-
-    def __init__(self, encoder: StreamEncoder, shown: Shown) -> None:
-        self._encoder = encoder
-        self._write = encoder.feed
-        self._shown = shown
-        self._said = MessageAccumulator()  # all but the texts
-        self._is_home = False  # whether it is its own stream: then all of it is written
-        self._begun: set[int] = set()  # parts of the first choice
-
-    @property
-    def losses(self) -> Sequence[Loss]:
-        """What could not be said so far."""
-        if self._is_home:
-            return self._encoder.losses
-        left = left_behind_in_response(self._said.response, self._shown)
-        errors = self._said.errors
-        for error in errors:
-            left += foreign_losses(error.extras, self._shown.dialect, "error.extras")
-        if errors and self._said.response.usage is not None:
-            left.append(Loss("usage", "an answer that failed does not say what it cost"))
-        return [*self._encoder.losses, *left]
-
-    @property
-    def repairs(self) -> Sequence[Repair]:
-        """What was changed so that it can be said, so far."""
-        return self._encoder.repairs
-
-    def feed(self, event: Event) -> bytes:
-        """The bytes to send now."""
-        if type(event) is PartDelta:
-            # Nearly all events are more of a text that has begun.
-            if event.extras is not EMPTY or event.index not in self._begun or event.choice:
-                self._note_delta(event)
-        elif type(event) is not OpaqueEvent:
-            self._said.add(event)
-            if type(event) is ResponseStart and _is_at_home(event, self._shown.dialect):
-                self._is_home = True
-                self.feed = self._write  # type: ignore[method-assign]  # for speed
-        return self._write(event)
-
-    def _note_delta(self, event: PartDelta) -> None:
-        self._said.add(event.replace(text=None))
-        if not event.choice:
-            self._begun.add(event.index)
-
-    def close(self) -> bytes:
-        """The last bytes."""
-        return self._encoder.close()
+def foreign_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[str, str]]:
+    """The fields of other dialects in extras that say something, by dialect and name."""
+    for source, fields, spelling in all_kept(extras):
+        if source == dialect or source.endswith(_FACTS):
+            continue
+        for name, value in fields.items():
+            is_note = name.startswith(_NOTE)
+            if not (is_note or _is_spelling(name, value)) and _says_something(value):
+                yield source, name
+        if spelling:
+            yield from ((source, name) for name in _retyped(guesses_in(spelling)))
+            yield from ((source, name) for name in _noted(spelling))
 
 
-def _is_at_home(event: ResponseStart, dialect: str) -> bool:
-    origin = event.origin
-    return origin is not None and origin.dialect == dialect
+def _says_something(value: Any) -> bool:
+    """Whether there is anything in a value: null and the empty say nothing, nor objects of them."""
+    if isinstance(value, dict):
+        return any(map(_says_something, value.values()))
+    return value is not None and value not in ("", []) and value != ()
+
+
+def _noted(notes: Mapping[str, Any]) -> Iterator[str]:
+    """What a dialect's own notes hold that is more than spelling, by the name of its field.
+
+    These are a media type, and fields that stood among the tools (Gemini's `mcpServers`).
+    """
+    if notes.get("mime"):
+        yield "mime"
+    layout = notes.get("tools")
+    for entry in layout if isinstance(layout, list) else ():
+        rest = entry.get("rest") if isinstance(entry, dict) else None
+        if isinstance(rest, dict):
+            yield from (name for name, value in rest.items() if _says_something(value))
+
+
+def _is_spelling(name: str, value: Any) -> bool:
+    if name in _WORDS:
+        return not isinstance(value, (dict, list))
+    if name == "systemInstruction":
+        return isinstance(value, dict) and value.keys() <= {"role", "parts"}
+    return name in _SPELLING
+
+
+def _retyped(guesses: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """The fields that the wire had in another shape than a model can hold, by name.
+
+    A value of the same type is only spelled otherwise.
+    """
+    for path, ours, *theirs in guesses:
+        name = path[0] if path else ""
+        if not isinstance(name, str):
+            continue
+        if name == "role":  # who speaks is guessed where it was not said
+            is_same = bool(theirs) and str(theirs[0]).lower() == ours
+        else:
+            is_same = not theirs or _is_same(ours, theirs[0])
+        if not is_same:
+            yield name
+
+
+def _is_same(ours: Any, theirs: Any) -> bool:
+    """Whether two values differ in their spelling only, by their types."""
+    if theirs is None:
+        return True
+    kinds = [_KINDS.get(type(value), type(value)) for value in (ours, theirs)]
+    if kinds[0] is kinds[1]:
+        return True
+    return kinds[1] is str and ours == _parsed(theirs)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return loads(text)
+    except InvalidInputError:
+        return text

@@ -38,8 +38,13 @@ class Formatter:
     def format_message(self, message: Message | Mapping[str, Any]) -> dict[str, Any]:
         """One message; raises where the dialect makes none of it, or several."""
         # One message is no conversation: nothing is asked of what stands around it.
-        loose = self._target.replace(
-            pairs_results=False, needs_message=False, starts_with_user=False, prefill="free"
+        loose = self._target.with_flags(
+            {
+                "turns.pairs_results": False,
+                "turns.needs_message": False,
+                "turns.starts_with_user": False,
+                "turns.prefill": "free",
+            }
         )
         found = self._messages(
             self._dialect.encode_request(Request(messages=_read([message])), loose).body
@@ -76,7 +81,7 @@ class Formatter:
 
     def _body(self, messages: Iterable[AnyMessage]) -> Mapping[str, Any]:
         # They need not be all: whoever asks for them may have something to say at the end.
-        open_ended = self._target.replace(prefill="free")
+        open_ended = self._target.with_flags({"turns.prefill": "free"})
         return self._dialect.encode_request(Request(messages=_read(messages)), open_ended).body
 
     # --- from the wire to the model

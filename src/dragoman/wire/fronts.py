@@ -31,7 +31,7 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import Seal, fingerprint, is_sealed, wrap
 from dragoman.wire.losses import Loss, Repair
-from dragoman.wire.overlay import own_extras
+from dragoman.wire.overlay import has_overlay, own_extras
 
 WHOLE = (ServerToolCall, ServerToolResult, Opaque)
 """What a client of another dialect can't be shown at all: it goes along whole."""
@@ -205,9 +205,11 @@ def has_state(part: Part, origin: Origin) -> bool:
     """Whether a part that a client is shown has state that it is not."""
     if part.signature is not None:
         return True
-    if isinstance(part, Text) and any(origin.dialect in c.extras for c in part.citations):
+    if isinstance(part, Text) and any(
+        has_overlay(c.extras, origin.dialect) for c in part.citations
+    ):
         return True  # W71: sealed references
-    if isinstance(part, ToolCall) and origin.dialect in part.extras:
+    if isinstance(part, ToolCall) and has_overlay(part.extras, origin.dialect):
         return True  # such as which of a provider's own tools called it
     return part.item_id is not None and not isinstance(part, Media)
 

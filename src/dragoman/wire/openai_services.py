@@ -1,4 +1,4 @@
-"""What OpenAI's APIs have besides conversations; its two dialects, and all who speak like it."""
+"""OpenAI's embeddings, model lists and uploads, which its two dialects share."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from dragoman.errors import WireError
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.usage import Usage
-from dragoman.wire import overlay
 from dragoman.wire.multipart import form
+from dragoman.wire.overlay import overlay_of
 from dragoman.wire.services import (
     Embedded,
     EmbeddingFormat,
@@ -99,7 +99,7 @@ def _model(row: dict[str, Any]) -> ModelInfo:
         name if isinstance(name, str) else None,
         next((row[key] for key in _WINDOWS if is_number(row.get(key))), _trained(row)),
         created if is_number(created) and created else None,
-        overlay.rest(row, _KNOWN, _NAME),
+        overlay_of(row, _KNOWN, _NAME),
     )
 
 

@@ -1,228 +1,282 @@
-"""Overlays: what a wire object held beyond what the model understands.
+"""The overlay: what the wire said beyond the model, and how it spelled what the model holds.
 
-A decoder takes the fields it knows and keeps the rest in `extras`, under its dialect's name,
-explicit nulls included. An encoder of the same dialect lays them over what it writes. So nothing
-is lost on the way through, and nothing strange reaches another dialect.
+A decoder keeps both in `extras`, so that a body that nobody edited goes back as it came:
+
+- under the dialect's name: the fields that the model has no place for, explicit nulls included;
+- under `"<dialect> spelling"`: how the others were spelled, where an encoder that is left to itself
+  would spell them otherwise.
+  `values` lists `[path, ours, theirs]`: the wire had `theirs` where we write `ours`; without
+  `theirs` it had nothing there. `guesses` are the same, where the model may hold less than the
+  wire said: another dialect reports what it can't say. `names` lists `[path, name]`: the field had
+  another name. `single` lists the paths of lists that were written as their only item. `words` are
+  for a dialect's own encoder, which has more than one spelling to choose from. `said` is explained
+  in `overlay_edits`. Anything else is a note that an encoder asks for itself (`note_of`).
+
+`with_overlay` puts all that back, by one rule: a field goes where the model says nothing, a
+spelling goes where the encoder still writes what it wrote for the unedited value. So an edit
+always wins, and nothing reaches another dialect.
+
+Extras may come from stored documents and from clients: what is not of the shape that a decoder
+makes is as good as absent. What earlier versions stored is read by `overlay_stored`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from functools import cache
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
 from typing import Any, TypeVar, cast
 
-from dragoman.errors import InvalidInputError, WireError
+from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
-from dragoman.model.jsontext import JsonText, loads
-from dragoman.wire.agreement import notes_of
+from dragoman.model.jsontext import dumps
+from dragoman.wire.overlay_stored import OLD_ENDINGS, OLD_NOTES, old_keys, upgraded
 
 T = TypeVar("T")
+Path = Sequence[str | int]
+_SPELLING = " spelling"
+_VALUES, _GUESSES, _NAMES = "values", "guesses", "names"
+_SINGLE, _WORDS = "single", "words"
+_BOTH = (_VALUES, _GUESSES)
+_DIGEST = "sha256:"  # begins what is kept of a list of ours, which would be too much
+_ENTRY = (2, 3)
 
 
-def rest(wire: Mapping[str, Any], known: Collection[str], dialect: str) -> FrozenDict:
-    """As `extras`: the fields that are not known.
+@lru_cache(maxsize=256)  # extras may come from clients: any number of names
+def spelling_key(dialect: str) -> str:
+    """Where the extras keep how a dialect spelled things."""
+    return dialect + _SPELLING
 
-    >>> rest({"type": "text", "text": "hi", "odd": None}, {"type", "text"}, "openai-chat")
+
+# --- reading
+
+
+def overlay_of(
+    wire: Mapping[str, Any],
+    known: Collection[str],
+    dialect: str,
+    written: Mapping[str, Any] = EMPTY,
+    words: Iterable[str] = (),
+    *,
+    notes_absent: bool = True,
+) -> FrozenDict:
+    """As `extras`: what of a wire object would not come back by itself.
+
+    The fields that are `known` do. `written` is what an encoder, left to itself, writes in others:
+    it may get them wrong, or they may not have been there. `words` are notes for the encoder.
+    Without `notes_absent`, fields that were not there are left to whoever reads the object.
+
+    >>> overlay_of({"type": "text", "text": "hi", "odd": None}, {"type", "text"}, "openai-chat")
     {'openai-chat': {'odd': None}}
     """
-    unknown = {key: value for key, value in wire.items() if key not in known}
-    return freeze_mapping({dialect: unknown}, "the wire") if unknown else EMPTY
+    left = {key: value for key, value in wire.items() if key not in known}
+    if not written:
+        return extras_of(left, dialect, words)
+    overlay = Overlay(dialect)
+    overlay.notes_absent = notes_absent
+    overlay.compare(left, written)
+    if words:
+        overlay.note(_WORDS, list(words))
+    return overlay.extras()
 
 
-def difference(wire: Mapping[str, Any], rebuilt: Mapping[str, Any], dialect: str) -> FrozenDict:
-    """As `extras`: the fields that an encoder, left to itself, would leave out or get wrong.
+def extras_of(fields: Mapping[str, Any], dialect: str, words: Iterable[str] = ()) -> FrozenDict:
+    """Extras that hold these fields, and words that tell the encoder how others were spelled."""
+    if words:
+        noted = {spelling_key(dialect): {_WORDS: list(words)}}
+        return freeze_mapping({dialect: fields, **noted} if fields else noted, "the wire")
+    return freeze_mapping({dialect: fields}, "the wire") if fields else EMPTY
 
-    For objects that are few (usage, tools, settings): rebuild them and keep what differs. Where
-    both sides have an object, its own difference is kept.
+
+def with_word(extras: Mapping[str, Any], dialect: str, word: str) -> FrozenDict:
+    """The extras with one word more."""
+    return with_note(extras, dialect, _WORDS, [*words_of(extras, dialect), word])
+
+
+def with_guesses(extras: Mapping[str, Any], dialect: str, guesses: Iterable[Any]) -> FrozenDict:
+    """The extras with more of `guesses`, if there are any; they count after those before."""
+    key = spelling_key(dialect)
+    spelling = extras.get(key, EMPTY)
+    listed = [*spelling.get(_GUESSES, ()), *guesses]
+    changed = {**extras, key: {**spelling, _GUESSES: listed}} if listed else extras
+    return freeze_mapping(changed, "the wire")
+
+
+class Overlay:
+    """Collects what a decoder keeps of one wire object."""
+
+    __slots__ = ("dialect", "fields", "notes_absent", "spelling")
+
+    def __init__(self, dialect: str, fields: dict[str, Any] | None = None) -> None:
+        self.dialect = dialect
+        self.fields: dict[str, Any] = {} if fields is None else fields
+        """The fields that the model has no place for."""
+        self.notes_absent = True
+        """Whether `compare` notes what we write and the wire did not have."""
+        self.spelling: dict[str, Any] = {}
+
+    def value(self, path: Path, ours: Any, theirs: Any) -> None:
+        """Note a value that the wire had otherwise than we write it."""
+        self.spelling.setdefault(_VALUES, []).append([list(path), ours, theirs])
+
+    def guess(self, path: Path, ours: Any, theirs: Any) -> None:
+        """As `value`, where the model may hold less than the wire said."""
+        self.spelling.setdefault(_GUESSES, []).append([list(path), ours, theirs])
+
+    def absent(self, path: Path, ours: Any) -> None:
+        """Note a field that we write and the wire did not have."""
+        self.spelling.setdefault(_VALUES, []).append([list(path), ours])
+
+    def single(self, *path: str) -> None:
+        """Note a list that was written as its only item."""
+        self.spelling.setdefault(_SINGLE, []).append(list(path))
+
+    def note(self, kind: str, value: Any) -> None:
+        """Note something that an encoder asks for itself, by `note_of`."""
+        self.spelling[kind] = value
+
+    def renamed(self, wire: dict[str, Any], names: Mapping[str, str], *path: str) -> dict[str, Any]:
+        """The object at a path with other names for its fields; itself where it has none of them.
+
+        Where it has both names, each keeps its own.
+        """
+        if names.keys().isdisjoint(wire):
+            return wire
+        renamed: dict[str, Any] = {}
+        for key, value in wire.items():
+            name = names.get(key)
+            if name is None or name in wire:
+                renamed[key] = value
+            else:
+                renamed[name] = value
+                self.spelling.setdefault(_NAMES, []).append([[*path, name], key])
+        return renamed
+
+    def compare(self, wire: Mapping[str, Any], rebuilt: Mapping[str, Any], key: str = "") -> None:
+        """Keep what the wire has and our encoder, left to itself, would not write, or otherwise.
+
+        `key` is the field that the compared object stands in.
+        """
+        left = self._compared(wire, rebuilt, (key,) if key else ())
+        if not key:
+            self.fields.update(left)
+        elif left or not rebuilt:
+            self.fields[key] = left
+
+    def _compared(
+        self, wire: Mapping[str, Any], rebuilt: Mapping[str, Any], path: tuple[str, ...]
+    ) -> dict[str, Any]:
+        left: dict[str, Any] = {}
+        for key, value in wire.items():
+            if key not in rebuilt:
+                left[key] = value
+                continue
+            ours = rebuilt[key]
+            if type(value) is str and type(ours) is str:  # most are
+                if value != ours:
+                    self.guess((*path, key), ours, value)
+            elif isinstance(value, dict) and isinstance(ours, dict):
+                if inner := self._compared(value, ours, (*path, key)):
+                    left[key] = inner
+            elif not _are_same(value, ours):
+                is_long = isinstance(value, list) and isinstance(ours, (list, tuple))
+                self.guess((*path, key), _digest(ours) if is_long else ours, value)
+        for key in rebuilt if self.notes_absent else ():
+            if key not in wire:
+                self.absent((*path, key), rebuilt[key])
+        return left
+
+    def extras(self) -> FrozenDict:
+        """All that was kept, as `extras`."""
+        kept: dict[str, Any] = {}
+        if self.fields:
+            kept[self.dialect] = self.fields
+        if self.spelling:
+            kept[spelling_key(self.dialect)] = self.spelling
+        return freeze_mapping(kept, "the wire") if kept else EMPTY
+
+
+# --- writing
+
+
+def with_overlay(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> dict[str, Any]:
+    """What an encoder wrote, as it came, as far as it was not edited since.
+
+    Of the type that is promised here it is not, where a whole message came as something else.
     """
-    corrections: list[Any] = []
-    missing = _missing(wire, rebuilt, (), corrections)
-    extras: dict[str, Any] = {dialect: missing} if missing else {}
-    if corrections:
-        extras[_corrections_of(dialect)] = corrections
-    return freeze_mapping(extras, "the wire")
-
-
-def instead(path: tuple[str, ...], ours: Any, theirs: Any, dialect: str) -> FrozenDict:
-    """As `extras`: one field that the wire had otherwise than an encoder writes it."""
-    return freeze_mapping({_corrections_of(dialect): [[list(path), ours, theirs]]}, "the wire")
-
-
-INSTEAD = " instead"
-"""What the name of the field ends in that keeps a dialect's own spellings."""
-
-
-@cache
-def _corrections_of(dialect: str) -> str:
-    """Where it is kept what the wire said instead of what we would write: path, ours, theirs."""
-    return dialect + INSTEAD
-
-
-def _missing(
-    wire: Mapping[str, Any],
-    rebuilt: Mapping[str, Any],
-    path: tuple[str, ...],
-    corrections: list[Any],
-) -> dict[str, Any]:
-    missing: dict[str, Any] = {}
-    for key, value in wire.items():
-        if key not in rebuilt:
-            missing[key] = value
-            continue
-        mine = rebuilt[key]
-        if type(value) is str and type(mine) is str:  # most are
-            if value != mine:
-                corrections.append([[*path, key], mine, value])
-        elif isinstance(value, Mapping) and isinstance(mine, Mapping):
-            if inner := _missing(value, mine, (*path, key), corrections):
-                missing[key] = inner
-        elif not _same(value, mine):
-            corrections.append([[*path, key], mine, value])
-    return missing
-
-
-_SCALARS = frozenset({str, int, float, bool, type(None)})
-
-
-def _same(one: Any, other: Any) -> bool:
-    # True == 1 and 1 == 1.0 in Python, but not on the wire, at whatever depth.
-    if type(one) in _SCALARS:
-        return type(one) is type(other) and bool(one == other)
-    if isinstance(one, Mapping):
-        return (
-            isinstance(other, Mapping)
-            and one.keys() == other.keys()
-            and all(_same(value, other[key]) for key, value in one.items())
-        )
-    if isinstance(one, (list, tuple)):
-        return (
-            isinstance(other, (list, tuple))
-            and len(one) == len(other)
-            and all(map(_same, one, other))
-        )
-    return type(one) is type(other) and bool(one == other)
-
-
-def own_extras(extras: Mapping[str, Any], dialect: str) -> FrozenDict:
-    """Those of the extras that are this dialect's."""
-    if extras is EMPTY:
-        return EMPTY
-    names = (dialect, _corrections_of(dialect), notes_of(dialect))
-    own = {key: extras[key] for key in names if key in extras}
-    return freeze_mapping(own, "the extras")
-
-
-def are_sound(extras: Mapping[str, Any], dialect: str) -> bool:
-    """Whether extras are this dialect's and of the shape that `rest` and `difference` make."""
-    corrections, notes = _corrections_of(dialect), notes_of(dialect)
-    if not extras.keys() <= {dialect, corrections, notes}:
-        return False
-    kept = extras.get(corrections, [])
-    are_objects = all(isinstance(extras.get(key, EMPTY), Mapping) for key in (dialect, notes))
-    is_list = isinstance(kept, list) and len(_corrections(extras, dialect)) == len(kept)
-    return are_objects and is_list
-
-
-def _corrections(extras: Mapping[str, Any], dialect: str) -> list[list[Any]]:
-    """The corrections: path, ours, theirs."""
-    return [
-        entry
-        for entry in entries(extras, _corrections_of(dialect), 3)
-        if isinstance(path := entry[0], list)
-        and path
-        and all(isinstance(step, str) for step in path)
-    ]
-
-
-def has_overlay(extras: Mapping[str, Any], dialect: str) -> bool:
-    """Whether there is anything of this dialect in extras."""
-    return (
-        dialect in extras or _corrections_of(dialect) in extras or shapes_field(dialect) in extras
-    )
-
-
-def overlay(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
-    """The fields that belong to this dialect.
-
-    Extras may come from stored documents and from clients: this and `entries` are how they are
-    read, and what is not of the shape that a decoder makes is as good as absent.
-    """
-    found = extras.get(dialect)
-    return found if isinstance(found, Mapping) else EMPTY
-
-
-def entries(extras: Mapping[str, Any], name: str, size: int) -> list[list[Any]]:
-    """The lists of that many values that are listed there."""
-    found = extras.get(name)
-    if not isinstance(found, list):
-        return []
-    return [entry for entry in found if isinstance(entry, list) and len(entry) == size]
-
-
-def laid_over(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> dict[str, Any]:
-    """`body` with the dialect's own extras put back where the model says nothing.
-
-    What the model says now is not overruled: a temperature that was set after the request came
-    with an explicit null counts. A value that the wire spelled otherwise is put back only while
-    it is the same value that we would have written then.
-    """
-    return reshaped(with_fields(body, extras, dialect), extras, dialect)
-
-
-def with_fields(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> dict[str, Any]:
-    """As `laid_over`, before things are given the shape in which they came."""
-    if dialect in extras:
-        _fill(body, overlay(extras, dialect))
-    return corrected(body, extras, dialect)
-
-
-def corrected(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> dict[str, Any]:
-    """`body` with the values as the wire spelled them, where they are still the same."""
-    if _corrections_of(dialect) not in extras:
+    if extras is EMPTY or not extras:
         return body
-    for (*way, key), ours, theirs in _corrections(extras, dialect):
-        inner: Any = body
-        for step in way:
-            inner = inner.get(step) if isinstance(inner, dict) else None
-        if isinstance(inner, dict) and key in inner and _same(inner[key], ours):
-            inner[key] = theirs
+    fields, spelling = _kept(extras, dialect)
+    if fields:
+        _fill(body, fields)
+    if not spelling:
+        return body
+    spelled_body: dict[str, Any] = _spelled(body, spelling)
+    return spelled_body
+
+
+def spelled(body: T, extras: Mapping[str, Any], dialect: str) -> T:
+    """As `with_overlay`, but for the fields that the model has no place for."""
+    if extras is EMPTY or not extras:
+        return body
+    return cast("T", _spelled(body, _kept(extras, dialect)[1]))
+
+
+def _fill(body: dict[str, Any], fields: Mapping[str, Any]) -> None:
+    for key, value in fields.items():
+        if key not in body:
+            body[key] = value
+        elif isinstance(value, dict) and isinstance(body[key], dict):
+            body[key] = inner = dict(body[key])
+            _fill(inner, value)
+
+
+def _spelled(body: Any, spelling: Mapping[str, Any]) -> Any:
+    for path, ours, *theirs in _values(spelling):
+        body = _with_value(body, path, ours, theirs)
+    for path in _listed(spelling.get(_SINGLE)):
+        body = _with_single(body, path)
+    # The names of outer objects were noted first: the paths are in our own names.
+    for entry in reversed(_listed(spelling.get(_NAMES))):
+        if len(entry) == 2 and isinstance(entry[0], list) and isinstance(entry[1], str):  # noqa: PLR2004 - a pair
+            body = _with_name(body, entry[0], entry[1])
     return body
 
 
-SHAPE = " shape"
-"""What the name of the field ends in that keeps the shapes of a dialect, see `tolerance`."""
-
-
-@cache
-def shapes_field(dialect: str) -> str:
-    """Where the extras keep what the wire had in a shape that the model can't hold."""
-    return dialect + SHAPE
-
-
-def reshaped(body: T, extras: Mapping[str, Any], dialect: str) -> T:
-    """What an encoder wrote, in the shape in which it came: a text that was a number, say.
-
-    Each shape is `[path, ours, theirs]`, without `theirs` where the wire had nothing. It is put
-    back only where the encoder still writes what it wrote for the unedited value. Of the type
-    that is promised here it is not, where a whole message came as something else.
-    """
-    shapes = extras.get(shapes_field(dialect))
-    for shape in shapes if isinstance(shapes, list) else ():
-        if isinstance(shape, list) and len(shape) in (2, 3) and isinstance(shape[0], list):
-            body = cast("T", _reshaped(body, shape[0], shape[1], shape[2:]))
-    return body
-
-
-def _reshaped(value: Any, path: list[Any], ours: Any, theirs: list[Any]) -> Any:
+def _with_value(value: Any, path: list[Any], ours: Any, theirs: list[Any]) -> Any:
     if not path:
-        return theirs[0] if theirs and _same(value, ours) else value
+        return theirs[0] if theirs and _is_still(value, ours) else value
     step, *rest = path
     if not _holds(value, step):
         return value
     if not rest and not theirs:
-        is_ours = isinstance(value, dict) and _same(value[step], ours)
+        is_ours = isinstance(value, dict) and _is_still(value[step], ours)
         return {key: value[key] for key in value if key != step} if is_ours else value
-    inner = _reshaped(value[step], rest, ours, theirs)
+    return _replaced(value, step, _with_value(value[step], rest, ours, theirs))
+
+
+def _with_single(value: Any, path: list[Any]) -> Any:
+    if not path:
+        return value[0] if isinstance(value, list) and len(value) == 1 else value
+    step, *rest = path
+    return _replaced(value, step, _with_single(value[step], rest)) if _holds(value, step) else value
+
+
+def _with_name(value: Any, path: list[Any], name: str) -> Any:
+    if not path or not _holds(value, path[0]):
+        return value
+    step, *rest = path
+    if rest:
+        return _replaced(value, step, _with_name(value[step], rest, name))
+    if not isinstance(value, dict):
+        return value
+    changed = dict(value)
+    changed[name] = changed.pop(step)
+    return changed
+
+
+def _replaced(value: Any, step: Any, inner: Any) -> Any:
+    """An object or a list with another value in one place; what was there may be shared."""
     if inner is value[step]:
         return value
     changed: Any = dict(value) if isinstance(value, dict) else list(value)
@@ -236,40 +290,193 @@ def _holds(value: Any, step: Any) -> bool:
     return isinstance(value, list) and type(step) is int and 0 <= step < len(value)
 
 
-def _fill(body: dict[str, Any], over: Mapping[str, Any]) -> None:
-    for key, value in over.items():
-        if key not in body:
-            body[key] = value
-        elif isinstance(value, Mapping) and isinstance(body[key], Mapping):
-            body[key] = inner = dict(body[key])
-            _fill(inner, value)
+def _is_still(value: Any, ours: Any) -> bool:
+    if type(ours) is str and ours.startswith(_DIGEST) and isinstance(value, (list, tuple)):
+        return bool(_digest(value) == ours)
+    return _are_same(value, ours)
 
 
-_TEXTS = (str, bytes, bytearray, memoryview)
-
-
-def parsed(body: JsonText | Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
-    """A body as a dict, from JSON text or as it is; raises `WireError` where it is no object."""
-    problem = "the body is not a JSON object"
-    if not isinstance(body, _TEXTS) and isinstance(body, Mapping):
-        return body
+def _digest(items: Any) -> Any:
+    """What is kept of a list of ours: a digest; itself where it can't be written."""
     try:
-        value = loads(body)
-        if isinstance(value, dict):
-            return value
-    except InvalidInputError as error:
-        problem = str(error)
-    raise WireError(problem, dialect=dialect, path="$")
+        return _DIGEST + sha256(dumps(items)).hexdigest()[:16]
+    except InvalidInputError:
+        return items
 
 
-def want(
-    wire: Mapping[str, Any], key: str, kind: type | tuple[type, ...], dialect: str, path: str
-) -> Any:
-    """A field that has to be there and of that type; raises `WireError` naming it."""
-    value = wire.get(key)
-    if isinstance(value, kind):
-        return value
-    expected = kind.__name__ if isinstance(kind, type) else " or ".join(k.__name__ for k in kind)
-    found = "nothing" if key not in wire else type(value).__name__
-    msg = f"expected {expected} at {path}.{key}, found {found}"
-    raise WireError(msg, dialect=dialect, path=f"{path}.{key}")
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    # True == 1 and 1 == 1.0 in Python, but not on the wire, at whatever depth.
+    if type(one) in _SCALARS:
+        return type(one) is type(other) and bool(one == other)
+    if isinstance(one, dict):
+        return (
+            isinstance(other, dict)
+            and one.keys() == other.keys()
+            and all(_are_same(value, other[key]) for key, value in one.items())
+        )
+    if isinstance(one, (list, tuple)):
+        return (
+            isinstance(other, (list, tuple))
+            and len(one) == len(other)
+            and all(map(_are_same, one, other))
+        )
+    return type(one) is type(other) and bool(one == other)
+
+
+# --- asking
+
+
+def fields_of(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
+    """The fields of this dialect that the model has no place for."""
+    return EMPTY if extras is EMPTY else _kept(extras, dialect)[0]
+
+
+def note_of(extras: Mapping[str, Any], dialect: str, kind: str) -> Any:
+    """A note of that kind about how this dialect spelled something, or None."""
+    return spelling_of(extras, dialect).get(kind)
+
+
+def spelling_of(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
+    """How this dialect spelled things, by the kind of the note."""
+    return EMPTY if extras is EMPTY else _kept(extras, dialect)[1]
+
+
+def original_value(extras: Mapping[str, Any], dialect: str, *path: str) -> Any:
+    """What the wire had there instead of what we write, or None."""
+    for entry in _entries(note_of(extras, dialect, _VALUES)):
+        if entry[0] == [*path] and len(entry) == _ENTRY[1]:
+            return entry[2]
+    return None
+
+
+def words_of(extras: Mapping[str, Any], dialect: str) -> Collection[Any]:
+    """The words for the encoder in extras."""
+    if extras is EMPTY:
+        return ()
+    words = note_of(extras, dialect, _WORDS)
+    return words if isinstance(words, list) else ()
+
+
+def with_note(extras: Mapping[str, Any], dialect: str, kind: str, value: Any) -> FrozenDict:
+    """The extras with a note, in place of one of that kind."""
+    given, key = current(extras, dialect), spelling_key(dialect)
+    spelling = given.get(key)
+    noted = {**spelling, kind: value} if isinstance(spelling, Mapping) else {kind: value}
+    return freeze_mapping({**given, key: noted}, "the wire")
+
+
+def has_overlay(extras: Mapping[str, Any], dialect: str) -> bool:
+    """Whether there is anything of this dialect in extras."""
+    return not extras.keys().isdisjoint(overlay_keys(dialect))
+
+
+def own_extras(extras: Mapping[str, Any], dialect: str) -> FrozenDict:
+    """Those of the extras that are this dialect's."""
+    if extras is EMPTY:
+        return EMPTY
+    given, key = current(extras, dialect), spelling_key(dialect)
+    own = {name: given[name] for name in (dialect, key) if name in given}
+    if isinstance(spelling := own.get(key), Mapping):
+        own[key] = {
+            kind: list(filter(_is_inside, _entries(note))) if kind in _BOTH else note
+            for kind, note in spelling.items()
+        }
+    return freeze_mapping(own, "the extras")
+
+
+def are_sound(extras: Mapping[str, Any], dialect: str) -> bool:
+    """Whether extras are this dialect's, and of the shape that decoders make."""
+    if not extras.keys() <= overlay_keys(dialect):
+        return False
+    given = current(extras, dialect)
+    fields, spelling = (given.get(key, EMPTY) for key in (dialect, spelling_key(dialect)))
+    if not isinstance(fields, Mapping) or not isinstance(spelling, Mapping):
+        return False
+    return all(
+        isinstance(listed := spelling.get(kind, []), list)
+        and sum(map(_is_inside, _entries(listed))) == len(listed)
+        for kind in _BOTH
+    )
+
+
+def all_kept(
+    extras: Mapping[str, Any],
+) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    """What extras keep, dialect by dialect: its name, the fields, and how it spelled others."""
+    for dialect in map(_dialect_of, extras) if len(extras) == 1 else _dialects_in(extras):
+        yield (dialect, *_kept(extras, dialect))
+
+
+def _dialects_in(extras: Mapping[str, Any]) -> Iterable[str]:
+    return dict.fromkeys(map(_dialect_of, extras))
+
+
+def guesses_in(spelling: Mapping[str, Any]) -> list[list[Any]]:
+    """Path, ours and, unless the wire had nothing there, theirs."""
+    return _entries(spelling.get(_GUESSES))
+
+
+def _kept(extras: Mapping[str, Any], dialect: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """What extras keep of a dialect: the fields, and how it spelled others."""
+    fields, spelling = extras.get(dialect), extras.get(spelling_key(dialect))
+    # Only other keys, and the notes among the fields, could be an earlier version's.
+    has_others = len(extras) != (fields is not None) + (spelling is not None)
+    old_note = OLD_NOTES.get(dialect)
+    if has_others or (old_note is not None and isinstance(fields, dict) and old_note in fields):
+        given = current(extras, dialect)
+        fields, spelling = given.get(dialect), given.get(spelling_key(dialect))
+    # Extras are frozen: an object in them is a dict.
+    return (
+        fields if isinstance(fields, dict) else EMPTY,
+        spelling if isinstance(spelling, dict) else EMPTY,
+    )
+
+
+def current(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
+    """The extras as this version keeps them, whichever has stored them."""
+    if old_keys(dialect).isdisjoint(extras):
+        field = OLD_NOTES.get(dialect)
+        if field is None or not isinstance(fields := extras.get(dialect), dict):
+            return extras
+        if field not in fields:
+            return extras
+    return upgraded(extras, dialect, spelling_key(dialect))
+
+
+@lru_cache(maxsize=256)
+def overlay_keys(dialect: str) -> frozenset[str]:
+    """The keys of extras that are a dialect's."""
+    return old_keys(dialect) | {dialect, spelling_key(dialect)}
+
+
+@lru_cache(maxsize=256)
+def _dialect_of(key: str) -> str:
+    """Whose a key of extras is."""
+    for ending in (_SPELLING, *OLD_ENDINGS):
+        key = key.removesuffix(ending)
+    return key
+
+
+def _listed(found: Any) -> list[list[Any]]:
+    return [entry for entry in found if isinstance(entry, list)] if isinstance(found, list) else []
+
+
+def _entries(found: Any) -> list[list[Any]]:
+    """Those of the entries that are a path, ours and maybe theirs."""
+    return [
+        entry for entry in _listed(found) if len(entry) in _ENTRY and isinstance(entry[0], list)
+    ]
+
+
+def _values(spelling: Mapping[str, Any]) -> Iterator[list[Any]]:
+    for kind in _BOTH:
+        if kind in spelling:
+            yield from _entries(spelling[kind])
+
+
+def _is_inside(entry: list[Any]) -> bool:
+    """Whether a value stands somewhere inside an object."""
+    return bool(entry[0]) and all(isinstance(step, str) for step in entry[0])

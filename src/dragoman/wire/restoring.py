@@ -6,22 +6,16 @@ when they are whole: their pieces wait for their end, and come as one. All other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import Any
 
+from dragoman.model import events
 from dragoman.model.content import AnyPart
-from dragoman.model.events import (
-    ChoiceFinish,
-    Event,
-    PartDelta,
-    PartStart,
-    PartStop,
-    ResponseEnd,
-)
 from dragoman.model.parts import Text
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.wire.context import Context
+from dragoman.wire.stream_encoding import EventHandler
 from dragoman.wire.streams import StreamDecoder
 
 
@@ -70,7 +64,7 @@ def _text_of(part: AnyPart) -> str:
     return part.text if isinstance(part, Text) else ""
 
 
-class RestoringDecoder:
+class RestoringDecoder(EventHandler):
     """A decoder behind which tools have their own names and arguments, and answers their form."""
 
     def __init__(self, decoder: StreamDecoder, context: Context) -> None:
@@ -91,18 +85,18 @@ class RestoringDecoder:
         """Whether the provider said that it is done."""
         return self._decoder.is_complete
 
-    def feed(self, data: bytes) -> list[Event]:
+    def feed(self, data: bytes) -> list[events.Event]:
         """The events that these bytes complete."""
         return self._restored(self._decoder.feed(data))
 
-    def close(self) -> list[Event]:
+    def close(self) -> list[events.Event]:
         """What is left when the stream ends; what was cut off is as it came."""
         return [*self._restored(self._decoder.close()), *self._released()]
 
-    def _restored(self, events: Iterable[Event]) -> list[Event]:
-        restored: list[Event] = []
-        for event in events:
-            restore = self._HANDLERS.get(type(event))
+    def _restored(self, told: Iterable[events.Event]) -> list[events.Event]:
+        restored: list[events.Event] = []
+        for event in told:
+            restore = self._handlers.get(type(event))
             if restore is None:
                 restored.append(event)
             else:
@@ -111,7 +105,7 @@ class RestoringDecoder:
 
     # --- one event each
 
-    def _part_start(self, event: PartStart) -> list[Event]:
+    def _part_start(self, event: events.PartStart) -> list[events.Event]:
         part, key = event.part, (event.choice, event.index)
         if isinstance(part, Text):
             if self._context.output is None:
@@ -130,7 +124,7 @@ class RestoringDecoder:
             )
         ]
 
-    def _part_delta(self, event: PartDelta) -> list[Event]:
+    def _part_delta(self, event: events.PartDelta) -> list[events.Event]:
         held = self._parts.get((event.choice, event.index))
         if held is None:
             return [event]
@@ -139,7 +133,7 @@ class RestoringDecoder:
         says_more = event.signature or event.data or event.citations or event.extras
         return [event.replace(text=None)] if says_more else []
 
-    def _part_stop(self, event: PartStop) -> list[Event]:
+    def _part_stop(self, event: events.PartStop) -> list[events.Event]:
         final = event.part if event.part is None else self._context.part(event.part)
         if final is not event.part:
             event = event.replace(part=final)
@@ -149,7 +143,7 @@ class RestoringDecoder:
         text = held.restored(self._context) if final is None else _text_of(final)
         return [*_grown(event.index, event.choice, text), event]
 
-    def _tool_call_delta(self, event: ToolCallDelta) -> list[Event]:
+    def _tool_call_delta(self, event: ToolCallDelta) -> list[events.Event]:
         key = (event.choice, event.index)
         held = self._calls.get(key)
         if held is None:
@@ -166,45 +160,36 @@ class RestoringDecoder:
             changes["arguments_delta"] = None
         return [event.replace(**changes) if changes else event]
 
-    def _choice_finish(self, event: ChoiceFinish) -> list[Event]:
+    def _choice_finish(self, event: events.ChoiceFinish) -> list[events.Event]:
         if self._context.limit is not None:
             finish = self._context.finish(event.finish, self._decoder.response.usage)
             event = event if finish in {None, event.finish} else event.replace(finish=finish)
         return [*self._released_calls(event.choice), event]
 
-    def _response_end(self, event: ResponseEnd) -> list[Event]:
+    def _response_end(self, event: events.ResponseEnd) -> list[events.Event]:
         return [*self._released(), event]
-
-    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], list[Event]]]] = {
-        PartStart: _part_start,
-        PartDelta: _part_delta,
-        PartStop: _part_stop,
-        ToolCallDelta: _tool_call_delta,
-        ChoiceFinish: _choice_finish,
-        ResponseEnd: _response_end,
-    }
 
     # --- what waits
 
-    def _released(self) -> list[Event]:
+    def _released(self) -> list[events.Event]:
         """All that still waits: parts that were never stopped, and calls."""
         parts, self._parts = self._parts, {}
-        events: list[Event] = []
+        released: list[events.Event] = []
         for (choice, index), held in parts.items():
-            events += _grown(index, choice, held.restored(self._context))
+            released += _grown(index, choice, held.restored(self._context))
         for choice in dict.fromkeys(choice for choice, _ in self._calls):
-            events += self._released_calls(choice)
-        return events
+            released += self._released_calls(choice)
+        return released
 
-    def _released_calls(self, choice: int) -> list[Event]:
-        events: list[Event] = []
+    def _released_calls(self, choice: int) -> list[events.Event]:
+        released: list[events.Event] = []
         for key in [key for key in self._calls if key[0] == choice]:
             held = self._calls.pop(key)
             if held.pieces:
                 text = held.restored(self._context)
-                events.append(ToolCallDelta(key[1], arguments_delta=text, choice=choice))
-        return events
+                released.append(ToolCallDelta(key[1], arguments_delta=text, choice=choice))
+        return released
 
 
-def _grown(index: int, choice: int, text: str) -> list[Event]:
-    return [PartDelta(index, text, choice=choice)] if text else []
+def _grown(index: int, choice: int, text: str) -> list[events.Event]:
+    return [events.PartDelta(index, text, choice=choice)] if text else []

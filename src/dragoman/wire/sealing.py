@@ -8,19 +8,12 @@ start has the carrier before it, as in a whole answer; a later word on it comes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
+from dragoman.model import events
 from dragoman.model.content import AnyPart
-from dragoman.model.events import (
-    ChoiceFinish,
-    Event,
-    PartDelta,
-    PartStart,
-    PartStop,
-    ResponseEnd,
-    ResponseStart,
-)
+from dragoman.model.events import PartDelta
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Origin, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
@@ -34,10 +27,11 @@ from dragoman.wire.fronts import (
 )
 from dragoman.wire.losses import Loss, Losses, Repair
 from dragoman.wire.sealing_parts import OpenChoice, OpenPart
-from dragoman.wire.streams import CORRECTED, StreamEncoder
+from dragoman.wire.stream_encoding import CORRECTED, EventHandler
+from dragoman.wire.streams import StreamEncoder
 
 
-class SealingEncoder:
+class SealingEncoder(EventHandler):
     """An encoder that writes the state of another dialect's parts in envelopes."""
 
     def __init__(self, encoder: StreamEncoder, front: Front) -> None:
@@ -54,16 +48,19 @@ class SealingEncoder:
     @property
     def repairs(self) -> Sequence[Repair]:
         """What was changed so that it can be said, so far."""
-        places = {number: choice.places for number, choice in self._choices.items()}
-        return pointed_back(self._encoder.repairs, places)
+        return pointed_back(self._encoder.repairs, self._places)
 
     @property
     def losses(self) -> Sequence[Loss]:
         """What could not be said so far."""
-        places = {number: choice.places for number, choice in self._choices.items()}
-        return pointed_back(self._encoder.losses, places) + self._losses.all
+        return pointed_back(self._encoder.losses, self._places) + self._losses.all
 
-    def feed(self, event: Event) -> bytes:
+    @property
+    def _places(self) -> dict[int, list[int]]:
+        """Of what the client is shown, which part each is, choice by choice."""
+        return {number: choice.places for number, choice in self._choices.items()}
+
+    def feed(self, event: events.Event) -> bytes:
         """The bytes to send now."""
         if type(event) is PartDelta:
             flow = self._flow
@@ -75,7 +72,7 @@ class SealingEncoder:
                 flow[2].append(event.text)
             return self._encoder.feed(event)
         self._rest()
-        handle = self._HANDLERS.get(type(event))
+        handle = self._handlers.get(type(event))
         return self._encoder.feed(event) if handle is None else handle(self, event)
 
     def _rest(self) -> None:
@@ -97,17 +94,17 @@ class SealingEncoder:
 
     # --- one event each
 
-    def _response_start(self, event: ResponseStart) -> bytes:
+    def _response_start(self, event: events.ResponseStart) -> bytes:
         self._origin = event.origin or self._origin
         for choice in self._choices.values():
             choice.sealer.origin = self._origin
         return self._encoder.feed(event)
 
-    def _part_start(self, event: PartStart) -> bytes:
+    def _part_start(self, event: events.PartStart) -> bytes:
         choice = self._choice(event.choice)
         return self._ends(choice) + self._paused(choice) + self._started(choice, event)
 
-    def _started(self, choice: OpenChoice, event: PartStart) -> bytes:
+    def _started(self, choice: OpenChoice, event: events.PartStart) -> bytes:
         sealer, part = choice.sealer, event.part
         choice.begun.add(event.index)
         growing = OpenPart(event.index, choice.numbered(), part, sealer.place)
@@ -128,7 +125,7 @@ class SealingEncoder:
     def _shown(self, choice: OpenChoice, growing: OpenPart, part: AnyPart) -> bytes:
         """The start of what stands for a part."""
         choice.places.append(growing.number)
-        return self._encoder.feed(PartStart(growing.index, part, choice.number))
+        return self._encoder.feed(events.PartStart(growing.index, part, choice.number))
 
     def _may_get_state(self, choice: OpenChoice, part: AnyPart) -> bool:
         """Whether a part is another dialect's, so that its state may yet come."""
@@ -160,8 +157,8 @@ class SealingEncoder:
         """A part of its own for an envelope; no part of the answer has an index below zero."""
         self._carriers -= 1
         choice.places.append(number)
-        started = self._encoder.feed(PartStart(self._carriers, carrier, choice.number))
-        return started + self._encoder.feed(PartStop(self._carriers, choice=choice.number))
+        started = self._encoder.feed(events.PartStart(self._carriers, carrier, choice.number))
+        return started + self._encoder.feed(events.PartStop(self._carriers, choice=choice.number))
 
     def _part_delta(self, event: PartDelta) -> bytes:
         choice = self._choice(event.choice)
@@ -201,7 +198,7 @@ class SealingEncoder:
                 return b""
         return self._encoder.feed(event)
 
-    def _part_stop(self, event: PartStop) -> bytes:
+    def _part_stop(self, event: events.PartStop) -> bytes:
         choice, index = self._choice(event.choice), event.index
         growing = choice.parts.get(index) or choice.ended.get(index)
         if growing is not None:
@@ -220,11 +217,11 @@ class SealingEncoder:
             return self._encoder.feed(event)
         if index in choice.begun:
             return self._stop_late(choice, event.part, home)
-        return self._started(choice, PartStart(index, event.part, event.choice)) + self._part_stop(
-            event
-        )
+        return self._started(
+            choice, events.PartStart(index, event.part, event.choice)
+        ) + self._part_stop(event)
 
-    def _stop_again(self, choice: OpenChoice, event: PartStop) -> bytes:
+    def _stop_again(self, choice: OpenChoice, event: events.PartStop) -> bytes:
         """Another last word on a part that is sealed with what was known of it."""
         if not isinstance(event.part, (Text, Refusal)):
             growing = choice.sealed[event.index]
@@ -233,7 +230,7 @@ class SealingEncoder:
                 self._losses.add(path, CORRECTED)
             return b""
         shown = stateless(event.part)
-        return self._encoder.feed(PartStop(event.index, shown, choice.number))
+        return self._encoder.feed(events.PartStop(event.index, shown, choice.number))
 
     def _stop_late(self, choice: OpenChoice, part: AnyPart, home: Origin) -> bytes:
         """The state of a part that has ended before."""
@@ -269,7 +266,7 @@ class SealingEncoder:
                 signature=growing.shown.signature, origin=growing.shown.origin,
                 wire_id=growing.shown.wire_id,
             )  # fmt: skip
-        written = self._encoder.feed(PartStop(growing.index, shown, choice.number))
+        written = self._encoder.feed(events.PartStop(growing.index, shown, choice.number))
         if home is None or _is_same_state(growing.state, whole):
             return written
         envelope = choice.sealer.envelope(whole, home, growing.place)
@@ -289,7 +286,9 @@ class SealingEncoder:
         envelope = whole_envelope(whole, home, growing.place)
         if envelope is None:
             started = self._shown(choice, growing, whole)
-            return started + self._encoder.feed(PartStop(growing.index, choice=choice.number))
+            return started + self._encoder.feed(
+                events.PartStop(growing.index, choice=choice.number)
+            )
         return self._carry(choice, growing.number, choice.sealer.carrier(envelope))
 
     def _paused(self, choice: OpenChoice) -> bytes:
@@ -338,7 +337,7 @@ class SealingEncoder:
         if envelope is not None:
             seal: dict[str, Any] = {self._front.thoughts: envelope}
             written += self._encoder.feed(PartDelta(index, choice=number, **seal))
-        return written + self._encoder.feed(PartStop(index, choice=number))
+        return written + self._encoder.feed(events.PartStop(index, choice=number))
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
         choice = self._choice(event.choice)
@@ -359,10 +358,10 @@ class SealingEncoder:
             choice.sealer.count_call()
         return written + self._encoder.feed(event)
 
-    def _choice_finish(self, event: ChoiceFinish) -> bytes:
+    def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         return self._flushed(event.choice) + self._encoder.feed(event)
 
-    def _response_end(self, event: ResponseEnd) -> bytes:
+    def _response_end(self, event: events.ResponseEnd) -> bytes:
         flushed = b"".join([self._flushed(number) for number in self._choices])
         return flushed + self._encoder.feed(event)
 
@@ -374,16 +373,6 @@ class SealingEncoder:
         choice.ended |= choice.parts
         choice.parts = {}
         return self._ends(choice)
-
-    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], bytes]]] = {
-        ResponseStart: _response_start,
-        PartStart: _part_start,
-        PartDelta: _part_delta,
-        PartStop: _part_stop,
-        ToolCallDelta: _tool_call_delta,
-        ChoiceFinish: _choice_finish,
-        ResponseEnd: _response_end,
-    }
 
 
 def _is_same_state(one: AnyPart | None, other: AnyPart) -> bool:

@@ -10,7 +10,7 @@ from dragoman.model.ids import new_id
 from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.tools import ToolCallDelta
 from dragoman.wire.fronts import Front, Sealer
-from dragoman.wire.streams import unsent
+from dragoman.wire.stream_encoding import unsent
 
 
 class OpenPart:

@@ -1,14 +1,12 @@
 """What a dialect has besides conversations: embeddings, lists of models, counts and uploads.
 
-A dialect that has any says so in `dragoman/wire/<name>/services.py`, in a `SERVICES`. As all wire
-code it does no I/O: it writes bodies, and reads them.
+A dialect that has any returns them from `Dialect.services`. As all wire code it does no I/O: it
+writes bodies, and reads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NamedTuple, TypeGuard
 
 from dragoman.errors import InvalidInputError, WireError
@@ -16,6 +14,7 @@ from dragoman.model.catalogue import ModelInfo
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import JsonText, loads
 from dragoman.model.usage import Usage
+from dragoman.wire.dialect import dialect as registered
 
 
 class ToEmbed(NamedTuple):
@@ -120,11 +119,7 @@ def services(dialect: str) -> Services:
     >>> services("anthropic").embeddings is None
     True
     """
-    home = f"dragoman.wire.{dialect.replace('-', '_')}"
-    if find_spec(home) is None or find_spec(f"{home}.services") is None:
-        return Services()
-    found: Services = import_module(f"{home}.services").SERVICES
-    return found
+    return registered(dialect).services() or Services()
 
 
 # --- for reading

@@ -3,7 +3,7 @@
 Clients, gateways and scripts send roles that nobody knows, a number or an object as content, a
 bare text among the messages. Such a message is rewritten into one that its dialect's reader
 takes, as near to what was meant as can be told. What it was is kept as shapes in the message's
-extras (`overlay.reshaped`): in its own dialect it goes back as it came, unless it was edited, and
+extras (`overlay.with_guesses`): in its own dialect it goes back as it came unless edited, and
 any other dialect is sent the readable form, with a `Loss` that says so.
 
 Only what a reader can't take comes here.
@@ -16,12 +16,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from dragoman.model.frozen import FrozenDict, freeze_mapping
 from dragoman.model.jsontext import dumps
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.tools import ServerTool
-from dragoman.wire.overlay import shapes_field
+from dragoman.wire.overlay import with_guesses
 
 _Shaped = TypeVar("_Shaped", Message, Text)
 _ODD = "$odd"  # no wire has a tool of such a name
@@ -121,21 +120,14 @@ def plain_text(value: Any) -> str:
     return dumps(value).decode("utf-8")
 
 
-def with_shapes(value: _Shaped, dialect: str, shapes: Iterable[Any]) -> _Shaped:
-    """A message or a part with the shapes in its extras."""
-    return replace(value, extras=shaped_extras(value.extras, dialect, shapes))
-
-
-def shaped_extras(extras: Mapping[str, Any], dialect: str, shapes: Iterable[Any]) -> FrozenDict:
-    """The extras with more shapes, if there are any."""
-    field = shapes_field(dialect)
-    noted = [*extras.get(field, ()), *shapes]
-    return freeze_mapping({**extras, field: noted} if noted else extras, "the wire")
+def with_original(value: _Shaped, dialect: str, values: Iterable[Any]) -> _Shaped:
+    """A message or a part that came in another form, with what leads back in its extras."""
+    return replace(value, extras=with_guesses(value.extras, dialect, values))
 
 
 def bare_text(text: str, part: Any, dialect: str) -> Text:
     """The part of a bare text among the parts of a content; `part` is what we write for it."""
-    return with_shapes(Text(text), dialect, [[[], part, text]])
+    return with_original(Text(text), dialect, [[[], part, text]])
 
 
 # --- tools

@@ -54,8 +54,8 @@ class Rule(NamedTuple, Generic[V]):
 
     `evidence` says how the rule is known: S the vendor's source or types, D its documentation, E
     its error texts, R reports by users, T recorded traffic. `refused_by` names the providers that
-    were seen to refuse a request for it. `flags` are the fields of `Target` that ask for the
-    repair.
+    were seen to refuse a request for it. `flags` are those of `Target` that ask for the
+    repair (`turns.pairs_results`).
     """
 
     find: Callable[[V], Found]
@@ -81,7 +81,7 @@ class Rule(NamedTuple, Generic[V]):
     def is_described(self, target: Target, vendor: Target) -> bool:
         """Whether whoever made the target says so: a flag is not as the vendor has it."""
         return self.severity == "error" and any(
-            getattr(target, flag) != getattr(vendor, flag) for flag in self.flags
+            target.flag(name) != vendor.flag(name) for name in self.flags
         )
 
 
@@ -93,7 +93,7 @@ class Rulebook(Generic[V]):
 
     def __init__(self, rules: Iterable[Rule[V]], view: Viewing[V]) -> None:
         self.rules = tuple(rules)
-        self._view = view
+        self.view = view
         self._hosts = frozenset(host for rule in self.rules for host in rule.refused_by)
 
     def check(
@@ -107,7 +107,7 @@ class Rulebook(Generic[V]):
         wire = opened(body)
         if wire is None:
             return [Violation("shape", "error", "$", "the body is not a JSON object")]
-        view = self._view(wire, target, path, headers)
+        view = self.view(wire, target, path, headers)
         return [
             Violation(rule.number, rule.severity, place, message)
             for rule in self.rules
@@ -135,7 +135,7 @@ class Rulebook(Generic[V]):
         ]
         if not permitted:
             return frozenset()
-        view = self._view(body, target, path, headers)
+        view = self.view(body, target, path, headers)
         broken = [rule for rule in permitted if next(rule.find(view), None) is not None]
         return frozenset(flag for rule in broken for flag in rule.flags)
 

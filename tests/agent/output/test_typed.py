@@ -122,15 +122,15 @@ def test_modes_are_checked_and_kept() -> None:
     [
         ({}, False, "native"),
         ({}, True, "native"),
-        ({"refuses_json_with_tools": True}, True, "two_phase"),
-        ({"refuses_json_with_tools": True}, False, "native"),
-        ({"outputs": ("text", "json")}, True, "tool"),
-        ({"outputs": ("text",), "refuses_json_with_tools": True}, True, "tool"),
+        ({"schemas.refuses_json_with_tools": True}, True, "two_phase"),
+        ({"schemas.refuses_json_with_tools": True}, False, "native"),
+        ({"schemas.outputs": ("text", "json")}, True, "tool"),
+        ({"schemas.outputs": ("text",), "schemas.refuses_json_with_tools": True}, True, "tool"),
     ],
 )
 def test_the_mode_is_what_the_target_can_do(changes: Any, has_tools: bool, mode: str) -> None:
     """Native where it can be, in two phases where tools exclude it, else through a tool."""
-    target = dragoman.dialect("gemini").target.replace(**changes)
+    target = dragoman.dialect("gemini").target.with_flags(changes)
     assert mode_for(target, has_tools) == mode
     assert mode_for(None, has_tools) == "tool"
     assert mode_for(target, has_tools, "tool") == "tool"

@@ -14,11 +14,9 @@ from dragoman.history.truncation import FitWindow, Strategy, fit, truncate
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request, ThinkingConfig
-from dragoman.wire.fitting.blanks import _BLANK
-from dragoman.wire.fitting.endings import ENDING
-from dragoman.wire.fitting.openings import OPENING
-from dragoman.wire.fitting.places import MADE_UP
-from dragoman.wire.fitting.turns import READ
+from dragoman.wire.fitting.content import _BLANK
+from dragoman.wire.fitting.pairing import MADE_UP
+from dragoman.wire.fitting.turns import ENDING, OPENING, READ
 from tests.history.truncation.histories import STRATEGIES, Case, cases, run
 from tests.history.truncation.talks import room_for, talk, words
 

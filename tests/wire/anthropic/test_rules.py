@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import dragoman
+from dragoman.wire.anthropic.dialect import TARGET
 from dragoman.wire.anthropic.rules import RULEBOOK
-from dragoman.wire.anthropic.target import TARGET
 from tests.wire.rulebook import Book, Row
 from tests.wire.test_hostile import FIXTURES
 
@@ -23,14 +23,20 @@ MARK = {"type": "ephemeral", "ttl": "1h"}
 
 
 # A host that refuses all that any host refuses.
-PICKY = TARGET.replace(
-    prefill="refused",
-    takes_cache_ttl=False,
-    needs_tools_for_history=True,
-    refuses_temperature_with_top_p=True,
+PICKY = TARGET.with_flags(
+    {
+        "turns.prefill": "refused",
+        "cache.takes_ttl": False,
+        "tools.must_be_declared": True,
+        "sampling.refuses_temperature_with_top_p": True,
+    }
 )
-NEWEST = PICKY.replace(
-    refused_sampling=("temperature", "top_k"), thinking_form="adaptive", efforts=("low", "high")
+NEWEST = PICKY.with_flags(
+    {
+        "sampling.refused": ("temperature", "top_k"),
+        "thinking.form": "adaptive",
+        "thinking.efforts": ("low", "high"),
+    }
 )
 
 
@@ -473,14 +479,17 @@ def test_unsigned_thinking_is_taken_by_hosts_that_sign_nothing() -> None:
     """The target says who does not look at signatures (W54)."""
     body = _said(_assistant({"type": "thinking", "thinking": "hm", "signature": ""}), USER)
     assert [violation.rule for violation in RULEBOOK.check(body)] == ["W54"]
-    assert RULEBOOK.check(body, target=TARGET.replace(verifies_thinking=False)) == []
+    assert (
+        RULEBOOK.check(body, target=TARGET.with_flags({"thinking.verifies_signatures": False}))
+        == []
+    )
 
 
 def test_other_hosts_let_a_turn_go_on_without_thinking() -> None:
     """The target says who wants a turn to begin with it (W51)."""
     body = _loop(_use(), _result(), thinking=ON)
     assert [violation.rule for violation in RULEBOOK.check(body)] == ["W51"]
-    assert RULEBOOK.check(body, target=TARGET.replace(thinking_begins_turns=False)) == []
+    assert RULEBOOK.check(body, target=TARGET.with_flags({"thinking.begins_turns": False})) == []
 
 
 COUNTING = "/v1/messages/count_tokens?beta=true"

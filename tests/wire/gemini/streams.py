@@ -9,8 +9,8 @@ from typing import Any
 from dragoman.model.events import Event
 from dragoman.model.responses import Response
 from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.stream_chunks import Form
 from dragoman.wire.gemini.stream_encoder import StreamEncoder
-from dragoman.wire.gemini.stream_frames import Form
 from dragoman.wire.streams import StreamDecoder
 
 Chunk = dict[str, Any]
@@ -239,9 +239,9 @@ def said(response: Response) -> Chunk:
 
 
 def _sort_spellings(document: Any) -> None:
-    """The order in which names are noted to be in snake_case says nothing."""
+    """The order in which names are noted says nothing."""
     for key, value in document.items() if isinstance(document, dict) else enumerate(document):
-        if key == "snake":
+        if key == "names":
             value.sort()
         elif isinstance(value, (dict, list)):
             _sort_spellings(value)

@@ -36,8 +36,8 @@ from dragoman.model.tools import (
 )
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.dialect import TARGET
 from dragoman.wire.gemini.request import encode_request
-from dragoman.wire.gemini.target import TARGET
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "gemini"
 PATH = "/v1beta/models/gemini-test:generateContent"
@@ -301,7 +301,7 @@ def test_calls_and_results_made_by_hand() -> None:
             ),
         )
     )
-    encoded = encode_request(conversation, TARGET.replace(media_in_results=True))
+    encoded = encode_request(conversation, TARGET.with_flags({"media.in_results": True}))
     model, user = encoded.body["contents"]
     assert [part["functionCall"] for part in model["parts"]] == [
         {"name": "f", "id": "c1", "args": {"a": 1}},

@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.model.events import Event
 from dragoman.wire.gemini import DIALECT
-from dragoman.wire.gemini.stream_frames import ChunkReader
-from dragoman.wire.gemini.usage import decode_usage
+from dragoman.wire.gemini.response import decode_usage
+from dragoman.wire.gemini.stream_chunks import ChunkReader
 from tests.wire.gemini.streams import USAGE, candidate, plain
 
 TEXT = {"text": "hi"}
@@ -53,7 +53,7 @@ def _are_identical(one: list[Event], other: list[Event]) -> bool:
 def test_usage(wire: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts and what is kept of them do not depend on the way."""
     quick = decode_usage(wire)
-    _without("usage._decode_plain", monkeypatch)
+    _without("response._decode_plain", monkeypatch)
     long = decode_usage(wire)
     assert quick is not None
     assert quick.identical(long)
@@ -94,8 +94,8 @@ def test_heads_and_ends(body: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -
         return [*decoder.feed(stream), *decoder.close()]
 
     quick = events()
-    _without("stream_decoder._plain_start", monkeypatch)
-    _without("stream_candidate.CandidateDecoder._plain_finish", monkeypatch)
+    _without("stream._plain_start", monkeypatch)
+    _without("stream.CandidateDecoder._plain_finish", monkeypatch)
     assert _are_identical(quick, events())
 
 
@@ -126,5 +126,5 @@ def test_frames(pieces: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(pieces)
     ways = pieces, [whole], [whole[at : at + 1] for at in range(len(whole))]
     quick = [chunks(way) for way in ways]
-    _without("stream_frames._whole_events", monkeypatch)
+    _without("stream_chunks._whole_events", monkeypatch)
     assert quick == [chunks(pieces)] * len(ways)

@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 import dragoman
+from dragoman.wire.gemini.dialect import TARGET
 from dragoman.wire.gemini.rules import RULEBOOK
-from dragoman.wire.gemini.target import TARGET
 from tests.wire.rulebook import Book, Row
 from tests.wire.test_hostile import FIXTURES
 
-PICKY = TARGET.replace(
-    prefill="refused",
-    signs_calls=True,
-    media_in_results=False,
-    refuses_json_with_tools=True,
-    refuses_mixed_tools=True,
+PICKY = TARGET.with_flags(
+    {
+        "turns.prefill": "refused",
+        "thinking.signs_calls": True,
+        "media.in_results": False,
+        "schemas.refuses_json_with_tools": True,
+        "tools.refuses_mixed": True,
+    }
 )
 FILES = sorted((FIXTURES / "gemini").glob("*.json"))
 SIGNED = {"thoughtSignature": "c2ln"}
@@ -386,7 +388,7 @@ def test_what_only_some_models_refuse(name: str) -> None:
 def test_a_beginning_may_be_given_to_models_that_take_it() -> None:
     """A last content of the model's is no fault where the target says so (W79)."""
     assert [violation.rule for violation in RULEBOOK.check(_said(MODEL))] == ["W79"]
-    assert RULEBOOK.check(_said(MODEL), target=TARGET.replace(prefill="free")) == []
+    assert RULEBOOK.check(_said(MODEL), target=TARGET.with_flags({"turns.prefill": "free"})) == []
 
 
 def test_references_to_media_of_the_same_response_are_meant() -> None:

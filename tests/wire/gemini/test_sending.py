@@ -22,11 +22,9 @@ from dragoman.model.tools import (
     ToolResult,
     make_call,
 )
-from dragoman.wire.fitting.endings import ENDING
-from dragoman.wire.fitting.openings import OPENING
+from dragoman.wire.fitting.turns import ENDING, OPENING
 from dragoman.wire.gemini import DIALECT
-from dragoman.wire.gemini.target import TARGET
-from dragoman.wire.gemini.trace import SENTINEL
+from dragoman.wire.gemini.dialect import SENTINEL, TARGET
 from dragoman.wire.target import Target
 from tests.wire.gemini.targets import SECOND, TARGETS, THIRD
 

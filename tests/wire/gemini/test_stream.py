@@ -37,8 +37,8 @@ from dragoman.model.parts import (
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.stream_chunks import Form
 from dragoman.wire.gemini.stream_encoder import StreamEncoder
-from dragoman.wire.gemini.stream_frames import Form
 from dragoman.wire.losses import Note
 from tests.wire.gemini.streams import (
     ARRAYS,

@@ -9,8 +9,7 @@ from dragoman.model.messages import Message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.value import unchecked
-from dragoman.wire.inputs.pairing import paired
-from dragoman.wire.inputs.runs import Run
+from dragoman.wire.inputs.message_dicts import Run, paired
 
 NOTHING: frozenset[str] = frozenset()
 

@@ -34,6 +34,7 @@ from dragoman.model.requests import Output, Sampling, State, ThinkingConfig
 from dragoman.model.responses import Choice
 from dragoman.model.tools import ServerTool, ToolChoice, make_call, make_definition
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.flags import StateFlags, TurnFlags
 from dragoman.wire.ollama import DIALECT
 from dragoman.wire.target import Target
 from tests.wire.test_matrix_random import touched
@@ -42,7 +43,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "ollama"
 ELSEWHERE = Origin(dialect="anthropic")
 PNG = "iVBORw0KGgo="
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAA="
-LOOSE = Target(dialect="ollama", pairs_results=False, state_fields=())
+LOOSE = Target(dialect="ollama", turns=TurnFlags(pairs_results=False), state=StateFlags(fields=()))
 
 
 def request(*messages: Any, **fields: Any) -> dict[str, Any]:

@@ -395,9 +395,7 @@ def test_a_line_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     """A frame has a limit, and what grows past it is no stream of ours."""
     from dragoman.wire.framing import NdjsonParser
 
-    monkeypatch.setattr(
-        "dragoman.wire.ollama.stream_decoder.NdjsonParser", lambda: NdjsonParser(limit=100)
-    )
+    monkeypatch.setattr("dragoman.wire.ollama.stream.NdjsonParser", lambda: NdjsonParser(limit=100))
     decoder = DIALECT.stream_decoder()
     with pytest.raises(WireError) as caught:
         decoder.feed(b"x" * 101)

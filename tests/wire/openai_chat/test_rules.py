@@ -9,6 +9,15 @@ from typing import Any
 import pytest
 
 import dragoman
+from dragoman.wire.flags import (
+    FieldFlags,
+    IdFlags,
+    MediaFlags,
+    SamplingFlags,
+    ThinkingFlags,
+    ToolFlags,
+    TurnFlags,
+)
 from dragoman.wire.openai_chat.rules import RULEBOOK
 from dragoman.wire.target import Target
 from tests.wire.rulebook import Book, Row
@@ -20,25 +29,30 @@ USER = {"role": "user", "content": "Hi"}
 # A model that thinks, at a host that refuses all that any host refuses.
 PICKY = Target(
     dialect="openai-chat",
-    tool_id=r"[a-z]{1,9}",
-    tool_id_length=9,
-    takes_developer=False,
-    token_limits=("max_completion_tokens",),
-    refused_sampling=("temperature", "top_p", "choices", "logprobs"),
-    takes_parallel_choice=False,
-    refused_fields=("cache_control",),
-    request_fields=("model", "messages", "tools", "tool_choice", "max_tokens", "temperature", "n",
-                    "top_p", "parallel_tool_calls", "thinking", "max_completion_tokens"),
-    message_fields=("role", "content", "tool_calls", "tool_call_id", "reasoning_content"),
-    takes_image_urls=False,
-    alternates_roles=True,
-    system_place="first",
-    answers_results=True,
-    thinking_back="all",
-    thinks_by_default=True,
-    forces_tools_thinking=False,
+    ids=IdFlags(pattern=r"[a-z]{1,9}", max_length=9),
+    tools=ToolFlags(takes_parallel_choice=False),
+    turns=TurnFlags(
+        takes_developer=False,
+        alternates_roles=True,
+        system_place="first",
+        answers_results=True,
+    ),
+    thinking=ThinkingFlags(sent_back="all", is_on_by_default=True, allows_forced_tools=False),
+    sampling=SamplingFlags(
+        token_limit_fields=("max_completion_tokens",),
+        refused=("temperature", "top_p", "choices", "logprobs"),
+    ),
+    media=MediaFlags(takes_image_urls=False),
+    fields=FieldFlags(
+        refused=("cache_control",),
+        in_request=(
+            "model", "messages", "tools", "tool_choice", "max_tokens", "temperature", "n", "top_p",
+            "parallel_tool_calls", "thinking", "max_completion_tokens",
+        ),
+        in_message=("role", "content", "tool_calls", "tool_call_id", "reasoning_content"),
+    ),
 )  # fmt: skip
-PLAIN = PICKY.replace(thinking_back="never")
+PLAIN = PICKY.with_flags({"thinking.sent_back": "never"})
 GROQ = dragoman.provider("groq").target("openai/gpt-oss-20b")
 OPENROUTER = dragoman.provider("openrouter").target("z-ai/glm-5")
 REASONER = dragoman.provider("openai").target("o4-mini")
@@ -408,7 +422,7 @@ def test_the_vendors_own_deployment_is_meant(name: str) -> None:
         (GROQ, _said({**USER, "name": "Ann"}), "W109"),
         (GROQ, _said(n=2), "W12"),
         (GROQ, _said(_answer(reasoning_content="hm")), "W109"),
-        (GROQ.replace(thinking_back="never"), _said(_answer(reasoning="hm")), "W110"),
+        (GROQ.with_flags({"thinking.sent_back": "never"}), _said(_answer(reasoning="hm")), "W110"),
         (VLLM, _said(USER), "W117"),
         (VLLM, _said(_called("call_1"), _result("call_1")), "C1"),
     ],
@@ -429,9 +443,9 @@ def test_thinking_is_a_part_where_it_may_be_one() -> None:
 
 
 def test_a_target_may_allow_longer_ids() -> None:
-    """The length of ids is the target's (`Target.tool_id_length`)."""
+    """The length of ids is the target's (`IdFlags.max_length`)."""
     body = _said(_called("c" * 64), _result("c" * 64))
-    assert RULEBOOK.check(body, Target(dialect="openai-chat", tool_id_length=64)) == []
+    assert RULEBOOK.check(body, Target(dialect="openai-chat", ids=IdFlags(max_length=64))) == []
     assert {violation.rule for violation in RULEBOOK.check(body)} == {"W5"}
 
 

@@ -129,7 +129,7 @@ def _with_head(response: Response) -> Response:
     """As it was before the encoder filled in what every chunk must have, if a server had none."""
     if response.model:
         return response
-    words = {"openai-chat": {":words": ["-created", "-model"]}}
+    words = {"openai-chat spelling": {"words": ["-created", "-model"]}}
     return response.replace(model=None, extras=words)
 
 

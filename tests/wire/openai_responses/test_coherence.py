@@ -16,10 +16,10 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult, make_definition
 from dragoman.model.usage import Usage
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.fitting.openings import OPENING
-from dragoman.wire.fitting.places import UNKNOWN
+from dragoman.wire.fitting.pairing import UNKNOWN
+from dragoman.wire.fitting.turns import OPENING
 from dragoman.wire.openai_responses import DIALECT
-from dragoman.wire.openai_responses.target import TARGET
+from dragoman.wire.openai_responses.dialect import TARGET
 from tests.wire.test_hostile import FIXTURES
 
 NAME = "openai-responses"
@@ -247,7 +247,7 @@ def test_without_thinking_there_are_no_ids_that_ask_for_it() -> None:
     """W27: to recover from seals that can't be verified, a target is told to take none back."""
     request = DIALECT.decode_request({"input": [USER, thought(), call(), output()]})
     touched = tuple(message.replace_unchecked(origin=None) for message in request.messages)
-    never = TARGET.replace(thinking_back="never")
+    never = TARGET.with_flags({"thinking.sent_back": "never"})
     encoded = DIALECT.encode_request(request.replace(messages=touched), never)
     assert encoded.body["input"][1:] == [{**plain_call(), "status": "completed"}, output()]
 

@@ -37,15 +37,17 @@ from dragoman.model.tools import (
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import unwrap
+from dragoman.wire.flags import StateFlags
 from dragoman.wire.openai_responses import DIALECT
-from dragoman.wire.openai_responses.request import encode
+from dragoman.wire.openai_responses.request import encode_request as encode
 from dragoman.wire.target import Target
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "openai-responses"
 NAME = "openai-responses"
 ELSEWHERE = Origin(dialect="gemini")
 LOOSE = Target(
-    dialect=NAME, state_fields=("previous_response_id", "conversation", "prompt", "store")
+    dialect=NAME,
+    state=StateFlags(fields=("previous_response_id", "conversation", "prompt", "store")),
 )
 """A host that takes what it is given: what OpenAI's would refuse is in `test_coherence`."""
 

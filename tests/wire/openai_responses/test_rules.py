@@ -9,22 +9,29 @@ from typing import Any
 import pytest
 
 import dragoman
+from dragoman.wire.openai_responses.dialect import TARGET
 from dragoman.wire.openai_responses.rules import RULEBOOK
-from dragoman.wire.openai_responses.target import TARGET
 from tests.wire.rulebook import Book, Row
 from tests.wire.test_hostile import FIXTURES
 
 USER = {"role": "user", "content": "Hi"}
-LOOSE = TARGET.replace(
-    verifies_items=False, least_output_tokens=0, media=("audio",), tool_id_length=99
+LOOSE = TARGET.with_flags(
+    {
+        "state.verifies_items": False,
+        "sampling.min_output_tokens": 0,
+        "media.kinds": ("audio",),
+        "ids.max_length": 99,
+    }
 )
 """A host that speaks the dialect, keeps nothing and minds less."""
 LLAMA = dragoman.provider("llama.cpp").target(dialect="openai-responses")
-REASONER = TARGET.replace(
-    refused_sampling=("temperature",),
-    refused_sampling_thinking=("top_p",),
-    efforts=("none", "low", "high"),
-    thinking_form="effort",
+REASONER = TARGET.with_flags(
+    {
+        "sampling.refused": ("temperature",),
+        "sampling.refused_while_thinking": ("top_p",),
+        "thinking.efforts": ("none", "low", "high"),
+        "thinking.form": "effort",
+    }
 )
 
 
@@ -410,7 +417,7 @@ def test_a_host_may_take_sound() -> None:
     """The media that a host takes are the target's."""
     body = _said(_user(type="input_audio"))
     assert BOOK.found("w30_people_say_input", body, LOOSE) == []
-    assert BOOK.found("w30_people_say_input", body, LOOSE.replace(media=None)) == []
+    assert BOOK.found("w30_people_say_input", body, LOOSE.with_flags({"media.kinds": None})) == []
 
 
 @pytest.mark.parametrize(
@@ -436,5 +443,5 @@ def test_our_own_requests_pass(file: Path) -> None:
     """Fixtures are requests that OpenAI takes, but for sound."""
     fixture = json.loads(file.read_text(encoding="utf-8"))
     if fixture["canonical"]["kind"] == "Request":
-        found = RULEBOOK.check(fixture["wire"], TARGET.replace(media=None))
+        found = RULEBOOK.check(fixture["wire"], TARGET.with_flags({"media.kinds": None}))
         assert [violation for violation in found if violation.severity == "error"] == []

@@ -11,9 +11,9 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import Request, Sampling, State
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolResult
-from dragoman.wire.fitting.places import UNKNOWN
+from dragoman.wire.fitting.pairing import UNKNOWN
 from dragoman.wire.openai_responses import DIALECT
-from dragoman.wire.openai_responses.target import TARGET
+from dragoman.wire.openai_responses.dialect import TARGET
 
 SEALED = "reasoning.encrypted_content"
 LOGPROBS = "message.output_text.logprobs"
@@ -144,7 +144,7 @@ def test_a_host_that_keeps_nothing_is_asked_for_nothing(came: dict[str, Any]) ->
     (field,) = came
     request = DIALECT.decode_request({"model": "m", "input": "Hi", **came})
     asked = request.replace(messages=(Message.user("Hi"),))
-    encoded = DIALECT.encode_request(asked, TARGET.replace(state_fields=()))
+    encoded = DIALECT.encode_request(asked, TARGET.with_flags({"state.fields": ()}))
     assert encoded.body == {"model": "m", "input": "Hi"}
     assert [loss.path for loss in encoded.losses] == [f"state.{field}"]
 

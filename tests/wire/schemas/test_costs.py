@@ -21,8 +21,7 @@ from dragoman.model.requests import Output
 from dragoman.model.validation.budget import Budget, TooManyStepsError
 from dragoman.model.validation.problems import Validation, problems
 from dragoman.wire.schemas import PROFILES, projected, projection
-from dragoman.wire.schemas import costs as schema_costs
-from dragoman.wire.schemas.costs import FREE_STEPS, MAX_STEPS
+from dragoman.wire.schemas.projection import FREE_STEPS, MAX_STEPS
 from tests.corpus import Corpus
 from tests.wire.schemas.hostile import FAMILIES, Schema
 from tests.wire.schemas.samples import of_types, recorded
@@ -48,7 +47,7 @@ ToolDefinition.create("f", "F.", {"type": "object"})
 @pytest.fixture
 def _few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than a request may take: what is refused is refused sooner."""
-    monkeypatch.setattr(schema_costs, "MAX_STEPS", _FEW)
+    monkeypatch.setattr(projection, "MAX_STEPS", _FEW)
 
 
 def _calls(work: Callable[[], object]) -> int:

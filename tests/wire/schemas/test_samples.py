@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.wire.gemini.schema import decode_schema, encode_schema
+from dragoman.wire.gemini.tools import decode_schema, encode_schema
 from dragoman.wire.schemas import (
     ANTHROPIC,
     ANTHROPIC_STRICT,

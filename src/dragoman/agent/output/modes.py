@@ -21,9 +21,9 @@ def mode_for(target: Target | None, has_tools: bool, mode: Mode | None = None) -
     """
     if mode is not None:
         return checked_mode(mode)
-    if target is None or "schema" not in target.outputs:
+    if target is None or "schema" not in target.schemas.outputs:
         return "tool"
-    return "two_phase" if has_tools and target.refuses_json_with_tools else "native"  # W97
+    return "two_phase" if has_tools and target.schemas.refuses_json_with_tools else "native"  # W97
 
 
 def checked_mode(mode: object) -> Mode:

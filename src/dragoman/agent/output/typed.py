@@ -21,11 +21,12 @@ from dragoman.model.requests import Output
 from dragoman.model.tools import ToolCall, ToolDefinition, make_definition
 from dragoman.model.validation.problems import in_sentences, problems
 from dragoman.model.value import expect
-from dragoman.wire.schemas import ANTHROPIC_STRICT, projected
+from dragoman.wire.dialect import dialect as spoken
+from dragoman.wire.dialect import is_dialect
+from dragoman.wire.schemas import projected
 from dragoman.wire.target import Target
 
 _DESCRIPTION_LENGTH = 1_024
-_ALWAYS_STRICT = {"anthropic": ANTHROPIC_STRICT}
 
 
 class Misfit(DragomanError):  # noqa: N818 - says what happened, as the names in `errors` do
@@ -115,7 +116,7 @@ class TypedOutput(Shown):
         Where every form is strict, free names, tuples and types within themselves can't be; a tool
         that is not strict can still have them.
         """
-        profile = _ALWAYS_STRICT.get(dialect)
+        profile = spoken(dialect).output_profile if is_dialect(dialect) else None
         return profile is None or projected(self.schema, profile).is_faithful
 
     def preview(self) -> Preview:

@@ -25,7 +25,6 @@ from dragoman.transport.protocol import HttpRequest, Reply, Timeouts
 from dragoman.transport.retries import Retries
 
 _PLACE = "http://local.invalid"  # until the server has an address; RFC 6761: nobody's, ever
-_CHAT = "openai-chat"
 _LOCAL = PROVIDER.replace(name="local", base_url=f"{_PLACE}/v1", aliases=())
 
 
@@ -175,7 +174,9 @@ def _provider(template: Template | None) -> Provider:
         return _LOCAL
     opening = template.call_opening
     return _LOCAL.replace(
-        targets=tuple(target.replace(call_opening=opening) for target in _LOCAL.targets)
+        targets=tuple(
+            target.with_flags({"tools.call_opening": opening}) for target in _LOCAL.targets
+        )
     )
 
 

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
-from dragoman.wire.anthropic.context import NAME
-from dragoman.wire.anthropic.errors import decode_error, encode_error
-from dragoman.wire.anthropic.front import FRONT
+from dragoman.wire.anthropic.dialect import DESCRIPTION, FRONT, NAME, TARGET
 from dragoman.wire.anthropic.request import decode_request, encode_request
-from dragoman.wire.anthropic.response import decode_response, encode_response
+from dragoman.wire.anthropic.request_repairs import STEPS
+from dragoman.wire.anthropic.response import (
+    decode_response,
+    encode_error,
+    encode_response,
+)
 from dragoman.wire.anthropic.rules import RULEBOOK
-from dragoman.wire.anthropic.stream_decoder import StreamDecoder
+from dragoman.wire.anthropic.stream import StreamDecoder
 from dragoman.wire.anthropic.stream_encoder import StreamEncoder
-from dragoman.wire.anthropic.target import TARGET
 from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.overlay import overlay
+from dragoman.wire.overlay import fields_of
+from dragoman.wire.schemas import ANTHROPIC_STRICT
 from dragoman.wire.target import Target
+
+if TYPE_CHECKING:
+    from dragoman.wire.services import Services
 
 __all__ = ["DIALECT", "Anthropic"]
 
@@ -51,12 +58,19 @@ class Anthropic(Codec):
     ) -> Encoded:
         """The body to send for a request, and the header that it came with."""
         encoded = super().encode_request(request, target, strict=strict, repair=repair)
-        kept = overlay(request.extras, HEADERS) if HEADERS in request.extras else EMPTY
+        kept = fields_of(request.extras, HEADERS) if HEADERS in request.extras else EMPTY
         encoded.headers = {key: value for key, value in kept.items() if isinstance(value, str)}
         return encoded
 
 
+def _services() -> Services:
+    from dragoman.wire.anthropic.services import SERVICES  # not for who only talks
+
+    return SERVICES
+
+
 DIALECT = Anthropic(
+    DESCRIPTION,
     TARGET,
     Functions(
         decode_request=lambda wire, _path: decode_request(wire),
@@ -65,12 +79,11 @@ DIALECT = Anthropic(
         encode_response=encode_response,
         stream_decoder=StreamDecoder,
         stream_encoder=StreamEncoder,
-        decode_error=decode_error,
         encode_error=encode_error,
         rulebook=RULEBOOK,
+        steps=STEPS,
     ),
-    messages_field="messages",
-    answer_field="content",
-    system_field="system",
     front=FRONT,
+    services=_services,
+    output_profile=ANTHROPIC_STRICT,
 )

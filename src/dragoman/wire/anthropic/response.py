@@ -1,31 +1,111 @@
-"""Responses."""
+"""Responses: answers, token counts, reasons to stop, and errors."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from dragoman import errors
+from dragoman.errors import DragomanError
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import response_identity
+from dragoman.model.events import StreamError
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.anthropic.context import NAME, Block, Decoding, Encoding, is_ours
-from dragoman.wire.anthropic.parts import decode_part, encode_parts
-from dragoman.wire.anthropic.usage import (
-    decode_finish,
-    decode_usage,
-    encode_finish,
-    encode_usage,
-    is_failure,
-)
+from dragoman.wire.anthropic.content import decode_part, encode_parts
+from dragoman.wire.anthropic.dialect import NAME, Block, Decoding, Encoding, is_ours
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.overlay import difference, laid_over, want
-from dragoman.wire.tolerance import shaped_extras
+from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
+from dragoman.wire.json_values import want
+from dragoman.wire.overlay import overlay_of, with_guesses, with_overlay
+from dragoman.wire.stream_decoding import stream_error
 
-_NO_WORD = "this reason has no word here"
+# --- token counts and reasons to stop
+
+_FINISH: dict[str, FinishReason] = {
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "max_tokens": FinishReason.LENGTH,
+    "tool_use": FinishReason.TOOL_CALLS,
+    "pause_turn": FinishReason.PAUSE,
+    "compaction": FinishReason.PAUSE,  # as pause_turn: send it back and go on
+    "refusal": FinishReason.REFUSAL,
+    "model_context_window_exceeded": FinishReason.CONTEXT_FULL,
+}
+_OTHER = FinishReason.OTHER
+
+_STOP_REASON: dict[FinishReason, str] = {
+    FinishReason.LENGTH: "max_tokens",
+    FinishReason.TOOL_CALLS: "tool_use",
+    FinishReason.PAUSE: "pause_turn",
+    FinishReason.REFUSAL: "refusal",
+    FinishReason.CONTENT_FILTER: "refusal",
+    FinishReason.CONTEXT_FULL: "model_context_window_exceeded",
+    FinishReason.MALFORMED_CALL: "max_tokens",  # the one word here for a call not to be run (I7)
+}
+
+
+def decode_finish(stop_reason: Any) -> FinishReason | None:
+    """Why the model stopped, W70."""
+    return _FINISH.get(stop_reason, _OTHER) if type(stop_reason) is str else None
+
+
+def encode_finish(finish: FinishReason) -> str:
+    """The nearest word this wire has for why a model stopped."""
+    return _STOP_REASON.get(finish, "end_turn")
+
+
+def decode_usage(wire: Any) -> Usage | None:
+    """Token counts; None where the two that must be there are not."""
+    if not isinstance(wire, dict):
+        return None
+    read, written = wire.get("input_tokens"), wire.get("output_tokens")
+    if type(read) is not int or type(written) is not int:
+        return None
+    thinking = _thinking_tokens(wire.get("output_tokens_details"), written)
+    usage = Usage(
+        input=read,
+        output=written - thinking,
+        cache_read=_count(wire.get("cache_read_input_tokens")),
+        cache_write=_count(wire.get("cache_creation_input_tokens")),
+        thinking=thinking,
+    )
+    extras = overlay_of(wire, (), NAME, _usage(usage))
+    return usage.replace(extras=extras) if extras else usage
+
+
+def encode_usage(usage: Usage) -> Block:
+    """Token counts as this wire has them: cached input apart, thinking within the output (W68)."""
+    return with_overlay(_usage(usage), usage.extras, NAME)
+
+
+def _usage(usage: Usage) -> Block:
+    wire: Block = {"input_tokens": usage.input, "output_tokens": usage.total_output}
+    if usage.cache_write:
+        wire["cache_creation_input_tokens"] = usage.cache_write
+    if usage.cache_read:
+        wire["cache_read_input_tokens"] = usage.cache_read
+    if usage.thinking:
+        wire["output_tokens_details"] = {"thinking_tokens": usage.thinking}
+    return wire
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int else 0
+
+
+def _thinking_tokens(details: Any, written: int) -> int:
+    """How much of the output was thinking; 0 where the wire does not say, or says nonsense."""
+    thinking = _count(details.get("thinking_tokens")) if isinstance(details, dict) else 0
+    return thinking if 0 <= thinking <= written else 0
+
+
+# --- whole responses
+
+_FAILURES = (FinishReason.ERROR, FinishReason.CANCELLED)  # which no word of this wire says
 _ASSISTANT = Role.ASSISTANT
 _REFUSAL = FinishReason.REFUSAL
 _CALLS = FinishReason.TOOL_CALLS
@@ -52,9 +132,9 @@ def decode_response(wire: Block) -> Response:
     response = Response(choices=(choice,), usage=usage, model=model, id=response_id)
     rebuilt = _fields(response, choice)
     rebuilt["content"] = content
-    extras = difference(wire, rebuilt, NAME)
+    extras = overlay_of(wire, (), NAME, rebuilt)
     absent = [[[key], ours] for key, ours in rebuilt.items() if key not in wire]
-    extras = shaped_extras(extras, NAME, absent)
+    extras = with_guesses(extras, NAME, absent)
     return response.replace(extras=extras) if extras else response
 
 
@@ -70,14 +150,12 @@ def encode_response(response: Response) -> Encoded:
         context.lose_at("choices[0].message.name", "messages carry no names here")
     if choice.message.role is not _ASSISTANT:
         context.lose_at("choices[0].message.role", "only an assistant answers")
-    if is_ours(choice.message.origin) and not _is_told(choice):
+    if not _is_told(choice):
         context.lose_at("choices[0].finish", "this reason has no word here")
-    if is_failure(choice.finish) and not is_ours(choice.message.origin):
-        context.lose_at("choices[0].finish", _NO_WORD)
     body = _fields(response, choice)
     context.origin = choice.message.origin
     body["content"] = encode_parts(_content(choice.message), context)
-    body = laid_over(body, response.extras, NAME)
+    body = with_overlay(body, response.extras, NAME)
     if not is_ours(choice.message.origin):
         _complete(body, choice.message)
     return Encoded(body, losses=tuple(context.losses), repairs=tuple(context.repairs))
@@ -116,6 +194,8 @@ def _complete(body: Block, message: Message) -> None:
 def _is_told(choice: Choice) -> bool:
     """Whether the wire has a word for why it ended; calls and refusals tell themselves."""
     finish = choice.finish
+    if not is_ours(choice.message.origin):
+        return finish not in _FAILURES
     plain = finish in {None, _STOP, _CALLS, _REFUSAL}
     return plain or decode_finish(_stop_reason(choice)) is finish
 
@@ -126,13 +206,15 @@ def _stop_reason(choice: Choice) -> str | None:
         if decode_finish(choice.finish_raw) is choice.finish:
             return choice.finish_raw
         return None if choice.finish is None else encode_finish(choice.finish)
-    finish = told_finish(choice.finish or choice.message.finish, bool(choice.message.tool_calls))
+    finish = finish_beside_calls(
+        choice.finish or choice.message.finish, bool(choice.message.tool_calls)
+    )
     if _refusal(choice.message) and not (is_own and finish is None):
         return encode_finish(_REFUSAL)
     return None if finish is None else encode_finish(finish)
 
 
-def told_finish(finish: FinishReason | None, has_calls: bool) -> FinishReason | None:  # noqa: FBT001 - a fact, not an option
+def finish_beside_calls(finish: FinishReason | None, has_calls: bool) -> FinishReason | None:  # noqa: FBT001 - a fact, not an option
     """Why a message of another provider ended: one with calls to run waits for them (W11)."""
     return _CALLS if has_calls and finish is FinishReason.STOP else finish
 
@@ -154,3 +236,68 @@ def _refusal(message: Message) -> str:
 
 def _content(message: Message) -> tuple[AnyPart, ...]:
     return tuple(part for part in message.parts if not isinstance(part, Refusal))
+
+
+# --- errors, as bodies and as the `error` event of a stream
+
+_REQUEST = "invalid_request_error"
+_TIMEOUT = 504
+# Status, type, and the words that clients look for where the type does not tell.
+_FORMS: Forms[tuple[int, str, str]] = {
+    errors.AuthenticationError: (401, "authentication_error", ""),
+    errors.PermissionDenied: (403, "permission_error", ""),
+    errors.RateLimited: (429, "rate_limit_error", ""),
+    errors.QuotaExceeded: (402, "billing_error", ""),
+    errors.Overloaded: (529, "overloaded_error", ""),
+    errors.ContextTooLong: (400, _REQUEST, "prompt is too long: "),
+    errors.Refused: (400, _REQUEST, "Output blocked by content filtering policy: "),
+    errors.InvalidRequest: (400, _REQUEST, ""),
+    errors.ModelNotFound: (404, "not_found_error", "model: not found: "),
+    errors.ServerError: (500, "api_error", ""),
+}
+
+
+def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
+    """The status and the body to answer with; in mid-stream the body is the event's data."""
+    told = reported(error)
+    usual, kind, words = form_of(told, _FORMS)
+    status = status_of(told, usual)
+    if status == _TIMEOUT:
+        kind = "timeout_error"
+    body: dict[str, Any] = {"type": "error", "error": {"type": kind, "message": f"{words}{told}"}}
+    if told.request_id is not None:
+        body["request_id"] = told.request_id
+    return status, body
+
+
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_TYPES = {status: kind for kind, status in _STATUS.items()} | {503: "overloaded_error"}
+
+
+def decode_stream_error(wire: Block) -> StreamError:
+    """The error in an `error` event."""
+    error = wire.get("error")
+    fields = error if isinstance(error, dict) else {"message": error}
+    kind = fields.get("type")
+    status = _STATUS.get(kind) if type(kind) is str else None
+    return stream_error(fields.get("message"), kind, status, overlay_of(wire, ("type",), NAME))
+
+
+def encode_stream_error(error: StreamError) -> Block:
+    """The fields of an `error` event, its type aside. Of others' errors the status tells most."""
+    kind = error.code if error.code in _STATUS or NAME in error.extras else None
+    if kind is None:
+        kind = _TYPES.get(error.status or 0, "api_error")
+    body: Block = {"error": {"type": kind, "message": error.message}}
+    return with_overlay(body, error.extras, NAME)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.model.catalogue import ModelInfo
-from dragoman.wire import overlay
-from dragoman.wire.anthropic.context import NAME
+from dragoman.wire.anthropic.dialect import NAME
 from dragoman.wire.multipart import form
+from dragoman.wire.overlay import overlay_of
 from dragoman.wire.services import (
     CountFormat,
     ListFormat,
@@ -51,7 +51,7 @@ def _model(row: dict[str, Any]) -> ModelInfo:
         name if isinstance(name, str) else None,
         window if is_number(window) else None,
         _seconds(row.get("created_at")),
-        overlay.rest(row, _KNOWN, NAME),
+        overlay_of(row, _KNOWN, NAME),
     )
 
 

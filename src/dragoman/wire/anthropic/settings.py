@@ -6,9 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
-from dragoman.wire.anthropic.allowance import MAX_OPTIONAL, MAX_UNIONS
-from dragoman.wire.anthropic.context import HERE, NAME, Block, Encoding, is_ours
-from dragoman.wire.overlay import difference, laid_over, overlay
+from dragoman.wire.anthropic.dialect import (
+    HERE,
+    MAX_OPTIONAL,
+    MAX_UNIONS,
+    NAME,
+    Block,
+    Encoding,
+    is_ours,
+)
+from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.schemas import ANTHROPIC_STRICT
 
 DEFAULT_MAX_TOKENS = 4096
@@ -59,9 +66,6 @@ def encode_sampling(sampling: Sampling, context: Encoding) -> Block:
     for name in ("temperature", "top_p", "top_k"):
         if (value := getattr(sampling, name)) is not None:
             wire[name] = value
-    if context.is_strict and wire.get("temperature", 0) > 1:
-        wire["temperature"] = 1
-        context.lose_at("sampling.temperature", "it goes up to 1 here")
     if sampling.stop:
         wire["stop_sequences"] = list(sampling.stop)
     for name in _FOREIGN_SAMPLING:
@@ -97,18 +101,15 @@ def decode_thinking_config(wire: Block) -> ThinkingConfig | None:
         budget=_whole(thinking.get("budget_tokens")) if kind == "enabled" else None,
         visible=_VISIBLE.get(display) if type(display) is str else None,
     )
-    extras = difference(thinking, _thinking(config), NAME)
+    extras = overlay_of(thinking, (), NAME, _thinking(config))
     return config.replace(extras=extras) if extras else config
 
 
 def encode_thinking_config(config: ThinkingConfig, context: Encoding) -> Block:
     """`thinking`, and the effort in `output_config`."""
     wire: Block = {}
-    thinking = laid_over(_thinking(config), config.extras, NAME)
-    budget = thinking.get("budget_tokens")
-    if config.budget is not None and type(budget) is int and budget != config.budget:
-        # What the wire had may be another that is too small, and stands for the same here.
-        thinking["budget_tokens"] = max(config.budget, MIN_BUDGET)
+    thinking = thinking_field(config)
+    if config.budget is not None and thinking.get("budget_tokens", config.budget) != config.budget:
         context.lose_at("thinking.budget", "raised to the smallest that there is")
     if thinking:
         wire["thinking"] = thinking
@@ -123,6 +124,16 @@ def encode_thinking_config(config: ThinkingConfig, context: Encoding) -> Block:
         context.lose_at("thinking.effort", "there is no such effort here")
     elif effort != config.effort:
         context.lose_at("thinking.effort", "sent as the lowest effort there is")
+    return wire
+
+
+def thinking_field(config: ThinkingConfig) -> Block:
+    """`thinking`, with what the wire had in it besides."""
+    wire = with_overlay(_thinking(config), config.extras, NAME)
+    budget = wire.get("budget_tokens")
+    if config.budget is not None and type(budget) is int and budget != config.budget:
+        # What the wire had may be another that is too small, and stands for the same here.
+        wire["budget_tokens"] = max(config.budget, MIN_BUDGET)
     return wire
 
 
@@ -168,7 +179,7 @@ def decode_output(wire: Block) -> Output | None:
     if not isinstance(schema, dict):
         return None
     output = Output(format="schema", schema=schema, origin=HERE)
-    left = overlay(difference(found, _schema_format(schema), NAME), NAME)
+    left = fields_of(overlay_of(found, (), NAME, _schema_format(schema)), NAME)
     if place == _LEGACY or left:
         output = output.replace(extras={NAME: {place: left}})
     return output
@@ -185,9 +196,9 @@ def encode_output(output: Output, context: Encoding) -> Block:
     if schema is None:
         return {}
     schema = context.schemas.labelled(schema, output)
-    ours = overlay(output.extras, NAME)
+    ours = fields_of(output.extras, NAME)
     place = _LEGACY if _LEGACY in ours else "format"
-    wire = laid_over({place: _schema_format(schema)}, output.extras, NAME)
+    wire = with_overlay({place: _schema_format(schema)}, output.extras, NAME)
     return wire if place == _LEGACY else {"output_config": wire}
 
 
@@ -216,44 +227,12 @@ def encode_settings(request: Request, context: Encoding) -> Block:
         if "output_config" in wire and "output_config" in thinking:
             thinking["output_config"] |= wire["output_config"]
         wire |= thinking
-        if request.sampling.max_tokens is None and _thinks(wire.get("thinking")):
+        if request.sampling.max_tokens is None and is_on(wire.get("thinking")):
             # The budget counts: what is left must not be less than without it.
             wire["max_tokens"] += request.thinking.budget or 0
-        if context.is_strict:
-            _fit_budget(wire, context)
-        if context.is_strict and _thinks(wire.get("thinking")):
-            _drop_sampling(wire, context)
     return wire
 
 
-def _drop_sampling(wire: Block, context: Encoding) -> None:
-    """Leave out what can't be set while the model thinks (W59)."""
-    refused = {
-        "temperature": wire.get("temperature") not in (None, 1),
-        "top_p": wire.get("top_p", 1) < LEAST_TOP_P,
-        "top_k": "top_k" in wire,
-    }
-    for name, is_refused in refused.items():
-        if is_refused:
-            del wire[name]
-            context.lose_at(f"sampling.{name}", "it can't be set while the model thinks")
-
-
-def _fit_budget(wire: Block, context: Encoding) -> None:
-    """Make the budget smaller than what may be written in all, which includes it (W59)."""
-    thinking: Any = wire.get("thinking")
-    limit = wire["max_tokens"]
-    budget = thinking.get("budget_tokens") if _thinks(thinking) else None
-    if type(budget) is not int or type(limit) is not int or budget < limit:
-        return
-    if limit > MIN_BUDGET:
-        # Half of it, or nothing would be left to answer with.
-        wire["thinking"] = {**thinking, "budget_tokens": max(MIN_BUDGET, limit // 2)}
-        context.lose_at("thinking.budget", "it is cut to what may be written in all")
-    else:
-        wire["thinking"] = {"type": "disabled"}
-        context.lose_at("thinking", "there is no room for it in what may be written in all")
-
-
-def _thinks(wire: Any) -> bool:
+def is_on(wire: Any) -> bool:
+    """Whether a `thinking` field asks for it, with a budget."""
     return isinstance(wire, dict) and wire.get("type") == "enabled"

@@ -10,9 +10,9 @@ from dragoman.model.events import PartDelta
 from dragoman.model.jsontext import loads
 from dragoman.model.parts import Opaque, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall
-from dragoman.wire.anthropic.citations import decode_citations
-from dragoman.wire.anthropic.context import Block, Decoding
-from dragoman.wire.anthropic.parts import decode_part
+from dragoman.wire.anthropic.content import decode_part
+from dragoman.wire.anthropic.content_citations import decode_citations
+from dragoman.wire.anthropic.dialect import Block, Decoding
 
 # What a block starts out with; some servers leave it out, or say null.
 _BEGINNINGS: dict[str, tuple[str, Any]] = {
@@ -22,10 +22,23 @@ _BEGINNINGS: dict[str, tuple[str, Any]] = {
     "server_tool_use": ("input", {}),
     "mcp_tool_use": ("input", {}),
 }
-KNOWN_DELTAS = frozenset({
-    "text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta",
-})  # fmt: skip
-_FIRST_DELTAS = {"text_delta": "text", "thinking_delta": "thinking"}
+TEXT_DELTAS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "input_json_delta": "partial_json",
+}
+"""The deltas of which texts grow, and the field that has the text."""
+KNOWN_DELTAS = frozenset({*TEXT_DELTAS, "signature_delta", "citations_delta"})
+_GROWS: dict[type, str] = {
+    Text: "text_delta",
+    Thinking: "thinking_delta",
+    ToolCall: "input_json_delta",
+    ServerToolCall: "input_json_delta",
+}
+"""By the kind of a part: the deltas of which its text grows."""
+
+_BARE_DELTA = 3  # fields of an event: type, index, delta
+_BARE_PIECE = 2  # fields of a delta: type, and one of
 
 
 class GrowingBlock:
@@ -54,16 +67,9 @@ class GrowingBlock:
         Raises `LookupError` for a delta that does not fit the block.
         """
         kind, part = delta.get("type"), self.part
-        if kind == "text_delta" and type(part) is Text:
-            text = _text(delta, "text")
+        if type(kind) is str and kind == _GROWS.get(type(part)):
+            text = _text(delta, TEXT_DELTAS[kind])
             self._pieces.append(text)
-            return PartDelta(self.index, text) if text else None
-        if kind == "input_json_delta" and type(part) in _CALLS:
-            piece = _text(delta, "partial_json")
-            self._pieces.append(piece)
-            return PartDelta(self.index, piece) if piece else None
-        if kind == "thinking_delta" and type(part) is Thinking:
-            text = _text(delta, "thinking")
             return PartDelta(self.index, text) if text else None
         if kind == "signature_delta" and type(part) is Thinking:
             return PartDelta(self.index, signature=_text(delta, "signature"))
@@ -76,20 +82,16 @@ class GrowingBlock:
             return None
         raise LookupError
 
-    def grown_plainly(self, wire: Block, delta: Block) -> PartDelta | None:
-        """As `grow`, for an event with text and nothing else; None for all others."""
-        kind, field = delta.get("type"), _FIELDS.get(type(self.part))
-        if field is None or kind != field[0] or not self.is_open:
-            return None
-        text = delta.get(field[1])
-        if type(text) is not str or not text:
-            return None
-        self._form, self._field = wire, field[1]
-        self._pieces.append(text)
-        return PartDelta(self.index, text)
+    def is_repeatable(self, wire: Block, delta: Block) -> bool:
+        """Whether the next event may differ from this one, just read, in its text alone."""
+        field = TEXT_DELTAS.get(delta["type"])
+        if field is None or len(wire) != _BARE_DELTA or len(delta) != _BARE_PIECE:
+            return False
+        self._form, self._field = wire, field
+        return True
 
     def grown_again(self, wire: Block) -> PartDelta | None:
-        """As `grown_plainly`, right after it: what differs from that event in its text alone."""
+        """As `grow`, for an event that differs from the one before in its text; else None."""
         try:
             text = wire["delta"][self._field]
             self._form["delta"][self._field] = text
@@ -119,24 +121,13 @@ class GrowingBlock:
         return None
 
 
-_CALLS = frozenset({ToolCall, ServerToolCall})
-_FIELDS: dict[type, tuple[str, str]] = {
-    Text: ("text_delta", "text"),
-    Thinking: ("thinking_delta", "thinking"),
-    ToolCall: ("input_json_delta", "partial_json"),
-    ServerToolCall: ("input_json_delta", "partial_json"),
-}
-
-
-TEXT_DELTAS = dict(_FIELDS.values())
-"""The deltas of which texts grow, and the field that has the text."""
-
-
-def unannounced(delta: Block) -> Block | None:
+def unannounced_block(delta: Block) -> Block | None:
     """The start of a block that a server forgot to announce; None where it can't be guessed."""
     kind: Any = delta.get("type")
-    field = _FIRST_DELTAS.get(kind) if type(kind) is str else None
-    return {"type": field, field: ""} if field is not None else None
+    if kind not in ("text_delta", "thinking_delta"):
+        return None
+    field = TEXT_DELTAS[kind]
+    return {"type": field, field: ""}
 
 
 def _begun(wire: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Streams, from our events to server-sent ones.
+"""Streams, written: our events become server-sent ones.
 
 The grammar (W66): one message, its blocks one after the other, their numbers counting up. Events
 of other dialects may interleave parts, so they queue: the first in the queue is written as it
@@ -7,117 +7,81 @@ comes, the others are kept until it is done.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections import deque
+from collections.abc import Hashable
+from typing import Any
 
+from dragoman.model import events
 from dragoman.model.accumulate import MessageAccumulator
-from dragoman.model.events import (
-    ChoiceFinish,
-    Event,
-    OpaqueEvent,
-    PartDelta,
-    PartStart,
-    PartStop,
-    ResponseEnd,
-    ResponseStart,
-    StreamError,
-    UsageUpdate,
-)
+from dragoman.model.content import AnyPart
+from dragoman.model.events import PartDelta
 from dragoman.model.ids import new_id
 from dragoman.model.messages import make_message
-from dragoman.model.parts import Refusal
+from dragoman.model.parts import Citation, Refusal, Text, Thinking
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.anthropic import stream_frames as frames
-from dragoman.wire.anthropic.block_queue import BlockQueue
-from dragoman.wire.anthropic.context import NAME, Block, Encoding, is_ours
-from dragoman.wire.anthropic.response import encode_response, told_finish
+from dragoman.wire.anthropic.dialect import NAME, Block, Encoding, is_ours
+from dragoman.wire.anthropic.response import (
+    decode_usage,
+    encode_response,
+    encode_stream_error,
+    encode_usage,
+    finish_beside_calls,
+)
+from dragoman.wire.anthropic.stream import EVENTS
+from dragoman.wire.anthropic.stream_block_writers import (
+    MESSAGE_STOP,
+    BlockWriter,
+    TextWriter,
+    frame,
+    writer_of,
+)
 from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS, TEXT_DELTAS
-from dragoman.wire.anthropic.stream_errors import INTERRUPTED, encode_stream_error
-from dragoman.wire.anthropic.usage import decode_usage, encode_usage
 from dragoman.wire.framing import is_event_name
-from dragoman.wire.losses import Loss, Repair
+from dragoman.wire.stream_encoding import CORRECTED, EventEncoder
 
-_GRAMMAR = frozenset({
-    "message_start", "content_block_start", "content_block_delta", "content_block_stop",
-    "message_delta", "message_stop", "error",
-})  # fmt: skip
 _AT_START = frozenset({"type", "role", "id", "model", "content", "usage"})
 _BESIDE_DELTA = frozenset({"context_management", "input_transformations"})
 """Fields of the message that `message_delta` has beside its `delta`."""
 
 
-class StreamEncoder:
-    """Writes one response as a stream; `feed` gives the bytes to send now."""
+class StreamEncoder(EventEncoder):
+    """Writes one message and its blocks."""
+
+    _dialect = NAME
 
     def __init__(self) -> None:
         self._context = Encoding("choices[0].message.parts[{1}]")
+        super().__init__(self._context)
         self._queue = BlockQueue(self._context)
-        self._start = ResponseStart()
         self._begun: Block | None = None  # the message as it was sent at the start
-        self._usage: Usage | None = None
-        self._finish: ChoiceFinish | None = None
         self._refusals: dict[int, list[str]] = {}
         self._calls = MessageAccumulator()  # tells which call a delta belongs to
         self._has_calls = False
-        self._lost: set[tuple[str, str]] = set()
-        self._is_over = False
-
-    @property
-    def repairs(self) -> list[Repair]:
-        """What was changed so that it can be said, so far."""
-        return list(dict.fromkeys(self._context.repairs))
-
-    @property
-    def losses(self) -> list[Loss]:
-        """What could not be said so far."""
-        return list(dict.fromkeys(self._context.losses))
-
-    def feed(self, event: Event) -> bytes:
-        """What to send for an event; nothing, where more has to come first."""
-        if self._is_over:
-            self._lose_once("events", "what comes after the end of a message is left out")
-            return b""
-        if getattr(event, "choice", 0):
-            self._lose_once(f"choices[{event.choice}]", "there is one choice only")  # type: ignore[union-attr]  # it has one
-            return b""
-        return self._HANDLERS[type(event)](self, event)
-
-    def close(self) -> bytes:
-        """What to send when no more events come: an error, if the answer is not complete (G1)."""
-        return b"" if self._is_over else self._stream_error(INTERRUPTED)
-
-    def _lose_once(self, path: str, reason: str) -> None:
-        if (path, reason) not in self._lost:
-            self._lost.add((path, reason))
-            self._context.lose_at(path, reason)
 
     # --- the message
 
-    def _response_start(self, event: ResponseStart) -> bytes:
-        self._start = self._start.filled(event)
+    def _started(self, event: events.ResponseStart) -> bytes:
         self._calls.add(event)
-        self._context.origin = self._start.origin
+        start = self._start
+        self._context.origin = start.origin
         # Our own decoder tells the usage next, which belongs into the message; others tell it at
         # the end, and nobody should wait for that (G3). Azure's preamble tells nothing, and some
         # servers' first chunk half of it: the first part, if not a second start, ends the waiting.
-        start = self._start
         is_enough = bool(start.id and start.model) and not is_ours(event.origin)
         return self._message_start() if is_enough else b""
 
-    def _usage_update(self, event: UsageUpdate) -> bytes:
-        self._usage = event.usage
-        return self._message_start()
+    def _usage_update(self, event: events.UsageUpdate) -> bytes:
+        return super()._usage_update(event) + self._message_start()
 
     def _message_start(self) -> bytes:
         if self._begun is not None:
             return b""
-        body = _well_formed(encode_response(self._response(())).body)
-        self._begun = body
+        self._begun = body = _well_formed(encode_response(self._response(())).body)
         self._start = self._start.replace(id=body["id"])
-        return frames.message_start(body)
+        return frame("message_start", message=body)
 
     def _response(self, choices: tuple[Choice, ...]) -> Response:
         """What is known beside the content."""
@@ -126,19 +90,15 @@ class StreamEncoder:
             choices=choices, usage=self._usage, model=start.model, id=start.id, extras=start.extras
         )
 
-    def _choice_finish(self, event: ChoiceFinish) -> bytes:
-        self._finish = event
-        return self._message_start()
+    def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
+        return super()._choice_finish(event) + self._message_start()
 
-    def _response_end(self, _event: ResponseEnd) -> bytes:
-        written = self._message_start() + self._queue.finish() + self._message_delta()
-        self._is_over = True
-        return written + frames.MESSAGE_STOP
+    def _end(self) -> bytes:
+        return self._message_start() + self._queue.finish() + self._message_delta() + MESSAGE_STOP
 
     def _message_delta(self) -> bytes:
         encoded = encode_response(self._response((self._choice(),)))
-        self._context.losses += encoded.losses
-        self._context.repairs += encoded.repairs
+        self._note(encoded.losses, encoded.repairs)
         begun = self._begun or {}
         told = encoded.body
         usage = _usage(told)
@@ -150,7 +110,7 @@ class StreamEncoder:
         beside = {key: late.pop(key) for key in _BESIDE_DELTA & late.keys()}
         delta = {"stop_reason": told.get("stop_reason"),
                  "stop_sequence": told.get("stop_sequence"), **late}  # fmt: skip
-        return frames.event("message_delta", delta=delta, usage=usage, **beside)
+        return frame("message_delta", delta=delta, usage=usage, **beside)
 
     def _choice(self) -> Choice:
         """The choice without its content; the words of a refusal stand beside that here."""
@@ -161,12 +121,12 @@ class StreamEncoder:
             return Choice(0, message)
         finish: FinishReason | None = end.finish
         if end.finish_raw is None or not is_ours(self._start.origin):
-            finish = told_finish(finish, self._has_calls)
+            finish = finish_beside_calls(finish, self._has_calls)
         return Choice(0, message, finish, end.finish_raw, end.logprobs)
 
     # --- its parts
 
-    def _part_start(self, event: PartStart) -> bytes:
+    def _part_start(self, event: events.PartStart) -> bytes:
         begun = self._message_start()
         if isinstance(event.part, Refusal):
             self._refusals[event.index] = [event.part.text]
@@ -182,7 +142,7 @@ class StreamEncoder:
             return begun
         return begun + self._queue.grow(event.index, event)
 
-    def _part_stop(self, event: PartStop) -> bytes:
+    def _part_stop(self, event: events.PartStop) -> bytes:
         begun = self._message_start()
         if event.index in self._refusals:
             if isinstance(event.part, Refusal):
@@ -200,34 +160,18 @@ class StreamEncoder:
 
     # --- what else there is
 
-    def _stream_error(self, event: StreamError) -> bytes:
-        self._is_over = True
-        return frames.event("error", **encode_stream_error(event))
+    def _error(self, error: events.StreamError) -> bytes:
+        return frame("error", **encode_stream_error(error))
 
-    def _opaque_event(self, event: OpaqueEvent) -> bytes:
-        payload = event.payload
-        kind = payload.get("type") if isinstance(payload, dict) else None
-        if event.dialect == NAME and type(kind) is str and is_event_name(kind):
-            index = self._queue.open_index
-            if kind not in _GRAMMAR:
-                return self._message_start() + frames.event(**payload)
-            if kind == "content_block_delta" and index is not None and _is_unknown(payload):
-                return frames.event(kind, index=index, delta=payload["delta"])
-        self._lose_once("events", "an event that has no place here is left out")
-        return b""
-
-    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], bytes]]] = {
-        ResponseStart: _response_start,
-        PartStart: _part_start,
-        PartDelta: _part_delta,
-        PartStop: _part_stop,
-        ToolCallDelta: _tool_call_delta,
-        UsageUpdate: _usage_update,
-        ChoiceFinish: _choice_finish,
-        StreamError: _stream_error,
-        OpaqueEvent: _opaque_event,
-        ResponseEnd: _response_end,
-    }
+    def _opaque(self, payload: Block) -> bytes | None:
+        kind, index = payload.get("type"), self._queue.open_index
+        if type(kind) is not str or not is_event_name(kind):
+            return None
+        if kind not in EVENTS:
+            return self._message_start() + frame(**payload)
+        if kind == "content_block_delta" and index is not None and _is_unknown(payload):
+            return frame(kind, index=index, delta=payload["delta"])
+        return None
 
 
 def _well_formed(body: Block) -> Block:
@@ -257,3 +201,200 @@ def _is_unknown(payload: Block) -> bool:
     if not isinstance(delta, dict) or type(kind) is not str:
         return False
     return kind not in KNOWN_DELTAS or delta.get(TEXT_DELTAS.get(kind, "")) == ""
+
+
+# --- the blocks that have begun and are not done: one is written, the others wait
+
+
+class _Queued:
+    """A part on its way."""
+
+    __slots__ = (
+        "before",
+        "final",
+        "has_head",
+        "is_over",
+        "is_rest",
+        "is_stopped",
+        "number",
+        "part",
+        "waiting",
+        "writer",
+    )
+
+    def __init__(self, number: int, part: AnyPart) -> None:
+        self.number = number
+        self.part = part
+        self.writer: BlockWriter | None = None  # once it is its turn
+        self.waiting: list[PartDelta] = []
+        self.final: AnyPart | None = None
+        self.has_head = True  # or its id and name may still be on their way
+        self.is_stopped = False
+        self.is_over = False
+        self.is_rest = False  # of a part whose block had to end before
+        self.before = 0  # characters of it that are in that block
+
+
+class BlockQueue:
+    """Writes parts as blocks, one at a time (W66)."""
+
+    __slots__ = ("_context", "_index", "_is_open", "_number", "_parts", "_queue")
+
+    def __init__(self, context: Encoding) -> None:
+        self._context = context
+        self._queue: deque[_Queued] = deque()
+        self._parts: dict[Hashable, _Queued] = {}
+        self._number = 0  # of the next part
+        self._index = 0  # of the block that is open, or will be next
+        self._is_open = False
+
+    @property
+    def open_index(self) -> int | None:
+        """The number of the open block, if there is one."""
+        return self._index if self._is_open else None
+
+    def skip(self) -> None:
+        """Count a part that is no block."""
+        self._number += 1
+
+    def start(self, key: Hashable, part: AnyPart) -> bytes:
+        """A part begins."""
+        self._append(key, _Queued(self._number, part))
+        self._number += 1
+        return self._advance()
+
+    def grow(self, key: Hashable, delta: PartDelta) -> bytes:
+        """A part grows."""
+        queued = self._parts.get(key)
+        if queued is None:  # a server that forgot to announce it: text is the likeliest
+            queued = self._append(key, _Queued(self._number, Text("")))
+            self._number += 1
+        elif queued.is_over:
+            continued = self._continued(queued, delta)
+            if continued is None:
+                return b""
+            queued = self._append(key, continued)
+        if queued.writer is not None and len(self._queue) == 1:
+            return queued.writer.grow(self._index, delta)
+        queued.waiting.append(delta)
+        return self._advance()
+
+    def stop(self, key: Hashable, final: AnyPart | None) -> bytes:
+        """A part is done."""
+        queued = self._parts.get(key)
+        if queued is None:
+            if final is None:
+                return b""
+            queued = self._append(key, _Queued(self._number, final))
+            self._number += 1
+        if queued.is_over:
+            self._note_missed(queued, final)
+            return self._late_rest(key, queued, final)
+        queued.is_stopped = True
+        if queued.is_rest and isinstance(final, (Text, Thinking)):  # it is on the whole part
+            self._note_missed(queued, final)
+            queued.final = type(final)(final.text[queued.before :], signature=final.signature)
+        else:
+            queued.final = final
+        return self._advance()
+
+    def call(self, place: int, head: ToolCall, arguments: str | None) -> bytes:
+        """A call begins or grows; its id and name may come in several deltas (W7, W8)."""
+        key = ("call", place)
+        queued = self._parts.get(key)
+        if queued is None:
+            queued = self._append(key, _Queued(self._number, head))
+            queued.has_head = False
+            self._number += 1
+        elif not queued.has_head:
+            queued.part = head
+        if arguments:
+            queued.has_head = True
+            return self.grow(key, PartDelta(0, arguments))
+        return self._advance()
+
+    def finish(self) -> bytes:
+        """All that is left."""
+        for queued in self._queue:
+            queued.is_stopped = True
+        return self._advance()
+
+    def _append(self, key: Hashable, queued: _Queued) -> _Queued:
+        self._parts[key] = queued
+        self._queue.append(queued)
+        return queued
+
+    def _advance(self) -> bytes:
+        written: list[bytes] = []
+        while self._queue:
+            first = self._queue[0]
+            is_last = len(self._queue) == 1
+            if is_last and not first.has_head and not first.is_stopped:
+                break
+            written.append(self._write(first))
+            if not first.is_stopped and (is_last or not _may_end(first)):
+                break
+            written.append(self._end(first))
+        return b"".join(written)
+
+    def _write(self, queued: _Queued) -> bytes:
+        """What has been waiting."""
+        written = b""
+        if queued.writer is None:
+            queued.writer = writer_of(queued.part, queued.number, self._context)
+            written = queued.writer.begin(self._index)
+            self._is_open = bool(written)
+        waiting, queued.waiting = queued.waiting, []
+        return written + b"".join([queued.writer.grow(self._index, delta) for delta in waiting])
+
+    def _end(self, queued: _Queued) -> bytes:
+        written = b"" if queued.writer is None else queued.writer.end(self._index, queued.final)
+        if self._is_open or written:
+            self._index += 1
+        self._is_open = False
+        self._queue.popleft()  # none but the first ends
+        queued.is_over = True
+        return written
+
+    def _continued(self, queued: _Queued, delta: PartDelta) -> _Queued | None:
+        """A block for more of a part whose own is closed, since another had begun meanwhile."""
+        part = queued.part
+        if delta.citations:
+            self._note_late(queued, delta.citations)
+        if not isinstance(part, (Text, Thinking)) or not (delta.text or delta.signature):
+            if not delta.citations:
+                self._lose(queued, "what was added to a part after its end is left out")
+            return None
+        more = _Queued(queued.number, type(part)("", origin=part.origin))
+        more.is_rest = True
+        more.before = queued.before + (0 if queued.writer is None else queued.writer.length)
+        return more
+
+    def _late_rest(self, key: Hashable, queued: _Queued, final: AnyPart | None) -> bytes:
+        """What a last word adds to the text of a block that is closed."""
+        writer = queued.writer
+        if final is not None and type(final) is not type(queued.part):
+            self._lose(queued, CORRECTED)
+            return b""
+        if writer is None or not isinstance(final, (Text, Thinking)):
+            return b""
+        more = final.text[queued.before + writer.length :]
+        return self.grow(key, PartDelta(0, more)) if more else b""
+
+    def _note_missed(self, queued: _Queued, final: AnyPart | None) -> None:
+        if not isinstance(final, Text) or not isinstance(queued.writer, TextWriter):
+            return
+        self._note_late(queued, final.citations[queued.writer.cited :])
+
+    def _note_late(self, queued: _Queued, citations: tuple[Citation, ...]) -> None:
+        """Citations for a block that is closed: those that had a place are lost as well."""
+        if isinstance(queued.writer, TextWriter) and queued.writer.cite(citations):
+            self._lose(queued, "citations that came after the end of their text are left out")
+
+    def _lose(self, queued: _Queued, reason: str) -> None:
+        self._context.part = queued.number
+        self._context.lose(reason)
+
+
+def _may_end(queued: _Queued) -> bool:
+    return queued.writer is not None and queued.writer.may_end

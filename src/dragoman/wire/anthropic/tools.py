@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
-from dragoman.wire.agreement import Bearings, agreed, with_notes
-from dragoman.wire.anthropic.calls import TEXT_ARGUMENT
-from dragoman.wire.anthropic.context import HERE, NAME, Block, Encoding, is_ours
-from dragoman.wire.anthropic.fields import decode_cache, encode_cache
-from dragoman.wire.overlay import difference, laid_over
+from dragoman.wire.anthropic.content_blocks import decode_cache, encode_cache
+from dragoman.wire.anthropic.dialect import HERE, NAME, Block, Encoding, is_ours
+from dragoman.wire.anthropic.tools_calls import TEXT_ARGUMENT
+from dragoman.wire.overlay import overlay_of, with_overlay
+from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 
-_CHOICE: Bearings = {"name": "", "disable_parallel_tool_use": ""}
+_CHOICE: Places = {"name": "", "disable_parallel_tool_use": ""}
+_MODES: dict[str, Literal["auto", "none", "required", "named"]] = {
+    "auto": "auto",
+    "any": "required",
+    "tool": "named",
+    "none": "none",
+}
 _CUSTOM = "custom"  # what the wire calls a tool of the user's own, where it says so
 _TEXT_PARAMETERS: Mapping[str, Any] = {
     "type": "object",
@@ -35,7 +41,7 @@ def decode_tool(wire: Any) -> AnyTool:
     ):
         return odd_tool(wire, NAME)
     tool = _decode_definition(wire)
-    extras = difference(wire, _definition(tool), NAME)
+    extras = overlay_of(wire, (), NAME, _definition(tool))
     return tool.replace(extras=extras) if extras else tool
 
 
@@ -45,7 +51,7 @@ def encode_tool(tool: AnyTool, index: int, context: Encoding) -> list[Any]:
         wire = _definition(tool)
         if not is_ours(tool.origin) or tool.kind == "custom":
             _encode_foreign(tool, wire, f"tools[{index}]", context)
-        return [laid_over(wire, tool.extras, NAME)]
+        return [with_overlay(wire, tool.extras, NAME)]
     if tool.dialect == NAME:
         return [_encode_server_tool(tool)]
     context.lose_at(f"tools[{index}]", "another provider's own tool is left out")
@@ -53,11 +59,8 @@ def encode_tool(tool: AnyTool, index: int, context: Encoding) -> list[Any]:
 
 
 def _decode_definition(wire: Block) -> ToolDefinition:
-    description, schema, strict = (
-        wire.get("description"),
-        wire.get("input_schema"),
-        wire.get("strict"),
-    )
+    description, schema = wire.get("description"), wire.get("input_schema")
+    strict = wire.get("strict")
     return make_definition(
         wire["name"],
         description if type(description) is str else None,
@@ -89,7 +92,7 @@ def _encode_foreign(tool: ToolDefinition, wire: Block, path: str, context: Encod
         reason = f"a tool that takes text is sent as one that takes it as {TEXT_ARGUMENT!r}"
         context.lose_at(path, reason)
         return
-    refusal = context.allowance.refusal
+    refusal = context.strict_limits.refusal
     wire["input_schema"], is_strict = context.schemas.tool(tool, path, context.profiles, refusal)
     if is_strict:
         wire["strict"] = True
@@ -116,23 +119,18 @@ def _encode_server_tool(tool: ServerTool) -> Any:
 def decode_tool_choice(wire: Any) -> ToolChoice | None:
     """The choice; None where it is of no kind we know, and stays in the request's extras."""
     kind = wire.get("type") if isinstance(wire, dict) else None
-    if kind == "tool" and type(wire.get("name")) is str:
-        choice = ToolChoice("named", (wire["name"],), _decode_parallel(wire))
-    elif kind == "auto":
-        choice = ToolChoice("auto", (), _decode_parallel(wire))
-    elif kind == "any":
-        choice = ToolChoice("required", (), _decode_parallel(wire))
-    elif kind == "none":
-        choice = ToolChoice("none")
-    else:
+    mode = _MODES.get(kind) if type(kind) is str else None
+    if mode is None or (mode == "named" and type(wire.get("name")) is not str):
         return None
-    extras = difference(wire, _tool_choice(choice), NAME)
-    return with_notes(choice.replace(extras=extras), NAME, _CHOICE) if extras else choice
+    names = (wire["name"],) if mode == "named" else ()
+    choice = ToolChoice(mode, names, None if mode == "none" else _decode_parallel(wire))
+    extras = overlay_of(wire, (), NAME, _tool_choice(choice))
+    return with_digests(choice.replace(extras=extras), NAME, _CHOICE) if extras else choice
 
 
 def encode_tool_choice(choice: ToolChoice) -> Block:
     """The `tool_choice` field. Which tools are `allowed` is said by sending no others (W74)."""
-    return laid_over(_tool_choice(choice), agreed(choice, NAME, _CHOICE), NAME)
+    return with_overlay(_tool_choice(choice), without_edited(choice, NAME, _CHOICE), NAME)
 
 
 def _decode_parallel(wire: Block) -> bool | None:
@@ -153,7 +151,7 @@ def _tool_choice(choice: ToolChoice) -> Block:
     return wire
 
 
-def permitted(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> dict[int, AnyTool]:
+def permitted_tools(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> dict[int, AnyTool]:
     """The tools to send, by their number in the request: all, or those that the choice allows."""
     numbered = dict(enumerate(tools))
     if choice is None or choice.mode != "allowed":

@@ -1,11 +1,15 @@
-"""Settings that the target does not take: sampling, the form of the answer, and marks on tools."""
+"""Settings that the target does not take: sampling, the form of the answer, marks, and state."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.model.requests import AnyTool, Output, Request, ThinkingConfig
+from dragoman.model.messages import Message
+from dragoman.model.parts import Opaque
+from dragoman.model.requests import AnyTool, Output, Request, State
 from dragoman.model.tools import ToolDefinition
+from dragoman.wire.fitting.thinking_settings import asks_to_think
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
@@ -23,19 +27,27 @@ USUAL: dict[str, Any] = {
 _ONE_OF_TWO = "it is as it would be anyway, and this model takes only one of the two"
 
 
-def with_accepted_settings(request: Request, target: Target, losses: list[Note]) -> Request:
+def with_supported_settings(request: Request, target: Target, losses: list[Note]) -> Request:
     """The request without settings that the target would refuse."""
     request = _with_accepted_sampling(request, target, losses)
-    if target.refuses_temperature_with_top_p:
+    if target.sampling.refuses_temperature_with_top_p:
         request = _with_one_of_two(request, losses)
-    if request.output is not None and request.output.format not in target.outputs:
+    least, cap = target.sampling.min_output_tokens, request.sampling.max_tokens
+    if least and cap is not None and cap < least:
+        losses.append(Loss("sampling.max_tokens", "raised to the least that is taken"))
+        request = request.replace(sampling=request.sampling.replace(max_tokens=least))
+    if request.output is not None and request.output.format not in target.schemas.outputs:
         request = request.replace(output=_output(request.output, target, losses))
-    if not target.takes_strict_tools:
+    if not target.schemas.takes_strict_tools:
         tools = tuple(_loose(tool, index, losses) for index, tool in enumerate(request.tools))
         if any(new is not old for new, old in zip(tools, request.tools, strict=True)):
             request = request.replace(tools=tools)
     choice = request.tool_choice
-    if choice is not None and choice.parallel is not None and not target.takes_parallel_choice:
+    if (
+        choice is not None
+        and choice.parallel is not None
+        and not target.tools.takes_parallel_choice
+    ):
         if choice.parallel:  # as it would be anyway
             losses.append(Repair("tool_choice.parallel", "W12", "dropped", "it can't be told here"))
         else:
@@ -44,25 +56,10 @@ def with_accepted_settings(request: Request, target: Target, losses: list[Note])
     return request
 
 
-def asks_to_think(config: ThinkingConfig | None, target: Target) -> bool:
-    """Whether the model is going to think, as far as can be told."""
-    if config is None:
-        return target.thinks_by_default
-    if is_told_not_to_think(config):
-        return False
-    said = (config.enabled, config.effort, config.budget)
-    return target.thinks_by_default or any(one is not None for one in said)
-
-
-def is_told_not_to_think(config: ThinkingConfig | None) -> bool:
-    """Whether thinking is switched off."""
-    return config is not None and (config.enabled is False or config.effort == "none")
-
-
 def _with_accepted_sampling(request: Request, target: Target, losses: list[Note]) -> Request:
-    refused = target.refused_sampling
-    if target.refused_sampling_thinking and asks_to_think(request.thinking, target):
-        refused += target.refused_sampling_thinking
+    refused = target.sampling.refused
+    if target.sampling.refused_while_thinking and asks_to_think(request.thinking, target):
+        refused += target.sampling.refused_while_thinking
     sampling = request.sampling
     changes: dict[str, Any] = {}
     for name in dict.fromkeys(refused):
@@ -90,7 +87,7 @@ def _with_one_of_two(request: Request, losses: list[Note]) -> Request:
 
 
 def _output(output: Output, target: Target, losses: list[Note]) -> Output | None:
-    if output.format == "schema" and "json" in target.outputs:
+    if output.format == "schema" and "json" in target.schemas.outputs:
         losses.append(Loss("output.schema", "only JSON of any form can be asked for here"))
         return Output(format="json")
     if output.format == "text":  # as it would be anyway
@@ -105,3 +102,49 @@ def _loose(tool: AnyTool, index: int, losses: list[Note]) -> AnyTool:
         return tool
     losses.append(Loss(f"tools[{index}].strict", "tools can't be strict here"))
     return tool.replace_unchecked(strict=None)
+
+
+_STORE = "store"
+_HELD_ELSEWHERE = "another provider holds it: send the whole conversation"
+_NOT_STORED = "this dialect can't be told whether to keep the answer"
+_STANDS_FOR_MORE = frozenset({"item_reference", "compaction"})
+
+
+def with_supported_state(request: Request, target: Target, notes: list[Note]) -> Request:
+    """The request with the state that the target can know."""
+    state = request.state
+    if state is None:
+        return request
+    foreign = [
+        name
+        for name in State.__struct_fields__
+        if getattr(state, name) is not None and name not in target.state.fields
+    ]
+    if not foreign:
+        return request
+    for name in foreign:
+        reason = _NOT_STORED if name == _STORE else _HELD_ELSEWHERE
+        notes.append(Loss(f"state.{name}", reason))
+    left = state.replace(**dict.fromkeys(foreign))
+    return request.replace(state=None if left == State() else left)
+
+
+def has_hidden_context(request: Request, messages: Iterable[Message], target: Target) -> bool:
+    """Whether the target holds calls or results that the request does not show."""
+    state = request.state
+    if state is not None and any(
+        getattr(state, name) for name in target.state.fields if name != _STORE
+    ):
+        return True
+    return any(_stands_for_more(part, target) for message in messages for part in message.parts)
+
+
+def _stands_for_more(part: object, target: Target) -> bool:
+    """Whether a part is a reference, typed or not, or a summary of what came before."""
+    if not isinstance(part, Opaque) or part.dialect != target.dialect:
+        return False
+    payload = part.payload
+    if not isinstance(payload, Mapping):
+        return False
+    kind = payload.get("type")
+    return payload.keys() == {"id"} if kind is None else kind in _STANDS_FOR_MORE

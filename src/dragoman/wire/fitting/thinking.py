@@ -17,15 +17,15 @@ from dragoman.wire.target import Target, is_same_model
 _ASSISTANT = Role.ASSISTANT
 
 
-def with_agreed_thinking(
+def with_thinking_sent_back(
     messages: tuple[Message, ...], target: Target, losses: list[Note]
 ) -> tuple[Message, ...]:
     """Messages with the thinking that the target's contract asks for, or allows."""
-    if target.thinking_back == "all":
+    if target.thinking.sent_back == "all":
         return _with_thinking_in_every_answer(messages, target, losses)
     if not _is_there_any(messages):
         return messages
-    if target.thinking_back == "never":
+    if target.thinking.sent_back == "never":
         return _filtered(
             messages, lambda part, _: isinstance(part, Thinking), losses, "not taken back"
         )
@@ -85,7 +85,7 @@ def with_own_thinking(
 
     A target verifies what it made, and refuses what another did (W54, W86).
     """
-    if target.verifies_thinking:
+    if target.thinking.verifies_signatures:
         messages = _filtered(messages, lambda part, _: _is_unsigned(part), losses, "without a seal")
     if target.model is None:
         return messages
@@ -130,7 +130,7 @@ def _is_foreign(part: AnyPart, message: Message, target: Target) -> bool:
     return not is_same_model(origin.model, model)
 
 
-def with_possible_thinking(request: Request, target: Target, losses: list[Note]) -> Request:
+def with_allowed_thinking(request: Request, target: Target, losses: list[Note]) -> Request:
     """The request with thinking off, where the turn under way has no thinking that may be sent.
 
     A turn that another model began has none that this target could verify, and it refuses to
@@ -140,10 +140,10 @@ def with_possible_thinking(request: Request, target: Target, losses: list[Note])
     if not _is_on(request.thinking, target):
         return request
     choice = request.tool_choice
-    if not target.forces_tools_thinking and choice is not None and _forces(choice):
+    if not target.thinking.allows_forced_tools and choice is not None and _forces(choice):
         losses.append(Loss("thinking", "a model that must call a tool can't think first here"))
         return request.replace(thinking=ThinkingConfig(enabled=False))
-    if not target.thinking_begins_turns:
+    if not target.thinking.begins_turns:
         return request
     turn = _turn_under_way(request.messages, target)
     if not turn or _begins_with_thinking(turn[0], target):
@@ -159,11 +159,11 @@ def _forces(choice: ToolChoice) -> bool:
 def _is_on(config: ThinkingConfig | None, target: Target) -> bool:
     """Whether it is sure to think; what it decides itself (adaptively) is another matter."""
     if config is None:
-        return target.thinks_by_default
+        return target.thinking.is_on_by_default
     if config.enabled is False or config.effort == "none":
         return False
-    is_switched = target.thinking_form in ("switch", "template") and config.enabled is True
-    return config.budget is not None or is_switched or target.thinks_by_default
+    is_switched = target.thinking.form in ("switch", "template") and config.enabled is True
+    return config.budget is not None or is_switched or target.thinking.is_on_by_default
 
 
 def _turn_under_way(messages: tuple[Message, ...], target: Target) -> tuple[Message, ...]:

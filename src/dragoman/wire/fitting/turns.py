@@ -1,24 +1,27 @@
-"""Whose turn it is: roles that a target knows, and in which order it wants them (W13, W117, C1)."""
+"""Who speaks, in which role and in which order, and where instructions stand."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from operator import is_
 
+from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
+from dragoman.model.requests import Request
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolResult
+from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.fitting.steps import Keeps, Messages
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
 READ = "(The results were read.)"
-Messages = tuple[Message, ...]
 
 
 def with_known_roles(messages: Messages, target: Target, notes: list[Note]) -> Messages:
     """Messages in which the developer speaks as the system, where nobody knows a developer."""
-    if target.takes_developer or not any(m.role is Role.DEVELOPER for m in messages):
+    if target.turns.takes_developer or not any(m.role is Role.DEVELOPER for m in messages):
         return messages
     notes.extend(
         Repair(f"messages[{index}]", "W13", "retyped", "the developer speaks as the system here")
@@ -33,7 +36,7 @@ def with_known_roles(messages: Messages, target: Target, notes: list[Note]) -> M
 
 def with_alternating_roles(messages: Messages, target: Target, losses: list[Note]) -> Messages:
     """Messages in which no two in a row are of one role; a round of results counts as one."""
-    if not target.alternates_roles:
+    if not target.turns.alternates_roles:
         return messages
     done: list[Message] = []
     for index, message in enumerate(messages):
@@ -51,7 +54,7 @@ def with_alternating_roles(messages: Messages, target: Target, losses: list[Note
 
 def with_answered_results(messages: Messages, target: Target, notes: list[Note]) -> Messages:
     """Messages in which the assistant speaks after results, before the user does."""
-    if not target.answers_results:
+    if not target.turns.answers_results:
         return messages
     done: list[Message] = []
     for index, message in enumerate(messages):
@@ -71,3 +74,200 @@ def with_answered_results(messages: Messages, target: Target, notes: list[Note])
         done.append(message)
     same = len(done) == len(messages) and all(map(is_, done, messages))
     return messages if same else tuple(done)
+
+
+_ASSISTANT = Role.ASSISTANT
+_REASON = "a call stands in a message of the assistant, who alone can make it"
+
+
+def with_calls_by_assistant(messages: Messages, target: Target, notes: list[Note]) -> Messages:
+    """Messages in which every call is the assistant's, each where it stood."""
+    if not target.is_strict or not any(map(_has_misplaced_calls, messages)):
+        return messages
+    done: list[Message] = []
+    for index, message in enumerate(messages):
+        if not _has_misplaced_calls(message):
+            done.append(message)
+            continue
+        notes.extend(
+            Repair(f"messages[{index}].parts[{place}]", "shape", "moved", _REASON)
+            for place, part in enumerate(message.parts)
+            if type(part) is ToolCall
+        )
+        for is_call, parts in groupby(message.parts, _is_call):
+            role = _ASSISTANT if is_call else message.role
+            done.append(message.replace_unchecked(role=role, parts=tuple(parts)))
+    return tuple(done)
+
+
+def _has_misplaced_calls(message: Message) -> bool:
+    return message.role is not _ASSISTANT and bool(message.tool_calls)
+
+
+def _is_call(part: AnyPart) -> bool:
+    return type(part) is ToolCall
+
+
+_GAP = "\n\n"
+
+
+def with_placed_instructions(request: Request, target: Target, losses: list[Note]) -> Request:
+    """The request with its instructions where the target takes them."""
+    if target.turns.system_place == "anywhere":
+        return request
+    places = [index for index, message in enumerate(request.messages) if message.role.is_system]
+    if target.turns.system_place == "first":
+        is_fine = places in ([], [0]) and not (places and request.system)
+    else:
+        is_fine = not places and not request.system
+    if is_fine:
+        return request
+    parts = [*request.system]
+    for index in places:
+        parts += request.messages[index].parts
+    spoken = tuple(message for message in request.messages if not message.role.is_system)
+    if target.turns.system_place == "first":
+        return _first(request, places, parts, spoken, losses)
+    return _in_the_users_words(request, places, parts, spoken, losses)
+
+
+def _first(
+    request: Request,
+    places: list[int],
+    parts: list[AnyPart],
+    spoken: tuple[Message, ...],
+    losses: list[Note],
+) -> Request:
+    for at, index in enumerate(places):
+        if index != at:  # those before all others are only joined
+            losses.append(Loss(f"messages[{index}]", "instructions are moved to the beginning"))
+        if request.messages[index].name is not None:
+            losses.append(Loss(f"messages[{index}].name", "joined with other instructions"))
+    system = make_message(Role.SYSTEM, _joined(parts))
+    return request.replace(system=(), messages=(system, *spoken))
+
+
+def _in_the_users_words(
+    request: Request,
+    places: list[int],
+    parts: list[AnyPart],
+    spoken: tuple[Message, ...],
+    losses: list[Note],
+) -> Request:
+    reason = "instructions are put into the user's words"
+    losses.extend(Loss(f"messages[{index}]", reason) for index in places)
+    if request.system:
+        losses.append(Loss("system", reason))
+    said = _joined(parts)
+    if spoken and spoken[0].role is Role.USER:
+        first = spoken[0].replace_unchecked(parts=_joined([*said, *spoken[0].parts]))
+        return request.replace(system=(), messages=(first, *spoken[1:]))
+    return request.replace(system=(), messages=(make_message(Role.USER, said), *spoken))
+
+
+def _joined(parts: list[AnyPart]) -> tuple[AnyPart, ...]:
+    """The parts, neighbouring plain texts as one: templates take a text better than a list."""
+    done: list[AnyPart] = []
+    for part in parts:
+        before = done[-1] if done else None
+        if isinstance(before, Text) and _is_plain(before) and _is_plain(part):
+            done[-1] = Text(f"{before.text}{_GAP}{part.text}")  # type: ignore[union-attr]
+        else:
+            done.append(part)
+    return tuple(done)
+
+
+def _is_plain(part: AnyPart) -> bool:
+    return type(part) is Text and part.extras is EMPTY and part.cache is None and not part.citations
+
+
+OPENING = "(The conversation begins here.)"
+
+
+def with_opening(
+    messages: Messages,
+    target: Target,
+    notes: list[Note],
+    *,
+    is_instructed: bool = False,
+) -> Messages:
+    """Messages that begin with the user's, or with instructions followed by it.
+
+    `is_instructed`: whether there are instructions outside of the messages.
+    """
+    for index, message in enumerate(messages):
+        if message.role.is_system:
+            continue
+        is_refused = target.turns.starts_with_user or (
+            target.turns.refuses_call_first and _begins_with_call(messages[index:])
+        )
+        if message.role is Role.USER or not is_refused:
+            return messages
+        notes.append(Repair("messages", "W47", "added", "a user's turn at the beginning"))
+        return (*messages[:index], _opening(), *messages[index:])
+    if target.turns.needs_message and (messages or is_instructed):
+        notes.append(Repair("messages", "W47", "added", "a user's turn beside the instructions"))
+        return (*messages, _opening())
+    return messages
+
+
+def with_opening_among_kept(
+    messages: Messages, target: Target, notes: list[Note], keeps: Keeps
+) -> Messages:
+    """As `with_opening`, unless the first message stays as it came."""
+    first = next((message for message in messages if not message.role.is_system), None)
+    if first is not None and keeps(first):
+        return messages
+    return with_opening(messages, target, notes)
+
+
+def _begins_with_call(messages: Messages) -> bool:
+    """Whether the model calls a tool in the first turn, of however many messages."""
+    for message in messages:
+        if message.role is Role.ASSISTANT and message.tool_calls:
+            return True
+        if not (message.role is Role.ASSISTANT or message.role.is_system):
+            return False
+    return False
+
+
+def _opening() -> Message:
+    return make_message(Role.USER, (Text(OPENING),))
+
+
+ENDING = "(Please go on.)"
+
+
+def with_ending(messages: Messages, target: Target, losses: list[Note]) -> Messages:
+    """Messages that don't end with the assistant's, or not with white space.
+
+    Calls without results have got theirs before: nothing is ever said between the two.
+    """
+    if target.turns.prefill == "free":
+        return messages
+    if target.turns.prefill == "trimmed":
+        return _trimmed(messages, losses)
+    last = len(messages) - 1
+    while last >= 0 and messages[last].role.is_system:
+        last -= 1
+    if last < 0 or messages[last].role is not Role.ASSISTANT or messages[last].tool_calls:
+        return messages
+    reason = "a user's turn behind a begun answer, which is not continued here"
+    losses.append(Repair(f"messages[{last}]", "W48", "added", reason))
+    return (*messages, make_message(Role.USER, (Text(ENDING),)))
+
+
+def _trimmed(messages: Messages, losses: list[Note]) -> Messages:
+    last = messages[-1] if messages else None
+    end = last.parts[-1] if last is not None and last.parts else None
+    if last is None or last.role is not Role.ASSISTANT or not isinstance(end, Text):
+        return messages
+    text = end.text.rstrip()
+    if text == end.text:
+        return messages
+    path = f"messages[{len(messages) - 1}].parts[{len(last.parts) - 1}]"
+    losses.append(Repair(path, "W48", "dropped", "white space at the end of a begun answer"))
+    return (
+        *messages[:-1],
+        last.replace_unchecked(parts=(*last.parts[:-1], end.replace(text=text))),
+    )

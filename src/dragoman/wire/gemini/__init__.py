@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.context import Context
-from dragoman.wire.gemini.errors import decode_error, encode_error
-from dragoman.wire.gemini.front import FRONT
-from dragoman.wire.gemini.request import decode_request, encode_fitted
-from dragoman.wire.gemini.response import decode_response, encode_response
+from dragoman.wire.gemini.dialect import DESCRIPTION, FRONT, TARGET
+from dragoman.wire.gemini.request import decode_request, encode_request
+from dragoman.wire.gemini.request_repairs import STEPS
+from dragoman.wire.gemini.response import (
+    decode_response,
+    encode_error,
+    encode_response,
+)
 from dragoman.wire.gemini.rules import RULEBOOK
-from dragoman.wire.gemini.stream_decoder import StreamDecoder
+from dragoman.wire.gemini.stream import StreamDecoder
+from dragoman.wire.gemini.stream_chunks import Form
 from dragoman.wire.gemini.stream_encoder import StreamEncoder
-from dragoman.wire.gemini.stream_frames import Form
-from dragoman.wire.gemini.target import TARGET
 from dragoman.wire.streams import StreamEncoder as AnyEncoder
+
+if TYPE_CHECKING:
+    from dragoman.wire.services import Services
 
 __all__ = ["DIALECT", "Gemini"]
 
@@ -31,22 +39,27 @@ class Gemini(Codec):
         return self._sealing(StreamEncoder(form=form))
 
 
+def _services() -> Services:
+    from dragoman.wire.gemini.services import SERVICES  # not for who only talks
+
+    return SERVICES
+
+
 DIALECT = Gemini(
+    DESCRIPTION,
     TARGET,
     Functions(
         decode_request=decode_request,
-        encode_request=encode_fitted,
+        encode_request=encode_request,
         decode_response=decode_response,
         encode_response=encode_response,
         stream_decoder=StreamDecoder,
         stream_encoder=StreamEncoder,
-        decode_error=decode_error,
         encode_error=encode_error,
         rulebook=RULEBOOK,
+        steps=STEPS,
     ),
-    messages_field="contents",
-    answer_field="candidates",
-    system_field="systemInstruction",
     front=FRONT,
-    untold_counts=("cache_write",),
+    missing_counts=("cache_write",),
+    services=_services,
 )

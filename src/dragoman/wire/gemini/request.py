@@ -1,55 +1,215 @@
-"""Requests: `generateContent` and `streamGenerateContent`."""
+"""Requests: `generateContent` and `streamGenerateContent`, and the contents that they hold."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY
+from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.messages import Message, make_message
+from dragoman.model.parts import Origin, Text
 from dragoman.model.requests import Request, State
 from dragoman.model.roles import Role
-from dragoman.wire.agreement import Bearings, agreed, with_notes
+from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.gemini.adjustments import adjusted
-from dragoman.wire.gemini.choice import TOOL_CONFIG, decode_choice, encode_choice
-from dragoman.wire.gemini.contents import (
-    decode_content,
-    encode_content,
-    encode_plain,
-    is_instruction,
-    lose_name,
-)
-from dragoman.wire.gemini.generation import GENERATION_CONFIG, decode_generation, encode_generation
-from dragoman.wire.gemini.parts import decode_parts, encode_parts
-from dragoman.wire.gemini.paths import bare_model, decode_path, encode_path
-from dragoman.wire.gemini.signatures import Steps
-from dragoman.wire.gemini.target import TARGET
-from dragoman.wire.gemini.tools import decode_tools, encode_tools
-from dragoman.wire.gemini.trace import (
+from dragoman.wire.gemini.content import decode_parts, encode_parts
+from dragoman.wire.gemini.dialect import (
     NAME,
     ORIGIN,
-    Trace,
-    as_it_came,
-    is_array,
-    is_object,
+    TARGET,
+    Writing,
+    bare_model,
+    decode_path,
+    encode_path,
     snake_names,
     spelled,
     want_array,
 )
-from dragoman.wire.gemini.writing import Writing
-from dragoman.wire.losses import Loss, Note, Repair
-from dragoman.wire.overlay import parsed
+from dragoman.wire.gemini.request_repairs import Signing
+from dragoman.wire.gemini.settings import GENERATION_CONFIG, decode_generation, encode_generation
+from dragoman.wire.gemini.tools import (
+    TOOL_CONFIG,
+    decode_choice,
+    decode_tools,
+    encode_choice,
+    encode_tools,
+)
+from dragoman.wire.gemini.tools_calls import encode_call, encode_result, in_call_order
+from dragoman.wire.json_values import is_list, is_object, parsed
+from dragoman.wire.losses import Repair
+from dragoman.wire.overlay import (
+    Overlay,
+    has_overlay,
+    original_value,
+    with_guesses,
+    with_overlay,
+)
+from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.target import Target
-from dragoman.wire.tolerance import plain_text
+from dragoman.wire.tolerance import Form, plain_text, readable_answer, readable_message
 from dragoman.wire.unsealing import unsealed_messages
+
+# --- contents: what the API calls a message
+
+_USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
+_SYSTEM, _DEVELOPER = Role.SYSTEM, Role.DEVELOPER
+_ROLES = {"user": _USER, "model": _ASSISTANT}
+# Not in the API's documents, or no longer; they come back as they were.
+_OTHER_ROLES = {
+    "function": _TOOL,
+    "tool": _TOOL,
+    "assistant": _ASSISTANT,
+    "system": _SYSTEM,
+    "developer": _DEVELOPER,
+}
+_WIRE_ROLES = {_USER: "user", _TOOL: "user", _ASSISTANT: "model"}
+
+FORM = Form(
+    NAME,
+    {"user": "user", "assistant": "model"},
+    content="parts",
+    kinds=(list, dict, type(None)),
+    said=lambda text: [{"text": text}],
+)
+"""What is read here as a content."""
+
+Content = tuple[Role, tuple[AnyPart, ...], FrozenDict]
+"""Role, parts and extras of a message."""
+
+
+def decode_content(wire: Any, calls: CallIds, absent_role: Role, origin: Origin | None) -> Content:
+    """What a content says; `origin` goes to parts that carry opaque state."""
+    if not is_object(wire) or type(wire.get("parts")) not in FORM.kinds:
+        return _decode_odd_content(wire, calls, absent_role, origin)
+    parts, role = wire.get("parts"), wire.get("role")
+    known = _ROLES.get(role) if type(role) is str else None
+    if known is not None and len(wire) == 2 and type(parts) is list and parts:  # noqa: PLR2004 - role and parts
+        extras = EMPTY
+    else:
+        kept = Overlay(NAME)
+        parts = _irregular_parts(wire, kept)
+        if known is None:
+            known = _irregular_role(wire, kept, absent_role)
+        kept.fields.update((key, wire[key]) for key in wire if key not in {"role", "parts"})
+        extras = kept.extras()
+    decoded = decode_parts(parts, calls, origin)
+    if known is _USER and decoded and all(type(part) is ToolResult for part in decoded):
+        known = _TOOL
+    return known, decoded, extras
+
+
+def _decode_odd_content(
+    wire: Any, calls: CallIds, absent_role: Role, origin: Origin | None
+) -> Content:
+    if is_object(wire):
+        made, shapes = readable_answer(wire, FORM)
+    else:
+        made, shapes = readable_message(wire, FORM, absent_role.value)
+    role, parts, extras = decode_content(made, calls, absent_role, origin)
+    return role, parts, with_guesses(extras, NAME, shapes)
+
+
+def _irregular_parts(wire: dict[str, Any], kept: Overlay) -> list[Any]:
+    parts = wire.get("parts")
+    if is_object(parts):
+        kept.single("parts")
+        return [parts]
+    if parts:
+        return list(parts)
+    if "parts" in wire:
+        kept.fields["parts"] = parts
+    return []
+
+
+def _irregular_role(wire: dict[str, Any], kept: Overlay, absent: Role) -> Role:
+    if "role" not in wire:
+        kept.absent(("role",), _WIRE_ROLES[absent])
+        return absent
+    name = wire["role"]
+    role = _OTHER_ROLES.get(name) if type(name) is str else None
+    if role is None:
+        kept.guess(("role",), _WIRE_ROLES[absent], name)
+        return absent
+    kept.value(("role",), _WIRE_ROLES.get(role, "user"), name)
+    return role
+
+
+def is_instruction(message: Message) -> bool:
+    """Whether a message belongs into the system prompt: contents have no such role (W75).
+
+    One that came as a content, against the documents, goes back as one.
+    """
+    is_system = message.role is _SYSTEM or message.role is _DEVELOPER
+    return is_system and _OTHER_ROLES.get(_spelled_role(message)) is not message.role
+
+
+def _spelled_role(message: Message) -> str:
+    """How the wire named the role, where that was none of the API's own."""
+    return str(original_value(message.extras, NAME, "role"))
+
+
+def encode_plain(message: Message, index: int, writing: Writing) -> dict[str, Any] | None:
+    """The content of most messages: a text, a call or a result, and nothing else.
+
+    None where there is more to it; the slow way comes to the same in twice the time.
+    """
+    parts = message.parts
+    if len(parts) != 1 or message.name is not None or has_overlay(message.extras, NAME):
+        return None
+    part, role = parts[0], message.role
+    if part.signature is not None or part.extras is not EMPTY:
+        return None
+    if type(part) is Text:
+        if part.citations or (role is not _USER and role is not _ASSISTANT):
+            return None
+        return {
+            "role": "user" if role is _USER else "model",
+            "parts": [{"text": part.text}],
+        }
+    writing.at = (index, 0)
+    if type(part) is ToolCall and role is _ASSISTANT:
+        body, problem = encode_call(part, writing)
+    elif type(part) is ToolResult and role is _TOOL and type(part.content) is str:
+        body, problem = encode_result(part, writing)
+    else:
+        return None
+    if problem is not None:
+        writing.lose_part(index, 0, problem)
+    return {"role": "model" if role is _ASSISTANT else "user", "parts": [body]}
+
+
+def encode_content(message: Message, index: int, writing: Writing) -> Any:
+    """The content for a message; one without parts has none here either."""
+    writing.origin = message.origin
+    parts = encode_parts(message.parts, index, writing)
+    if len(parts) > 1 and type(message.parts[0]) is ToolResult:
+        in_call_order(parts, message.parts, writing)
+    role = _WIRE_ROLES.get(message.role, "user")
+    body: dict[str, Any] = {"role": role, "parts": parts} if parts else {"role": role}
+    lose_name(message, index, writing)
+    if not message.extras:
+        return body
+    body = with_overlay(body, message.extras, NAME)
+    spelled = body.get("role") if is_object(body) else None  # a content may come as a text
+    if type(spelled) is str and _OTHER_ROLES.get(spelled, message.role) is not message.role:
+        body["role"] = role  # somebody else says it by now
+    return body
+
+
+def lose_name(message: Message, index: int, writing: Writing) -> None:
+    """Note the name of who speaks, if there is one."""
+    if message.name is not None:
+        writing.lose_of_message(index, "the name of the speaker has no place here", ".name")
+
+
+# --- whole requests
 
 _STATE = {"cachedContent": "cached_content", "continuationToken": "continuation_token"}
 _NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig", *_STATE)
 _TAKEN = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
-_BEARINGS: Bearings = {
+_BEARINGS: Places = {
     "model": "model",
     **spelled(
         {
@@ -62,15 +222,14 @@ _BEARINGS: Bearings = {
         }
     ),
 }
-_USER, _ASSISTANT = Role.USER, Role.ASSISTANT
 _UNSAID = "(content that can't be shown here)"
 
 
 def decode_request(body: Body, path: str | None = None) -> Request:
     """The request in a body; its model and whether it streams are in the path."""
-    trace = Trace()
-    wire = trace.camel(dict(parsed(body, NAME)), _NAMES)
-    trace.fields.update(
+    kept = Overlay(NAME)
+    wire = kept.renamed(dict(parsed(body, NAME)), _NAMES)
+    kept.fields.update(
         (key, value)
         for key, value in wire.items()
         if key not in _TAKEN and not (key in _STATE and type(value) is str)
@@ -80,30 +239,20 @@ def decode_request(body: Body, path: str | None = None) -> Request:
         model = bare_model(name)
     fields: dict[str, Any] = {}
     if "systemInstruction" in wire:
-        fields["system"] = _decode_system(wire["systemInstruction"], trace)
+        fields["system"] = _decode_system(wire["systemInstruction"], kept)
     if "contents" in wire:
-        fields["messages"] = _decode_contents(wire["contents"], trace)
+        fields["messages"] = _decode_contents(wire["contents"], kept)
     if "tools" in wire:
-        fields["tools"] = decode_tools(wire["tools"], trace)
+        fields["tools"] = decode_tools(wire["tools"], kept)
     if "toolConfig" in wire:
-        fields["tool_choice"] = decode_choice(wire["toolConfig"], trace)
+        fields["tool_choice"] = decode_choice(wire["toolConfig"], kept)
     if "generationConfig" in wire:
-        fields |= decode_generation(wire["generationConfig"], trace)
+        fields |= decode_generation(wire["generationConfig"], kept)
     held = {name: wire[key] for key, name in _STATE.items() if type(wire.get(key)) is str}
     if held:
         fields["state"] = State(**held)
-    request = Request(model=model, stream=stream, extras=trace.extras(), **fields)
-    return request if request.extras is EMPTY else with_notes(request, NAME, _BEARINGS)
-
-
-def encode_fitted(request: Request, target: Target) -> Encoded:
-    """As `encode_request`, with settings that the target takes."""
-    notes: list[Note] = []
-    request = adjusted(request, target, notes)
-    encoded = encode_request(request, target)
-    encoded.losses = (*(note for note in notes if isinstance(note, Loss)), *encoded.losses)
-    encoded.repairs = (*(note for note in notes if isinstance(note, Repair)), *encoded.repairs)
-    return encoded
+    request = Request(model=model, stream=stream, extras=kept.extras(), **fields)
+    return request if request.extras is EMPTY else with_digests(request, NAME, _BEARINGS)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
@@ -128,40 +277,40 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if request.model is not None:
         path = encode_path(request.model, stream=bool(request.stream))
     if request.extras is not EMPTY:
-        body = as_it_came(body, agreed(request, NAME, _BEARINGS))
+        body = with_overlay(body, without_edited(request, NAME, _BEARINGS), NAME)
     return Encoded(body, path=path, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
                    context=writing.schemas.context)  # fmt: skip
 
 
-def _decode_system(wire: Any, trace: Trace) -> tuple[AnyPart, ...]:
+def _decode_system(wire: Any, kept: Overlay) -> tuple[AnyPart, ...]:
     if wire is None:
-        trace.fields["systemInstruction"] = None
+        kept.fields["systemInstruction"] = None
         return ()
     if not is_object(wire):
         said = [{"text": plain_text(wire)}]
-        trace.shape(["systemInstruction"], {"parts": said}, wire)
+        kept.guess(("systemInstruction",), {"parts": said}, wire)
         wire = {"parts": said}
     parts = wire.get("parts")
     if is_object(parts):
-        trace.single("systemInstruction.parts")
+        kept.single("systemInstruction", "parts")
         parts = [parts]
-    elif parts is not None and not is_array(parts):
+    elif parts is not None and not is_list(parts):
         said = [{"text": plain_text(parts)}]
-        trace.shape(["systemInstruction", "parts"], said, parts)
+        kept.guess(("systemInstruction", "parts"), said, parts)
         parts = said
-    decoded = decode_parts(parts, CallIds(), ORIGIN) if is_array(parts) else ()
+    decoded = decode_parts(parts, CallIds(), ORIGIN) if is_list(parts) else ()
     left = {key: value for key, value in wire.items() if key != "parts" or not decoded}
     if left or not decoded:
-        trace.fields["systemInstruction"] = left
+        kept.fields["systemInstruction"] = left
     return decoded
 
 
-def _decode_contents(wire: Any, trace: Trace) -> tuple[Message, ...]:
+def _decode_contents(wire: Any, kept: Overlay) -> tuple[Message, ...]:
     if is_object(wire):
-        trace.single("contents")
+        kept.single("contents")
         wire = [wire]
     if wire is None or wire == []:
-        trace.fields["contents"] = wire
+        kept.fields["contents"] = wire
         return ()
     listed = want_array(wire, "$.contents")
     return tuple(unsealed_messages(decode_calls(lambda calls: _decode_listed(listed, calls))))
@@ -186,9 +335,9 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
     """The parts of the system prompt, and the contents, which know no system role (W75)."""
     system = encode_parts(request.system, -1, writing) if request.system else []
     contents: list[dict[str, Any]] = []
-    steps = Steps(request.messages) if writing.target.signs_calls else None
+    signing = Signing(request.messages) if writing.target.thinking.signs_calls else None
     for index, message in enumerate(request.messages):
-        plain = encode_plain(message, index, writing) if steps is None else None
+        plain = encode_plain(message, index, writing) if signing is None else None
         if plain is not None:
             contents.append(plain)
             continue
@@ -206,7 +355,7 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
                 continue  # nothing of it could be said, and each part has its loss
             # Who spoke is part of the conversation; without them two answers would be one.
             content["parts"] = [{"text": _UNSAID}]
-        if steps is not None and is_object(content) and steps.sign(content, index):
+        if signing is not None and is_object(content) and signing.sign(content, index):
             reason = "a word that stands for a signature"
             writing.repairs.append(Repair(f"messages[{index}]", "W83", "added", reason))
         contents.append(content)

@@ -1,36 +1,216 @@
-"""Responses: what `generateContent` answers."""
+"""Responses: candidates, token counts, reasons to stop, and errors."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from dragoman import errors
+from dragoman.errors import DragomanError, ProviderError
+from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity, response_identity
-from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import make_message
+from dragoman.model.frozen import EMPTY, FrozenDict, FrozenList
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.model.usage import FinishReason
+from dragoman.model.tools import ToolCall
+from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.gemini.citations import decode_citations, encode_citations
-from dragoman.wire.gemini.contents import Content, decode_content, encode_content
-from dragoman.wire.gemini.finish import decode_finish, encode_finish, has_calls, has_word, is_own
-from dragoman.wire.gemini.trace import (
-    NAME,
-    Trace,
-    as_it_came,
-    is_object,
-    noted,
-    snake_names,
-    want_array,
+from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
+from dragoman.wire.gemini.content_media import decode_citations, encode_citations
+from dragoman.wire.gemini.dialect import NAME, Writing, snake_names, want_array
+from dragoman.wire.gemini.request import Content, decode_content, encode_content
+from dragoman.wire.json_values import is_object, parsed
+from dragoman.wire.overlay import Overlay, fields_of, note_of, with_guesses, with_overlay
+
+# --- `usageMetadata`: the prompt's count includes cached tokens, the answer's no thinking (W98)
+
+_PROMPT, _TOOL_USE = "promptTokenCount", "toolUsePromptTokenCount"
+_TOTAL = "totalTokenCount"
+_USAGE_NAMES = snake_names(
+    _PROMPT, "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount",
+    _TOOL_USE, _TOTAL,
+)  # fmt: skip
+_COUNTS = frozenset(_USAGE_NAMES.values())
+_DETAILS = frozenset({
+    "promptTokensDetails", "candidatesTokensDetails", "cacheTokensDetails",
+    "toolUsePromptTokensDetails",
+})  # fmt: skip
+_WORDS = frozenset({"serviceTier", "trafficType"})
+_PAIR = 2  # fields: modality and tokenCount
+_LARGE = 2**63  # what may not be frozen without a look
+
+
+def decode_usage(wire: Any) -> Usage | None:
+    """The counts, in buckets that don't overlap; None where there are none."""
+    if not is_object(wire):
+        return None
+    if (plain := _decode_plain(wire)) is not None:
+        return plain
+    kept = Overlay(NAME)
+    counts = kept.renamed(wire, _USAGE_NAMES)
+    numbers = {key: value for key, value in counts.items() if type(value) is int}
+    usage = _counted(numbers, EMPTY)
+    rebuilt = encode_usage(usage)
+    if _TOOL_USE in numbers and 0 <= numbers[_TOOL_USE] <= usage.total_input:
+        rebuilt[_PROMPT] = usage.total_input - numbers[_TOOL_USE]
+        rebuilt = {key: value for key, value in rebuilt.items() if value}
+    kept.compare(counts, rebuilt)
+    extras = kept.extras()
+    return usage.replace(extras=extras) if extras else usage
+
+
+def _decode_plain(wire: dict[str, Any]) -> Usage | None:
+    """The usual object: counts that we would write so, and those of each modality.
+
+    None where there is more to it. `decode_usage` comes to the same in five times the time: it
+    writes the object to see what we would write otherwise, and makes the usage twice.
+    """
+    if _TOTAL not in wire or _PROMPT not in wire:
+        return None
+    left: dict[str, Any] = {}
+    for key, value in wire.items():
+        if key in _COUNTS:
+            if type(value) is not int or value <= 0:
+                return None
+            if key == _TOOL_USE:
+                left[key] = value
+        elif key in _DETAILS and type(value) is list and all(map(_is_detail, value)):
+            left[key] = FrozenList(map(FrozenDict, value))
+        elif key in _WORDS and type(value) is str:
+            left[key] = value
+        else:
+            return None
+    return _counted(wire, _left_over(left))
+
+
+def _left_over(left: dict[str, Any]) -> FrozenDict:
+    if not left:
+        return EMPTY
+    return FrozenDict({NAME: FrozenDict(left)})
+
+
+def _is_detail(wire: Any) -> bool:
+    if type(wire) is not dict or len(wire) != _PAIR or type(wire.get("modality")) is not str:
+        return False
+    count = wire.get("tokenCount")
+    return type(count) is int and 0 <= count < _LARGE
+
+
+def _counted(counts: dict[str, int], extras: FrozenDict) -> Usage:
+    get = counts.get
+    cached = get("cachedContentTokenCount", 0)
+    return Usage(
+        input=get(_PROMPT, 0) + get(_TOOL_USE, 0) - cached,
+        output=get("candidatesTokenCount", 0),
+        cache_read=cached,
+        thinking=get("thoughtsTokenCount", 0),
+        reported_total=get(_TOTAL),
+        extras=extras,
+    )
+
+
+def encode_usage(usage: Usage) -> dict[str, Any]:
+    """The counts as the API has them; zeros are left out, as it does."""
+    beside = fields_of(usage.extras, NAME).get(_TOOL_USE)
+    prompt = usage.total_input
+    if type(beside) is int and 0 <= beside <= prompt:
+        prompt -= beside  # what the provider's own tools put in is told apart
+    counts = {
+        _PROMPT: prompt,
+        "cachedContentTokenCount": usage.cache_read,
+        "candidatesTokenCount": usage.output,
+        "thoughtsTokenCount": usage.thinking,
+        _TOTAL: usage.total,
+    }
+    body = {key: count for key, count in counts.items() if count}
+    return with_overlay(body, usage.extras, NAME) if usage.extras else body
+
+
+# --- why an answer ended. `STOP` stands for tool calls too; what failed is told apart (W88)
+
+_STOP, _LENGTH, _TOOL_CALLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
+_FILTERED, _OTHER, _MALFORMED = (
+    FinishReason.CONTENT_FILTER,
+    FinishReason.OTHER,
+    FinishReason.MALFORMED_CALL,
 )
-from dragoman.wire.gemini.usage import decode_usage, encode_usage
-from dragoman.wire.gemini.writing import Writing
-from dragoman.wire.overlay import parsed
-from dragoman.wire.tolerance import shaped_extras
+
+_REASONS = {
+    "STOP": _STOP,
+    "MAX_TOKENS": _LENGTH,
+    "SAFETY": _FILTERED,
+    "RECITATION": _FILTERED,
+    "BLOCKLIST": _FILTERED,
+    "PROHIBITED_CONTENT": _FILTERED,
+    "SPII": _FILTERED,
+    "IMAGE_SAFETY": _FILTERED,
+    "IMAGE_PROHIBITED_CONTENT": _FILTERED,
+    "IMAGE_RECITATION": _FILTERED,
+    "MODEL_ARMOR": _FILTERED,  # Vertex AI's own filter; recorded, not in the SDK
+    "LANGUAGE": FinishReason.ERROR,
+    "NO_IMAGE": FinishReason.ERROR,
+    "IMAGE_OTHER": FinishReason.ERROR,
+    "MALFORMED_FUNCTION_CALL": _MALFORMED,
+    "UNEXPECTED_TOOL_CALL": _MALFORMED,
+    "TOO_MANY_TOOL_CALLS": _MALFORMED,
+    "MALFORMED_RESPONSE": FinishReason.ERROR,
+    "CONTINUATION": FinishReason.PAUSE,
+}
+_NUMBERS = ("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER")
+"""The same as numbers, which some clients' recordings hold."""
+_FINISH_WORDS = {
+    _STOP: "STOP",
+    _TOOL_CALLS: "STOP",
+    _LENGTH: "MAX_TOKENS",
+    FinishReason.CONTEXT_FULL: "MAX_TOKENS",
+    _FILTERED: "SAFETY",
+    FinishReason.REFUSAL: "SAFETY",
+    _MALFORMED: "MALFORMED_FUNCTION_CALL",
+    FinishReason.PAUSE: "CONTINUATION",
+}
+
+
+def decode_finish(wire: Any, calls: bool) -> tuple[FinishReason | None, str | None]:  # noqa: FBT001 - whether there are any
+    """The reason and the wire's own word for it."""
+    if type(wire) is int and 0 <= wire < len(_NUMBERS):
+        wire = _NUMBERS[wire]
+    if type(wire) is not str:
+        return None, None
+    reason = _REASONS.get(wire, _OTHER)
+    return _TOOL_CALLS if reason is _STOP and calls else reason, wire
+
+
+def encode_finish(choice: Choice) -> str | None:
+    """The wire's word for why a choice ended: its own, where it is ours and still true."""
+    finish, word = choice.finish, choice.finish_raw
+    if word is not None and is_own(choice.message):
+        expected, _ = decode_finish(word, has_calls(choice.message.parts))
+        if finish is expected:
+            return word
+    return None if finish is None else _FINISH_WORDS.get(finish, "OTHER")
+
+
+def has_word(finish: FinishReason | None) -> bool:
+    """Whether the wire can tell this reason."""
+    return finish is None or finish is _OTHER or finish in _FINISH_WORDS
+
+
+def has_calls(parts: Iterable[AnyPart]) -> bool:
+    """Whether the model calls tools."""
+    return ToolCall in map(type, parts)
+
+
+def is_own(message: Message) -> bool:
+    """Whether a message came from this dialect, or from nowhere."""
+    return message.origin is None or message.origin.dialect == NAME
+
+
+# --- whole responses
 
 _NAMES = snake_names("responseId", "modelVersion", "createTime", "usageMetadata")
 CANDIDATE_NAMES = snake_names(
@@ -46,8 +226,8 @@ BLOCKED = "blocked"
 
 def decode_response(body: Body) -> Response:
     """The response in a body; a blocked prompt is answered by an empty choice that says so."""
-    trace = Trace()
-    wire = trace.camel(dict(parsed(body, NAME)), _NAMES)
+    kept = Overlay(NAME)
+    wire = kept.renamed(dict(parsed(body, NAME)), _NAMES)
     model, response_id = wire.get("modelVersion"), wire.get("responseId")
     response = Response(
         model=model if type(model) is str else None,
@@ -67,8 +247,8 @@ def decode_response(body: Body) -> Response:
     if response.usage is not None:
         taken.add("usageMetadata")
     left = {key: value for key, value in wire.items() if key not in taken}
-    trace.compare(left, encode_head(response))
-    return response.replace(choices=choices, extras=trace.extras())
+    kept.compare(left, encode_head(response))
+    return response.replace(choices=choices, extras=kept.extras())
 
 
 def decode_blocked(wire: dict[str, Any], origin: Origin) -> Choice | None:
@@ -82,12 +262,12 @@ def decode_blocked(wire: dict[str, Any], origin: Origin) -> Choice | None:
     reason = feedback.get("blockReason", feedback.get("block_reason"))
     if not reason:
         return None
-    trace = Trace()
-    trace.note(BLOCKED, True)  # noqa: FBT003 - the note's value
+    kept = Overlay(NAME)
+    kept.note(BLOCKED, True)  # noqa: FBT003 - the note's value
     finish = FinishReason.CONTENT_FILTER
     word = reason if type(reason) is str else None
     return Choice(0, make_message(_ASSISTANT, origin=origin, finish=finish), finish, word,
-                  extras=trace.extras())  # fmt: skip
+                  extras=kept.extras())  # fmt: skip
 
 
 def encode_response(response: Response) -> Encoded:
@@ -100,12 +280,12 @@ def encode_response(response: Response) -> Encoded:
     if candidates := [
         _encode_candidate(choice, index, writing)
         for index, choice in enumerate(response.choices)
-        if choice.message.parts or not noted(choice.extras, BLOCKED)
+        if choice.message.parts or not note_of(choice.extras, NAME, BLOCKED)
     ]:
         body["candidates"] = candidates
     if response.usage is not None:
         body["usageMetadata"] = encode_usage(response.usage)
-    return Encoded(as_it_came(body, response.extras), losses=tuple(writing.losses),
+    return Encoded(with_overlay(body, response.extras, NAME), losses=tuple(writing.losses),
                    repairs=tuple(writing.repairs))  # fmt: skip
 
 
@@ -135,7 +315,7 @@ def _decode_candidates(wire: Any, origin: Origin, identity: Identity) -> tuple[C
 def _decode_candidate(wire: Any, position: int, identity: Identity, origin: Origin) -> Choice:
     if not is_object(wire):
         choice = decode_candidate({}, position, (_ASSISTANT, (), EMPTY), origin)
-        return choice.replace(extras=shaped_extras(choice.extras, NAME, [[[], {}, wire]]))
+        return choice.replace(extras=with_guesses(choice.extras, NAME, [[[], {}, wire]]))
     said: Content = (_ASSISTANT, (), EMPTY)
     if (content := wire.get("content")) is not None:
         index = wire.get("index")
@@ -149,12 +329,16 @@ def decode_candidate(
     wire: dict[str, Any], position: int, said: Content, origin: Origin | None
 ) -> Choice:
     """The choice in a candidate, the content of which has been read."""
-    trace = Trace()
-    fields = trace.camel(wire, CANDIDATE_NAMES)
+    kept = Overlay(NAME)
+    fields = kept.renamed(wire, CANDIDATE_NAMES)
     if fields.get("content") is None:
-        trace.note(WITHOUT_CONTENT, True)  # noqa: FBT003 - the note's value
+        kept.note(WITHOUT_CONTENT, True)  # noqa: FBT003 - the note's value
     role, parts, extras = said
-    finish, word = decode_finish(fields.get("finishReason"), has_calls(parts))
+    reason = fields.get("finishReason")
+    finish, word = decode_finish(reason, has_calls(parts))
+    if type(reason) is int and word is not None:  # the number of the word
+        kept.value(("finishReason",), word, reason)
+        fields = {**fields, "finishReason": word}
     cited = decode_citations(fields, parts)
     message = make_message(role, cited, None, "", EMPTY, extras, origin, None, finish)
     index, logprobs = fields.get("index"), fields.get("logprobsResult")
@@ -166,8 +350,8 @@ def decode_candidate(
         logprobs,
     )
     left = {key: value for key, value in fields.items() if key != "content" or value is None}
-    trace.compare(left, encode_verdict(choice))
-    return choice.replace(extras=trace.extras())
+    kept.compare(left, encode_verdict(choice))
+    return choice.replace(extras=kept.extras())
 
 
 def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[str, Any]:
@@ -180,9 +364,9 @@ def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[s
         writing.lose(f"{place}.finish", "this reason has no word here")
     if message.role is not _ASSISTANT:
         writing.lose(f"{place}.message.role", "only the model answers")
-    if message.parts or not noted(choice.extras, WITHOUT_CONTENT):
+    if message.parts or not note_of(choice.extras, NAME, WITHOUT_CONTENT):
         body["content"] = encode_content(message, position, writing)
-    return as_it_came(body, choice.extras) if choice.extras else body
+    return with_overlay(body, choice.extras, NAME) if choice.extras else body
 
 
 def encode_verdict(choice: Choice) -> dict[str, Any]:
@@ -222,3 +406,77 @@ def encode_time(created_at: float | None) -> str | None:
     except (ValueError, OverflowError, OSError):
         return None
     return moment.replace(tzinfo=None).isoformat() + "Z"
+
+
+# --- errors, as bodies and in the place of a chunk: Google's `{"error": {code, message, status}}`
+
+_TYPE = "type.googleapis.com/google.rpc."
+_SERVER = 500
+
+# The first name of a status is the one to say.
+STATUSES = {
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "OUT_OF_RANGE": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "ABORTED": 409,
+    "ALREADY_EXISTS": 409,
+    "RESOURCE_EXHAUSTED": 429,
+    "CANCELLED": 499,
+    "INTERNAL": 500,
+    "UNKNOWN": 500,
+    "DATA_LOSS": 500,
+    "UNIMPLEMENTED": 501,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+}
+"""Google's names of what went wrong, and the HTTP status that each goes with."""
+_STATUS_NAMES = {status: name for name, status in reversed(STATUSES.items())}
+
+# Status, and the words that tell errors of one status apart.
+_FORMS: Forms[tuple[int, str]] = {
+    errors.AuthenticationError: (401, ""),
+    errors.PermissionDenied: (403, ""),
+    errors.RateLimited: (429, ""),
+    errors.QuotaExceeded: (429, "You exceeded your current quota: "),
+    errors.Overloaded: (503, ""),
+    errors.ContextTooLong: (
+        400,
+        "The input token count exceeds the maximum number of tokens allowed: ",
+    ),
+    errors.Refused: (400, "The prompt was blocked by the content filter: "),
+    errors.InvalidRequest: (400, ""),
+    errors.ModelNotFound: (404, "The model is not found: "),
+    errors.ServerError: (500, ""),
+}
+
+
+def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
+    """The status and the body to answer with; in mid-stream the body is the chunk."""
+    told = reported(error)
+    usual, words = form_of(told, _FORMS)
+    status = status_of(told, usual)
+    body: dict[str, Any] = {
+        "code": status,
+        "message": f"{words}{told}",
+        "status": name_of(status),
+    }
+    if details := _details(told):
+        body["details"] = details
+    return status, {"error": body}
+
+
+def name_of(status: int) -> str:
+    """Google's name for an HTTP status."""
+    return _STATUS_NAMES.get(status) or ("INVALID_ARGUMENT" if status < _SERVER else "INTERNAL")
+
+
+def _details(error: ProviderError) -> list[dict[str, Any]]:
+    details: list[dict[str, Any]] = []
+    if error.retry_after is not None:
+        details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": f"{error.retry_after:.9g}s"})
+    if error.request_id is not None:
+        details.append({"@type": f"{_TYPE}RequestInfo", "requestId": error.request_id})
+    return details

@@ -1,54 +1,222 @@
-"""What `generateContent` would refuse in a request."""
+"""What `generateContent` refuses: rules for contents, their order and signatures, and the list."""
 
 from __future__ import annotations
 
-from dragoman.wire.gemini import partrules as parts
-from dragoman.wire.gemini import toolrules as tools
-from dragoman.wire.gemini import turnrules as turns
-from dragoman.wire.gemini.target import TARGET
-from dragoman.wire.gemini.view import View
-from dragoman.wire.violations import Rule, Rulebook
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from dragoman.wire.gemini.dialect import TARGET
+from dragoman.wire.gemini.rules_tools import (
+    shape_counts,
+    shape_temperature,
+    shape_thinking,
+    w80_arguments_are_an_object,
+    w81_calls_and_responses_have_names,
+    w81_ids_are_echoed,
+    w82_responses_are_objects,
+    w89_names_are_plain,
+    w89_parameters_have_plain_names,
+    w90_keywords_are_known,
+    w91_types_are_single,
+    w92_any_of_stands_alone,
+    w93_references_stand_alone,
+    w93_there_is_one_schema,
+    w94_arrays_have_items,
+    w94_enums_hold_strings,
+    w95_responses_hold_no_references,
+    w96_responses_hold_no_media,
+    w97_functions_or_server_tools,
+    w97_json_or_tools,
+    w99_choices_need_functions,
+    w99_modes_are_known,
+    w99_names_go_with_their_modes,
+)
+from dragoman.wire.gemini.rules_view import DATA, Content, Turn, View, is_set, spelled, value_of
+from dragoman.wire.violations import Found, Placed, Rule, Rulebook
+
+_ROLES = ("user", "model", "function", None)
+_UNPAIRED = ("videoMetadata", "thoughtSignature")
+"""What may stand in a part by itself: recordings have the one, streams the other."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}", re.ASCII)
+
+
+def shape_contents(view: View) -> Found:
+    """Contents and parts are objects."""
+    contents = view.body.get("contents")
+    items = contents if isinstance(contents, (list, tuple)) else ()
+    if contents is not None and not isinstance(contents, (list, tuple, Mapping)):
+        yield "contents", "contents must be a list"
+    for index, item in enumerate(items):
+        if not isinstance(item, Mapping):
+            yield f"contents[{index}]", "a content must be an object"
+    for content in view.contents:
+        parts = content.wire.get("parts")
+        listed = parts if isinstance(parts, (list, tuple)) else ()
+        if any(not isinstance(part, Mapping) for part in listed):
+            yield f"{content.path}.parts", "a part must be an object"
+
+
+def w75_there_are_contents(view: View) -> Found:
+    """At least one content; instructions alone are no request."""
+    if not view.body.get("contents"):
+        yield "contents", "at least one content is needed"
+
+
+def w75_roles_are_known(view: View) -> Found:
+    """Contents are the user's or the model's; instructions stand elsewhere."""
+    for content in view.contents:
+        if content.wire.get("role") not in _ROLES:
+            yield f"{content.path}.role", "the role must be user or model"
+
+
+def w76_contents_have_parts(view: View) -> Found:
+    """No content is empty; a part may be a blank text, as recordings show."""
+    for content in view.contents:
+        if not content.wire.get("parts"):
+            yield f"{content.path}.parts", "a content needs at least one part"
+
+
+def w76_parts_have_one_field(view: View) -> Found:
+    """A part has one data field."""
+    for content in view.contents:
+        for path, part in content.parts:
+            count = sum(is_set(part, name) for name in DATA)
+            if count > 1:
+                yield path, "a part must not have more than one data field"
+            elif not count and not any(is_set(part, name) for name in _UNPAIRED):
+                yield path, "a part needs a data field"
+
+
+def w77_no_call_comes_first(view: View) -> Found:
+    """A call follows what the user said, or a response."""
+    if view.turns and view.turns[0].role == "model":
+        for path, _ in view.turns[0].calls[:1]:
+            yield path, "a function call must come after the user's turn"
+
+
+def w78_responses_follow_calls(view: View) -> Found:
+    """A response stands in the turn right after the calls, unless the provider holds those."""
+    if view.has_hidden_context:
+        return
+    for before, turn in pairwise([Turn("user"), *view.turns]):
+        if turn.responses and (not before.calls or turn.role == "model"):
+            path = turn.responses[0][0]
+            yield path, "a function response must come right after the function calls"
+
+
+def w78_calls_are_answered(view: View) -> Found:
+    """There are as many responses as calls, in however many contents of one turn."""
+    for calls, answers in _rounds(view):
+        if answers and len(answers) != len(calls):
+            yield calls[0][0], f"{len(calls)} calls need as many responses, not {len(answers)}"
+
+
+def w78_calls_should_be_answered(view: View) -> Found:
+    """There are responses at all; plain words instead were seen to be taken."""
+    for calls, answers in _rounds(view):
+        if not answers:
+            yield calls[0][0], "no response answers the calls"
+
+
+def _rounds(view: View) -> Iterator[tuple[list[Placed], list[Placed]]]:
+    """The calls of each of the model's turns, and the responses in the turn after it."""
+    for turn, following in pairwise([*view.turns, Turn("user")]):
+        if turn.role == "model" and turn.calls:
+            yield turn.calls, following.responses
+
+
+def w79_the_user_speaks_last(view: View) -> Found:
+    """The model's turn is not the last, where the target minds."""
+    if view.target.turns.prefill == "refused":
+        yield from _last_words(view)
+
+
+def w79_the_user_should_speak_last(view: View) -> Found:
+    """Nor without a model named: the newest ones mind, others were seen to take it."""
+    if view.target.turns.prefill == "uncertain":
+        yield from _last_words(view)
+
+
+def _last_words(view: View) -> Found:
+    if view.turns and view.turns[-1].role == "model":
+        yield view.contents[-1].path, "the last content must be the user's"
+
+
+def w83_calls_are_signed(view: View) -> Found:
+    """The first call of each step of the current turn is signed, where the target verifies it."""
+    if not view.target.thinking.signs_calls:
+        return
+    for turn in view.turns[_turn_under_way(view) :]:
+        for path, part in turn.calls[:1]:
+            if not value_of(part, "thoughtSignature"):
+                yield path, "the first function call of a step must be signed"
+
+
+def w86_signatures_are_base64(view: View) -> Found:
+    """A signature is base64; whether it is right, only the provider can tell."""
+    for content in view.contents:
+        for path, part in content.parts:
+            key = spelled(part, "thoughtSignature")
+            value = part.get(key)
+            if value is not None and not (isinstance(value, str) and _BASE64.fullmatch(value)):
+                yield f"{path}.{key}", "a signature must be base64"
+
+
+def _turn_under_way(view: View) -> int:
+    """The place of the last turn in which the user spoke."""
+    for index in range(len(view.turns) - 1, -1, -1):
+        if any(map(_is_spoken, view.turns[index].contents)):
+            return index
+    return 0
+
+
+def _is_spoken(content: Content) -> bool:
+    return content.role == "user" and len(content.responses) < len(content.parts)
+
+
+# --- all rules
 
 GOOGLE = ("google", "vertex")
-PAIRS = ("pairs_results", "groups_results")
+PAIRS = ("turns.pairs_results", "turns.groups_results")
 
 RULES: tuple[Rule[View], ...] = (
-    Rule(turns.shape_contents, "error", "S"),
-    Rule(tools.shape_temperature, "error", "ST", GOOGLE),
-    Rule(tools.shape_counts, "error", "S"),
-    Rule(tools.shape_thinking, "error", "S"),
-    Rule(turns.w75_there_are_contents, "error", "SR"),
-    Rule(turns.w75_roles_are_known, "error", "RT", GOOGLE),
-    Rule(turns.w76_contents_have_parts, "error", "E", GOOGLE, ("refuses_empty",)),
-    Rule(turns.w76_parts_have_one_field, "error", "E", GOOGLE),
-    Rule(turns.w77_no_call_comes_first, "error", "E", GOOGLE, ("refuses_call_first",)),
-    Rule(turns.w78_responses_follow_calls, "error", "E", GOOGLE, PAIRS),
-    Rule(turns.w78_calls_are_answered, "error", "E", GOOGLE, PAIRS),
-    Rule(turns.w78_calls_should_be_answered, "warning", "ET"),
-    Rule(turns.w79_the_user_speaks_last, "error", "ER", GOOGLE, ("prefill",)),
-    Rule(turns.w79_the_user_should_speak_last, "warning", "ET"),
-    Rule(parts.w80_arguments_are_an_object, "error", "S"),
-    Rule(parts.w81_calls_and_responses_have_names, "error", "SR"),
-    Rule(parts.w81_ids_are_echoed, "warning", "S"),
-    Rule(parts.w82_responses_are_objects, "error", "S"),
-    Rule(turns.w83_calls_are_signed, "error", "DE", GOOGLE, ("signs_calls",)),
-    Rule(turns.w86_signatures_are_base64, "error", "E"),
-    Rule(tools.w89_names_are_plain, "error", "S"),
-    Rule(tools.w89_parameters_have_plain_names, "warning", "S"),
-    Rule(tools.w90_keywords_are_known, "error", "E", GOOGLE),
-    Rule(tools.w91_types_are_single, "error", "ER", GOOGLE),
-    Rule(tools.w92_any_of_stands_alone, "warning", "E"),
-    Rule(tools.w93_references_stand_alone, "warning", "R"),
-    Rule(tools.w93_there_is_one_schema, "error", "S"),
-    Rule(tools.w94_enums_hold_strings, "error", "SE", GOOGLE),
-    Rule(tools.w94_arrays_have_items, "error", "SE", GOOGLE),
-    Rule(parts.w95_responses_hold_no_references, "error", "E", GOOGLE),
-    Rule(parts.w96_responses_hold_no_media, "warning", "R"),
-    Rule(tools.w97_json_or_tools, "error", "ER", GOOGLE, ("refuses_json_with_tools",)),
-    Rule(tools.w97_functions_or_server_tools, "error", "ER", GOOGLE, ("refuses_mixed_tools",)),
-    Rule(tools.w99_modes_are_known, "error", "S"),
-    Rule(tools.w99_names_go_with_their_modes, "warning", "S"),
-    Rule(tools.w99_choices_need_functions, "warning", "T"),
+    Rule(shape_contents, "error", "S"),
+    Rule(shape_temperature, "error", "ST", GOOGLE),
+    Rule(shape_counts, "error", "S"),
+    Rule(shape_thinking, "error", "S"),
+    Rule(w75_there_are_contents, "error", "SR"),
+    Rule(w75_roles_are_known, "error", "RT", GOOGLE),
+    Rule(w76_contents_have_parts, "error", "E", GOOGLE, ("turns.refuses_empty_messages",)),
+    Rule(w76_parts_have_one_field, "error", "E", GOOGLE),
+    Rule(w77_no_call_comes_first, "error", "E", GOOGLE, ("turns.refuses_call_first",)),
+    Rule(w78_responses_follow_calls, "error", "E", GOOGLE, PAIRS),
+    Rule(w78_calls_are_answered, "error", "E", GOOGLE, PAIRS),
+    Rule(w78_calls_should_be_answered, "warning", "ET"),
+    Rule(w79_the_user_speaks_last, "error", "ER", GOOGLE, ("turns.prefill",)),
+    Rule(w79_the_user_should_speak_last, "warning", "ET"),
+    Rule(w80_arguments_are_an_object, "error", "S"),
+    Rule(w81_calls_and_responses_have_names, "error", "SR"),
+    Rule(w81_ids_are_echoed, "warning", "S"),
+    Rule(w82_responses_are_objects, "error", "S"),
+    Rule(w83_calls_are_signed, "error", "DE", GOOGLE, ("thinking.signs_calls",)),
+    Rule(w86_signatures_are_base64, "error", "E"),
+    Rule(w89_names_are_plain, "error", "S"),
+    Rule(w89_parameters_have_plain_names, "warning", "S"),
+    Rule(w90_keywords_are_known, "error", "E", GOOGLE),
+    Rule(w91_types_are_single, "error", "ER", GOOGLE),
+    Rule(w92_any_of_stands_alone, "warning", "E"),
+    Rule(w93_references_stand_alone, "warning", "R"),
+    Rule(w93_there_is_one_schema, "error", "S"),
+    Rule(w94_enums_hold_strings, "error", "SE", GOOGLE),
+    Rule(w94_arrays_have_items, "error", "SE", GOOGLE),
+    Rule(w95_responses_hold_no_references, "error", "E", GOOGLE),
+    Rule(w96_responses_hold_no_media, "warning", "R"),
+    Rule(w97_json_or_tools, "error", "ER", GOOGLE, ("schemas.refuses_json_with_tools",)),
+    Rule(w97_functions_or_server_tools, "error", "ER", GOOGLE, ("tools.refuses_mixed",)),
+    Rule(w99_modes_are_known, "error", "S"),
+    Rule(w99_names_go_with_their_modes, "warning", "S"),
+    Rule(w99_choices_need_functions, "warning", "T"),
 )
 
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target or TARGET))

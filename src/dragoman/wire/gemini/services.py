@@ -10,9 +10,8 @@ from dragoman.errors import WireError
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.jsontext import dumps
 from dragoman.model.usage import Usage
-from dragoman.wire import overlay
-from dragoman.wire.gemini.paths import bare_model
-from dragoman.wire.gemini.trace import NAME
+from dragoman.wire.gemini.dialect import NAME, bare_model
+from dragoman.wire.overlay import overlay_of
 from dragoman.wire.services import (
     CountFormat,
     Embedded,
@@ -77,7 +76,7 @@ def _model(row: dict[str, Any]) -> ModelInfo:
         name if isinstance(name, str) else None,
         window if is_number(window) else None,
         None,
-        overlay.rest(row, _KNOWN, NAME),
+        overlay_of(row, _KNOWN, NAME),
     )
 
 

@@ -1,82 +1,61 @@
-"""Streams, from events to chunks: each a response of its own, with what is new."""
+"""Streams, written: events become chunks, each a response of its own, with what is new."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
-from dragoman.model.events import (
-    ChoiceFinish,
-    Event,
-    OpaqueEvent,
-    PartDelta,
-    PartStart,
-    PartStop,
-    ResponseEnd,
-    ResponseStart,
-    StreamError,
-    UsageUpdate,
-)
+from dragoman.model import events
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.content import AnyPart
+from dragoman.model.events import PartDelta
 from dragoman.model.jsontext import dumps
-from dragoman.model.responses import Response
-from dragoman.model.tools import ToolCallDelta
-from dragoman.model.usage import Usage
-from dragoman.wire.gemini.response import encode_head
-from dragoman.wire.gemini.stream_errors import INTERRUPTED, encode_stream_error
-from dragoman.wire.gemini.stream_frames import ChunkWriter, Form
-from dragoman.wire.gemini.stream_writer import CandidateWriter, Parts
-from dragoman.wire.gemini.trace import NAME, as_it_came, is_object
-from dragoman.wire.gemini.usage import encode_usage
-from dragoman.wire.gemini.writing import Writing
-from dragoman.wire.losses import Loss, Repair
+from dragoman.model.media import Audio
+from dragoman.model.messages import make_message
+from dragoman.model.parts import Citation, Refusal, Text, Thinking
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
+from dragoman.model.usage import FinishReason
+from dragoman.wire.gemini.content import encode_part
+from dragoman.wire.gemini.dialect import NAME, Writing
+from dragoman.wire.gemini.response import (
+    BLOCKED,
+    WITHOUT_CONTENT,
+    encode_head,
+    encode_usage,
+    encode_verdict,
+    lose_probabilities,
+)
+from dragoman.wire.gemini.stream import encode_stream_error
+from dragoman.wire.gemini.stream_chunks import ChunkWriter, Form
+from dragoman.wire.overlay import note_of, with_overlay
+from dragoman.wire.stream_encoding import EventEncoder, SentPart
 
 _CHUNK = b'{"candidates":[{"content":{"parts":%b,"role":"model"}%b}]%b'
 
 
-class StreamEncoder:
-    """Writes one response as a stream; `feed` gives the bytes to send now.
+class StreamEncoder(EventEncoder):
+    """Writes chunks as events come.
 
     Why the candidates ended, and what it cost, is in the last chunk, which is written when the
     response has come to its end and not before: clients take it for the end (G1).
     """
 
+    _dialect = NAME
+    _has_one_choice = False
+
     def __init__(self, *, form: Form = "sse") -> None:
-        self._chunks = ChunkWriter(form)
         self._writing = Writing("choices[{}].message", is_response=True)
-        self._start = ResponseStart()
+        super().__init__(self._writing)
+        self._chunks = ChunkWriter(form)
         self._tail = b"}"  # what each chunk ends with: model and id
         self._candidates: dict[int, CandidateWriter] = {}
-        self._usage: Usage | None = None
-        self._is_over = False
-
-    @property
-    def repairs(self) -> list[Repair]:
-        """What was changed so that it can be said, so far."""
-        return list(dict.fromkeys(self._writing.repairs))
-
-    @property
-    def losses(self) -> list[Loss]:
-        """What could not be said so far, each thing once."""
-        found = {(loss.path, loss.reason): loss for loss in self._writing.losses}
-        return list(found.values())
-
-    def feed(self, event: Event) -> bytes:
-        """What to send for an event; nothing, where more has to come first."""
-        if self._is_over:
-            self._lose_once("what comes after the end of a response is left out")
-            return b""
-        return self._HANDLERS[type(event)](self, event)
-
-    def close(self) -> bytes:
-        """What to send when no more events come: an error, if the answer is not complete (G1)."""
-        return b"" if self._is_over else self._stream_error(INTERRUPTED)
 
     # --- the response
 
-    def _response_start(self, event: ResponseStart) -> bytes:
-        self._start = self._start.filled(event)
+    def _started(self, event: events.ResponseStart) -> bytes:  # noqa: ARG002 - `_start` has it all
         self._writing.origin = self._start.origin
-        head = as_it_came(self._head(), self._start.extras)
+        head = with_overlay(self._head(), self._start.extras, NAME)
         self._tail = b"," + dumps(head)[1:] if head else b"}"
         return b""
 
@@ -84,11 +63,7 @@ class StreamEncoder:
         start = self._start
         return encode_head(Response(model=start.model, id=start.id, created_at=start.created_at))
 
-    def _usage_update(self, event: UsageUpdate) -> bytes:
-        self._usage = event.usage
-        return b""
-
-    def _response_end(self, _event: ResponseEnd) -> bytes:
+    def _end(self) -> bytes:
         if not self._candidates:
             self._candidate(0)  # nobody said anything; but that it has ended
         written = b"".join(
@@ -100,41 +75,32 @@ class StreamEncoder:
             body["candidates"] = candidates
         if self._usage is not None:
             body["usageMetadata"] = encode_usage(self._usage)
-        last = as_it_came({**body, **self._head()}, self._start.extras)
-        self._is_over = True
+        last = with_overlay({**body, **self._head()}, self._start.extras, NAME)
         return written + self._chunks.write(dumps(last)) + self._chunks.end()
 
-    def _stream_error(self, event: StreamError) -> bytes:
-        self._is_over = True
-        return self._chunks.write(dumps(encode_stream_error(event))) + self._chunks.end()
+    def _error(self, error: events.StreamError) -> bytes:
+        return self._chunks.write(dumps(encode_stream_error(error))) + self._chunks.end()
 
-    def _opaque_event(self, event: OpaqueEvent) -> bytes:
-        if event.dialect == NAME and is_object(event.payload):
-            return self._chunks.write(dumps(event.payload))
-        self._lose_once("an event that has no place here is left out")
-        return b""
-
-    def _lose_once(self, reason: str) -> None:
-        if Loss("events", reason) not in self._writing.losses:
-            self._writing.lose("events", reason)
+    def _opaque(self, payload: dict[str, Any]) -> bytes:
+        return self._chunks.write(dumps(payload))
 
     # --- candidates
 
-    def _part_start(self, event: PartStart) -> bytes:
+    def _part_start(self, event: events.PartStart) -> bytes:
         writer = self._candidate(event.choice)
         return self._chunk(event.choice, writer.start(event.index, event.part))
 
     def _part_delta(self, event: PartDelta) -> bytes:
         return self._chunk(event.choice, self._candidate(event.choice).grow(event))
 
-    def _part_stop(self, event: PartStop) -> bytes:
+    def _part_stop(self, event: events.PartStop) -> bytes:
         writer = self._candidate(event.choice)
         return self._chunk(event.choice, writer.stop(event.index, event.part))
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
         return self._chunk(event.choice, self._candidate(event.choice).call(event))
 
-    def _choice_finish(self, event: ChoiceFinish) -> bytes:
+    def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         return self._chunk(event.choice, self._candidate(event.choice).finish(event))
 
     def _candidate(self, number: int) -> CandidateWriter:
@@ -150,15 +116,240 @@ class StreamEncoder:
         index = b',"index":%d' % number if number else b""
         return self._chunks.write(_CHUNK % (dumps(parts), index, self._tail))
 
-    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], bytes]]] = {
-        ResponseStart: _response_start,
-        PartStart: _part_start,
-        PartDelta: _part_delta,
-        PartStop: _part_stop,
-        ToolCallDelta: _tool_call_delta,
-        UsageUpdate: _usage_update,
-        ChoiceFinish: _choice_finish,
-        StreamError: _stream_error,
-        OpaqueEvent: _opaque_event,
-        ResponseEnd: _response_end,
-    }
+
+# --- one candidate: what its parts and calls add, as parts of the wire
+
+Parts = list[Any]
+"""Parts to send now; none, where more has to come first."""
+_CALL, _OTHER = make_call("", ""), Refusal("")
+_TEXTS = {("text",): "text", ("text", "thought"): "thought"}
+
+
+class _Streamed(SentPart):
+    """A part that is sent as it comes: a text, thinking, or sound."""
+
+    __slots__ = ("citations", "is_plain", "place")
+
+    part: Text | Thinking | Refusal | Audio
+
+    def __init__(self, number: int, part: Text | Thinking | Refusal | Audio) -> None:
+        super().__init__(number, part)
+        self.place: int | None = None  # where a reader has its beginning
+        self.pieces = [] if isinstance(part, Audio) else [part.text]
+        self.citations: list[Citation] = []
+        if isinstance(part, Text):
+            self.cite(part.citations)
+        self.is_sealed = bool(part.signature)
+        self.is_plain = NAME not in part.extras
+
+    def cite(self, citations: tuple[Citation, ...]) -> None:
+        """More sources, which the last chunk tells."""
+        self.citations += citations
+        self.cited = len(self.citations)
+
+
+class CandidateWriter:
+    """Sends texts at once, and keeps back calls and all else until they are whole."""
+
+    def __init__(self, number: int, writing: Writing) -> None:
+        self._number = number
+        self._writing = writing
+        self._streamed: dict[int, _Streamed] = {}
+        self._waiting: dict[int, tuple[int, MessageAccumulator]] = {}
+        self._calls: MessageAccumulator | None = None
+        self._call_numbers: list[int] = []  # of those, in the message
+        self._has_calls = self._may_settle = False
+        self._count = 0  # parts that have begun
+        self._places = 0  # parts as a reader has them, who joins texts that follow each other
+        self._latest: _Streamed | None = None
+        self._last_kind: str | None = None
+        self._finish: events.ChoiceFinish | None = None
+
+    # --- parts
+
+    def start(self, index: int, part: AnyPart) -> Parts:
+        """A part begins."""
+        before = self._settled_calls()
+        number = self._count
+        self._count += 1
+        if isinstance(part, (Text, Thinking, Refusal)):
+            return before + self._start_text(index, number, part)
+        if isinstance(part, Audio) and self._writing.is_own(part):
+            self._streamed[index] = streamed = _Streamed(number, part)
+            written = encode_part(part, self._number, number, self._writing)
+            return before + self._placed(written, streamed)
+        self._has_calls = self._has_calls or isinstance(part, ToolCall)
+        whole = MessageAccumulator()
+        whole.add(events.PartStart(0, part))
+        self._waiting[index] = (number, whole)
+        return before
+
+    def _start_text(self, index: int, number: int, part: Text | Thinking | Refusal) -> Parts:
+        self._streamed[index] = streamed = _Streamed(number, part)
+        is_own = self._writing.is_own(part)
+        is_said = bool(part.text) or (is_own and bool(part.signature or part.extras))
+        is_sealed = isinstance(part, Thinking) and part.data is not None
+        if not is_said and not is_sealed and not isinstance(part, Refusal):
+            return []
+        written = encode_part(part, self._number, number, self._writing)  # or what is lost
+        return self._placed(written, streamed) if is_said else []
+
+    def _placed(self, written: Parts, streamed: _Streamed | None = None) -> Parts:
+        """The parts that are sent, counted as a reader does."""
+        for part in written:
+            kind = _TEXTS.get(tuple(part)) if type(part) is dict else None
+            if kind is None or kind != self._last_kind:
+                self._places += 1
+            self._last_kind = kind
+            if streamed is not None and streamed.place is None:
+                streamed.place = self._places - 1
+        self._latest = streamed
+        return written
+
+    def grow(self, event: PartDelta) -> Parts:
+        """A part grows."""
+        streamed = self._streamed.get(event.index)
+        if streamed is None:
+            if (waiting := self._waiting.get(event.index)) is not None:
+                waiting[1].add(event.replace(index=0, choice=0))
+                return []
+            before = self.start(event.index, Text(""))  # one that was never announced
+            return before + self.grow(event)
+        return self._more(streamed, event)
+
+    def stop(self, index: int, final: AnyPart | None) -> Parts:
+        """A part is whole; `final` may know more of it than was said."""
+        streamed = self._streamed.get(index)
+        if streamed is not None:
+            return [] if final is None else self._rest(streamed, final)
+        waiting = self._waiting.pop(index, None)
+        if waiting is None:
+            return [] if final is None else self.start(index, final) + self.stop(index, None)
+        number, whole = waiting
+        whole.add(events.PartStop(0, final))
+        part = whole.message.parts[0]
+        return self._placed(encode_part(part, self._number, number, self._writing))
+
+    def _more(self, streamed: _Streamed, event: PartDelta) -> Parts:
+        part, text = streamed.part, event.text or ""
+        streamed.pieces.append(text)
+        streamed.cite(event.citations)
+        if event.signature or event.data or not streamed.is_plain:
+            return self._piece(streamed, event)
+        if not text or isinstance(part, Audio):
+            return []
+        piece = {"text": text, "thought": True} if isinstance(part, Thinking) else {"text": text}
+        return [piece] if self._latest is streamed else self._placed([piece], streamed)
+
+    def _piece(self, streamed: _Streamed, event: PartDelta) -> Parts:
+        """More of a part that has fields of its own, or of something else than text."""
+        part = streamed.part
+        changes: dict[str, Any] = {"signature": event.signature}
+        if not isinstance(part, Audio):
+            changes["text"] = event.text or ""
+        if isinstance(part, (Thinking, Audio)):
+            changes["data"] = event.data
+        if not any(changes.values()):
+            return []
+        streamed.is_sealed = streamed.is_sealed or bool(event.signature)
+        if isinstance(part, Text):
+            changes["citations"] = ()
+        piece = part.replace_unchecked(**changes)
+        written = encode_part(piece, self._number, streamed.number, self._writing)
+        is_said = bool(event.text or event.data) or self._writing.is_own(part)
+        return self._placed(written, streamed) if is_said else []
+
+    def _rest(self, streamed: _Streamed, final: AnyPart) -> Parts:
+        """What the final form of a part adds to what was sent."""
+        path = f"choices[{self._number}].message.parts[{streamed.number}]"
+        rest = streamed.rest(final, lambda reason: self._writing.lose(path, reason))
+        if rest is None:
+            return []
+        cited = rest.citations if isinstance(rest, Text) else ()
+        signature = None if streamed.is_sealed else rest.signature
+        return self._more(streamed, PartDelta(0, rest.text, signature, citations=cited))
+
+    # --- calls
+
+    def call(self, event: ToolCallDelta) -> Parts:
+        """A piece of a call: calls grow side by side, so all wait for the end (W7, W87)."""
+        if self._calls is None:
+            if not event.name and self._has_calls:  # of a call that is sent already
+                if event.arguments_delta:
+                    place = f"choices[{self._number}].message.tool_calls"
+                    self._writing.lose(place, "what came after a call was whole is left out")
+                return []
+            self._calls = MessageAccumulator()
+            self._may_settle = True
+        self._has_calls = True
+        if self._calls.resolved(event).index == len(self._call_numbers):
+            self._call_numbers.append(self._count)
+            self._count += 1
+        self._calls.add(event)
+        return []
+
+    def _settled_calls(self) -> Parts:
+        """The calls that came before another part, if they are whole: so the order is kept."""
+        if self._calls is None or not self._may_settle:
+            return []
+        calls = self._calls.response.choices[0].message.tool_calls
+        # Looked at once: what is not whole by now waits for the end.
+        self._may_settle = all(call.raw and call.has_valid_arguments for call in calls)
+        return self._all_calls() if self._may_settle else []
+
+    def _all_calls(self) -> Parts:
+        calls, self._calls = self._calls, None
+        numbers, self._call_numbers = self._call_numbers, []
+        written: Parts = []
+        found = () if calls is None else calls.response.choices[0].message.parts
+        for number, call in zip(numbers, found, strict=True):
+            written += encode_part(call, self._number, number, self._writing)
+        return self._placed(written)
+
+    # --- the end
+
+    def finish(self, event: events.ChoiceFinish) -> Parts:
+        """The candidate is done; why, is said at the very end."""
+        self._finish = event
+        return self.rest()
+
+    def rest(self) -> Parts:
+        """All that still waits."""
+        written = [part for index in list(self._waiting) for part in self.stop(index, None)]
+        return written + self._all_calls()
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether this is no candidate at all: the prompt was blocked."""
+        event = self._finish
+        return event is not None and not self._count and bool(note_of(event.extras, NAME, BLOCKED))
+
+    def verdict(self) -> dict[str, Any]:
+        """The candidate of the last chunk: why it ended, and its sources."""
+        event = self._finish or events.ChoiceFinish(FinishReason.OTHER)
+        message = make_message(
+            Role.ASSISTANT, self._cited(), origin=self._writing.origin, extras=event.message_extras
+        )
+        choice = Choice(
+            self._number, message, event.finish, event.finish_raw, event.logprobs, event.extras
+        )
+        lose_probabilities(choice, self._number, self._writing)
+        body = encode_verdict(choice)
+        if self._count or not note_of(choice.extras, NAME, WITHOUT_CONTENT):
+            # Clients look for parts in every chunk, and the API has an empty text there too.
+            content = {"parts": [{"text": ""}], "role": "model"}
+            body = {"content": with_overlay(content, message.extras, NAME), **body}
+        return with_overlay(body, choice.extras, NAME)
+
+    def _cited(self) -> tuple[AnyPart, ...]:
+        """The parts as far as the verdict has to know them, where a reader has them."""
+        cited: dict[int, list[Citation]] = {}
+        for streamed in self._streamed.values():
+            if isinstance(streamed.part, Text) and streamed.place is not None:
+                cited.setdefault(streamed.place, []).extend(streamed.citations)
+            elif streamed.citations:
+                place = f"choices[{self._number}].message.parts[{streamed.number}]"
+                self._writing.lose(f"{place}.citations", "there is no text that they belong to")
+        other = _CALL if self._has_calls else _OTHER
+        parts = [Text("", tuple(cited[n])) if n in cited else other for n in range(self._places)]
+        return (*parts, other)

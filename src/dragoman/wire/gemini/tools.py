@@ -1,26 +1,128 @@
-"""Tool definitions. One object of the wire holds function declarations, server tools, or both."""
+"""Tool definitions, their schemas, and the choice among them (`toolConfig`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
 
-from dragoman.model.requests import AnyTool
-from dragoman.model.tools import ServerTool, ToolDefinition, make_definition
-from dragoman.wire.gemini.schema import decode_schema, encode_schema, is_own, profiles_of
-from dragoman.wire.gemini.trace import (
-    NAME,
-    ORIGIN,
-    Trace,
-    as_it_came,
-    camel_case,
-    is_array,
-    is_object,
-    noted,
-    snake_names,
-)
-from dragoman.wire.gemini.writing import Writing
+from dragoman.model.frozen import FrozenDict, freeze_mapping
+from dragoman.model.requests import AnyTool, Output
+from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
+from dragoman.wire.gemini.dialect import NAME, ORIGIN, Writing, camel_case, snake_names
+from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.overlay import Overlay, note_of, with_overlay
+from dragoman.wire.schemas import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, GEMINI_PARAMETERS, Profiles
+from dragoman.wire.target import Target
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
+
+# --- the API's two ways to write a schema: OpenAPI's (`parameters`) and JSON Schema itself
+#
+# The model holds JSON Schema. OpenAPI's differs in the case of types (`STRING`) and in `nullable`
+# (W91); where a schema can't be converted there and back, it is kept as it came.
+
+Form = Literal["upper", "lower", "number", "verbatim"]
+"""How an OpenAPI schema was written: which case its types were in, by their numbers, or neither."""
+
+_IN_ORDER = ("string", "number", "integer", "boolean", "array", "object", "null")
+"""The types in the order of the API's own numbers for them, which begin with 1."""
+_TYPES = frozenset(_IN_ORDER)
+_UPPER = {name.upper(): name for name in _TYPES}
+_NUMBERS = {name: number for number, name in enumerate(_IN_ORDER, 1)}
+_TYPE_NAMES = {number: name for name, number in _NUMBERS.items()}
+_FORMS: tuple[Form, ...] = ("upper", "lower", "number")
+_JSON_SCHEMA = Profiles(GEMINI_JSON_SCHEMA, GEMINI_JSON_SCHEMA)
+_OUTPUT = Profiles(GEMINI_OUTPUT, GEMINI_OUTPUT)
+_OPENAPI = Profiles(GEMINI_PARAMETERS, GEMINI_PARAMETERS)
+_OF_SCHEMAS = frozenset({"properties", "$defs", "defs"})
+_LISTS_OF_SCHEMAS = frozenset({"anyOf", "allOf", "oneOf", "prefixItems"})
+_SCHEMAS = frozenset({"items", "additionalProperties"})
+_PAIR = 2
+
+
+def is_own(holder: ToolDefinition | Output) -> bool:
+    """Whether a schema is spelled as this dialect does."""
+    origin = holder.origin
+    is_ours = origin is not None and origin.dialect == NAME
+    return is_ours or note_of(holder.extras, NAME, "openapi") is not None
+
+
+def profiles_of(target: Target, *, is_output: bool = False) -> Profiles:
+    """What is taken of a schema from elsewhere."""
+    if not target.schemas.takes_json_schema:
+        return _OPENAPI
+    return _OUTPUT if is_output else _JSON_SCHEMA
+
+
+def _noted(form: Form) -> FrozenDict:
+    kept = Overlay(NAME)
+    kept.note("openapi", form)
+    return kept.extras()
+
+
+OPENAPI = _noted("upper")
+"""The extras of a schema that is to be written in OpenAPI's form."""
+
+
+def decode_schema(wire: Mapping[str, Any]) -> tuple[FrozenDict, Form]:
+    """The JSON Schema that an OpenAPI schema stands for, and how to write that schema again."""
+    frozen = freeze_mapping(wire, "a schema")  # which also bounds its depth
+    schema = freeze_mapping(_to_json_schema(frozen), "a schema")
+    for form in _FORMS:
+        if _to_openapi(schema, form) == frozen:
+            return schema, form
+    return frozen, "verbatim"
+
+
+def encode_schema(schema: Mapping[str, Any], form: str) -> Mapping[str, Any]:
+    """The OpenAPI schema, written in that form."""
+    return schema if form == "verbatim" else _to_openapi(schema, form)
+
+
+def _to_json_schema(wire: Mapping[str, Any]) -> dict[str, Any]:
+    schema = {key: _within(key, value, _to_json_schema) for key, value in wire.items()}
+    kind = schema.get("type")
+    if type(kind) is int:
+        kind = _TYPE_NAMES.get(kind)
+    if isinstance(kind, str):
+        schema["type"] = kind = _UPPER.get(kind, kind)
+        if schema.get("nullable") is True and kind in _TYPES:
+            del schema["nullable"]
+            schema["type"] = [kind, "null"]
+    return schema
+
+
+def _to_openapi(schema: Mapping[str, Any], form: str) -> dict[str, Any]:
+    def convert(inner: Mapping[str, Any]) -> dict[str, Any]:
+        return _to_openapi(inner, form)
+
+    wire = {key: _within(key, value, convert) for key, value in schema.items()}
+    kind = wire.get("type")
+    if is_list(kind) and len(kind) == _PAIR and kind[1] == "null" and isinstance(kind[0], str):
+        kind = kind[0]
+        wire["nullable"] = True
+    if isinstance(kind, str):
+        wire["type"] = _written(kind, form)
+    return wire
+
+
+def _written(kind: str, form: str) -> str | int:
+    if form == "lower" or kind not in _TYPES:
+        return kind
+    return kind.upper() if form == "upper" else _NUMBERS[kind]
+
+
+def _within(key: str, value: Any, convert: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
+    """A keyword's value with the schemas in it converted."""
+    if key in _SCHEMAS and is_object(value):
+        return convert(value)
+    if key in _LISTS_OF_SCHEMAS and is_list(value):
+        return [convert(item) if is_object(item) else item for item in value]
+    if key in _OF_SCHEMAS and is_object(value):
+        return {name: convert(item) if is_object(item) else item for name, item in value.items()}
+    return value
+
+
+# --- definitions
 
 _DECLARATIONS = "functionDeclarations"
 _NAMES = snake_names("parametersJsonSchema", "responseJsonSchema")
@@ -33,18 +135,18 @@ _LAYOUT = "tools"
 for each object the name of its declarations and their `count`, its `servers` and the `rest`."""
 
 
-def decode_tools(wire: Any, trace: Trace) -> tuple[AnyTool, ...]:
+def decode_tools(wire: Any, kept: Overlay) -> tuple[AnyTool, ...]:
     """The tools of a request, in order; declarations before server tools within an object."""
     if is_object(wire):
-        trace.single("tools")
+        kept.single("tools")
         wire = [wire]
-    if not is_array(wire) or not wire:
-        trace.fields["tools"] = wire
+    if not is_list(wire) or not wire:
+        kept.fields["tools"] = wire
         return ()
     tools: list[AnyTool] = []
     layout = [_decode_tool(item, tools) for item in wire]
     if layout != [_entry_of(group) for group in _groups(tools)]:
-        trace.note(_LAYOUT, layout)
+        kept.note(_LAYOUT, layout)
     return tuple(tools)
 
 
@@ -58,8 +160,8 @@ def encode_tools(
         if _is_usable(tool, index, writing):
             usable.append(tool)
             _fit(tool, index, fitted, writing)
-    layout = noted(extras, _LAYOUT)
-    arranged = _arranged(usable, layout, fitted) if is_array(layout) else None
+    layout = note_of(extras, NAME, _LAYOUT)
+    arranged = _arranged(usable, layout, fitted) if is_list(layout) else None
     if arranged is not None:
         return arranged
     written = [_encode_tool(group, _entry_of(group), fitted) for group in _groups(usable)]
@@ -88,7 +190,7 @@ def _fit(tool: AnyTool, index: int, fitted: Fitted, writing: Writing) -> None:
     if isinstance(tool, ServerTool) or tool.parameters is None or is_own(tool):
         return
     schema, _ = writing.schemas.tool(tool, f"tools[{index}]", profiles_of(writing.target))
-    if writing.target.takes_json_schema:
+    if writing.target.schemas.takes_json_schema:
         fitted[id(tool)] = {"parametersJsonSchema": schema}
     elif schema.get("properties"):
         fitted[id(tool)] = {"parameters": encode_schema(schema, "upper")}
@@ -122,7 +224,7 @@ def _declarations(wire: Any) -> tuple[str, list[Any] | None]:
     if is_object(wire) and key not in wire:
         key = "function_declarations"
     found = wire.get(key) if is_object(wire) else None
-    return key, found if is_array(found) else None
+    return key, found if is_list(found) else None
 
 
 def _is_declaration(wire: Any) -> bool:
@@ -174,7 +276,7 @@ def _arranged(
             return None
         servers = entry.get("servers", [])
         count = entry.get("count", 0)
-        if not is_array(servers) or type(count) is not int or count < 0:
+        if not is_list(servers) or type(count) is not int or count < 0:
             return None
         group = tools[start : start + count + len(servers)]
         expected = [None] * count + [camel_case(str(name)) for name in servers]
@@ -187,7 +289,7 @@ def _arranged(
 
 def _unplaced(layout: Any) -> dict[str, Any]:
     """What nobody knows in the objects of a layout that holds no longer."""
-    found = [entry.get("rest") for entry in layout if is_object(entry)] if is_array(layout) else []
+    found = [entry.get("rest") for entry in layout if is_object(entry)] if is_list(layout) else []
     fields = [item for rest in found if is_object(rest) for item in rest.items()]
     return {key: value for key, value in fields if value is not None}
 
@@ -198,24 +300,24 @@ def _server_name(tool: AnyTool) -> str | None:
 
 def decode_declaration(wire: dict[str, Any]) -> ToolDefinition:
     """A function declaration."""
-    trace = Trace()
-    fields = trace.camel(wire, _NAMES)
+    kept = Overlay(NAME)
+    fields = kept.renamed(wire, _NAMES)
     name, description = fields["name"], fields.get("description")
     schema, openapi = fields.get("parametersJsonSchema"), fields.get("parameters")
     if not is_object(schema):
         schema = None
         if is_object(openapi):
             schema, form = decode_schema(openapi)
-            trace.note("openapi", form)
+            kept.note("openapi", form)
     tool = make_definition(
         name,
         description if type(description) is str else None,
         schema,
         origin=ORIGIN,
-        extras=trace.extras(),
+        extras=kept.extras(),
     )
-    trace.compare(fields, encode_declaration(tool, as_came=False))
-    return tool.replace(extras=trace.extras())
+    kept.compare(fields, encode_declaration(tool, as_came=False))
+    return tool.replace(extras=kept.extras())
 
 
 def encode_declaration(
@@ -231,9 +333,68 @@ def encode_declaration(
     if fitted is not None:
         body |= fitted
     elif tool.parameters is not None:
-        form = noted(tool.extras, "openapi")
+        form = note_of(tool.extras, NAME, "openapi")
         if isinstance(form, str):
             body["parameters"] = encode_schema(tool.parameters, form)
         else:
             body["parametersJsonSchema"] = tool.parameters
-    return as_it_came(body, tool.extras) if as_came and tool.extras else body
+    return with_overlay(body, tool.extras, NAME) if as_came and tool.extras else body
+
+
+# --- which tools the model may or must call: `toolConfig`
+
+_CONFIG_NAMES = snake_names("functionCallingConfig")
+_CALLING_NAMES = snake_names("allowedFunctionNames")
+TOOL_CONFIG = {
+    "functionCallingConfig": {"mode": "tool_choice", "allowedFunctionNames": "tool_choice"}
+}
+"""By the wire's field: the setting."""
+_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY", "allowed": "ANY"}
+
+
+def decode_choice(wire: Any, kept: Overlay) -> ToolChoice | None:
+    """The choice in a `toolConfig`; what else it says is kept."""
+    if not is_object(wire):
+        kept.fields["toolConfig"] = wire
+        return None
+    config = kept.renamed(wire, _CONFIG_NAMES, "toolConfig")
+    calling = config.get("functionCallingConfig")
+    choice = None
+    if is_object(calling):
+        path = ("toolConfig", "functionCallingConfig")
+        calling = kept.renamed(calling, _CALLING_NAMES, *path)
+        config = {**config, "functionCallingConfig": calling}
+        choice = _decode_calling(calling)
+    kept.compare(config, encode_choice(choice), "toolConfig")
+    return choice
+
+
+def encode_choice(choice: ToolChoice | None, writing: Writing | None = None) -> dict[str, Any]:
+    """The `toolConfig` for a choice; empty where there is none (W99)."""
+    if choice is None:
+        return {}
+    if writing is not None and choice.parallel is False:
+        writing.lose("tool_choice.parallel", "parallel calls can't be turned off here")
+    # Names go with ANY or VALIDATED only; the latter lets the model choose.
+    is_free = choice.mode == "allowed" and not choice.is_required
+    calling: dict[str, Any] = {"mode": "VALIDATED" if is_free else _MODES[choice.mode]}
+    if choice.mode in {"named", "allowed"}:
+        calling["allowedFunctionNames"] = list(choice.names)
+    return {"functionCallingConfig": calling}
+
+
+def _decode_calling(wire: dict[str, Any]) -> ToolChoice | None:
+    mode, listed = wire.get("mode"), wire.get("allowedFunctionNames")
+    names = tuple(listed) if is_list(listed) and all(type(n) is str for n in listed) else ()
+    if type(mode) is not str:
+        return None
+    if mode == "NONE":
+        return ToolChoice("none")
+    if mode == "ANY" and len(names) == 1:
+        return ToolChoice("named", names)
+    if mode in {"ANY", "AUTO", "VALIDATED"} and names:
+        return ToolChoice("allowed", names, is_required=mode == "ANY")
+    if mode == "ANY":
+        return ToolChoice("required")
+    # VALIDATED lets the model choose, and holds it to the schemas if it calls.
+    return ToolChoice("auto") if mode in {"AUTO", "VALIDATED"} else None

@@ -17,12 +17,10 @@ from dragoman.model.parts import Part
 from dragoman.model.responses import Response
 from dragoman.model.roles import Role
 from dragoman.model.value import expect
-from dragoman.wire.inputs.evidence import is_message, message_around
-from dragoman.wire.inputs.objects import read_object
-from dragoman.wire.inputs.peer_objects import peer_of, read_peer_objects
-from dragoman.wire.inputs.plain import plain
-from dragoman.wire.inputs.runs import Slot
-from dragoman.wire.recognition import is_canonical
+from dragoman.wire.documents import is_canonical
+from dragoman.wire.inputs.message_dialects import is_message, message_around
+from dragoman.wire.inputs.message_dicts import Slot
+from dragoman.wire.inputs.objects import peer_of, plain, read_object, read_peer_objects
 
 _TAKEN = (
     "messages are texts, parts, Message objects, (role, text) pairs, dicts in a known shape, and"

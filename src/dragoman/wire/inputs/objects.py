@@ -6,11 +6,23 @@ object answers to is never asked: mocks and proxies answer to everything.
 
 from __future__ import annotations
 
+import sys
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dragoman.errors import InvalidInputError
+from dragoman.model.frozen import MAX_DEPTH
 from dragoman.model.messages import Message
-from dragoman.wire.inputs.peer_objects import read_peer_object
+from dragoman.model.value import Value
+from dragoman.wire.inputs.object_data import Plain, dump_model, guarded, refuse
 from dragoman.wire.inputs.sdk_objects import read_sdk_object
+from dragoman.wire.peers import langchain, pydantic_ai
+
+_PYDANTIC_AI = "pydantic_ai.messages"
+_DEEPEST = 2 * MAX_DEPTH  # of a request; what is in it may nest half as deep
+_MOST = 1_000_000  # values in one dict; shared references can make a small object look endless
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def read_object(
@@ -26,3 +38,147 @@ def read_object(
         return None
     found = read_peer_object(value)
     return found if found is not None else read_sdk_object(value)
+
+
+# --- LangChain and pydantic-ai
+
+
+def read_peer_object(value: object) -> Message | list[Message] | None:
+    """The message or messages in an object; None where it is neither library's."""
+    if peer_of(type(value)) is None:
+        return None
+    found = read_peer_objects([value])
+    return found[0] if len(found) == 1 else found
+
+
+def read_peer_objects(values: Sequence[object]) -> list[Message]:
+    """The messages in objects that are all of one of the libraries."""
+    if not values:
+        return []
+    is_langchain = peer_of(type(values[0])) == "langchain"
+    dump = langchain_dump if is_langchain else pydantic_ai_dump
+    decode = langchain.decode_messages if is_langchain else pydantic_ai.decode_messages
+    dumps = [dump(value) for value in values]
+    found: list[Message] = guarded(values[0], lambda: decode(dumps))
+    return found
+
+
+def peer_of(kind: type) -> str | None:
+    """Which of the libraries a class, or one that it is derived from, was defined in."""
+    for base in kind.__mro__:
+        module: object = base.__module__
+        if not isinstance(module, str):
+            continue
+        if module.startswith("langchain_core.messages") and base.__name__ == "BaseMessage":
+            return "langchain"
+        if module == _PYDANTIC_AI and base.__name__ in {"ModelRequest", "ModelResponse"}:
+            return "pydantic-ai"
+    return None
+
+
+def langchain_dump(value: Any) -> dict[str, Any]:
+    """A LangChain message as it is dumped, with the places of what can't be."""
+    reading = Plain(value)
+    dump = guarded(value, lambda: reading.read(dump_model(value)))
+    if not isinstance(dump, dict):
+        refuse(value, "is not a message")
+    if reading.unreadable:
+        dump[langchain.UNREADABLE] = reading.unreadable
+    return dump
+
+
+def pydantic_ai_dump(value: object) -> dict[str, Any]:
+    """A message of pydantic-ai as its own adapter dumps it: the library is there if it is."""
+    adapter = getattr(sys.modules.get(_PYDANTIC_AI), "ModelMessagesTypeAdapter", None)
+    if adapter is None:
+        refuse(value, "can't be read without pydantic-ai")
+    reading = Plain(value)
+    options: dict[str, Any] = {"mode": "json", "warnings": False, "fallback": reading.fallback}
+    (dumped,) = guarded(value, lambda: adapter.dump_python([value], **options))
+    dump = guarded(value, lambda: reading.read(dumped))
+    if not isinstance(dump, dict):
+        refuse(value, "is not a message")
+    if reading.unreadable:
+        dump[pydantic_ai.UNREADABLE] = True
+    return dump
+
+
+# --- mappings and sequences of any kind, with such objects in them
+
+
+def plain(value: Any) -> Any:
+    """A copy made of dicts, lists and JSON's scalars; parts and other values of ours stay.
+
+    Objects of other libraries (`{"content": response.content}`) become the dicts that they stand
+    for. Raises for anything else, by its type, and for what holds itself.
+    """
+    return _Copier().copy(value, None)
+
+
+class _Copier:
+    """Copies one value, and knows where it is and how much it has seen."""
+
+    __slots__ = ("_around", "_seen")
+
+    def __init__(self) -> None:
+        self._around: list[int] = []
+        self._seen = 0
+
+    def copy(self, value: Any, key: Any) -> Any:
+        self._seen += 1
+        kind = type(value)
+        if kind in _SCALARS:
+            return value
+        if issubclass(kind, (Mapping, list, tuple)):
+            return self._copy_container(value)
+        if issubclass(kind, str):
+            return str.__str__(value)  # a member of an enum, say: `{"role": Role.USER}`
+        if issubclass(kind, (int, float, Value)):
+            return value
+        if key == "data" and issubclass(kind, (bytes, bytearray, memoryview)):
+            return b64encode(value).decode("ascii")  # media, as google-genai's dicts hold them
+        known = _known(value)
+        if known is None:
+            msg = f"a message dict can't hold {_kind_name(value)}"
+            raise InvalidInputError(msg)
+        return self._copy_container(known)
+
+    def _copy_container(self, value: Any) -> Any:
+        if id(value) in self._around or len(self._around) > _DEEPEST or self._seen > _MOST:
+            msg = "the message holds itself, nests too deeply, or holds too many values"
+            raise InvalidInputError(msg)
+        self._around.append(id(value))
+        if isinstance(value, Mapping):
+            copied: Any = {_name(key): self.copy(item, key) for key, item in value.items()}
+        else:
+            copied = [self.copy(item, None) for item in value]
+        self._around.pop()
+        return copied
+
+
+def _name(key: Any) -> str:
+    if isinstance(key, str):
+        return str.__str__(key)
+    msg = f"the fields of a message dict are named by texts, not {_kind_name(key)}"
+    raise InvalidInputError(msg)
+
+
+def _known(value: Any) -> dict[str, Any] | list[dict[str, Any]] | None:
+    """A content block or a tool call of another library as a dict; None for anything else."""
+    known = read_object(value)
+    if isinstance(known, dict):
+        return known
+    dump = getattr(type(value), "model_dump", None)  # pydantic's, as all SDKs' objects have it
+    if known is not None or not callable(dump) or isinstance(value, type):
+        return None
+    try:
+        dumped = dump(value, mode="json", by_alias=True, exclude_none=True)
+    except Exception:  # noqa: BLE001 - whatever it is: it may quote the values
+        return None
+    return dumped if isinstance(dumped, dict) else None
+
+
+def _kind_name(value: object) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return f"a value of type {type(value).__name__}"

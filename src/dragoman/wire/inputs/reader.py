@@ -17,8 +17,14 @@ from dragoman.model.jsontext import JsonText, dumps, loads
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.wire.detection import detect, evidence
 from dragoman.wire.dialect import dialect
-from dragoman.wire.inputs import evidence
+from dragoman.wire.documents import (
+    is_canonical,
+    is_response,
+    read_canonical,
+)
+from dragoman.wire.inputs import message_dialects
 from dragoman.wire.inputs.items import (
     all_slots,
     content_of,
@@ -27,16 +33,8 @@ from dragoman.wire.inputs.items import (
     is_several,
     slots_of,
 )
-from dragoman.wire.inputs.pairing import paired
-from dragoman.wire.inputs.plain import plain
-from dragoman.wire.inputs.runs import Slot, decoded, runs_of, with_system
-from dragoman.wire.recognition import (
-    is_canonical,
-    is_response,
-    message_fields,
-    read_canonical,
-)
-from dragoman.wire.translation import detect
+from dragoman.wire.inputs.message_dicts import Slot, decoded, paired, runs_of, with_system
+from dragoman.wire.inputs.objects import plain
 
 _A_RESPONSE = "a response is no history; give the messages that led to it, and its own"
 _DOCUMENT = re.compile(r'\s*\{\s*"dragoman"\s*:')
@@ -80,7 +78,11 @@ class Reader:
 
     def is_message(self, value: Mapping[str, Any]) -> bool:
         """Whether a dict describes a message, in any dialect."""
-        return evidence.is_message(dict(value))
+        return message_dialects.is_message(dict(value))
+
+    def dialect_of_part(self, value: Mapping[str, Any]) -> str | None:
+        """The dialect that a part of a message is in; None where it may be our own."""
+        return message_dialects.dialect_of_part(value)
 
 
 INPUT_READER = Reader()
@@ -151,9 +153,9 @@ def _document(wire: Mapping[str, Any], raw: JsonText | None) -> Request | list[M
 
 def _request_in(wire: dict[str, Any]) -> Request | None:
     """The request that a body is; None where it is a message, or a part of one."""
-    if evidence.is_message(wire) or isinstance(wire.get("type"), str):
+    if message_dialects.is_message(wire) or isinstance(wire.get("type"), str):
         return None
-    if message_fields().isdisjoint(wire) and evidence.is_part(wire):
+    if evidence().message_fields.isdisjoint(wire) and message_dialects.is_part(wire):
         return None
     spoken = None
     with suppress(InvalidInputError):

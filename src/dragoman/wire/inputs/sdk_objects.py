@@ -1,72 +1,60 @@
-"""Objects of the vendors' SDKs: openai, anthropic, google-genai, groq, mistralai, ollama, litellm.
+"""Objects of the vendors' SDKs, such as openai, anthropic, google-genai, groq and mistralai.
 
-They are pydantic models of the wire's own JSON, so their dump is what the dialect reads. A whole
-response is decoded as one, which keeps its usage, finish reason, model and id.
+Each dialect says which modules define its objects (`Description.sdk_modules`). They are pydantic
+models of the wire's own JSON, so their dump is what the dialect reads. A whole response is decoded
+as one, which keeps its usage, finish reason, model and id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from dragoman.errors import DragomanError, InvalidInputError
 from dragoman.model.messages import Message
+from dragoman.wire.description import Description, SdkModule
+from dragoman.wire.detection import evidence
 from dragoman.wire.dialect import dialect
-from dragoman.wire.inputs.litellm_fields import with_thinking_blocks
 from dragoman.wire.inputs.object_data import dump_model, plain, refuse
+from dragoman.wire.peers.litellm import with_thinking_blocks
 
 T = TypeVar("T")
 
 
-class _Home(NamedTuple):
-    """A module of an SDK that defines what goes over the wire."""
-
-    prefix: str
-    dialect: str
-    dump: str
-    """What of an object's fields its JSON has: those that were set, or those that are not None."""
-
-
-_HOMES = (
-    _Home("openai.types.chat", "openai-chat", "exclude_unset"),
-    _Home("openai.types.responses", "openai-responses", "exclude_unset"),
-    _Home("groq.types.chat", "openai-chat", "exclude_unset"),
-    _Home("mistralai.", "openai-chat", "exclude_none"),
-    _Home("litellm.types", "openai-chat", "exclude_none"),
-    _Home("anthropic.types", "anthropic", "exclude_unset"),
-    _Home("google.genai.types", "gemini", "exclude_none"),
-    _Home("ollama._types", "ollama", "exclude_none"),
-)
-_CHOICES = frozenset({"Choice", "ParsedChoice", "Choices", "ChatCompletionChoice"})
-_GOOGLE = frozenset({"Content", "UserContent", "ModelContent", "GenerateContentResponse", "Part"})
+# How classes end that are pieces of a stream.
 _PIECES = ("Chunk", "Delta", "Event", "StreamingChoices", "ModelResponseStream")
 # What the SDKs' parsing helpers add to the wire's objects: the same again, as the user's own type.
 _PARSED = frozenset({"parsed", "parsed_arguments", "parsed_output"})
 _GIVEN = frozenset({"input", "arguments"})  # of tools, which may have any names
-_ANSWERS = frozenset({"choices", "output", "candidates", "stop_reason"})
+
+
+class _Home(NamedTuple):
+    """Where an SDK defines a class."""
+
+    dialect: Description
+    module: SdkModule
+    kind: str
+    """The name of the class there."""
 
 
 def read_sdk_object(value: Any) -> dict[str, Any] | Message | None:
     """An SDK's object in its wire form, or as a message where it is a whole response."""
-    found = _home_of(type(value))
-    if found is None:
+    home = _home_of(type(value))
+    wire = None if home is None else _wire(value, home)
+    if home is None or wire is None:
         return None
-    home, kind = found
-    wire = _wire(value, home, kind)
-    if wire is None:
-        return None
-    if kind == "GenerateContentResponse" or _is_response(wire, home):
-        return _answer(value, home.dialect, wire)
-    if home.prefix.startswith("litellm") and "role" in wire:
-        return _litellm_message(value, wire)
+    if home.module.is_response(home.kind, wire):
+        return _answer(value, home.dialect.name, wire)
+    if home.module.prefix.startswith("litellm") and "role" in wire:
+        return _litellm_message(value, home.dialect.name, wire)
     return wire
 
 
 def sdk_wire(value: object) -> tuple[str, dict[str, Any]] | None:
     """The dialect of an SDK's object and its wire form, responses included."""
-    found = _home_of(type(value))
-    wire = None if found is None else _wire(value, *found)
-    return None if found is None or wire is None else (found[0].dialect, wire)
+    home = _home_of(type(value))
+    wire = None if home is None else _wire(value, home)
+    return None if home is None or wire is None else (home.dialect.name, wire)
 
 
 def nested_wire(value: object) -> dict[str, Any] | None:
@@ -75,33 +63,33 @@ def nested_wire(value: object) -> dict[str, Any] | None:
     return None if found is None else found[1]
 
 
-def _home_of(kind: type) -> tuple[_Home, str] | None:
-    """Where the SDK defines the class or the one it is derived from, and its name there."""
+def _home_of(kind: type) -> _Home | None:
+    """Where an SDK defines the class or the one it is derived from."""
+    modules = evidence().sdk_modules
     for base in kind.__mro__:
-        module: object = base.__module__
-        if isinstance(module, str):
-            for home in _HOMES:
-                if module.startswith(home.prefix):
-                    return home, base.__name__
+        name: object = base.__module__
+        if isinstance(name, str):
+            for described, module in modules:
+                if name.startswith(module.prefix):
+                    return _Home(described, module, base.__name__)
     return None
 
 
 # --- dumps
 
 
-def _wire(value: Any, home: _Home, kind: str) -> dict[str, Any] | None:
+def _wire(value: Any, home: _Home) -> dict[str, Any] | None:
     """The wire's JSON; None for what is neither a message nor a part of one."""
-    if home.dialect == "gemini" and kind not in _GOOGLE:
-        return _google_other(value, home, kind)
-    wire = _dump(value, home)
-    if home.dialect == "ollama":
-        return wire if kind in {"Message", "ChatResponse"} else None
-    if kind.endswith(_PIECES) and home.prefix != "mistralai.":  # whose parts of content are chunks
+    module, kind = home.module, home.kind
+    if module.classes is not None and kind not in module.classes:
+        return None
+    wire = _dump(value, module)
+    if module.classes is None and kind.endswith(_PIECES) and not module.has_chunks:
         refuse(value, "is a piece of a stream, not a message; hand in the whole answer")
-    if kind in _CHOICES:
-        return {"choices": [wire]}
-    if home.dialect == "gemini" or not _ANSWERS.isdisjoint(wire):
-        return wire
+    wrapped = wire if module.wrap is None else module.wrap(kind, wire)
+    is_whole = wrapped is not wire or not home.dialect.response_fields.isdisjoint(wire)
+    if is_whole or module.classes is not None:
+        return wrapped
     for name in ("role", "type"):  # defaults that nobody set are not in the dump
         default = getattr(value, name, None) if name not in wire else None
         if isinstance(default, str) and name in getattr(type(value), "model_fields", ()):
@@ -109,8 +97,8 @@ def _wire(value: Any, home: _Home, kind: str) -> dict[str, Any] | None:
     return wire if "role" in wire or "type" in wire else None
 
 
-def _dump(value: Any, home: _Home) -> dict[str, Any]:
-    dumped = dump_model(value, by_alias=True, **{home.dump: True})
+def _dump(value: Any, module: SdkModule) -> dict[str, Any]:
+    dumped = dump_model(value, by_alias=True, **{module.dump: True})
     wire = plain(value, _without_parsed(dumped, type(value)))
     if not isinstance(wire, dict):
         refuse(value, "is not an object of JSON")
@@ -133,25 +121,7 @@ def _pruned(dumped: Any) -> Any:
     return [_pruned(item) for item in dumped] if isinstance(dumped, list) else dumped
 
 
-def _google_other(value: Any, home: _Home, kind: str) -> dict[str, Any] | None:
-    if kind == "File":  # an uploaded one, as `contents` takes it
-        wire = _dump(value, home)
-        fields = {"fileUri": wire.get("uri"), "mimeType": wire.get("mimeType")}
-        return {"fileData": {key: field for key, field in fields.items() if field is not None}}
-    return {"candidates": [_dump(value, home)]} if kind == "Candidate" else None
-
-
 # --- whole responses
-
-
-def _is_response(wire: Mapping[str, Any], home: _Home) -> bool:
-    if home.dialect == "ollama":
-        return isinstance(wire.get("message"), dict)
-    if home.dialect == "anthropic":
-        return wire.get("type") == "message" and "role" in wire
-    if home.dialect == "openai-responses":
-        return isinstance(wire.get("output"), list) and "type" not in wire
-    return "choices" in wire or "candidates" in wire
 
 
 def _answer(value: object, name: str, wire: dict[str, Any]) -> Message:
@@ -166,9 +136,10 @@ def _answer(value: object, name: str, wire: dict[str, Any]) -> Message:
     return with_thinking_blocks(message)
 
 
-def _litellm_message(value: object, wire: dict[str, Any]) -> Message:
-    body = {"messages": [wire]}
-    request = decoded(value, lambda: dialect("openai-chat").decode_request(body))
+def _litellm_message(value: object, name: str, wire: dict[str, Any]) -> Message:
+    spoken = dialect(name)
+    body = {spoken.messages_field: [wire]}
+    request = decoded(value, lambda: spoken.decode_request(body))
     return with_thinking_blocks(request.messages[0])
 
 

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dragoman.wire.codec import Codec, Functions
-from dragoman.wire.ollama.errors import decode_error, encode_error
+from dragoman.wire.ollama.dialect import DESCRIPTION, TARGET
 from dragoman.wire.ollama.request import decode_request, encode_request
-from dragoman.wire.ollama.response import decode_response, encode_response
+from dragoman.wire.ollama.response import (
+    decode_response,
+    encode_error,
+    encode_response,
+)
 from dragoman.wire.ollama.rules import RULEBOOK
-from dragoman.wire.ollama.stream_decoder import StreamDecoder
-from dragoman.wire.ollama.stream_encoder import StreamEncoder
-from dragoman.wire.ollama.target import TARGET
+from dragoman.wire.ollama.stream import StreamDecoder, StreamEncoder
+
+if TYPE_CHECKING:
+    from dragoman.wire.services import Services
 
 __all__ = ["DIALECT"]
 
+
+def _services() -> Services:
+    from dragoman.wire.ollama.services import SERVICES  # not for who only talks
+
+    return SERVICES
+
+
 DIALECT = Codec(
+    DESCRIPTION,
     TARGET,
     Functions(
         decode_request=lambda wire, _path: decode_request(wire),
@@ -22,11 +37,9 @@ DIALECT = Codec(
         encode_response=encode_response,
         stream_decoder=StreamDecoder,
         stream_encoder=StreamEncoder,
-        decode_error=decode_error,
         encode_error=encode_error,
         rulebook=RULEBOOK,
     ),
-    messages_field="messages",
-    untold_counts=("cache_read", "cache_write", "thinking"),
-    answer_field="message",
+    missing_counts=("cache_read", "cache_write", "thinking"),
+    services=_services,
 )

@@ -1,31 +1,137 @@
-"""Responses of `/api/chat`."""
+"""Responses of `/api/chat`: answers, token counts, times, reasons to stop, and errors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.errors import InvalidInputError, WireError
+from dragoman import errors
+from dragoman.errors import DragomanError, InvalidInputError, WireError
 from dragoman.model.derived_ids import response_identity
 from dragoman.model.events import ChoiceFinish
+from dragoman.model.frozen import freeze_mapping
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.wire import overlay
+from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.ollama.assistant import decode_assistant, encode_assistant
-from dragoman.wire.ollama.exchange import Incoming, Outgoing
-from dragoman.wire.ollama.finish import decode_finish, encode_finish
-from dragoman.wire.ollama.messages import FORM
-from dragoman.wire.ollama.spelling import NAME, is_list, is_own, kept, laid
-from dragoman.wire.ollama.times import decode_time, encode_time
-from dragoman.wire.ollama.usage import decode_usage, encode_usage
-from dragoman.wire.tolerance import readable_answer, with_shapes
+from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
+from dragoman.wire.json_values import is_integer, is_list, parsed, want
+from dragoman.wire.ollama.content import decode_assistant, encode_assistant
+from dragoman.wire.ollama.dialect import NAME, Incoming, Outgoing, is_own
+from dragoman.wire.ollama.request import FORM
+from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
+from dragoman.wire.tolerance import readable_answer, with_original
+
+# --- token counts, and the durations beside them
+
+_PROMPT, _ANSWER = "prompt_eval_count", "eval_count"
+METRICS = ("total_duration", "load_duration", _PROMPT, "prompt_eval_duration", _ANSWER,
+           "eval_duration")  # fmt: skip
+
+
+def decode_usage(wire: Mapping[str, Any], known: set[str]) -> Usage | None:
+    """The counts of a response; None where it has none.
+
+    A server that has cached all of a prompt leaves its count out, and so do we what is zero.
+    """
+    prompt, answer = _count(wire, _PROMPT), _count(wire, _ANSWER)
+    if prompt is None and answer is None:
+        return None
+    left = {
+        key: wire[key]
+        for key in METRICS
+        if key in wire and not (key == _PROMPT and prompt) and not (key == _ANSWER and answer)
+    }
+    known.update(key for key in METRICS if key in wire)
+    extras = freeze_mapping({NAME: left} if left else {}, "the wire")
+    return Usage(input=prompt or 0, output=answer or 0, extras=extras)
+
+
+def encode_usage(usage: Usage) -> dict[str, Any]:
+    """The counts, in the order in which the server writes them."""
+    counts = {_PROMPT: usage.total_input, _ANSWER: usage.total_output}
+    body = {**fields_of(usage.extras, NAME)}
+    body.update((key, count) for key, count in counts.items() if count)
+    return {key: body[key] for key in (*METRICS, *body) if key in body}
+
+
+def _count(wire: Mapping[str, Any], key: str) -> int | None:
+    value = wire.get(key)
+    return value if is_integer(value) and value >= 0 else None
+
+
+# --- why the model stopped: there is no word for calls, and none for most other reasons (W104)
+
+_STOP, _LENGTH, _CALLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
+_REASONS = {"stop": _STOP, "length": _LENGTH}
+_WORDS = {
+    _STOP: "stop",
+    _CALLS: "stop",
+    _LENGTH: "length",
+    FinishReason.CONTEXT_FULL: "length",
+}
+
+
+def decode_finish(raw: object, *, is_done: bool, has_calls: bool) -> FinishReason | None:
+    """The reason behind a `done_reason`; older servers give none. `load` is no answer at all."""
+    if not isinstance(raw, str) or not raw:
+        raw = "stop" if is_done else ""
+    found = _REASONS.get(raw, FinishReason.OTHER) if raw else None
+    return _CALLS if found is _STOP and has_calls else found
+
+
+def encode_finish(
+    finish: FinishReason | None, raw: str | None, out: Outgoing, path: str, *, is_ours: bool
+) -> str | None:
+    """The `done_reason`: the wire's own word where it still holds."""
+    if is_ours and raw is not None:
+        read = decode_finish(raw, is_done=True, has_calls=finish is _CALLS)
+        if read is finish:
+            return raw
+    if finish is None:
+        return None if is_ours else "stop"
+    if finish not in _WORDS:
+        out.lose(f"{path}.finish", "this reason has no word here")
+    return _WORDS.get(finish, "stop")
+
+
+# --- times as Go writes them: RFC 3339, down to nanoseconds
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def decode_time(text: object) -> float | None:
+    """Seconds since 1970; None where it is no time."""
+    if not isinstance(text, str):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        return (found - _EPOCH).total_seconds()
+    except (
+        ValueError,
+        TypeError,
+        OverflowError,
+    ):  # the latter two: without a zone, or out of range
+        return None
+
+
+def encode_time(seconds: float | None) -> str:
+    """The time; 1970 where it is not known, for clients that want one."""
+    try:
+        found = _EPOCH + timedelta(seconds=seconds or 0)
+    except (ValueError, OverflowError):
+        found = _EPOCH
+    return found.isoformat().replace("+00:00", "Z")
+
+
+# --- whole responses
 
 NOTHING: Mapping[str, Any] = {"role": "assistant", "content": ""}
 """The message that says nothing."""
@@ -34,8 +140,8 @@ _ASSISTANT = Role.ASSISTANT
 
 def decode_response(body: Body) -> Response:
     """The response in a body."""
-    wire = overlay.parsed(body, NAME)
-    message = overlay.want(wire, "message", dict, NAME, "$")
+    wire = parsed(body, NAME)
+    message = want(wire, "message", dict, NAME, "$")
     try:
         return _decode(wire, message)
     except InvalidInputError as error:
@@ -66,7 +172,7 @@ def _decode(wire: Mapping[str, Any], message: dict[str, Any]) -> Response:
         usage=usage,
         model=model,
         created_at=created,
-        extras=kept(wire, known, written),
+        extras=overlay_of(wire, known, NAME, written),
     )
 
 
@@ -92,7 +198,7 @@ def _decode_choice(
         said = decode_assistant(message, incoming)
     else:
         made, shapes = readable_answer(message, FORM)
-        said = with_shapes(decode_assistant(made, incoming), NAME, shapes)
+        said = with_original(decode_assistant(made, incoming), NAME, shapes)
     is_done, raw, logprobs = wire.get("done"), wire.get("done_reason"), wire.get("logprobs")
     finish = decode_finish(raw, is_done=is_done is True, has_calls=bool(said.tool_calls))
     if is_done is True:
@@ -128,7 +234,7 @@ def encode_response(response: Response) -> Encoded:
         out.lose(f"choices[{index}]", "there is one choice only")
     if response.id is not None:
         out.lose("id", "responses have no ids here")
-    return Encoded(laid(body, response.extras), losses=tuple(out.losses),
+    return Encoded(with_overlay(body, response.extras, NAME), losses=tuple(out.losses),
                    repairs=tuple(out.repairs))  # fmt: skip
 
 
@@ -152,3 +258,29 @@ def encode_end(choice: Choice | ChoiceFinish, out: Outgoing, *, is_ours: bool) -
         else:
             out.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
     return body
+
+
+# --- errors: a text, in a body with a status or in a line of a stream
+
+# Status, and words by which the class is known where the status leaves it open: the server's own,
+# where it has any, for a body has no codes.
+_FORMS: Forms[tuple[int, str]] = {
+    errors.AuthenticationError: (401, "unauthorized"),
+    errors.PermissionDenied: (403, ""),
+    errors.RateLimited: (429, ""),
+    errors.QuotaExceeded: (402, ""),
+    errors.Overloaded: (503, "server busy, please try again"),
+    errors.ContextTooLong: (400, "the input length exceeds the context length"),
+    errors.Refused: (400, "refused by the content policy"),
+    errors.InvalidRequest: (400, ""),
+    errors.ModelNotFound: (404, "model not found"),
+    errors.ServerError: (500, ""),
+}
+
+
+def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
+    """The status and the body to answer with; in mid-stream the body is the line."""
+    told = reported(error)
+    usual, words = form_of(told, _FORMS)
+    text = f"{words}: {told}" if words else str(told)
+    return status_of(told, usual), {"error": text}

@@ -7,20 +7,129 @@ not have is ignored without a word.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
-from dragoman.wire.ollama.optionrules import (
-    w107_the_window_is_an_option,
-    w108_formats_are_json_or_a_schema,
-    w108_options_are_of_their_types,
-    w108_sampling_is_in_the_options,
+from dragoman.wire.ollama.dialect import EFFORTS, TARGET
+from dragoman.wire.shared_rules import missing_model, wrong_model
+from dragoman.wire.target import Target
+from dragoman.wire.violations import (
+    Found,
+    Object,
+    Placed,
+    Rule,
+    Rulebook,
+    field,
+    is_number,
+    listed,
+    word,
 )
-from dragoman.wire.ollama.settings import EFFORTS
-from dragoman.wire.ollama.target import TARGET
-from dragoman.wire.ollama.view import View
-from dragoman.wire.settingrules import missing_model, wrong_model
-from dragoman.wire.violations import Found, Rule, Rulebook, field, word
+
+# --- A request's body as its rules look at it
+
+
+class Round:
+    """An assistant's calls and the tool messages right after them."""
+
+    __slots__ = ("calls", "results")
+
+    def __init__(self, calls: list[Placed]) -> None:
+        self.calls = calls
+        self.results: list[Placed] = []
+
+
+class View:
+    """A body, and the lists in it."""
+
+    def __init__(self, body: Object, target: Target | None = None) -> None:
+        self.body = body
+        self.target = target
+        self.options = field(body, "options")
+        self.messages = listed(body, "messages")
+
+    @cached_property
+    def calls(self) -> list[Placed]:
+        """The functions that were called."""
+        return [
+            (f"{place}.function", field(call, "function"))
+            for path, message in self.messages
+            for place, call in listed(message, "tool_calls", path)
+        ]
+
+    @cached_property
+    def rounds(self) -> list[Round]:
+        """Each message that is no tool message, and the tool messages that follow it."""
+        rounds = [Round([])]
+        for path, message in self.messages:
+            if message.get("role") == "tool":
+                rounds[-1].results.append((path, message))
+            else:
+                rounds.append(Round(listed(message, "tool_calls", path)))
+        return rounds
+
+    def functions(self) -> Iterator[Placed]:
+        """The functions that are declared."""
+        for path, tool in listed(self.body, "tools"):
+            yield f"{path}.function", field(tool, "function")
+
+
+# --- what Ollama demands of `options` and `format`
+
+_NUMBERS = (
+    "draft_num_predict", "frequency_penalty", "main_gpu", "min_p", "num_batch", "num_ctx",
+    "num_gpu", "num_keep", "num_predict", "num_thread", "presence_penalty", "repeat_last_n",
+    "repeat_penalty", "seed", "temperature", "top_k", "top_p", "typical_p",
+)  # fmt: skip
+# Other dialects' words for what is an option here; at the top of a body they are ignored as well.
+_ELSEWHERE = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+def w107_the_window_is_an_option(view: View) -> Found:
+    """The size of the window is set in the options.
+
+    Elsewhere it is ignored, and the front of a long conversation dropped without a word.
+    """
+    if view.body.get("num_ctx") is not None:
+        yield "num_ctx", "it is ignored here: it belongs into options"
+
+
+def w108_options_are_of_their_types(view: View) -> Found:
+    """Options are an object of numbers, yes or no, and a list of texts to stop at."""
+    options = view.body.get("options")
+    if options is not None and not isinstance(options, Mapping):
+        yield "options", "must be an object"
+        return
+    for key in _NUMBERS:
+        value = view.options.get(key)
+        if value is not None and not is_number(value):
+            yield f"options.{key}", "must be a number"
+    if not isinstance(view.options.get("use_mmap"), (bool, type(None))):
+        yield "options.use_mmap", "must be true or false"
+    stop = view.options.get("stop")
+    is_list = isinstance(stop, (list, tuple)) and all(isinstance(text, str) for text in stop)
+    if stop is not None and not is_list:
+        yield "options.stop", "must be a list of texts"
+
+
+def w108_sampling_is_in_the_options(view: View) -> Found:
+    """Sampling settings stand in the options; at the top of a body they are ignored."""
+    for key in (*_NUMBERS, "stop", *_ELSEWHERE):
+        if key != "num_ctx" and view.body.get(key) is not None:
+            yield key, "it is ignored here: it belongs into options"
+    for key in _ELSEWHERE:
+        if view.options.get(key) is not None:
+            yield f"options.{key}", "it is ignored here: num_predict is meant"
+
+
+def w108_formats_are_json_or_a_schema(view: View) -> Found:
+    """The form of the answer is `json` or a schema."""
+    form = view.body.get("format")
+    if form is not None and form not in ("", "json") and not isinstance(form, Mapping):
+        yield "format", 'must be "json" or a JSON schema'
+
+
+# --- the rules
 
 ROLES = ("system", "user", "assistant", "tool")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}")

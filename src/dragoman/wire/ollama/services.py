@@ -6,8 +6,8 @@ from typing import Any
 
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.usage import Usage
-from dragoman.wire import overlay
-from dragoman.wire.ollama.times import decode_time
+from dragoman.wire.ollama.response import decode_time
+from dragoman.wire.overlay import overlay_of
 from dragoman.wire.services import (
     Embedded,
     EmbeddingFormat,
@@ -60,7 +60,7 @@ def _model(name: str, row: dict[str, Any]) -> ModelInfo:
         None,
         window if is_number(window) else None,
         decode_time(row.get("modified_at")),
-        overlay.rest(row, _KNOWN, _NAME),
+        overlay_of(row, _KNOWN, _NAME),
     )
 
 

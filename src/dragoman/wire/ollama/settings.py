@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.requests import Output, Sampling, ThinkingConfig
-from dragoman.wire.ollama.exchange import Outgoing
-from dragoman.wire.ollama.spelling import OWN, is_integer, is_list, is_object
+from dragoman.wire.json_values import is_integer, is_list, is_object
+from dragoman.wire.ollama.dialect import EFFORTS, OWN, Outgoing
 from dragoman.wire.violations import is_number
 
 _NUMBERS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
@@ -22,8 +22,6 @@ SAMPLING = {
     "top_logprobs": "sampling.top_logprobs",
 }
 """By the wire's field: the setting."""
-EFFORTS = ("low", "medium", "high", "max")
-"""What `think` may be besides true and false (W106)."""
 _NEAREST = {"minimal": "low", "xhigh": "max"}
 
 

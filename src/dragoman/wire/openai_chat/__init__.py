@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from dragoman.model.frozen import EMPTY
+from dragoman.model.requests import Request
 from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.context import NOTHING, Context
-from dragoman.wire.openai_chat.errors import decode_error, encode_error
-from dragoman.wire.openai_chat.front import FRONT
+from dragoman.wire.openai_chat.dialect import DESCRIPTION, FRONT, TARGET
 from dragoman.wire.openai_chat.request import asks_for_usage, decode_request, encode_request
-from dragoman.wire.openai_chat.response import decode_response, encode_response
+from dragoman.wire.openai_chat.response import (
+    decode_response,
+    encode_error,
+    encode_response,
+)
 from dragoman.wire.openai_chat.rules import RULEBOOK
-from dragoman.wire.openai_chat.stream_decoder import StreamDecoder
+from dragoman.wire.openai_chat.stream import StreamDecoder
 from dragoman.wire.openai_chat.stream_encoder import StreamEncoder
-from dragoman.wire.openai_chat.target import TARGET
 from dragoman.wire.restoring import restoring
 from dragoman.wire.streams import StreamDecoder as AnyDecoder
 from dragoman.wire.streams import StreamEncoder as AnyEncoder
+from dragoman.wire.target import Target
+
+if TYPE_CHECKING:
+    from dragoman.wire.services import Services
 
 __all__ = ["DIALECT", "OpenAIChat"]
+
+_OPTIONS = "stream_options"
 
 
 class OpenAIChat(Codec):
@@ -38,8 +50,23 @@ class OpenAIChat(Codec):
         is_asked = include_usage or (request is not None and asks_for_usage(request))
         return self._sealing(StreamEncoder(include_usage=is_asked))
 
+    def asking_for_usage(self, request: Request, target: Target) -> Request:
+        """The request with W9's option, unless it speaks of that itself, or the host refuses."""
+        own = request.extras.get(self.name, EMPTY)
+        if _OPTIONS in own or not target.fields.admits(_OPTIONS, target.fields.in_request):
+            return request
+        extras = {**own, _OPTIONS: {"include_usage": True}}
+        return request.replace(extras={**request.extras, self.name: extras})
+
+
+def _services() -> Services:
+    from dragoman.wire.openai_chat.services import SERVICES  # not for who only talks
+
+    return SERVICES
+
 
 DIALECT = OpenAIChat(
+    DESCRIPTION,
     TARGET,
     Functions(
         decode_request=lambda wire, _path: decode_request(wire),
@@ -48,11 +75,9 @@ DIALECT = OpenAIChat(
         encode_response=encode_response,
         stream_decoder=StreamDecoder,
         stream_encoder=StreamEncoder,
-        decode_error=decode_error,
         encode_error=encode_error,
         rulebook=RULEBOOK,
     ),
-    messages_field="messages",
-    answer_field="choices",
     front=FRONT,
+    services=_services,
 )

@@ -8,16 +8,14 @@ from typing import Any
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
-from dragoman.wire import overlay
-from dragoman.wire.agreement import Bearings, agreed, with_notes
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.openai_chat.admission import admit_request
-from dragoman.wire.openai_chat.choice import decode_choice, encode_choice
-from dragoman.wire.openai_chat.exchange import Outgoing
-from dragoman.wire.openai_chat.messages import decode_messages, encode_messages
+from dragoman.wire.json_values import is_object, parsed, want
+from dragoman.wire.openai_chat.dialect import NAME, TARGET, Outgoing
+from dragoman.wire.openai_chat.request_messages import decode_messages, encode_messages
 from dragoman.wire.openai_chat.settings import (
     SAMPLING,
+    admit_request,
     decode_output,
     decode_sampling,
     decode_state,
@@ -27,13 +25,19 @@ from dragoman.wire.openai_chat.settings import (
     encode_state,
     encode_thinking_config,
 )
-from dragoman.wire.openai_chat.spelling import NAME, is_object, laid, left_over, words_of
-from dragoman.wire.openai_chat.target import TARGET
-from dragoman.wire.openai_chat.tools import WEB_SEARCH, decode_tools, encode_tools
+from dragoman.wire.openai_chat.tools import (
+    WEB_SEARCH,
+    decode_choice,
+    decode_tools,
+    encode_choice,
+    encode_tools,
+)
+from dragoman.wire.overlay import fields_of, overlay_of, with_overlay, words_of
+from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.target import Target
 
 PATH = "/v1/chat/completions"
-_BEARINGS: Bearings = {
+_BEARINGS: Places = {
     "model": "model",
     "stream": "stream",
     "tools": "tools",
@@ -54,8 +58,8 @@ _BEARINGS: Bearings = {
 
 def decode_request(body: Body) -> Request:
     """The request in a body."""
-    wire = overlay.parsed(body, NAME)
-    messages = overlay.want(wire, "messages", list, NAME, "$")
+    wire = parsed(body, NAME)
+    messages = want(wire, "messages", list, NAME, "$")
     try:
         return _decode(wire, messages)
     except InvalidInputError as error:
@@ -87,10 +91,10 @@ def _decode(wire: Mapping[str, Any], messages: list[Any]) -> Request:
         messages=decode_messages(messages),
         output=output,
         stream=stream if isinstance(stream, bool) else None,
-        extras=left_over(wire, used, words),
+        extras=overlay_of(wire, used, NAME, words=words),
         **fields,
     )
-    return request if request.extras is EMPTY else with_notes(request, NAME, _BEARINGS)
+    return request if request.extras is EMPTY else with_digests(request, NAME, _BEARINGS)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
@@ -101,7 +105,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     encode_tools(request.tools, body, out)
     if request.tool_choice is not None:
         encode_choice(request.tool_choice, request.tools, body, target)
-    encode_sampling(request.sampling, body, words_of(request.extras), out)
+    encode_sampling(request.sampling, body, words_of(request.extras, NAME), out)
     if request.output is not None:
         body["response_format"] = encode_output(request.output, out)
     if request.thinking is not None:
@@ -111,8 +115,8 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if request.stream is not None:
         body["stream"] = request.stream
     if request.extras is not EMPTY:
-        body = laid(body, agreed(request, NAME, _BEARINGS))
-    if target.request_fields is not None or target.refused_fields:
+        body = with_overlay(body, without_edited(request, NAME, _BEARINGS), NAME)
+    if target.fields.in_request is not None or target.fields.refused:
         body = admit_request(body, out)
     return Encoded(body, path=PATH, losses=tuple(out.losses), repairs=tuple(out.repairs),
                    context=out.schemas.context)  # fmt: skip
@@ -120,5 +124,5 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
 
 def asks_for_usage(request: Request) -> bool:
     """Whether a client wants the usage in a stream."""
-    options = overlay.overlay(request.extras, NAME).get("stream_options")
+    options = fields_of(request.extras, NAME).get("stream_options")
     return is_object(options) and options.get("include_usage") is True

@@ -1,4 +1,4 @@
-"""Responses of `/chat/completions`."""
+"""Responses of `/chat/completions`: answers, token counts, reasons to stop, and errors."""
 
 from __future__ import annotations
 
@@ -7,33 +7,214 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.errors import InvalidInputError, WireError
+from dragoman.errors import DragomanError, InvalidInputError, WireError
 from dragoman.model.derived_ids import response_identity
+from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.model.usage import Usage
-from dragoman.wire import overlay
+from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.openai_chat.assistant import decode_assistant, encode_assistant
-from dragoman.wire.openai_chat.exchange import Incoming, Outgoing
-from dragoman.wire.openai_chat.finish import decode_finish, encode_finish
-from dragoman.wire.openai_chat.messages import FORM
-from dragoman.wire.openai_chat.spelling import (
+from dragoman.wire.json_values import is_integer, is_object, parsed, want
+from dragoman.wire.openai_chat.content_assistant import decode_assistant, encode_assistant
+from dragoman.wire.openai_chat.dialect import (
     NAME,
+    Incoming,
+    Outgoing,
     absent,
-    is_integer,
-    is_object,
     is_own,
-    laid,
-    left_over,
     without_absent,
 )
-from dragoman.wire.openai_chat.usage import decode_usage, encode_usage
-from dragoman.wire.tolerance import readable_answer, shaped_extras, with_shapes
+from dragoman.wire.openai_chat.request_messages import FORM
+from dragoman.wire.openai_errors import encode_failure
+from dragoman.wire.overlay import (
+    extras_of,
+    fields_of,
+    overlay_of,
+    with_guesses,
+    with_overlay,
+    words_of,
+)
+from dragoman.wire.overlay_edits import Places, with_digests, without_edited
+from dragoman.wire.tolerance import readable_answer, with_original
+
+# --- why the model stopped
+
+_STOP, _LENGTH, _CALLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
+_FILTER, _ERROR, _OTHER = FinishReason.CONTENT_FILTER, FinishReason.ERROR, FinishReason.OTHER
+
+_FINISHES = {
+    "stop": _STOP,
+    "length": _LENGTH,
+    "tool_calls": _CALLS,
+    "function_call": _CALLS,
+    "content_filter": _FILTER,
+    # Other servers' words: Together; Mistral; Z.ai; DeepSeek; OpenRouter.
+    "eos": _STOP,
+    "end_turn": _STOP,
+    "max_tokens": _LENGTH,
+    "model_length": FinishReason.CONTEXT_FULL,
+    "sensitive": _FILTER,
+    "network_error": _ERROR,
+    "insufficient_system_resource": _ERROR,
+    "error": _ERROR,
+}
+_WORDS = {
+    _STOP: "stop",
+    _LENGTH: "length",
+    _CALLS: "tool_calls",
+    _FILTER: "content_filter",
+    FinishReason.CONTEXT_FULL: "length",
+    FinishReason.REFUSAL: "content_filter",
+}
+
+
+def decode_finish(raw: Any) -> FinishReason | None:
+    """The reason behind a `finish_reason`."""
+    if not isinstance(raw, str) or not raw:
+        return None
+    return _FINISHES.get(raw, _OTHER)
+
+
+def encode_finish(
+    finish: FinishReason | None,
+    raw: str | None,
+    out: Outgoing,
+    path: str,
+    *,
+    is_ours: bool,
+    has_calls: bool,
+) -> str | None:
+    """The `finish_reason`: the wire's own word where it still holds."""
+    if is_ours and raw is not None and decode_finish(raw) is finish:
+        return raw
+    if finish is None:
+        return None
+    if finish is _STOP and has_calls:
+        return "tool_calls"  # clients run tools on this word only (W11)
+    if finish not in _WORDS:
+        out.lose(f"{path}.finish", "this reason has no word here")
+    return _WORDS.get(finish, "stop")
+
+
+# --- token counts: the wire's overlap, the model's do not (W19)
+
+_PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
+# Where other servers count what they read from a cache: DeepSeek, Mistral, Kimi.
+_CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")
+_BEARINGS: Places = {
+    **dict.fromkeys(_CACHED, "cache_read"),
+    "reasoning_tokens": "thinking",
+}
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_FIELDS = (*_COUNTS, _PROMPT, _COMPLETION)
+_NO_DETAILS = extras_of(EMPTY, NAME, absent(_COUNTS, *_FIELDS))
+
+
+def decode_usage(wire: dict[str, Any]) -> Usage:
+    """The counts in `usage`."""
+    return _decode_bare(wire) or _decode_detailed(wire)
+
+
+def _decode_bare(wire: dict[str, Any]) -> Usage | None:
+    """Three counts, in a fifth of the time; None where there is more to it, or less."""
+    if len(wire) != len(_COUNTS):
+        return None
+    prompt, completion, total = map(wire.get, _COUNTS)
+    if not (is_integer(prompt) and is_integer(completion) and is_integer(total)):
+        return None
+    if prompt < 0 or completion < 0:
+        return None
+    return Usage(prompt, completion, reported_total=total, extras=_NO_DETAILS)
+
+
+def _decode_detailed(wire: dict[str, Any]) -> Usage:
+    prompt, completion = _count(wire, "prompt_tokens"), _count(wire, "completion_tokens")
+    asked, answered = _details(wire, _PROMPT), _details(wire, _COMPLETION)
+    read = _count(asked, "cached_tokens") or max([_count(wire, key) for key in _CACHED])
+    write = _count(asked, "cache_write_tokens")
+    thinking = _count(answered, "reasoning_tokens") or _count(wire, "reasoning_tokens")
+    total = wire.get("total_tokens")
+    # xAI counts thinking beside the answer, not in it; its total tells.
+    is_apart = thinking > completion or total == prompt + completion + thinking
+    output = completion if is_apart else completion - thinking
+    fresh = max(prompt - read - write, 0)
+    reported = total if is_integer(total) else None
+    all_input, all_output = fresh + read + write, output + thinking
+    whole = all_input + all_output if reported is None else reported
+    extras = _extras(wire, _written(all_input, all_output, whole, read, write, thinking))
+    usage = Usage(fresh, output, read, write, thinking, reported, extras)
+    return with_digests(usage, NAME, _BEARINGS)
+
+
+def encode_usage(usage: Usage) -> dict[str, Any]:
+    """The `usage` of a response."""
+    body = _written(
+        usage.total_input,
+        usage.total_output,
+        usage.total,
+        usage.cache_read,
+        usage.cache_write,
+        usage.thinking,
+    )
+    extras = without_edited(usage, NAME, _BEARINGS)
+    words, over = words_of(extras, NAME), fields_of(extras, NAME)
+    # A detail that was not there stays out while there is nothing to say, or it is said elsewhere.
+    has_read = bool(usage.cache_read) and over.keys().isdisjoint(_CACHED)
+    has_cached = has_read or bool(usage.cache_write)
+    has_thinking = bool(usage.thinking) and "reasoning_tokens" not in over
+    if "-cached_tokens" in words and not has_read:
+        del body[_PROMPT]["cached_tokens"]
+    if "-reasoning_tokens" in words and not has_thinking:
+        del body[_COMPLETION]["reasoning_tokens"]
+    details = (body[_PROMPT] if has_cached else None, body[_COMPLETION] if has_thinking else None)
+    without_absent(body, extras)
+    for key, said in zip((_PROMPT, _COMPLETION), details, strict=True):
+        if said is not None:
+            body[key] = said
+    return with_overlay(body, extras, NAME)
+
+
+def _written(
+    prompt: int, completion: int, total: int, read: int, write: int, thinking: int
+) -> dict[str, Any]:
+    """What the counts alone say: all of the prompt, all of the answer, and what of them is what."""
+    details = {"cached_tokens": read}
+    if write:
+        details["cache_write_tokens"] = write
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": total,
+        _PROMPT: details,
+        _COMPLETION: {"reasoning_tokens": thinking},
+    }
+
+
+def _extras(wire: dict[str, Any], rebuilt: dict[str, Any]) -> Any:
+    """What the counts alone would not write as it was."""
+    words = absent(wire, *_FIELDS)
+    for key, name in ((_PROMPT, "cached_tokens"), (_COMPLETION, "reasoning_tokens")):
+        details = wire.get(key)
+        if is_object(details) and name not in details:
+            words.append(f"-{name}")
+    return overlay_of(wire, (), NAME, rebuilt, words)
+
+
+def _details(wire: dict[str, Any], key: str) -> dict[str, Any]:
+    details = wire.get(key)
+    return details if is_object(details) else {}
+
+
+def _count(wire: dict[str, Any], key: str) -> int:
+    value = wire.get(key)
+    return value if is_integer(value) and value > 0 else 0
+
+
+# --- whole responses
 
 _OBJECT = "chat.completion"
 _ASSISTANT = Role.ASSISTANT
@@ -42,8 +223,8 @@ _SAFE_INTEGER = 2**53  # what a float holds exactly
 
 def decode_response(body: Body) -> Response:
     """The response in a body."""
-    wire = overlay.parsed(body, NAME)
-    choices = overlay.want(wire, "choices", list, NAME, "$")
+    wire = parsed(body, NAME)
+    choices = want(wire, "choices", list, NAME, "$")
     try:
         return _decode(wire, choices)
     except InvalidInputError as error:
@@ -80,7 +261,7 @@ def _decode(wire: Mapping[str, Any], choices: list[Any]) -> Response:
         ),
         usage=counts,
         created_at=created_at,
-        extras=left_over(wire, used, absent(used, "id", "object", "created", "model")),
+        extras=overlay_of(wire, used, NAME, words=absent(used, "id", "object", "created", "model")),
         **texts,
     )
 
@@ -103,7 +284,9 @@ def encode_response(response: Response) -> Encoded:
     if response.usage is not None:
         body["usage"] = encode_usage(response.usage)
     return Encoded(
-        laid(body, response.extras), losses=tuple(out.losses), repairs=tuple(out.repairs)
+        with_overlay(body, response.extras, NAME),
+        losses=tuple(out.losses),
+        repairs=tuple(out.repairs),
     )
 
 
@@ -112,7 +295,7 @@ def _decode_choice(
 ) -> Choice:
     if not is_object(wire):
         choice = _decode_choice({}, position, origin, usage, calls)
-        return replace(choice, extras=shaped_extras(choice.extras, NAME, [[[], {}, wire]]))
+        return replace(choice, extras=with_guesses(choice.extras, NAME, [[[], {}, wire]]))
     used: set[str] = set()
     index, raw, logprobs = wire.get("index"), wire.get("finish_reason"), wire.get("logprobs")
     if is_integer(index):
@@ -131,7 +314,7 @@ def _decode_choice(
         finish,
         raw if isinstance(raw, str) else None,
         logprobs,
-        left_over(wire, used, absent(used, "index", "message")),
+        overlay_of(wire, used, NAME, words=absent(used, "index", "message")),
     )
 
 
@@ -159,7 +342,7 @@ def _encode_choice(choice: Choice, out: Outgoing, path: str) -> dict[str, Any]:
     elif choice.logprobs is not None:
         body["logprobs"] = choice.logprobs
     said = {"message": body["message"]} if message.parts else {}
-    return laid({**without_absent(body, choice.extras), **said}, choice.extras)
+    return with_overlay({**without_absent(body, choice.extras), **said}, choice.extras, NAME)
 
 
 def _decode_message(wire: dict[str, Any], incoming: Incoming, used: set[str]) -> Message:
@@ -170,7 +353,7 @@ def _decode_message(wire: dict[str, Any], incoming: Incoming, used: set[str]) ->
     if type(message.get("content")) in FORM.kinds:
         return decode_assistant(message, incoming, is_response=True)
     made, shapes = readable_answer(message, FORM)
-    return with_shapes(decode_assistant(made, incoming, is_response=True), NAME, shapes)
+    return with_original(decode_assistant(made, incoming, is_response=True), NAME, shapes)
 
 
 def _encode_message(message: Message, out: Outgoing, path: str, *, is_ours: bool) -> dict[str, Any]:
@@ -181,3 +364,11 @@ def _encode_message(message: Message, out: Outgoing, path: str, *, is_ours: bool
         body.setdefault("content", None)
         body.setdefault("refusal", None)
     return body
+
+
+# --- errors, as bodies and as the `error` of a chunk
+
+
+def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
+    """The status and the body to answer with; in mid-stream the body is the chunk."""
+    return encode_failure(error)

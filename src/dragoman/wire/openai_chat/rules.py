@@ -5,23 +5,40 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from dragoman.wire.openai_chat import hostrules as hosts
-from dragoman.wire.openai_chat import thoughtrules as thoughts
-from dragoman.wire.openai_chat.view import View
-from dragoman.wire.schemarules import (
+from dragoman.wire.openai_chat.rules_hosts import (
+    c1_ids_have_their_form,
+    c1_results_are_answered,
+    c2_answers_have_their_thinking,
+    c4_forced_tools_drop_thinking,
+    w12_efforts_are_known,
+    w12_reasoning_models_take_no_sampling,
+    w13_developer_is_known,
+    w17_extensions_are_not_openais,
+    w58_thinking_forces_no_tool,
+    w105_images_are_data,
+    w105_images_are_of_known_types,
+    w109_fields_are_known,
+    w110_thinking_is_not_empty,
+    w110_thinking_is_not_taken_back,
+    w114_arguments_are_json,
+    w115_thinking_is_in_its_field,
+    w117_instructions_come_first,
+    w117_roles_alternate,
+    w117_the_user_begins,
+)
+from dragoman.wire.openai_chat.rules_view import View
+from dragoman.wire.openai_strict_schemas import (
     w14_strict_objects_are_closed,
     w15_strict_schemas_keep_to_the_subset,
 )
-from dragoman.wire.settingrules import missing_model, wrong_counts, wrong_model
-from dragoman.wire.violations import (
-    Found,
-    Rule,
-    Rulebook,
-    field,
-    is_data,
-    is_number,
-    listed,
+from dragoman.wire.shared_rules import (
+    missing_model,
+    used_twice,
+    without_partner,
+    wrong_counts,
+    wrong_model,
 )
+from dragoman.wire.violations import Found, Rule, Rulebook, field, is_data, is_number, listed
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -84,12 +101,12 @@ def shape_counts(view: View) -> Found:
 
 def shape_user_parts(view: View) -> Found:
     """A user's parts are of the types that OpenAI has, or the media that the target names."""
-    media = _VENDORS_MEDIA if view.is_vendors else view.target.media
+    media = _VENDORS_MEDIA if view.is_vendors else view.target.media.kinds
     if media is None:
         return
-    parts = _FLAT_PARTS if view.target.has_flat_media else _PARTS
+    parts = _FLAT_PARTS if view.target.media.is_flat else _PARTS
     known = (parts[kind] for kind in media if kind in parts)
-    types = ("text", *known, *view.target.content_parts)
+    types = ("text", *known, *view.target.fields.content_types)
     for path, message in view.with_role("user"):
         for place, part in listed(message, "content", path):
             if part.get("type") not in types:
@@ -123,7 +140,7 @@ def w1_tool_messages_hold_no_images(view: View) -> Found:
 
 def w2_assistant_says_text_or_refusal(view: View) -> Found:
     """An assistant's parts are text or refusals; some hosts have thinking there."""
-    more = view.target.content_parts
+    more = view.target.fields.content_types
     more += ("thinking",) if view.may_think_in_content else ()
     for path, message in view.with_role("assistant"):
         for place, part in listed(message, "content", path):
@@ -142,23 +159,21 @@ def w2_assistant_says_something(view: View) -> Found:
 def w3_results_answer_calls(view: View) -> Found:
     """A tool message answers a call of the assistant message before it."""
     for round_ in view.rounds:
-        for path, tool_id in round_.results:
-            if tool_id not in round_.ids:
-                yield path, "there is no such call in the assistant message before"
+        reason = "there is no such call in the assistant message before"
+        yield from without_partner(round_.results, round_.ids, reason)
 
 
 def w4_calls_are_answered(view: View) -> Found:
     """All calls are answered by the tool messages that follow."""
     for round_ in view.rounds:
         answered = {tool_id for _, tool_id in round_.results}
-        for path, tool_id in round_.calls:
-            if tool_id not in answered:
-                yield path, "no tool message right after it answers this call"
+        reason = "no tool message right after it answers this call"
+        yield from without_partner(round_.calls, answered, reason)
 
 
 def w5_ids_are_short(view: View) -> Found:
     """Ids of calls have at most 40 characters."""
-    limit = view.target.tool_id_length
+    limit = view.target.ids.max_length
     for round_ in view.rounds:
         for path, tool_id in (*round_.calls, *round_.results):
             if isinstance(tool_id, str) and len(tool_id) > limit:
@@ -184,39 +199,41 @@ def i5_calls_have_ids(view: View) -> Found:
 def i5_ids_are_unique(view: View) -> Found:
     """No two calls of a message share an id."""
     for round_ in view.rounds:
-        yield from _used_twice(round_.calls, "another call of this message has this id")
+        yield from used_twice(_given(round_.calls), "another call of this message has this id")
 
 
 def i8_calls_have_one_result(view: View) -> Found:
     """No call has two results."""
     for round_ in view.rounds:
-        yield from _used_twice(round_.results, "another tool message answers this call")
+        yield from used_twice(_given(round_.results), "another tool message answers this call")
 
 
-def _used_twice(ids: list[tuple[str, str | None]], message: str) -> Found:
-    seen: set[str] = set()
-    for path, tool_id in ids:
-        if tool_id in seen:
-            yield path, message
-        elif tool_id:
-            seen.add(tool_id)
+def _given(ids: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+    """The ids that are there and not empty."""
+    return [(path, tool_id) for path, tool_id in ids if tool_id]
 
 
 OPENAI = ("openai", "azure")
 """The same service answers on both."""
 TEMPLATES = ("vllm", "llama.cpp")
 """Servers that put messages into a model's own chat template."""
-PAIRS = ("pairs_results",)
+PAIRS = ("turns.pairs_results",)
 SAMPLING = (
-    "token_limits",
-    "refused_sampling",
-    "refused_sampling_thinking",
-    "takes_parallel_choice",
-    "refused_fields",
+    "sampling.token_limit_fields",
+    "sampling.refused",
+    "sampling.refused_while_thinking",
+    "tools.takes_parallel_choice",
+    "fields.refused",
 )
-EFFORTS = ("thinking_form", "efforts")
-FIELDS = ("request_fields", "message_fields", "token_limits", "seed_field", "thinking_fields")
-STRICT = ("checks_strict_schemas",)
+EFFORTS = ("thinking.form", "thinking.efforts")
+FIELDS = (
+    "fields.in_request",
+    "fields.in_message",
+    "sampling.token_limit_fields",
+    "sampling.seed_field",
+    "thinking.fields",
+)
+STRICT = ("schemas.checks_strict",)
 
 RULES: tuple[Rule[View], ...] = (
     Rule(shape_messages, "error", "ST", OPENAI),
@@ -236,59 +253,59 @@ RULES: tuple[Rule[View], ...] = (
     Rule(w2_assistant_says_something, "error", "S"),
     Rule(w3_results_answer_calls, "error", "E", (*OPENAI, "deepseek"), PAIRS),
     Rule(w4_calls_are_answered, "error", "E", (*OPENAI, "deepseek"), PAIRS),
-    Rule(w5_ids_are_short, "error", "E", OPENAI, ("tool_id_length",)),
-    Rule(w6_names_are_plain, "error", "SE", OPENAI, ("tool_name",)),
+    Rule(w5_ids_are_short, "error", "E", OPENAI, ("ids.max_length",)),
+    Rule(w6_names_are_plain, "error", "SE", OPENAI, ("tools.name_pattern",)),
     Rule(
-        hosts.w12_reasoning_models_take_no_sampling,
+        w12_reasoning_models_take_no_sampling,
         "error",
         "ET",
         (*OPENAI, "groq", "mistral", "xai"),
         SAMPLING,
     ),
-    Rule(thoughts.w12_efforts_are_known, "error", "E", (*OPENAI, "groq", "mistral"), EFFORTS),
-    Rule(hosts.w13_developer_is_known, "error", "SE", ("groq", "vllm"), ("takes_developer",)),
+    Rule(w12_efforts_are_known, "error", "E", (*OPENAI, "groq", "mistral"), EFFORTS),
+    Rule(w13_developer_is_known, "error", "SE", ("groq", "vllm"), ("turns.takes_developer",)),
     Rule[View](w14_strict_objects_are_closed, "error", "ERT", OPENAI, STRICT),
     Rule[View](w15_strict_schemas_keep_to_the_subset, "error", "DET", OPENAI, STRICT),
-    Rule(hosts.w17_extensions_are_not_openais, "warning", "R"),
+    Rule(w17_extensions_are_not_openais, "warning", "R"),
     Rule(
-        thoughts.w58_thinking_forces_no_tool,
+        w58_thinking_forces_no_tool,
         "error",
         "ET",
         ("deepseek",),
-        ("forces_tools_thinking", "thinks_by_default", "thinking_form"),
+        ("thinking.allows_forced_tools", "thinking.is_on_by_default", "thinking.form"),
     ),
-    Rule(hosts.w105_images_are_data, "error", "SE", ("ollama",), ("takes_image_urls",)),
-    Rule(hosts.w105_images_are_of_known_types, "warning", "S"),
-    Rule(hosts.w109_fields_are_known, "error", "ET", ("groq", "mistral"), FIELDS),
-    Rule(thoughts.w110_thinking_is_not_taken_back, "error", "SE", ("groq",), ("thinking_back",)),
-    Rule(thoughts.w110_thinking_is_not_empty, "error", "SE", ("groq",), ("thinking_fields",)),
-    Rule(hosts.w114_arguments_are_json, "error", "SR"),
-    Rule(thoughts.w115_thinking_is_in_its_field, "warning", "SR"),
-    Rule(hosts.w117_roles_alternate, "error", "E", TEMPLATES, ("alternates_roles",)),
-    Rule(hosts.w117_the_user_begins, "error", "E", TEMPLATES, ("starts_with_user",)),
-    Rule(hosts.w117_instructions_come_first, "error", "ET", TEMPLATES, ("system_place",)),
+    Rule(w105_images_are_data, "error", "SE", ("ollama",), ("media.takes_image_urls",)),
+    Rule(w105_images_are_of_known_types, "warning", "S"),
+    Rule(w109_fields_are_known, "error", "ET", ("groq", "mistral"), FIELDS),
+    Rule(w110_thinking_is_not_taken_back, "error", "SE", ("groq",), ("thinking.sent_back",)),
+    Rule(w110_thinking_is_not_empty, "error", "SE", ("groq",), ("thinking.fields",)),
+    Rule(w114_arguments_are_json, "error", "SR"),
+    Rule(w115_thinking_is_in_its_field, "warning", "SR"),
+    Rule(w117_roles_alternate, "error", "E", TEMPLATES, ("turns.alternates_roles",)),
+    Rule(w117_the_user_begins, "error", "E", TEMPLATES, ("turns.starts_with_user",)),
+    Rule(w117_instructions_come_first, "error", "ET", TEMPLATES, ("turns.system_place",)),
     Rule(
-        hosts.c1_ids_have_their_form,
+        c1_ids_have_their_form,
         "error",
         "E",
         (*TEMPLATES, "mistral"),
         (
-            "tool_id",
-            "tool_id_length",
+            "ids.pattern",
+            "ids.max_length",
         ),
     ),
-    Rule(hosts.c1_results_are_answered, "warning", "ET", TEMPLATES, ("answers_results",)),
+    Rule(c1_results_are_answered, "warning", "ET", TEMPLATES, ("turns.answers_results",)),
     Rule(
-        thoughts.c2_answers_have_their_thinking,
+        c2_answers_have_their_thinking,
         "error",
         "E",
         ("deepseek",),
         (
-            "thinking_back",
-            "thinking_fields",
+            "thinking.sent_back",
+            "thinking.fields",
         ),
     ),
-    Rule(thoughts.c4_forced_tools_drop_thinking, "warning", "R"),
+    Rule(c4_forced_tools_drop_thinking, "warning", "R"),
 )
 
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target))

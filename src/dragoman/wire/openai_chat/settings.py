@@ -1,23 +1,15 @@
-"""How the answer should be made: sampling, its form, thinking, and what is stored."""
+"""How the answer should be made: sampling, form, thinking, and the fields that hosts take."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.requests import Output, Sampling, State, ThinkingConfig
-from dragoman.wire.agreement import Bearings, agreed, with_notes
-from dragoman.wire.openai_chat.exchange import Outgoing
-from dragoman.wire.openai_chat.spelling import (
-    NAME,
-    OWN,
-    extras_of,
-    is_integer,
-    is_list,
-    is_object,
-    is_own,
-    laid,
-    words_of,
-)
+from dragoman.wire.json_values import is_integer, is_list, is_object
+from dragoman.wire.openai_chat.dialect import NAME, OWN, Outgoing, is_own
+from dragoman.wire.overlay import extras_of, with_overlay, words_of
+from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.schemas import openai_profiles
 
 _TEMPLATE, _ENABLE = "chat_template_kwargs", "enable_thinking"  # vLLM, llama.cpp
@@ -33,7 +25,7 @@ _INTEGERS = (
     ("n", "choices"),
     ("top_logprobs", "top_logprobs"),
 )
-_OUTPUT: Bearings = {"json_schema": "format"}
+_OUTPUT: Places = {"json_schema": "format"}
 SAMPLING = {
     key: f"sampling.{name}"
     for key, name in (*((key, key) for key in (*_FLOATS, "top_k", "logprobs", "stop")), *_INTEGERS)
@@ -94,7 +86,7 @@ def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, out: O
 
 def _spelled(name: str, words: Any, out: Outgoing) -> str:
     """The field for a setting that has two: as it was spelled, if the target takes that (W12)."""
-    known, own = out.target.token_limits, out.target.seed_field
+    known, own = out.target.sampling.token_limit_fields, out.target.sampling.seed_field
     if name == "seed":
         known = _SPELLINGS[name] if own is None else (own,)
     found = next((key for key in known if f"{name}={key}" in words), None)
@@ -122,8 +114,8 @@ def decode_output(wire: Any) -> Output | None:
     left = {key: value for key, value in wire.items() if key not in ("type", "json_schema")}
     if kind != "json_schema":
         left |= {key: wire[key] for key in ("json_schema",) if key in wire}
-        output = Output(format="text" if kind == "text" else "json", extras=extras_of(left))
-        return with_notes(output, NAME, _OUTPUT)
+        output = Output(format="text" if kind == "text" else "json", extras=extras_of(left, NAME))
+        return with_digests(output, NAME, _OUTPUT)
     spec = wire.get("json_schema")
     if not is_object(spec):
         return None
@@ -133,16 +125,16 @@ def decode_output(wire: Any) -> Output | None:
     if odd:
         left["json_schema"] = odd
     words = () if "name" in fields else ("-name",)
-    output = Output(format="schema", **fields, extras=extras_of(left, words), origin=OWN)
-    return with_notes(output, NAME, _OUTPUT)
+    output = Output(format="schema", **fields, extras=extras_of(left, NAME, words), origin=OWN)
+    return with_digests(output, NAME, _OUTPUT)
 
 
 def encode_output(output: Output, out: Outgoing) -> dict[str, Any]:
     """The `response_format`."""
-    extras = agreed(output, NAME, _OUTPUT)
+    extras = without_edited(output, NAME, _OUTPUT)
     if output.format != "schema":
         kind = "text" if output.format == "text" else "json_object"
-        return laid({"type": kind}, extras)
+        return with_overlay({"type": kind}, extras, NAME)
     spec: dict[str, Any] = {}
     for name in ("name", "description", "schema", "strict"):
         if (value := getattr(output, name)) is not None:
@@ -152,9 +144,9 @@ def encode_output(output: Output, out: Outgoing) -> dict[str, Any]:
         spec["schema"] = schema
         if output.strict and not is_strict:
             del spec["strict"]
-    if "-name" not in words_of(output.extras):
+    if "-name" not in words_of(output.extras, NAME):
         spec.setdefault("name", "response")  # OpenAI demands one
-    return laid({"type": "json_schema", "json_schema": spec}, extras)
+    return with_overlay({"type": "json_schema", "json_schema": spec}, extras, NAME)
 
 
 def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConfig | None:
@@ -175,7 +167,7 @@ def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConf
         return ThinkingConfig(
             effort=effort,
             enabled=thinking["type"] == "enabled",
-            extras=extras_of({"thinking": left} if left else {}, ("thinking",)),
+            extras=extras_of({"thinking": left} if left else {}, NAME, ("thinking",)),
         )
     if is_object(template) and isinstance(template.get(_ENABLE), bool):
         used.add(_TEMPLATE)
@@ -183,7 +175,7 @@ def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConf
         return ThinkingConfig(
             effort=effort,
             enabled=template[_ENABLE],
-            extras=extras_of({_TEMPLATE: left} if left else {}, (_TEMPLATE,)),
+            extras=extras_of({_TEMPLATE: left} if left else {}, NAME, (_TEMPLATE,)),
         )
     return None if effort is None else ThinkingConfig(effort=effort)
 
@@ -202,14 +194,14 @@ def _decode_reasoning(wire: dict[str, Any]) -> ThinkingConfig:
             fields["visible"] = not value
         else:
             left[key] = value
-    extras = extras_of({"reasoning": left} if left else {}, ("reasoning",))
+    extras = extras_of({"reasoning": left} if left else {}, NAME, ("reasoning",))
     return ThinkingConfig(**fields, extras=extras)
 
 
 def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], out: Outgoing) -> None:
     """Write how hard to think, in the target's form; OpenAI's own API knows the effort only."""
-    form = out.target.thinking_form
-    words = words_of(config.extras) if form == "any" else _FORM_WORDS.get(form, ())
+    form = out.target.thinking.form
+    words = words_of(config.extras, NAME) if form == "any" else _FORM_WORDS.get(form, ())
     if "reasoning" in words:
         exclude = None if config.visible is None else not config.visible
         found = {"effort": config.effort, "max_tokens": config.budget,
@@ -230,9 +222,9 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], out: Ou
         for name in ("enabled", "budget", "visible", "summary"):
             if name not in said and getattr(config, name) is not None:
                 out.lose(f"thinking.{name}", "only the effort can be told here")
-    if form == "any" or _FORM_WORDS.get(form, ()) == tuple(words_of(config.extras)):
-        laid(body, config.extras)
-    elif laid({}, config.extras):
+    if form == "any" or _FORM_WORDS.get(form, ()) == tuple(words_of(config.extras, NAME)):
+        with_overlay(body, config.extras, NAME)
+    elif with_overlay({}, config.extras, NAME):
         out.lose("thinking.extras", "settings that another host has for it")
 
 
@@ -249,3 +241,69 @@ def encode_state(state: State, body: dict[str, Any]) -> None:
     """Write whether the provider keeps the answer."""
     if state.store is not None:
         body["store"] = state.store
+
+
+# --- fields that a host does not take: left out, and reported (W17, W109, W111)
+#
+# OpenAI's dialect has many speakers. Some ignore what they don't know, others refuse the request.
+
+_STRANGE = "this host takes no such field"
+# Where a field of the wire stands in the request; all others are in its extras.
+_PLACES = {
+    "store": "state.store",
+    "parallel_tool_calls": "tool_choice.parallel",
+    "response_format": "output",
+    "reasoning_effort": "thinking.effort",
+    "reasoning": "thinking",
+    "thinking": "thinking",
+    "chat_template_kwargs": "thinking",
+    "web_search_options": "tools",
+    "functions": "tools",
+}
+
+
+def admit_request(body: dict[str, Any], out: Outgoing) -> dict[str, Any]:
+    """The body without fields that the target refuses; those that are null are not missed."""
+    target = out.target
+    for key, value in list(body.items()):
+        if target.fields.admits(key, target.fields.in_request):
+            continue
+        del body[key]
+        if value is not None:
+            out.lose(_PLACES.get(key, "extras"), _STRANGE)
+    tools = body.get("tools")
+    if target.fields.refused and is_list(tools):
+        body["tools"] = [
+            _without_refused(tool, out, f"tools[{index}].extras")
+            for index, tool in enumerate(tools)
+        ]
+    return body
+
+
+def admit_message(wire: dict[str, Any], out: Outgoing, path: str) -> dict[str, Any]:
+    """A message without fields that the target refuses, in it and in its parts and calls."""
+    target = out.target
+    kept = wire
+    if not all(target.fields.admits(key, target.fields.in_message) for key in wire):
+        kept = {}
+        for key, value in wire.items():
+            if target.fields.admits(key, target.fields.in_message):
+                kept[key] = value
+            elif value is not None:
+                out.lose(f"{path}.name" if key == "name" else f"{path}.extras", _STRANGE)
+    if target.fields.refused:
+        for key in ("content", "tool_calls"):
+            items = kept.get(key)
+            if is_list(items):
+                kept[key] = [_without_refused(item, out, f"{path}.parts") for item in items]
+    return kept
+
+
+def _without_refused(item: Any, out: Outgoing, path: str) -> Any:
+    refused = out.target.fields.refused
+    if not isinstance(item, Mapping) or item.keys().isdisjoint(refused):
+        return item
+    for key in refused:
+        if item.get(key) is not None:
+            out.lose(path, _STRANGE)
+    return {key: value for key, value in item.items() if key not in refused}

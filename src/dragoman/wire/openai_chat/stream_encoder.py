@@ -1,172 +1,144 @@
-"""Streams of `/chat/completions`, written: events become chunks in server-sent events."""
+"""Streams of `/chat/completions`, written: events become chunks in server-sent events.
+
+A piece of a part is written as a message that holds that piece alone: what the plain form can
+say, and what it can't, is decided in one place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.model.events import (
-    ChoiceFinish,
-    Event,
-    OpaqueEvent,
-    PartDelta,
-    PartStart,
-    PartStop,
-    ResponseEnd,
-    ResponseStart,
-    StreamError,
-    UsageUpdate,
-)
+from dragoman.model import events
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.content import AnyPart
+from dragoman.model.events import PartDelta
+from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps
-from dragoman.model.tools import ToolCallDelta
-from dragoman.model.usage import Usage
-from dragoman.wire import overlay
-from dragoman.wire.framing import sse
-from dragoman.wire.losses import Loss, Losses, Repair
-from dragoman.wire.openai_chat.choice_encoder import ChoiceEncoder
-from dragoman.wire.openai_chat.spelling import NAME, is_object, is_own, laid
-from dragoman.wire.openai_chat.usage import encode_usage
+from dragoman.model.media import Audio
+from dragoman.model.messages import make_message
+from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult, Text, Thinking
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.usage import FinishReason
+from dragoman.wire.fitting.tools import NO_ARGUMENTS
+from dragoman.wire.framing import is_event_name, sse
+from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.losses import Losses
+from dragoman.wire.openai_chat.content_assistant import (
+    encode_assistant,
+    encode_speech_delta,
+    is_speech,
+)
+from dragoman.wire.openai_chat.content_thinking import TEXT_FIELDS
+from dragoman.wire.openai_chat.dialect import NAME, SHOWN, Outgoing, is_own
+from dragoman.wire.openai_chat.response import encode_finish, encode_usage
+from dragoman.wire.openai_chat.stream_deltas import (
+    encode_call_delta,
+    encode_function_delta,
+    is_legacy_delta,
+)
+from dragoman.wire.overlay import fields_of, with_overlay, words_of
+from dragoman.wire.stream_encoding import (
+    CORRECTED,
+    EventEncoder,
+    SentPart,
+    arguments_of,
+    piece_of,
+    unsent_arguments,
+)
 
+Delta = dict[str, Any]
+_ASSISTANT = Role.ASSISTANT
 _OBJECT = "chat.completion.chunk"
-_INTERRUPTED = {
-    "message": "The stream from the model was interrupted before its end.",
-    "type": "server_error",
-    "param": None,
-    "code": "stream_interrupted",
-}
+_SIGNATURE = "another dialect's signature is left out"
 
 
-class StreamEncoder:
+class StreamEncoder(EventEncoder):
     """Writes events as chunks, each as soon as it comes.
 
     `include_usage` is what the client asked for with `stream_options` (W9).
     """
 
+    _dialect = NAME
+    _has_one_choice = False
+    _reports_late_events = False
+
     def __init__(self, *, include_usage: bool = False) -> None:
+        super().__init__()
         self._include_usage = include_usage
         self._head: dict[str, Any] = {"id": "", "object": _OBJECT, "created": 0, "model": ""}
         self._is_waiting = False
-        self._start = ResponseStart()
         self._choices: dict[int, ChoiceEncoder] = {}
-        self._losses = Losses()
-        self._said: dict[str, Any] = {}
-        self._unsaid: dict[str, Any] = {}
-        self._usage: Usage | None = None
-        self._is_over = False
+        self._sent_extras: dict[str, Any] = {}
+        self._unsent_extras: dict[str, Any] = {}
 
-    @property
-    def repairs(self) -> list[Repair]:
-        """What was changed so that it can be said, so far."""
-        return self._losses.repairs
-
-    @property
-    def losses(self) -> list[Loss]:
-        """What could not be said so far."""
-        return self._losses.all
-
-    def feed(self, event: Event) -> bytes:
-        """The bytes to send for an event; empty where there is nothing to send."""
-        if self._is_over:
-            return b""
-        return _WRITERS[type(event)](self, event)
-
-    def close(self) -> bytes:
-        """The bytes to send at the end: none after a proper one, else an error (G1)."""
-        if self._is_over:
-            return b""
-        self._is_over = True
-        return sse(dumps({"error": _INTERRUPTED}))
-
-    # --- one event each
-
-    def write_start(self, event: Any) -> bytes:
+    def _started(self, event: events.ResponseStart) -> bytes:
         """The head of every chunk; the first one is sent at once, so that clients see life (G3).
 
         Azure's first one, about its filter, has neither id nor model yet, and clients keep those
         of the first chunk that they see: it waits (W10).
         """
-        head = self._head
+        head, sent = self._head, self._sent_extras
         head["id"] = head["id"] or event.id or ""
         head["model"] = head["model"] or event.model or ""
         if event.created_at is not None or not is_own(event.origin):
             head["created"] = head.get("created") or int(event.created_at or 0)
         elif not head.get("created"):
             head.pop("created", None)  # it came without one
-        self._start = start = self._start.filled(event)
-        for key, value in overlay.overlay(event.extras, NAME).items():
-            if not key.startswith(":") and (key not in self._said or self._said[key] != value):
-                self._said[key] = self._unsaid[key] = value
+        for key, value in fields_of(event.extras, NAME).items():
+            if not key.startswith(":") and (key not in sent or sent[key] != value):
+                sent[key] = self._unsent_extras[key] = value
         for choice in self._choices.values():
-            choice.restart(start)
+            choice.restart(self._start)
         is_first = not self._choices and bool(head["id"] or head["model"] or self._is_waiting)
         self._is_waiting = True
         return self._chunk(0, {}) if is_first else b""
 
-    def write_part_start(self, event: Any) -> bytes:
-        """The beginning of a part."""
+    def _part_start(self, event: events.PartStart) -> bytes:
         return self._deltas(event.choice, self._choice(event.choice).start(event.index, event.part))
 
-    def write_part_delta(self, event: Any) -> bytes:
-        """More of a part."""
+    def _part_delta(self, event: PartDelta) -> bytes:
         return self._deltas(event.choice, self._choice(event.choice).grow(event))
 
-    def write_part_stop(self, event: Any) -> bytes:
-        """The end of a part, where something waited for it."""
+    def _part_stop(self, event: events.PartStop) -> bytes:
         return self._deltas(event.choice, self._choice(event.choice).stop(event.index, event.part))
 
-    def write_call(self, event: Any) -> bytes:
-        """A piece of a tool call."""
+    def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
         return self._deltas(event.choice, self._choice(event.choice).call(event))
 
-    def write_usage(self, event: Any) -> bytes:
-        """Nothing yet: the last count is written at the end."""
-        self._usage = event.usage
-        return b""
-
-    def write_finish(self, event: Any) -> bytes:
+    def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         """The finish reason; a second one only adds what it knows more."""
         choice = self._choice(event.choice)
         written = self._deltas(event.choice, choice.stop_all(event.finish))
         body = choice.finish(event)
         return written if body is None else written + self._written([body])
 
-    def write_error(self, event: Any) -> bytes:
-        """An error is the last thing to be said."""
-        self._is_over = True
-        mine = overlay.overlay(event.extras, NAME)
-        code = event.code if event.code is not None or event.status is None else str(event.status)
-        error: dict[str, Any] = {
-            "message": event.message,
-            "type": "server_error",
-            "param": None,
-            "code": code,
-        }
-        return sse(dumps({"error": dict(mine) if mine else error}))
+    def _error(self, error: events.StreamError) -> bytes:
+        mine = fields_of(error.extras, NAME)
+        code = error.code if error.code is not None or error.status is None else str(error.status)
+        body = {"message": error.message, "type": "server_error", "param": None, "code": code}
+        return sse(dumps({"error": dict(mine) if mine else body}))
 
-    def write_opaque(self, event: Any) -> bytes:
-        """An event of this dialect that nobody knows; those of others have no place here."""
-        payload = event.payload
-        if event.dialect == NAME and is_object(payload) and isinstance(payload.get("event"), str):
-            name, data = payload["event"], payload.get("data")
-            if name.isascii() and name.isprintable() and is_object(data):
-                return sse(dumps(data), name)
-        self._losses.add("events", "an event of another dialect is left out")
-        return b""
+    def _opaque(self, payload: Mapping[str, Any]) -> bytes | None:
+        name, data = payload.get("event"), payload.get("data")
+        if isinstance(name, str) and is_event_name(name) and is_object(data):
+            return sse(dumps(data), name)
+        return None
 
-    def write_end(self, _event: Any) -> bytes:
+    def _end(self) -> bytes:
         """What still waits, the usage, if the client asked for it, and the end."""
         waiting = [self._deltas(n, choice.stop_all()) for n, choice in self._choices.items()]
         written = b"".join(waiting)
         if self._include_usage and self._usage is not None:
             written += self._written([], usage=encode_usage(self._usage))
-        elif self._unsaid and is_own(self._start.origin):
+        elif self._unsent_extras and is_own(self._start.origin):
             if self._include_usage:
                 written += self._written([])
             else:
                 reason = "it came with the usage, which the client did not ask for"
-                for key in self._unsaid:
-                    self._losses.add(f"extras.{key}", reason)
-        self._is_over = True
+                for key in self._unsent_extras:
+                    self._lose(f"extras.{key}", reason)
         return written + b"data: [DONE]\n\n"
 
     # --- chunks
@@ -191,21 +163,324 @@ class StreamEncoder:
         body: dict[str, Any] = {**self._head, "choices": choices}
         if self._include_usage:
             body["usage"] = usage  # null until the last one (W9)
-        if self._unsaid:
-            body = laid(body, {NAME: self._unsaid})
-            self._unsaid = {}
+        if self._unsent_extras:
+            body = with_overlay(body, {NAME: self._unsent_extras}, NAME)
+            self._unsent_extras = {}
         return sse(dumps(body))
 
 
-_WRITERS: dict[type, Callable[[StreamEncoder, Any], bytes]] = {
-    ResponseStart: StreamEncoder.write_start,
-    PartStart: StreamEncoder.write_part_start,
-    PartDelta: StreamEncoder.write_part_delta,
-    PartStop: StreamEncoder.write_part_stop,
-    ToolCallDelta: StreamEncoder.write_call,
-    UsageUpdate: StreamEncoder.write_usage,
-    ChoiceFinish: StreamEncoder.write_finish,
-    StreamError: StreamEncoder.write_error,
-    OpaqueEvent: StreamEncoder.write_opaque,
-    ResponseEnd: StreamEncoder.write_end,
-}
+class _Call:
+    """A call that is being written: its number here, and whether it has arguments yet."""
+
+    __slots__ = ("has_arguments", "is_legacy", "kind", "number")
+
+    def __init__(self, number: int, kind: Any, *, is_legacy: bool = False) -> None:
+        self.number = number
+        self.kind = kind
+        self.is_legacy = is_legacy
+        self.has_arguments = False
+
+
+class ChoiceEncoder:
+    """Remembers the parts and calls of a choice while they grow."""
+
+    def __init__(self, number: int, start: events.ResponseStart, losses: Losses) -> None:
+        self.origin = start.origin
+        self._number = number
+        self._losses = losses
+        self._path = f"choices[{number}].message"
+        self._parts: dict[int, SentPart] = {}
+        self._count = 0  # the parts so far
+        self._calls: dict[Any, _Call] = {}
+        self._resolving = MessageAccumulator()  # tells which call a piece belongs to, and its id
+        self._resolving.add(start)
+        self._is_greeted = False
+        self._has_text = False
+        self._thoughts = 0
+        self._executed: SentPart | None = None
+        self._finished: events.ChoiceFinish | None = None
+
+    def restart(self, start: events.ResponseStart) -> None:
+        """More is known of the response."""
+        self.origin = start.origin
+        self._resolving.add(start)
+
+    def greeting(self) -> Delta:
+        """The role, once: it belongs into the first delta."""
+        if self._is_greeted:
+            return {}
+        self._is_greeted = True
+        return {"role": "assistant"}
+
+    # --- parts
+
+    def start(self, index: int, part: AnyPart) -> list[Delta]:
+        """The deltas for what is known of a part when it starts."""
+        sent = self._begun(index, part)
+        if isinstance(part, ToolCall):
+            return self._start_call(index, sent, part)
+        if isinstance(part, (ServerToolCall, ServerToolResult)):
+            return self._start_executed(sent)
+        if isinstance(part, Text) and not part.text and not part.citations and self._has_text:
+            return []
+        return self._piece(sent, part)
+
+    def _begun(self, index: int, part: AnyPart) -> SentPart:
+        sent = self._parts[index] = SentPart(self._count, part)
+        sent.note(part)
+        self._count += 1
+        return sent
+
+    def grow(self, event: PartDelta) -> list[Delta]:
+        """The deltas for more of a part."""
+        sent = self._parts.get(event.index)
+        text = event.text
+        if sent is None:
+            sent = self._begun(event.index, Text(""))
+        part = sent.part
+        if type(part) is Text:
+            if text and not event.citations and part.extras is EMPTY:  # nearly all are this
+                self._has_text = True
+                sent.pieces.append(text)
+                return [{"content": text}]
+            return self._more(sent, Text(text or "", event.citations, extras=part.extras))
+        if isinstance(part, ToolCall):
+            return self._grow_call(sent, event)
+        grown = _grown(part, event)
+        return [] if grown is None else self._more(sent, grown)
+
+    def _more(self, sent: SentPart, piece: AnyPart) -> list[Delta]:
+        sent.note(piece)
+        return self._piece(sent, piece)
+
+    def stop(self, index: int, final: AnyPart | None = None) -> list[Delta]:
+        """The deltas that waited for the end of a part, and what the last word on it adds."""
+        sent = self._parts.get(index)
+        if sent is None:
+            return [] if final is None else self.start(index, final) + self.stop(index)
+        if isinstance(sent.part, ToolCall):
+            return self._stop_call(sent, index, final)
+        if final is None:
+            return []
+        if self._executed is sent and isinstance(final, ServerToolCall):
+            sent.part = final
+        return self._rest(sent, final)
+
+    def _rest(self, sent: SentPart, final: AnyPart) -> list[Delta]:
+        rest = sent.rest(final, self._losing(sent))
+        if isinstance(rest, Thinking) and sent.is_sealed:
+            rest = rest.replace(signature=None, data=None)
+        if rest is None or not (rest.text or _is_sealed(rest) or _has_citations(rest)):
+            return []
+        return self._more(sent, rest)
+
+    def _losing(self, sent: SentPart) -> Callable[[str], None]:
+        path = f"{self._path}.parts[{sent.number}]"
+        return lambda reason: self._losses.add(path, reason)
+
+    def stop_all(self, finish: FinishReason | None = None) -> list[Delta]:
+        """The deltas that still wait when the choice ends.
+
+        A call that was cut off before its arguments stays without any (I7).
+        """
+        waiting: list[Delta] = []
+        if finish is None or not finish.is_cut_off:
+            waiting = [delta for index in list(self._parts) for delta in self.stop(index)]
+            waiting += self._stop_pieces()
+        executed, self._executed = self._executed, None
+        if executed is not None and not _has_place(executed.part):
+            waiting += self._piece(executed, executed.part)
+        return waiting
+
+    def _stop_pieces(self) -> list[Delta]:
+        """An empty object for others' calls that came in pieces, none of them of arguments."""
+        if is_own(self.origin) or self._finished is not None:
+            return []
+        pieced = [call for (source, _), call in self._calls.items() if source == "call"]
+        bare = [call for call in pieced if call.kind == "function" and not call.has_arguments]
+        for call in bare:
+            call.has_arguments = True
+        return [_arguments(call, NO_ARGUMENTS) for call in bare]
+
+    def _start_executed(self, sent: SentPart) -> list[Delta]:
+        """One object is call and result here; with an index it may come twice, as at Groq."""
+        part = sent.part
+        call, self._executed = self._executed, None
+        if not is_own(part.origin or self.origin):
+            return self._piece(sent, part)
+        if isinstance(part, ServerToolResult):
+            return self._piece(sent, *([] if call is None else [call.part]), part)
+        left = [] if call is None or _has_place(call.part) else self._piece(call, call.part)
+        self._executed = sent
+        return [*left, *self._piece(sent, part)] if _has_place(part) else left
+
+    def _piece(self, sent: SentPart, *parts: AnyPart) -> list[Delta]:
+        """A piece of a part, as a message of its own would have it."""
+        number = sent.number
+        part = parts[-1]
+        is_ours = is_own(part.origin or self.origin)
+        begun = sent.part
+        if isinstance(part, Audio) and is_ours and isinstance(begun, Audio) and is_speech(begun):
+            return [{"audio": encode_speech_delta(part)}]
+        if isinstance(part, Opaque) and part.dialect == NAME and is_object(part.payload):
+            if "tool_calls" in words_of(part.extras, NAME):
+                return [{"tool_calls": [{"index": self._place(), **part.payload}]}]
+        elif isinstance(part, Thinking) and not is_ours:
+            parts = (self._apart(number, part),)
+        out = Outgoing(is_response=True)
+        message = make_message(_ASSISTANT, parts, origin=self.origin)
+        body = encode_assistant(message, out, self._path)
+        for loss in out.losses:
+            self._losses.add(loss.path.replace(".parts[0]", f".parts[{number}]"), loss.reason)
+        del body["role"]
+        if isinstance(part, Thinking) and SHOWN in words_of(part.extras, NAME) and part.text:
+            body[TEXT_FIELDS[0]] = self._apart(number, part).text
+        if isinstance(part, Text):
+            self._has_text = True
+            if part.citations and not part.text:
+                body.pop("content", None)
+        return [body] if body else []
+
+    def _apart(self, number: int, part: Thinking) -> Thinking:
+        """Another dialect's thoughts share one field here: a line apart."""
+        if part.text and number != self._thoughts - 1:
+            is_first = self._thoughts == 0
+            self._thoughts = number + 1
+            return part if is_first else part.replace(text=f"\n{part.text}")
+        return part
+
+    # --- calls
+
+    def _place(self) -> int:
+        self._calls[("place", len(self._calls))] = call = _Call(len(self._calls), "function")
+        return call.number
+
+    def call(self, piece: ToolCallDelta) -> list[Delta]:
+        """The delta for a piece of a call, which goes to a place of its own (W35)."""
+        is_ours = is_own(self.origin)
+        place, head = self._resolving.add_call(piece)
+        key = ("call", place)
+        call = self._calls.get(key)
+        is_first = call is None
+        if call is None:
+            is_legacy = is_ours and is_legacy_delta(piece)
+            call = self._calls[key] = _Call(len(self._calls), piece.kind, is_legacy=is_legacy)
+            self._count += 1
+        call.has_arguments = call.has_arguments or bool(piece.arguments_delta)
+        if call.is_legacy:
+            return [{"function_call": encode_function_delta(piece)}]
+        if piece.signature is not None and not is_ours:
+            self._losses.add(f"{self._path}.tool_calls", _SIGNATURE)
+        wire_id = piece.id
+        if is_first and wire_id is None and not is_ours:
+            wire_id = head.id
+        written = encode_call_delta(piece, call.number, wire_id, is_first=is_first, is_ours=is_ours)
+        return [{"tool_calls": [written]}]
+
+    def _start_call(self, index: int, sent: SentPart, part: ToolCall) -> list[Delta]:
+        call = self._calls[("part", index)] = _Call(len(self._calls), part.kind)
+        arguments = arguments_of(part)
+        call.has_arguments = bool(arguments)
+        is_ours = is_own(part.origin or self.origin)
+        if part.signature is not None and not is_ours:
+            self._losses.add(f"{self._path}.parts[{sent.number}].signature", _SIGNATURE)
+        piece = ToolCallDelta(
+            None, part.id, part.name, arguments, self._number, part.kind,
+            part.signature, part.extras,
+        )  # fmt: skip
+        wire_id = part.wire_id if is_ours and isinstance(part.wire_id, str) else part.id
+        written = encode_call_delta(piece, call.number, wire_id, is_first=True, is_ours=is_ours)
+        return [{"tool_calls": [written]}]
+
+    def _grow_call(self, sent: SentPart, event: PartDelta) -> list[Delta]:
+        call = self._calls[("part", event.index)]
+        if event.signature is not None:
+            self._losses.add(f"{self._path}.parts[{sent.number}].signature", _SIGNATURE)
+        if not event.text:
+            return []
+        call.has_arguments = True
+        sent.pieces.append(event.text)
+        return [_arguments(call, event.text)]
+
+    def _stop_call(self, sent: SentPart, index: int, final: AnyPart | None) -> list[Delta]:
+        """A call without arguments has an empty object: clients parse what they get (W67)."""
+        call, part = self._calls[("part", index)], sent.part
+        if final is not None and not isinstance(final, ToolCall):
+            self._losing(sent)(CORRECTED)
+        if isinstance(final, ToolCall) and (whole := arguments_of(final)):
+            more = unsent_arguments(sent.pieces, whole)
+            if more is None:
+                self._losing(sent)(CORRECTED)
+            return self._grow_call(sent, PartDelta(index, more))
+        if call.has_arguments or call.kind == "custom":
+            return []
+        if isinstance(part, ToolCall) and part.raw is not None and self._is_ours(part):
+            return []  # as it came
+        call.has_arguments = True
+        return [_arguments(call, NO_ARGUMENTS)]
+
+    def _is_ours(self, part: AnyPart) -> bool:
+        return is_own(part.origin or self.origin)
+
+    # --- the end
+
+    def finish(self, event: events.ChoiceFinish) -> dict[str, Any] | None:
+        """The last chunk's choice; None where a second finish adds nothing."""
+        known, self._finished = self._finished, event
+        is_ours = is_own(self.origin)
+        out = Outgoing(is_response=True)
+        path = f"choices[{self._number}]"
+        body: dict[str, Any] = {"index": self._number, "delta": self.greeting()}
+        body["finish_reason"] = None if known else encode_finish(
+            event.finish, event.finish_raw, out, path,
+            is_ours=is_ours, has_calls=bool(self._calls),
+        )  # fmt: skip
+        if is_ours:
+            body["delta"] = with_overlay(body["delta"], event.message_extras, NAME)
+            logprobs = event.logprobs if known is None else _more(known.logprobs, event.logprobs)
+            if logprobs is not None:
+                body["logprobs"] = logprobs
+            body = with_overlay(body, event.extras, NAME)
+        elif event.logprobs is not None:
+            out.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
+        for loss in out.losses:
+            self._losses.add(loss.path, loss.reason)
+        is_same = known is not None and (not is_ours or event == known)
+        return None if is_same else body
+
+
+def _has_place(part: AnyPart) -> bool:
+    return "index" in fields_of(part.extras, NAME)
+
+
+def _has_citations(part: AnyPart) -> bool:
+    return isinstance(part, Text) and bool(part.citations)
+
+
+def _is_sealed(part: AnyPart) -> bool:
+    return isinstance(part, Thinking) and (part.signature is not None or part.data is not None)
+
+
+def _arguments(call: _Call, text: str) -> Delta:
+    key = "input" if call.kind == "custom" else "arguments"
+    return {"tool_calls": [{"index": call.number, call.kind: {key: text}}]}
+
+
+def _grown(part: AnyPart, event: PartDelta) -> AnyPart | None:
+    """What a part grows by, as a part."""
+    if isinstance(part, Audio):
+        data, text = event.data or "", event.text
+        return Audio(data=data, transcript=text, origin=part.origin, extras=event.extras)
+    return piece_of(part, event)
+
+
+def _more(known: Any, now: Any) -> Any:
+    """The log probabilities that were not there before."""
+    if not is_object(now) or not is_object(known):
+        return now
+    fresh = {
+        key: value[len(before) if is_list(before := known.get(key)) else 0 :]
+        for key, value in now.items()
+        if is_list(value)
+    }
+    return fresh if any(fresh.values()) else None

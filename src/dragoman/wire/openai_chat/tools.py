@@ -1,26 +1,18 @@
-"""Definitions of tools, also in their old form (`functions`), and searching the web."""
+"""Definitions of tools, and the choice among them, also in their old form (`functions`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from dragoman.model.requests import AnyTool
-from dragoman.model.tools import ServerTool, ToolDefinition, make_definition
-from dragoman.wire.openai_chat.caching import decode_cache, encode_cache
-from dragoman.wire.openai_chat.exchange import Outgoing
-from dragoman.wire.openai_chat.spelling import (
-    NAME,
-    OWN,
-    extras_of,
-    is_list,
-    is_object,
-    is_own,
-    laid,
-    words_of,
-)
-from dragoman.wire.openai_chat.target import TARGET
+from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
+from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.openai_chat.content import decode_cache, encode_cache
+from dragoman.wire.openai_chat.dialect import NAME, OWN, TARGET, Outgoing, is_own
+from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, words_of
 from dragoman.wire.schemas import is_refused_strict, openai_profiles
+from dragoman.wire.target import Target
 from dragoman.wire.tolerance import odd_tool, payload_of
 
 WEB_SEARCH = "web_search_options"
@@ -50,7 +42,7 @@ def encode_tools(tools: tuple[AnyTool, ...], body: dict[str, Any], out: Outgoing
     for index, tool in enumerate(tools):
         path = f"tools[{index}]"
         if isinstance(tool, ToolDefinition):
-            is_old = "functions" in words_of(tool.extras) and tool.kind == "function"
+            is_old = "functions" in words_of(tool.extras, NAME) and tool.kind == "function"
             field = "functions" if is_old else "tools"
             body.setdefault(field, []).append(_encode_tool(tool, field, out, path))
         elif tool.dialect != NAME:
@@ -81,7 +73,7 @@ def _decode_tool(wire: Any) -> AnyTool:
     outer = {name: value for name, value in wire.items() if name not in known}
     if left:
         outer[key] = left
-    fields |= {"kind": key, "cache": cache, "extras": extras_of(outer, words)}
+    fields |= {"kind": key, "cache": cache, "extras": extras_of(outer, NAME, words)}
     return make_definition(**fields, origin=OWN)
 
 
@@ -99,7 +91,7 @@ def _decode_functions(wire: Any) -> list[ToolDefinition]:
         if not is_object(function) or not isinstance(function.get("name"), str):
             return []
         fields, left = _decode_definition(function)
-        extras = extras_of(left, ("functions",))
+        extras = extras_of(left, NAME, ("functions",))
         tools.append(make_definition(**fields, origin=OWN, extras=extras))
     return tools
 
@@ -109,12 +101,12 @@ def _encode_tool(tool: ToolDefinition, field: str, out: Outgoing, path: str) -> 
     if field == "functions":
         if tool.cache is not None:
             out.lose(f"{path}.cache", "the old form of tools has no breakpoints")
-        return laid(inner, tool.extras)
+        return with_overlay(inner, tool.extras, NAME)
     body: dict[str, Any] = {"type": tool.kind, tool.kind: inner}
-    if "-type" in words_of(tool.extras) and tool.kind == "function":
+    if "-type" in words_of(tool.extras, NAME) and tool.kind == "function":
         del body["type"]
     encode_cache(body, tool, out, path)
-    return laid(body, tool.extras)
+    return with_overlay(body, tool.extras, NAME)
 
 
 def _encode_definition(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, Any]:
@@ -152,3 +144,130 @@ def _encode_format(form: Mapping[str, Any]) -> Mapping[str, Any]:
     if form.get("type") != "grammar" or "grammar" in form:
         return form
     return {"type": "grammar", "grammar": {k: v for k, v in form.items() if k != "type"}}
+
+
+# --- whether and which tools must be called, also in the old form (`function_call`)
+
+_Mode = Literal["auto", "none", "required", "named", "allowed"]
+# "any" is Mistral's word for "required".
+_MODES: dict[str, _Mode] = {
+    "auto": "auto", "none": "none", "required": "required", "any": "required"
+}  # fmt: skip
+
+
+def decode_choice(wire: dict[str, Any], used: set[str]) -> ToolChoice | None:
+    """The choice in a request; the fields it takes are added to `used`."""
+    parallel = wire.get("parallel_tool_calls")
+    if isinstance(parallel, bool):
+        used.add("parallel_tool_calls")
+    else:
+        parallel = None
+    decoders = {"tool_choice": _decode_tool_choice, "function_call": _decode_function_call}
+    for key, decode in decoders.items():
+        choice = decode(wire.get(key))
+        if choice is not None:
+            used.add(key)
+            return choice if parallel is None else choice.replace(parallel=parallel)
+    return None if parallel is None else ToolChoice(parallel=parallel)
+
+
+def encode_choice(
+    choice: ToolChoice, tools: tuple[AnyTool, ...], body: dict[str, Any], target: Target
+) -> None:
+    """Write a choice; `auto` happens anyway, so it is written only where the wire had it."""
+    if choice.parallel is not None:
+        body["parallel_tool_calls"] = choice.parallel
+    words = words_of(choice.extras, NAME)
+    if "function_call" in words and choice.mode in ("auto", "none", "named"):
+        named = {"name": choice.names[0]} if choice.mode == "named" else choice.mode
+        body["function_call"] = (
+            with_overlay(named, choice.extras, NAME) if is_object(named) else named
+        )
+        return
+    if choice.mode == "named":
+        body["tool_choice"] = _named(choice.names[0], tools, words)
+    elif choice.mode == "allowed":
+        body["tool_choice"] = _allowed(choice.names, tools, is_required=choice.is_required)
+    elif choice.mode != "auto" or "auto" in words:
+        body["tool_choice"] = _word(choice.mode, words, target)
+    if is_object(written := body.get("tool_choice")):
+        spelled = with_overlay({"tool_choice": written}, choice.extras, NAME)
+        body["tool_choice"] = spelled["tool_choice"]
+
+
+def _word(mode: str, words: Any, target: Target) -> str:
+    if mode != "required":
+        return mode
+    return target.tools.required_word or ("any" if "any" in words else mode)
+
+
+def _decode_tool_choice(wire: Any) -> ToolChoice | None:
+    if isinstance(wire, str):
+        if wire not in _MODES:
+            return None
+        words = (wire,) if wire in ("auto", "any") else ()
+        return ToolChoice(_MODES[wire], extras=extras_of({}, NAME, words))
+    kind = wire.get("type") if is_object(wire) else None
+    inner = wire.get(kind) if is_object(wire) and isinstance(kind, str) else None
+    if kind == "allowed_tools" and is_object(inner):
+        names = _names(inner.get("tools"))
+        if names is not None:
+            must = inner.get("mode") == "required"
+            extras = _extras(wire, _allowed(names, (), is_required=must))
+            return ToolChoice("allowed", names, extras=extras, is_required=must)
+    elif kind in ("function", "custom") and is_object(inner):
+        name = inner.get("name")
+        if isinstance(name, str):
+            rebuilt = {"type": kind, kind: {"name": name}}
+            return ToolChoice("named", (name,), extras=_extras(wire, rebuilt))
+    return None
+
+
+def _extras(wire: dict[str, Any], rebuilt: dict[str, Any]) -> Any:
+    words = (rebuilt["type"],) if "function" in rebuilt or "custom" in rebuilt else ()
+    return overlay_of({"tool_choice": wire}, (), NAME, {"tool_choice": rebuilt}, words)
+
+
+def _names(tools: Any) -> tuple[str, ...] | None:
+    """The names of allowed tools; None where one has none."""
+    names: list[str] = []
+    for tool in tools if is_list(tools) else (None,):
+        kind = tool.get("type") if is_object(tool) else None
+        inner = tool.get(kind) if is_object(tool) and isinstance(kind, str) else None
+        name = inner.get("name") if is_object(inner) else None
+        if not isinstance(name, str):
+            return None
+        names.append(name)
+    return tuple(names)
+
+
+def _named(name: str, tools: tuple[AnyTool, ...], words: Any) -> dict[str, Any]:
+    kind = next((word for word in ("function", "custom") if word in words), None)
+    kind = kind or _kind_of(name, tools)
+    return {"type": kind, kind: {"name": name}}
+
+
+def _allowed(
+    names: tuple[str, ...], tools: tuple[AnyTool, ...], *, is_required: bool
+) -> dict[str, Any]:
+    listed = [_named(name, tools, ()) for name in names]
+    mode = "required" if is_required else "auto"
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": listed}}
+
+
+def _kind_of(name: str, tools: tuple[AnyTool, ...]) -> str:
+    for tool in tools:
+        if isinstance(tool, ToolDefinition) and tool.name == name:
+            return tool.kind
+    return "function"
+
+
+def _decode_function_call(wire: Any) -> ToolChoice | None:
+    if isinstance(wire, str) and wire in ("auto", "none"):
+        mode: _Mode = "auto" if wire == "auto" else "none"
+        return ToolChoice(mode, extras=extras_of({}, NAME, ("function_call",)))
+    name = wire.get("name") if is_object(wire) else None
+    if not is_object(wire) or not isinstance(name, str):
+        return None
+    left = {key: value for key, value in wire.items() if key != "name"}
+    return ToolChoice("named", (name,), extras=extras_of(left, NAME, ("function_call",)))

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dragoman.wire.codec import Codec, Functions
-from dragoman.wire.openai_responses import request as requests
-from dragoman.wire.openai_responses import response as responses
-from dragoman.wire.openai_responses.errors import decode_error, encode_error
-from dragoman.wire.openai_responses.front import FRONT
+from dragoman.wire.openai_responses.dialect import DESCRIPTION, FRONT, TARGET
+from dragoman.wire.openai_responses.request import decode_request, encode_request
+from dragoman.wire.openai_responses.response import (
+    decode_error,
+    decode_response,
+    encode_error,
+    encode_response,
+)
 from dragoman.wire.openai_responses.rules import RULEBOOK
-from dragoman.wire.openai_responses.stream_decoder import StreamDecoder
+from dragoman.wire.openai_responses.stream import StreamDecoder
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
-from dragoman.wire.openai_responses.target import TARGET
+
+if TYPE_CHECKING:
+    from dragoman.wire.services import Services
 
 __all__ = ["DIALECT"]
 
 
+def _services() -> Services:
+    from dragoman.wire.openai_responses.services import SERVICES  # not for who only talks
+
+    return SERVICES
+
+
 DIALECT = Codec(
+    DESCRIPTION,
     TARGET,
     Functions(
-        decode_request=lambda wire, _path: requests.decode(wire),
-        encode_request=requests.encode,
-        decode_response=responses.decode,
-        encode_response=responses.encode,
+        decode_request=lambda wire, _path: decode_request(wire),
+        encode_request=encode_request,
+        decode_response=decode_response,
+        encode_response=encode_response,
         stream_decoder=StreamDecoder,
         stream_encoder=StreamEncoder,
         decode_error=decode_error,
         encode_error=encode_error,
         rulebook=RULEBOOK,
     ),
-    messages_field="input",
-    answer_field="output",
-    system_field="instructions",
     front=FRONT,
+    services=_services,
 )

@@ -1,4 +1,4 @@
-"""The parts of a message item and of a tool's output: text, refusals, images, files, sound."""
+"""The parts of a message item and of a tool's output: text, refusals, media, citations."""
 
 from __future__ import annotations
 
@@ -6,30 +6,253 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY
-from dragoman.model.media import Audio, File, Image
-from dragoman.model.parts import Opaque, Part, Refusal, Text
-from dragoman.wire.openai_responses.caching import decode_cache, encode_cache
-from dragoman.wire.openai_responses.citations import decode_annotations, encode_citation
-from dragoman.wire.openai_responses.forms import (
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
+from dragoman.model.media import Audio, File, Image, audio_mime
+from dragoman.model.parts import CacheHint, Citation, Opaque, Part, Refusal, Text
+from dragoman.wire.openai_responses.content_forms import (
     GOES_ON,
     ITEM,
-    NAME,
-    ORIGIN,
     Item,
     decode_form,
     encode_form,
+    formed,
+    present,
+    taken,
+    without,
 )
-from dragoman.wire.openai_responses.media import (
-    decode_audio,
-    decode_file,
-    decode_image,
-    encode_audio,
-    encode_file,
-    encode_image,
-)
-from dragoman.wire.overlay import reshaped
+from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
+from dragoman.wire.overlay import fields_of, spelled
 from dragoman.wire.tolerance import bare_text
+
+# --- annotations of a text: the sources it cites
+
+_URL = "url_citation"
+_TITLE_KEYS = {
+    _URL: "title",
+    "file_citation": "filename",
+    "container_file_citation": "filename",
+    "file_path": "filename",
+}
+
+
+def decode_annotations(wire: Any) -> tuple[Citation, ...]:
+    """The citations; none where one of them can't be understood, so that all stay together."""
+    if not isinstance(wire, list):
+        return ()
+    citations = [_decode_annotation(annotation) for annotation in wire]
+    return tuple(found for found in citations if found) if all(citations) else ()
+
+
+def _decode_annotation(wire: Any) -> Citation | None:
+    if not isinstance(wire, dict) or type(wire.get("type")) is not str:
+        return None
+    optional: dict[str, Any] = dict(wire)
+    kind = optional.pop("type")
+    return Citation(
+        kind=kind,
+        url=taken(optional, "url", str),
+        title=taken(optional, _TITLE_KEYS.get(kind, "title"), str),
+        start=taken(optional, "start_index", int),
+        end=taken(optional, "end_index", int),
+        extras=_kept(optional, is_known=kind in _TITLE_KEYS),
+    )
+
+
+def _kept(optional: dict[str, Any], *, is_known: bool) -> FrozenDict:
+    # A kind that only this dialect knows has an overlay, if an empty one: it is no stranger here.
+    if is_known and not optional:
+        return EMPTY
+    return FrozenDict({NAME: freeze_mapping(optional, "the wire")})
+
+
+def encode_citation(citation: Citation) -> dict[str, Any] | None:
+    """The annotation of a citation; None where the wire has no such kind."""
+    known = citation.kind in _TITLE_KEYS or NAME in citation.extras
+    if not known:
+        return _encode_address(citation)
+    fields = {
+        "url": citation.url,
+        _TITLE_KEYS.get(citation.kind, "title"): citation.title,
+        "start_index": citation.start,
+        "end_index": citation.end,
+    }
+    return {**fields_of(citation.extras, NAME), "type": citation.kind, **present(fields)}
+
+
+def _encode_address(citation: Citation) -> dict[str, Any] | None:
+    """Another dialect's citation, as far as it has an address."""
+    if citation.url is None:
+        return None
+    return {
+        "type": _URL,
+        "url": citation.url,
+        "title": citation.title or citation.url,
+        "start_index": citation.start or 0,
+        "end_index": citation.end or 0,
+    }
+
+
+# --- breakpoints of the prompt cache: a wish to keep the prompt up to a part
+
+_KEY = "prompt_cache_breakpoint"
+_TTLS = frozenset({"30m", "12h"})
+
+
+def decode_cache(optional: dict[str, Any]) -> CacheHint | None:
+    """The wish, taken out of the optional fields; one that we could not write stays there."""
+    wire = optional.get(_KEY)
+    if not isinstance(wire, dict) or wire.get("mode") != "explicit":
+        return None
+    ttl = wire.get("ttl")
+    if wire.keys() - {"mode", "ttl"} or ("ttl" in wire and not (type(ttl) is str and ttl in _TTLS)):
+        return None
+    del optional[_KEY]
+    return CacheHint(ttl)
+
+
+def has_breakpoint(body: dict[str, Any]) -> bool:
+    """Whether a part was written with its wish."""
+    return _KEY in body
+
+
+def keeps_time(hint: CacheHint) -> bool:
+    """Whether the wire offers the time that is wished for, if one is."""
+    return hint.ttl is None or hint.ttl in _TTLS
+
+
+def encode_cache(part: Part, body: dict[str, Any]) -> dict[str, Any]:
+    """The body of a part with its wish; a time that the wire does not offer is left to it."""
+    if part.cache is not None:
+        ttl = part.cache.ttl
+        body[_KEY] = {"mode": "explicit", "ttl": ttl} if ttl in _TTLS else {"mode": "explicit"}
+    return body
+
+
+# --- images, files and sound: a data URL, an address, or an uploaded file's id
+
+_DATA, _BASE64 = "data:", ";base64"
+_UNNAMED = {"filename": "file"}
+_AUTO = {"detail": "auto"}  # the types want one
+
+
+def _split(url: str) -> tuple[str | None, str | None]:
+    """Mime type and base64 of a data URL that we would write in the same way, else nothing."""
+    if not url.startswith(_DATA):
+        return None, None
+    header, comma, data = url.partition(",")
+    mime = header[len(_DATA) : -len(_BASE64)]
+    if not comma or not header.endswith(_BASE64) or not mime or ";" in mime:
+        return None, None
+    return mime, data
+
+
+def _decode_source(
+    wire: dict[str, Any], *keys: str
+) -> tuple[dict[str, Any], dict[str, Any]] | tuple[None, None]:
+    """Where a medium is, as fields of the model, and what else the wire says of it.
+
+    Nothing where several of the keys are given, or none of them as a text that we could write.
+    """
+    given = [key for key in keys if wire.get(key) is not None]
+    if len(given) != 1 or type(source := wire[given[0]]) is not str:
+        return None, None
+    key, rest = given[0], without(wire, "type", given[0])
+    if key == "file_id":
+        return {"file_id": source, "origin": ORIGIN}, rest
+    mime, data = (None, None) if key == "file_url" else _split(source)
+    if data is not None:
+        return {"data": data, "mime": mime}, rest
+    if key != "file_data":
+        return {"url": source}, rest
+    # Base64 without a header.
+    return (None, None) if source.startswith(_DATA) else ({"data": source}, rest)
+
+
+def decode_image(wire: dict[str, Any], item_id: str | None) -> Image | None:
+    """An `input_image` part; None where it names no image, or several."""
+    source, optional = _decode_source(wire, "image_url", "file_id")
+    if source is None or optional is None:
+        return None
+    detail = taken(optional, "detail", str)
+    return Image(
+        **source,
+        detail=detail,
+        item_id=item_id,
+        cache=decode_cache(optional),
+        extras=decode_form(optional, _AUTO if detail is None else EMPTY),
+    )
+
+
+def encode_image(image: Image) -> dict[str, Any]:
+    """The `input_image` part of an image."""
+    body: dict[str, Any] = {"type": "input_image"}
+    if image.file_id is not None:
+        body["file_id"] = image.file_id
+    else:
+        body["image_url"] = image.data_url
+    if image.detail is not None:
+        body["detail"] = image.detail
+    formed(body, image.extras, _AUTO if image.detail is None else EMPTY)
+    return encode_cache(image, body)
+
+
+def decode_file(wire: dict[str, Any], item_id: str | None) -> File | None:
+    """An `input_file` part; None where it names no file, or several."""
+    source, optional = _decode_source(wire, "file_data", "file_url", "file_id")
+    if source is None or optional is None:
+        return None
+    name = taken(optional, "filename", str)
+    return File(
+        **source,
+        name=name,
+        detail=taken(optional, "detail", str),
+        item_id=item_id,
+        cache=decode_cache(optional),
+        extras=decode_form(optional, _usual(source.get("data"), name)),
+    )
+
+
+def encode_file(file: File) -> dict[str, Any]:
+    """The `input_file` part of a file; inline data needs a name."""
+    body: dict[str, Any] = {"type": "input_file"}
+    if file.file_id is not None:
+        body["file_id"] = file.file_id
+    elif file.url is not None:
+        body["file_url"] = file.url
+    else:
+        body["file_data"] = file.data if file.mime is None else file.data_url
+    if file.name is not None:
+        body["filename"] = file.name
+    if file.detail is not None:
+        body["detail"] = file.detail
+    formed(body, file.extras, _usual(file.data, file.name))
+    return encode_cache(file, body)
+
+
+def _usual(data: str | None, name: str | None) -> Mapping[str, Any]:
+    return _UNNAMED if data is not None and name is None else EMPTY
+
+
+def decode_audio(wire: dict[str, Any], item_id: str | None) -> Audio | None:
+    """An `input_audio` part; None where its sound or its format can't be told."""
+    inner = wire.get("input_audio")
+    if not isinstance(inner, dict) or inner.keys() != {"data", "format"}:
+        return None
+    data, audio_format = inner["data"], inner["format"]
+    if type(data) is not str or type(audio_format) is not str:
+        return None
+    extras = decode_form(without(wire, "type", "input_audio"), EMPTY)
+    audio = Audio(data=data, mime=audio_mime(audio_format), item_id=item_id, extras=extras)
+    return audio if audio.format == audio_format else None
+
+
+def encode_audio(audio: Audio) -> dict[str, Any]:
+    """The `input_audio` part of sound."""
+    inner = {"data": audio.data, "format": audio.format}
+    return {"type": "input_audio", "input_audio": inner, **encode_form(audio.extras, EMPTY)}
+
+
+# --- parts
 
 _TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
 _NOTHING: Mapping[str, Any] = EMPTY
@@ -56,29 +279,18 @@ def decode_inputs(content: list[Any], item_id: str | None) -> tuple[AnyPart, ...
     """The parts of a user's, system's or developer's message; the first carries the item's id."""
     parts: list[AnyPart] = []
     for wire in content:
-        parts.append(
-            _decode_bare(wire, item_id)
-            if type(wire) is str
-            else decode_input(wire, item_id) or unknown_part(wire, item_id)
-        )
+        if type(wire) is str:
+            part = bare_text(wire, {"type": "input_text", "text": wire}, NAME)
+            parts.append(part.replace(item_id=item_id))
+        else:
+            parts.append(decode_input(wire, item_id) or unknown_part(wire, item_id))
         item_id = None
     return tuple(parts)
 
 
-def _decode_bare(text: str, item_id: str | None) -> Text:
-    """A bare text among the parts."""
-    part = bare_text(text, {"type": "input_text", "text": text}, NAME)
-    return part if item_id is None else part.replace(item_id=item_id)
-
-
 def decode_input(wire: Any, item_id: str | None = None) -> Text | Image | File | Audio | None:
     """A part that is said to the model, or that a tool returned; None if not understood."""
-    if not isinstance(wire, dict):
-        return None
-    kind = wire.get("type")
-    if kind == "input_text" and len(wire) == 2 and type(text := wire.get("text")) is str:  # noqa: PLR2004 - type and text
-        return Text(text) if item_id is None else Text(text, item_id=item_id)
-    if type(kind) is not str:
+    if not isinstance(wire, dict) or type(kind := wire.get("type")) is not str:
         return None
     if kind in _TEXT_TYPES:
         return _decode_text(wire, "input_text", item_id)
@@ -90,7 +302,7 @@ def encode_input(part: Part) -> dict[str, Any] | None:
     """A part that is said to the model, or that a tool returned; None where it has no place."""
     if isinstance(part, Text):
         body = encode_cache(part, _encode_text(part, "input_text", _NOTHING))
-        return reshaped(body, part.extras, NAME)
+        return spelled(body, part.extras, NAME)
     if isinstance(part, Image):
         return encode_image(part)
     if isinstance(part, File):
@@ -131,8 +343,8 @@ def _decode_answer_part(
     if kind in _TEXT_TYPES:
         return _decode_text(wire, "output_text", item_id, usual, item)
     if kind == "refusal" and type(words := wire.get("refusal")) is str:
-        optional = {key: wire[key] for key in wire if key not in {"type", "refusal"}}
-        return Refusal(words, item_id=item_id, extras=decode_form(optional, _NOTHING, item))
+        extras = decode_form(without(wire, "type", "refusal"), _NOTHING, item)
+        return Refusal(words, item_id=item_id, extras=extras)
     return None
 
 

@@ -8,19 +8,21 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
-from dragoman.wire.agreement import Bearings, Beside, agreed, with_notes
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.fitting.state import has_hidden_context
+from dragoman.wire.fitting.settings import has_hidden_context
+from dragoman.wire.json_values import want
 from dragoman.wire.losses import Loss
-from dragoman.wire.openai_responses.coherence import Coherence, Situation
 from dragoman.wire.openai_responses.content import is_plain
-from dragoman.wire.openai_responses.forms import BARE, NAME
-from dragoman.wire.openai_responses.items import decode_items
+from dragoman.wire.openai_responses.content_forms import BARE
+from dragoman.wire.openai_responses.content_items import decode_items
+from dragoman.wire.openai_responses.content_turns import Writer
+from dragoman.wire.openai_responses.dialect import NAME, TARGET
+from dragoman.wire.openai_responses.request_repairs import Coherence, Situation
 from dragoman.wire.openai_responses.settings import (
     UNASKED,
     decode_output,
@@ -35,34 +37,33 @@ from dragoman.wire.openai_responses.settings import (
     is_stored,
     is_unasked,
 )
-from dragoman.wire.openai_responses.target import TARGET
 from dragoman.wire.openai_responses.tools import (
     decode_choice,
     decode_tools,
     encode_choice,
     encode_tools,
 )
-from dragoman.wire.openai_responses.turns import Writer
-from dragoman.wire.overlay import difference, laid_over, overlay, want
+from dragoman.wire.overlay import fields_of, overlay_of, with_note, with_overlay
+from dragoman.wire.overlay_edits import PartlyRead, Places, with_digests, without_edited
 from dragoman.wire.schemas import SentSchemas
 from dragoman.wire.target import Target
 
 PATH = "/v1/responses"
 _USER = Role.USER
-_BEARINGS: Bearings = {
+_BEARINGS: Places = {
     "model": "model",
     "stream": "stream",
     "instructions": "system",
     "tools": "tools",
     "tool_choice": "tool_choice",
     "parallel_tool_calls": "tool_choice.parallel",
-    "text": {"format": Beside("output")},
+    "text": {"format": PartlyRead("output")},
     "response_format": "output",
     "reasoning": {"effort": "thinking", "summary": "thinking"},
     "store": "state.store",
     "previous_response_id": "state.previous_response_id",
-    "conversation": Beside("state.conversation"),
-    "prompt": Beside("state.prompt"),
+    "conversation": PartlyRead("state.conversation"),
+    "prompt": PartlyRead("state.prompt"),
     "max_output_tokens": "sampling.max_tokens",
     "temperature": "sampling.temperature",
     "top_p": "sampling.top_p",
@@ -70,7 +71,7 @@ _BEARINGS: Bearings = {
 }
 
 
-def decode(wire: Mapping[str, Any]) -> Request:
+def decode_request(wire: Mapping[str, Any]) -> Request:
     """The request in a body."""
     listed = wire.get("tools")
     tools = decode_tools(listed) if isinstance(listed, list) else ()
@@ -91,32 +92,27 @@ def decode(wire: Mapping[str, Any]) -> Request:
     rest = {key: wire[key] for key in wire if key not in read}
     came = wire.get("conversation")
     rebuilt = _encode_settings(settings, [], TARGET, SentSchemas([], []), came)
-    extras = difference(rest, rebuilt, NAME)
+    extras = overlay_of(rest, (), NAME, rebuilt)
     if is_unasked(wire):
-        extras = FrozenDict({**extras, UNASKED: True})
+        extras = with_note(extras, NAME, UNASKED, value=True)
     request = replace(settings, messages=messages, extras=extras)
-    return with_notes(request, NAME, _BEARINGS) if extras else request
+    return with_digests(request, NAME, _BEARINGS) if extras else request
 
 
-def encode(request: Request, target: Target = TARGET) -> Encoded:
+def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body that says a request, and what it could not say."""
     writer = Writer(target)
     schemas = SentSchemas(writer.losses, writer.repairs)
-    came = overlay(request.extras, NAME).get("conversation")
+    came = fields_of(request.extras, NAME).get("conversation")
     settings = _encode_settings(request, writer.losses, target, schemas, came)
     body = {**settings, **encode_include(request)}
-    cap = body.get("max_output_tokens")
-    if cap is not None and target.least_output_tokens and cap < target.least_output_tokens:
-        body["max_output_tokens"] = target.least_output_tokens
-        reason = "raised to the least that is taken"
-        writer.losses.append(Loss("sampling.max_tokens", reason))
     tools = encode_tools(request.tools, writer.losses, writer.repairs, target, schemas)
     if tools:
         body["tools"] = tools
     if request.messages:
         body["input"] = _encode_input(request, target, writer)
     if request.extras is not EMPTY:
-        body = laid_over(body, agreed(request, NAME, _BEARINGS), NAME)
+        body = with_overlay(body, without_edited(request, NAME, _BEARINGS), NAME)
     return Encoded(
         body,
         path=PATH,
@@ -145,7 +141,7 @@ def _encode_input(request: Request, target: Target, writer: Writer) -> str | lis
         return messages[0].text
     for index, message in enumerate(messages):
         writer.write(message, index)
-    if not target.verifies_items:
+    if not target.state.verifies_items:
         return writer.items
     coherence = Coherence(writer.items, writer.places, _situation(request, target))
     items = coherence.items()
@@ -161,12 +157,12 @@ def _situation(request: Request, target: Target) -> Situation:
         gaps=frozenset(
             index
             for index, message in enumerate(request.messages)
-            if target.thinking_back == "never" or (message.usage and message.usage.thinking)
+            if target.thinking.sent_back == "never" or (message.usage and message.usage.thinking)
         ),
         spared=frozenset(
             index
             for index, message in enumerate(request.messages)
-            if target.spares_own and target.owns(message)
+            if target.keeps_own_messages and target.owns(message)
         ),
     )
 

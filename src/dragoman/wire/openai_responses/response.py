@@ -1,25 +1,102 @@
-"""Responses: all items of `output` are one message."""
+"""Responses: all items of `output` are one message; token counts and errors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.errors import DragomanError, InvalidInputError, ProviderError
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity, response_identity
+from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.jsontext import loads
 from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
-from dragoman.model.usage import FinishReason
+from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.error_classification import decode_failure
+from dragoman.wire.json_values import want
 from dragoman.wire.losses import Loss
-from dragoman.wire.openai_responses.forms import BARE, NAME
-from dragoman.wire.openai_responses.items import decode_output_items
-from dragoman.wire.openai_responses.turns import Writer
-from dragoman.wire.openai_responses.usage import decode_usage, encode_usage
-from dragoman.wire.overlay import difference, laid_over, want
+from dragoman.wire.openai_errors import encode_failure
+from dragoman.wire.openai_responses.content_forms import BARE
+from dragoman.wire.openai_responses.content_items import decode_output_items
+from dragoman.wire.openai_responses.content_turns import Writer
+from dragoman.wire.openai_responses.dialect import NAME
+from dragoman.wire.overlay import overlay_of, with_overlay
+
+# --- token counts. The wire's include the cached and the reasoning ones; ours do not overlap (W98)
+
+_IN, _OUT = "input_tokens_details", "output_tokens_details"
+
+
+def decode_usage(wire: Mapping[str, Any]) -> Usage:
+    """The counts; what is not a number stays in the overlay."""
+    total = wire.get("total_tokens")
+    cached = _count(wire.get(_IN), "cached_tokens")
+    written = _count(wire.get(_IN), "cache_write_tokens")
+    thinking = _count(wire.get(_OUT), "reasoning_tokens")
+    usage = Usage(
+        input=_count(wire, "input_tokens") - cached - written,
+        output=_count(wire, "output_tokens") - thinking,
+        cache_read=cached,
+        cache_write=written,
+        thinking=thinking,
+        reported_total=total if type(total) is int else None,
+    )
+    return usage.replace(extras=_decode_form(wire, usage))
+
+
+def encode_usage(usage: Usage) -> dict[str, Any]:
+    """The counts as the wire has them; all of them, unless an overlay says which came."""
+    if NAME not in usage.extras:
+        return _in_full(usage)
+    return with_overlay(_counted(usage), usage.extras, NAME)
+
+
+def _decode_form(wire: Mapping[str, Any], usage: Usage) -> FrozenDict:
+    full = _in_full(usage)
+    if wire == full and not overlay_of(wire, (), NAME, full):
+        return EMPTY
+    return FrozenDict({NAME: EMPTY, **overlay_of(wire, (), NAME, _counted(usage))})
+
+
+def _count(wire: Any, key: str) -> int:
+    value = wire.get(key) if isinstance(wire, Mapping) else None
+    return value if type(value) is int else 0
+
+
+def _in_full(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.total_input,
+        _IN: {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},
+        "output_tokens": usage.total_output,
+        _OUT: {"reasoning_tokens": usage.thinking},
+        "total_tokens": usage.total,
+    }
+
+
+def _counted(usage: Usage) -> dict[str, Any]:
+    """Only what is not zero: the overlay knows which zeros the wire had."""
+    inner = _filled(cached_tokens=usage.cache_read, cache_write_tokens=usage.cache_write)
+    outer = _filled(reasoning_tokens=usage.thinking)
+    body = _filled(input_tokens=usage.total_input, output_tokens=usage.total_output)
+    if inner:
+        body[_IN] = inner
+    if outer:
+        body[_OUT] = outer
+    if usage.reported_total is not None:
+        body["total_tokens"] = usage.reported_total
+    return body
+
+
+def _filled(**counts: int) -> dict[str, Any]:
+    return {key: count for key, count in counts.items() if count}
+
+
+# --- whole responses
 
 PROBABILITIES = "another dialect's probabilities are left out"
 _STOP, _LENGTH, _CALLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
@@ -53,7 +130,7 @@ _USUAL: Mapping[str, Any] = {
 }
 
 
-def decode(wire: Mapping[str, Any]) -> Response:
+def decode_response(wire: Mapping[str, Any]) -> Response:
     """The response in a body."""
     output = want(wire, "output", list, NAME, "$")
     parts = decode_output_items(output, identity_of(wire))
@@ -74,7 +151,7 @@ def decode(wire: Mapping[str, Any]) -> Response:
     )
     read = {"output", "usage" if response.usage is not None else ""}
     rest = {key: wire[key] for key in wire if key not in read}
-    return response.replace(extras={**BARE, **difference(rest, _encode_head(response), NAME)})
+    return response.replace(extras={**BARE, **overlay_of(rest, (), NAME, _encode_head(response))})
 
 
 def identity_of(wire: Mapping[str, Any]) -> Identity:
@@ -82,7 +159,7 @@ def identity_of(wire: Mapping[str, Any]) -> Identity:
     return response_identity(_text(wire.get("id")), None, None)
 
 
-def encode(response: Response) -> Encoded:
+def encode_response(response: Response) -> Encoded:
     """The body that says a response, and what it could not say."""
     finish = response.choices[0].finish if response.choices else None
     writer = Writer(is_answer=True, is_cut_off=finish is not None and finish.is_cut_off)
@@ -101,7 +178,7 @@ def encode(response: Response) -> Encoded:
     if response.usage is not None:
         body["usage"] = encode_usage(response.usage)
     if NAME in response.extras:
-        body = laid_over(body, response.extras, NAME)
+        body = with_overlay(body, response.extras, NAME)
     else:
         body = {"id": _made_id(response), **_USUAL, **body}
     return Encoded(body, losses=tuple(writer.losses), repairs=tuple(writer.repairs))
@@ -168,3 +245,33 @@ def _is_time(value: Any) -> bool:
 
 def _text(value: Any) -> str | None:
     return value if type(value) is str else None
+
+
+# --- errors: bodies, `error` events, and what a failed response says about itself
+
+
+def decode_error(
+    status: int | None, body: Any, headers: Mapping[str, str] | None = None
+) -> ProviderError:
+    """The error in a body; without a status in an event, or in a response that failed.
+
+    Never raises. A `response.failed` event has its error inside its `response`.
+    """
+    return decode_failure(status, _failed_response(body), headers)
+
+
+def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
+    """The status and the body to answer with; in mid-stream its `error` is the event's."""
+    return encode_failure(error)
+
+
+def _failed_response(body: Any) -> Any:
+    """The response in a lifecycle event; anything else as it is."""
+    opened = body
+    if isinstance(body, (bytes, bytearray, memoryview, str)):
+        try:
+            opened = loads(body)
+        except InvalidInputError:
+            return body
+    response = opened.get("response") if isinstance(opened, Mapping) else None
+    return response if isinstance(response, Mapping) else opened

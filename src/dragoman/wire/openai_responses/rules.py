@@ -1,73 +1,295 @@
-"""What OpenAI's Responses API would refuse in a request."""
+"""What OpenAI's Responses API would refuse: all rules; those on contents, tools, settings."""
 
 from __future__ import annotations
 
-from dragoman.wire.openai_responses import contentrules as contents
-from dragoman.wire.openai_responses import itemrules as items
-from dragoman.wire.openai_responses.target import TARGET
-from dragoman.wire.openai_responses.view import View
-from dragoman.wire.schemarules import (
+import re
+from collections.abc import Iterator, Mapping
+
+from dragoman.wire.openai_responses.content_items import CALLS, kind_of
+from dragoman.wire.openai_responses.dialect import TARGET
+from dragoman.wire.openai_responses.rules_items import (
+    View,
+    i5_call_ids_are_unique,
+    i8_calls_have_one_output,
+    shape_answers_have_their_type,
+    shape_reasoning_is_readable,
+    w20_calls_are_paired_on_call_id,
+    w21_item_ids_are_plain,
+    w21_item_ids_have_their_prefix,
+    w21_reasoning_has_its_id,
+    w22_call_ids_are_short,
+    w23_reasoning_is_followed,
+    w24_calls_keep_their_reasoning,
+    w25_reasoning_is_sealed,
+    w28_item_ids_are_unique,
+    w29_built_in_calls_are_answered,
+    w29_built_in_outputs_have_calls,
+    w29_calls_are_answered,
+    w29_outputs_have_calls,
+)
+from dragoman.wire.openai_responses.tools_calls import LONGEST, has_long_names
+from dragoman.wire.openai_strict_schemas import (
     w14_strict_objects_are_closed,
     w15_strict_schemas_keep_to_the_subset,
 )
-from dragoman.wire.violations import Rule, Rulebook
+from dragoman.wire.shared_rules import (
+    missing_model,
+    refused_sampling,
+    unknown_effort,
+    wrong_counts,
+    wrong_model,
+)
+from dragoman.wire.violations import (
+    Found,
+    Placed,
+    Rule,
+    Rulebook,
+    field,
+    is_data,
+    is_number,
+    listed,
+)
+
+# --- what OpenAI's Responses API demands of contents, tools and settings
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SOURCES = ("previous_response_id", "conversation", "prompt")
+_RANGES = {"temperature": (0, 2), "top_p": (0, 1), "top_logprobs": (0, 20)}
+_SAID = ("input_text", "input_image", "input_file")
+_ANSWERED = ("output_text", "refusal")
+_PHASES = ("commentary", "final_answer")
+_UNREADABLE = ("data:audio/", "data:video/")
+# What Chat Completions calls what this dialect calls otherwise.
+_ELSEWHERE = {
+    "messages": "input",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "text.format",
+    "reasoning_effort": "reasoning.effort",
+    "functions": "tools",
+}
+
+
+def shape_input(view: View) -> Found:
+    """There is something to answer, and each item is one."""
+    given = view.body.get("input")
+    if given is None and not any(view.body.get(key) for key in _SOURCES):
+        yield "input", f"there must be input, or one of {', '.join(_SOURCES)}"
+    elif not isinstance(given, (str, list, tuple, type(None))):
+        yield "input", "input is a text or a list of items"
+    for index, item in enumerate(given if isinstance(given, (list, tuple)) else ()):
+        if not isinstance(item, Mapping):
+            yield f"input[{index}]", "an item must be an object"
+
+
+def shape_state(view: View) -> Found:
+    """A request continues a response or a conversation, not both."""
+    if view.body.get("previous_response_id") and view.body.get("conversation"):
+        yield "previous_response_id", "a request can't continue a conversation, too"
+
+
+def shape_ranges(view: View) -> Found:
+    """Sampling settings are numbers in their ranges."""
+    for key, (low, high) in _RANGES.items():
+        value = view.body.get(key)
+        if value is not None and not (is_number(value) and low <= value <= high):
+            yield key, f"must be a number from {low} to {high}"
+
+
+def shape_image_data(view: View) -> Found:
+    """An image inside its address is base64."""
+    for path, part in _media(view):
+        url = part.get("image_url")
+        if isinstance(url, str) and not is_data(url):
+            yield f"{path}.image_url", "the data is not base64"
+
+
+def shape_file_data(view: View) -> Found:
+    """A file is a document: neither sound nor film."""
+    for path, part in _media(view):
+        data = part.get("file_data")
+        if isinstance(data, str) and data[:11].lower() in _UNREADABLE:
+            yield f"{path}.file_data", "sound and film are no files here"
+
+
+def shape_model(view: View) -> Found:
+    """The model is a name."""
+    yield from wrong_model(view.body)
+
+
+def shape_model_is_named(view: View) -> Found:
+    """And there is one, unless a stored prompt has it."""
+    if not view.body.get("prompt"):
+        yield from missing_model(view.body, view.target)
+
+
+def shape_counts(view: View) -> Found:
+    """Limits are whole numbers."""
+    yield from wrong_counts(view.body, "max_output_tokens", "max_tool_calls", "top_logprobs")
+
+
+def limit_output_tokens(view: View) -> Found:
+    """An answer may not be capped to less than 16 tokens."""
+    least = view.target.sampling.min_output_tokens
+    cap = view.body.get("max_output_tokens")
+    if isinstance(cap, (int, float)) and cap < least:
+        yield "max_output_tokens", f"at least {least} tokens are needed"
+
+
+def w6_names_are_plain(view: View) -> Found:
+    """Functions have plain names, where they are declared and where they are called."""
+    for path, function in (*view.functions, *view.of_type("function_call")):
+        name = function.get("name")
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            yield f"{path}.name", "a name has 1 to 64 letters, digits, _ and -"
+
+
+def w12_reasoning_models_take_no_sampling(view: View) -> Found:
+    """Models that reason take no temperature, at least while they do."""
+    effort = field(view.body, "reasoning").get("effort")
+    is_thinking = view.target.thinking.is_on_by_default if effort is None else effort != "none"
+    yield from refused_sampling(view.body, view.target, is_thinking=is_thinking)
+
+
+def w12_efforts_are_known(view: View) -> Found:
+    """How hard to reason is said in a word that the model knows, if it can be asked at all."""
+    effort = field(view.body, "reasoning").get("effort")
+    yield from unknown_effort(effort, "reasoning.effort", view.target)
+
+
+def w30_people_say_input(view: View) -> Found:
+    """What is said to the model is text, images and files."""
+    media = view.target.media.kinds
+    known = (*_SAID, "input_audio") if media is None or "audio" in media else _SAID
+    for path, part in view.said():
+        if part.get("type") not in known:
+            yield f"{path}.type", f"must be one of {', '.join(known)}"
+
+
+def w30_the_model_says_output(view: View) -> Found:
+    """What the model said is texts and refusals."""
+    for path, part in view.answers():
+        if part.get("type") not in _ANSWERED:
+            yield f"{path}.type", f"must be one of {', '.join(_ANSWERED)}"
+
+
+def w31_outputs_are_text_images_or_files(view: View) -> Found:
+    """A tool's output is a text, or a list of texts, images and files."""
+    for path, item in view.of_type(*CALLS.values()):
+        if not isinstance(item.get("output"), (str, list, tuple)):
+            yield f"{path}.output", "the output is a text or a list of parts"
+        for place, part in listed(item, "output", path):
+            if part.get("type") not in _SAID:
+                yield f"{place}.type", f"must be one of {', '.join(_SAID)}"
+
+
+def w31_outputs_have_no_error(view: View) -> Found:
+    """There is no field for failure: it is told in the output."""
+    for path, item in view.of_type(*CALLS.values()):
+        if "error" in item:
+            yield f"{path}.error", "this field is not known: tell the failure in the output"
+
+
+def w32_phases_are_known(view: View) -> Found:
+    """An answer is commentary or final."""
+    for path, item in view.of_type("message"):
+        phase = item.get("phase")
+        if phase is not None and phase not in _PHASES:
+            yield f"{path}.phase", f"must be one of {', '.join(_PHASES)}"
+
+
+def w36_tools_are_flat(view: View) -> Found:
+    """A function's name and parameters stand in the tool itself."""
+    for path, tool in view.functions:
+        if field(tool, "function"):
+            yield f"{path}.function", "name and parameters belong into the tool itself"
+
+
+def w36_settings_have_their_own_names(view: View) -> Found:
+    """What Chat Completions calls otherwise is refused."""
+    for key, ours in _ELSEWHERE.items():
+        is_heeded = key == "response_format" and view.target.schemas.uses_chat_format
+        if view.body.get(key) is not None and not is_heeded:
+            yield key, f"in this API this is {ours}"
+
+
+def w39_argument_names_are_short(view: View) -> Found:
+    """Names of properties in a call's arguments have at most 256 characters."""
+    for path, item in (
+        view.of_type("function_call") if view.target.tools.limits_argument_names else ()
+    ):
+        arguments = item.get("arguments")
+        if isinstance(arguments, str) and has_long_names(arguments):
+            yield f"{path}.arguments", f"a property's name has at most {LONGEST} characters"
+
+
+def _media(view: View) -> Iterator[Placed]:
+    yield from view.said()
+    for path, item in view.items:
+        if kind_of(item) in CALLS.values():
+            yield from listed(item, "output", path)
+
+
+# --- the rules
 
 OPENAI = ("openai", "azure")
 """The same service answers on both."""
-PAIRS = ("pairs_results",)
-SAMPLING = ("refused_sampling", "refused_sampling_thinking")
-EFFORTS = ("thinking_form", "efforts")
-STRICT = ("checks_strict_schemas",)
+PAIRS = ("turns.pairs_results",)
+SAMPLING = ("sampling.refused", "sampling.refused_while_thinking")
+EFFORTS = ("thinking.form", "thinking.efforts")
+STRICT = ("schemas.checks_strict",)
 
 RULES: tuple[Rule[View], ...] = (
-    Rule(contents.shape_input, "error", "S"),
-    Rule(contents.shape_state, "error", "S"),
-    Rule(contents.shape_model, "error", "S"),
-    Rule(contents.shape_model_is_named, "warning", "S"),
-    Rule(contents.shape_counts, "error", "S"),
-    Rule(contents.shape_ranges, "error", "ST", OPENAI),
-    Rule(contents.shape_image_data, "error", "S"),
-    Rule(contents.shape_file_data, "error", "T", OPENAI, ("media",)),
-    Rule(items.shape_answers_have_their_type, "error", "E", ("llama.cpp",), ("types_messages",)),
-    Rule(items.shape_reasoning_is_readable, "error", "E", ("llama.cpp",), ("reads_reasoning",)),
-    Rule(contents.limit_output_tokens, "error", "E", OPENAI, ("least_output_tokens",)),
-    Rule(items.i5_call_ids_are_unique, "warning", "R"),
-    Rule(items.i8_calls_have_one_output, "warning", "R"),
-    Rule(contents.w6_names_are_plain, "error", "SE", OPENAI, ("tool_name",)),
-    Rule(contents.w12_reasoning_models_take_no_sampling, "error", "E", OPENAI, SAMPLING),
-    Rule(contents.w12_efforts_are_known, "error", "ET", OPENAI, EFFORTS),
+    Rule(shape_input, "error", "S"),
+    Rule(shape_state, "error", "S"),
+    Rule(shape_model, "error", "S"),
+    Rule(shape_model_is_named, "warning", "S"),
+    Rule(shape_counts, "error", "S"),
+    Rule(shape_ranges, "error", "ST", OPENAI),
+    Rule(shape_image_data, "error", "S"),
+    Rule(shape_file_data, "error", "T", OPENAI, ("media.kinds",)),
+    Rule(
+        shape_answers_have_their_type, "error", "E", ("llama.cpp",), ("fields.needs_message_type",)
+    ),
+    Rule(shape_reasoning_is_readable, "error", "E", ("llama.cpp",), ("thinking.is_plain_text",)),
+    Rule(limit_output_tokens, "error", "E", OPENAI, ("sampling.min_output_tokens",)),
+    Rule(i5_call_ids_are_unique, "warning", "R"),
+    Rule(i8_calls_have_one_output, "warning", "R"),
+    Rule(w6_names_are_plain, "error", "SE", OPENAI, ("tools.name_pattern",)),
+    Rule(w12_reasoning_models_take_no_sampling, "error", "E", OPENAI, SAMPLING),
+    Rule(w12_efforts_are_known, "error", "ET", OPENAI, EFFORTS),
     Rule[View](w14_strict_objects_are_closed, "error", "ERT", OPENAI, STRICT),
     Rule[View](w15_strict_schemas_keep_to_the_subset, "error", "DET", OPENAI, STRICT),
-    Rule(items.w20_calls_are_paired_on_call_id, "error", "S"),
-    Rule(items.w21_item_ids_are_plain, "error", "ER", OPENAI, ("verifies_items",)),
-    Rule(items.w21_item_ids_have_their_prefix, "error", "ER", OPENAI, ("verifies_items",)),
-    Rule(items.w21_reasoning_has_its_id, "error", "ER", OPENAI, ("verifies_items",)),
+    Rule(w20_calls_are_paired_on_call_id, "error", "S"),
+    Rule(w21_item_ids_are_plain, "error", "ER", OPENAI, ("state.verifies_items",)),
+    Rule(w21_item_ids_have_their_prefix, "error", "ER", OPENAI, ("state.verifies_items",)),
+    Rule(w21_reasoning_has_its_id, "error", "ER", OPENAI, ("state.verifies_items",)),
     Rule(
-        items.w22_call_ids_are_short,
+        w22_call_ids_are_short,
         "error",
         "E",
         OPENAI,
         (
-            "tool_id",
-            "tool_id_length",
+            "ids.pattern",
+            "ids.max_length",
         ),
     ),
-    Rule(items.w23_reasoning_is_followed, "error", "ET", OPENAI, ("verifies_items",)),
-    Rule(items.w24_calls_keep_their_reasoning, "warning", "ET", OPENAI),
-    Rule(items.w25_reasoning_is_sealed, "error", "E", OPENAI, ("verifies_items",)),
-    Rule(items.w28_item_ids_are_unique, "error", "E", OPENAI, ("verifies_items",)),
-    Rule(items.w29_calls_are_answered, "error", "E", OPENAI, PAIRS),
-    Rule(items.w29_outputs_have_calls, "error", "E", OPENAI, PAIRS),
-    Rule(items.w29_built_in_calls_are_answered, "warning", "R"),
-    Rule(items.w29_built_in_outputs_have_calls, "warning", "R"),
-    Rule(contents.w30_people_say_input, "error", "E", OPENAI, ("verifies_items",)),
-    Rule(contents.w30_the_model_says_output, "error", "E", OPENAI, ("verifies_items",)),
-    Rule(contents.w31_outputs_are_text_images_or_files, "error", "SE", OPENAI),
-    Rule(contents.w31_outputs_have_no_error, "error", "SE", OPENAI),
-    Rule(contents.w32_phases_are_known, "error", "SR"),
-    Rule(contents.w36_tools_are_flat, "error", "S"),
-    Rule(contents.w36_settings_have_their_own_names, "error", "S"),
-    Rule(contents.w39_argument_names_are_short, "error", "E", OPENAI, ("limits_argument_names",)),
+    Rule(w23_reasoning_is_followed, "error", "ET", OPENAI, ("state.verifies_items",)),
+    Rule(w24_calls_keep_their_reasoning, "warning", "ET", OPENAI),
+    Rule(w25_reasoning_is_sealed, "error", "E", OPENAI, ("state.verifies_items",)),
+    Rule(w28_item_ids_are_unique, "error", "E", OPENAI, ("state.verifies_items",)),
+    Rule(w29_calls_are_answered, "error", "E", OPENAI, PAIRS),
+    Rule(w29_outputs_have_calls, "error", "E", OPENAI, PAIRS),
+    Rule(w29_built_in_calls_are_answered, "warning", "R"),
+    Rule(w29_built_in_outputs_have_calls, "warning", "R"),
+    Rule(w30_people_say_input, "error", "E", OPENAI, ("state.verifies_items",)),
+    Rule(w30_the_model_says_output, "error", "E", OPENAI, ("state.verifies_items",)),
+    Rule(w31_outputs_are_text_images_or_files, "error", "SE", OPENAI),
+    Rule(w31_outputs_have_no_error, "error", "SE", OPENAI),
+    Rule(w32_phases_are_known, "error", "SR"),
+    Rule(w36_tools_are_flat, "error", "S"),
+    Rule(w36_settings_have_their_own_names, "error", "S"),
+    Rule(w39_argument_names_are_short, "error", "E", OPENAI, ("tools.limits_argument_names",)),
 )
 
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target or TARGET))

@@ -8,40 +8,30 @@ from typing import Any
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
 from dragoman.wire.losses import Loss
-from dragoman.wire.openai_responses.forms import NAME, ORIGIN
-from dragoman.wire.overlay import overlay
+from dragoman.wire.openai_responses.content_forms import present
+from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
+from dragoman.wire.overlay import fields_of, note_of
 from dragoman.wire.schemas import SentSchemas, openai_profiles
 from dragoman.wire.target import Target
 
 _EXACT = 2**53  # whole numbers below it survive being stored as a double
 _LOGPROBS = "message.output_text.logprobs"
 _SEALED = "reasoning.encrypted_content"
-UNASKED = f"{NAME} unasked"
+UNASKED = "unasked"
 """Among a request's extras: see `is_unasked`."""
 _FORMATS = {"text": "text", "json": "json_object"}
 _UNKNOWN = ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty", "choices")
 
 
-def _text(wire: Mapping[str, Any], key: str) -> str | None:
+def _typed(wire: Mapping[str, Any], key: str, *kinds: type) -> Any:
+    """The value of a field; None where it is not of one of these types."""
     value = wire.get(key)
-    return value if type(value) is str else None
-
-
-def _truth(wire: Mapping[str, Any], key: str) -> bool | None:
-    value = wire.get(key)
-    return value if type(value) is bool else None
+    return value if type(value) in kinds else None
 
 
 def _number(wire: Mapping[str, Any], key: str) -> float | None:
-    value = wire.get(key)
-    if type(value) is int or type(value) is float:
-        return value if -_EXACT < value < _EXACT else None
-    return None
-
-
-def _count(wire: Mapping[str, Any], key: str) -> int | None:
-    value = wire.get(key)
-    return value if type(value) is int else None
+    value: float | None = _typed(wire, key, int, float)
+    return value if value is not None and -_EXACT < value < _EXACT else None
 
 
 def _exact(number: float | None) -> float | None:
@@ -57,11 +47,11 @@ def decode_sampling(wire: Mapping[str, Any]) -> Sampling:
     include = wire.get("include")
     wants_logprobs = isinstance(include, list) and _LOGPROBS in include
     return Sampling(
-        max_tokens=_count(wire, "max_output_tokens"),
+        max_tokens=_typed(wire, "max_output_tokens", int),
         temperature=_number(wire, "temperature"),
         top_p=_number(wire, "top_p"),
         logprobs=True if wants_logprobs else None,
-        top_logprobs=_count(wire, "top_logprobs"),
+        top_logprobs=_typed(wire, "top_logprobs", int),
     )
 
 
@@ -73,13 +63,13 @@ def encode_sampling(request: Request, losses: list[Loss]) -> dict[str, Any]:
         for name in _UNKNOWN
         if getattr(sampling, name) not in {None, ()}
     )
-    body: dict[str, Any] = {
+    fields = {
         "max_output_tokens": sampling.max_tokens,
         "temperature": _exact(sampling.temperature),
         "top_p": _exact(sampling.top_p),
         "top_logprobs": sampling.top_logprobs,
     }
-    return {key: value for key, value in body.items() if value is not None}
+    return present(fields)
 
 
 def is_unasked(wire: Mapping[str, Any]) -> bool:
@@ -92,7 +82,7 @@ def is_unasked(wire: Mapping[str, Any]) -> bool:
 def is_stored(request: Request) -> bool:
     """Whether the provider keeps what it is sent; the word in the extras is the last one."""
     store = request.state.store if request.state is not None else None
-    return overlay(request.extras, NAME).get("store", store) is not False
+    return fields_of(request.extras, NAME).get("store", store) is not False
 
 
 def encode_include(request: Request) -> dict[str, Any]:
@@ -100,11 +90,11 @@ def encode_include(request: Request) -> dict[str, Any]:
 
     Where nothing is stored, reasoning can be replayed only if it comes sealed (W25, W26).
     """
-    own = overlay(request.extras, NAME)
+    own = fields_of(request.extras, NAME)
     given = own.get("include")
     known = list(given) if isinstance(given, (list, tuple)) else []
     wanted = [_LOGPROBS] if request.sampling.logprobs else []
-    if not is_stored(request) and UNASKED not in request.extras:
+    if not is_stored(request) and not note_of(request.extras, NAME, UNASKED):
         wanted.append(_SEALED)
     kept = [name for name in known if name != _LOGPROBS or name in wanted]
     asked = [*kept, *(name for name in wanted if name not in known)]
@@ -132,15 +122,15 @@ def decode_output(wire: Mapping[str, Any]) -> Output | None:
 
 
 def _decode_schema(wire: dict[str, Any]) -> Output | None:
-    schema, name = wire.get("schema"), _text(wire, "name")
+    schema, name = wire.get("schema"), _typed(wire, "name", str)
     if not isinstance(schema, dict) or name is None:
         return None
     return Output(
         format="schema",
         schema=schema,
         name=name,
-        description=_text(wire, "description"),
-        strict=_truth(wire, "strict"),
+        description=_typed(wire, "description", str),
+        strict=_typed(wire, "strict", bool),
         origin=ORIGIN,
     )
 
@@ -156,20 +146,20 @@ def encode_output(output: Output | None, target: Target, schemas: SentSchemas) -
     if output.origin is None or output.origin.dialect != NAME:
         schema, is_strict = schemas.output(output, openai_profiles(target))
         strict = None if strict and not is_strict else strict
-    fields = {"description": output.description, "strict": strict}
-    body = {
+    fields = {
         "type": "json_schema",
         "name": "answer" if output.name is None else output.name,
         "schema": schema,
-        **{key: value for key, value in fields.items() if value is not None},
+        "description": output.description,
+        "strict": strict,
     }
-    return _formatted(body, target)
+    return _formatted(present(fields), target)
 
 
 def _formatted(form: dict[str, Any], target: Target) -> dict[str, Any]:
     """The form of the answer where the target looks for it."""
     body: dict[str, Any] = {"text": {"format": form}}
-    if target.heeds_chat_format and form["type"] != "text":
+    if target.schemas.uses_chat_format and form["type"] != "text":
         body["response_format"] = _chat_format(form)
     return body
 
@@ -188,7 +178,7 @@ def decode_thinking(wire: Mapping[str, Any]) -> ThinkingConfig | None:
     reasoning = wire.get("reasoning")
     if not isinstance(reasoning, dict):
         return None
-    effort, summary = _text(reasoning, "effort"), _text(reasoning, "summary")
+    effort, summary = _typed(reasoning, "effort", str), _typed(reasoning, "summary", str)
     if effort is None and summary is None:
         return None
     return ThinkingConfig(effort=effort, summary=summary)
@@ -209,8 +199,7 @@ def encode_thinking(thinking: ThinkingConfig | None, losses: list[Loss]) -> dict
         summary = None
     elif summary is None and thinking.visible:
         summary = "auto"
-    fields = {"effort": effort, "summary": summary}
-    body = {key: value for key, value in fields.items() if value is not None}
+    body = present({"effort": effort, "summary": summary})
     return {"reasoning": body} if body else {}
 
 
@@ -220,10 +209,10 @@ def encode_thinking(thinking: ThinkingConfig | None, losses: list[Loss]) -> dict
 def decode_state(wire: Mapping[str, Any]) -> State | None:
     """What the request continues, and whether it is kept; a conversation may be an object."""
     state = State(
-        previous_response_id=_text(wire, "previous_response_id"),
+        previous_response_id=_typed(wire, "previous_response_id", str),
         conversation=_id_of(wire.get("conversation")),
         prompt=_id_of(wire.get("prompt")),
-        store=_truth(wire, "store"),
+        store=_typed(wire, "store", bool),
     )
     return None if state == State() else state
 
@@ -251,4 +240,4 @@ def encode_state(request: Request, came: Any = None) -> dict[str, Any]:
         "prompt": None if state.prompt is None else {"id": state.prompt},
         "store": state.store,
     }
-    return {key: value for key, value in fields.items() if value is not None}
+    return present(fields)

@@ -1,4 +1,4 @@
-"""Streams, from our events to server-sent ones.
+"""Streams, written: our events become server-sent ones.
 
 The grammar (W33, W34): the response begins, each item begins, grows and ends in a place of its own
 (W35), and the last event has all of it once more. Items may be open side by side. An item ends
@@ -7,98 +7,78 @@ with its last part, or, where another part might still belong to it, with the ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any, ClassVar
+from collections.abc import Hashable
 
+from dragoman.model import events
+from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.content import AnyPart
-from dragoman.model.events import (
-    ChoiceFinish,
-    Event,
-    OpaqueEvent,
-    PartDelta,
-    PartStart,
-    PartStop,
-    ResponseEnd,
-    ResponseStart,
-    StreamError,
-    UsageUpdate,
-)
+from dragoman.model.events import PartDelta
 from dragoman.model.messages import make_message
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCallDelta
-from dragoman.model.usage import FinishReason, Usage
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.usage import FinishReason
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.fronts import pointed_back
 from dragoman.wire.losses import Loss, Repair
-from dragoman.wire.openai_responses.forms import NAME
-from dragoman.wire.openai_responses.response import PROBABILITIES, encode
-from dragoman.wire.openai_responses.stream_answer import Answer, Body
-from dragoman.wire.openai_responses.stream_calls import Heads
-from dragoman.wire.openai_responses.stream_decoder import UNDERSTOOD
-from dragoman.wire.openai_responses.stream_errors import INTERRUPTED, UNEXPLAINED, encode_failure
-from dragoman.wire.openai_responses.stream_kinds import text_of
-from dragoman.wire.openai_responses.stream_writers import TOO_LATE, ItemWriter, PartWriter
-from dragoman.wire.overlay import overlay
-from dragoman.wire.streams import CORRECTED
+from dragoman.wire.openai_responses.dialect import NAME
+from dragoman.wire.openai_responses.response import PROBABILITIES, encode_response
+from dragoman.wire.openai_responses.stream import EVENTS, encode_failure
+from dragoman.wire.openai_responses.stream_item_writers import (
+    TOO_LATE,
+    Answer,
+    Body,
+    ItemWriter,
+    PartWriter,
+    text_of,
+)
+from dragoman.wire.overlay import fields_of
+from dragoman.wire.stream_encoding import CORRECTED, INTERRUPTED, EventEncoder
 
-_FAILED = ChoiceFinish(FinishReason.ERROR, "failed")
+_FAILED = events.ChoiceFinish(FinishReason.ERROR, "failed")
+_UNEXPLAINED = events.StreamError("the model failed while it answered")
 _UNFINISHED = frozenset({None, "queued", "in_progress"})
 _ENDS = {"incomplete": "response.incomplete", "failed": "response.failed",
          "cancelled": "response.incomplete"}  # fmt: skip
 
 
-class StreamEncoder:
-    """Writes one response as a stream; `feed` gives the bytes to send now."""
+class StreamEncoder(EventEncoder):
+    """Writes one response and its items."""
+
+    _dialect = NAME
 
     def __init__(self) -> None:
-        self._answer = Answer()
-        self._start = ResponseStart()
+        super().__init__()
+        self._answer = Answer(self._losses)
         self._has_begun = False
-        self._usage: Usage | None = None
-        self._finish: ChoiceFinish | None = None
-        self._error: StreamError | None = None
+        self._first_error: events.StreamError | None = None
         self._parts: dict[Hashable, PartWriter] = {}
         self._places: list[int] = []  # of each part that is written, which of the answer's it is
         self._count = 0  # the answer's parts so far
         self._items: list[ItemWriter] = []
         self._latest: ItemWriter | None = None
-        self._heads = Heads()
-        self._is_over = False
+        self._calls = MessageAccumulator()  # tells which call a piece belongs to, and its id
+        self._waiting: tuple[Hashable, ToolCall] | None = None  # a call, for the rest of its head
 
     @property
     def repairs(self) -> list[Repair]:
         """What was changed so that it can be said, so far."""
-        return pointed_back(self._answer.losses.repairs, {0: self._places})
+        return pointed_back(super().repairs, {0: self._places})
 
     @property
     def losses(self) -> list[Loss]:
-        """What could not be said so far."""
-        return pointed_back(self._answer.losses.all, {0: self._places})
-
-    def feed(self, event: Event) -> bytes:
-        """What to send for an event; nothing, where more has to come first."""
-        if self._is_over:
-            self._lose("events", "what comes after the end of a response is left out")
-            return b""
-        if getattr(event, "choice", 0):
-            self._lose(f"choices[{event.choice}]", "this dialect gives one answer")  # type: ignore[union-attr]  # it has one
-            return b""
-        return self._HANDLERS[type(event)](self, event)
+        """What could not be said so far, each thing once."""
+        return pointed_back(super().losses, {0: self._places})
 
     def close(self) -> bytes:
         """What to send when no more events come: a failure, if it is not complete (G1)."""
-        return b"" if self._is_over else self._failed(self._error or INTERRUPTED)
-
-    def _lose(self, path: str, reason: str) -> None:
-        self._answer.losses.add(path, reason)
+        return b"" if self._is_over else self._failed(self._first_error or INTERRUPTED)
 
     # --- the response
 
-    def _response_start(self, event: ResponseStart) -> bytes:
-        self._start = self._start.filled(event)
-        self._heads.start(event)
+    def _started(self, event: events.ResponseStart) -> bytes:
+        self._calls.add(event)
         self._answer.came_from(self._start.origin)
         # Azure's preamble to Chat tells nothing yet, other servers' first chunk half of it.
         is_enough = bool(self._start.id and self._start.model)
@@ -117,7 +97,7 @@ class StreamEncoder:
             "response.in_progress", response=body
         )
 
-    def _body(self, end: ChoiceFinish | None) -> Body:
+    def _body(self, end: events.ChoiceFinish | None) -> Body:
         """The response without its items."""
         start = self._start
         message = make_message(Role.ASSISTANT, id=self._answer.id, origin=start.origin)
@@ -132,26 +112,26 @@ class StreamEncoder:
             created_at=start.created_at,
             extras=start.extras,
         )
-        body = encode(response).body
+        body = encode_response(response).body
         return {**body, "id": start.id, "object": "response", "model": _model(body)}
 
     def _output(self) -> list[Body]:
         found = [item.body() for item in self._items if item.index is not None]
         return [body for body in found if body is not None]
 
-    def _usage_update(self, event: UsageUpdate) -> bytes:
-        self._usage = event.usage
+    def _usage_update(self, event: events.UsageUpdate) -> bytes:
+        super()._usage_update(event)
         return self._rested() + self._begun()
 
-    def _choice_finish(self, event: ChoiceFinish) -> bytes:
-        self._finish = event
+    def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
+        super()._choice_finish(event)
         self._answer.is_cut_off = event.finish.is_cut_off
         if event.logprobs is not None:
             self._lose("choices[0].logprobs", PROBABILITIES)
         written = self._begun() + self._pending() + self._rested()
-        return written if self._error is None else written + self._failed(self._error)
+        return written if self._first_error is None else written + self._failed(self._first_error)
 
-    def _response_end(self, _event: ResponseEnd) -> bytes:
+    def _end(self) -> bytes:
         written = self._begun() + self._pending()
         written += b"".join([item.end() for item in self._items])
         body = self._body(self._finish) | {"output": self._output()}
@@ -159,22 +139,21 @@ class StreamEncoder:
         if type(status) is not str or status in _UNFINISHED:
             status = body["status"] = "completed"
         elif status == "failed" and not isinstance(body.get("error"), dict):
-            body["error"] = encode_failure(UNEXPLAINED)
-        self._is_over = True
+            body["error"] = encode_failure(_UNEXPLAINED)
         kind = _ENDS.get(status, "response.completed")
         return written + self._answer.frames.event(kind, response=body)
 
     # --- its failure
 
-    def _stream_error(self, event: StreamError) -> bytes:
+    def _stream_error(self, event: events.StreamError) -> bytes:
         """An error; the provider's own event is followed by the failure of the response."""
-        wire = overlay(event.extras, NAME)
-        if not wire or self._error is not None:
+        wire = fields_of(event.extras, NAME)
+        if not wire or self._first_error is not None:
             return self._failed(event)
-        self._error = event
+        self._first_error = event
         return self._begun() + self._answer.frames.event("error", **wire)
 
-    def _failed(self, error: StreamError) -> bytes:
+    def _failed(self, error: events.StreamError) -> bytes:
         written = self._begun() + self._pending()
         self._is_over = True
         end = self._finish or _FAILED
@@ -186,23 +165,23 @@ class StreamEncoder:
 
     # --- its parts
 
-    def _part_start(self, event: PartStart) -> bytes:
-        return self._begun() + self._pending() + self._started(event.index, event)
+    def _part_start(self, event: events.PartStart) -> bytes:
+        return self._begun() + self._pending() + self._begin(event.index, event.part)
 
-    def _started(self, key: Hashable, event: PartStart) -> bytes:
+    def _begin(self, key: Hashable, begun: AnyPart) -> bytes:
         """A part of the answer begins."""
         self._count += 1
-        return self._placed(key, event, self._count - 1)
+        return self._placed(key, begun, self._count - 1)
 
-    def _placed(self, key: Hashable, event: PartStart, place: int) -> bytes:
+    def _placed(self, key: Hashable, begun: AnyPart, place: int) -> bytes:
         """A part begins, in the item of the one before it or in its own."""
         latest, written = self._latest, b""
-        if latest is None or latest.is_done or not self._goes_on(latest, event.part):
+        if latest is None or latest.is_done or not self._goes_on(latest, begun):
             if latest is not None and (latest.is_stopped or latest.may_end):
                 written = latest.end()
             latest = self._latest = ItemWriter(self._answer, len(self._places))
             self._items.append(latest)
-        part, shown = latest.start(len(self._places), event)
+        part, shown = latest.start(len(self._places), begun)
         self._places.append(place)
         self._parts[key] = part
         return written + shown
@@ -216,9 +195,9 @@ class StreamEncoder:
             return part.item.grow(part, event)
         written = self._begun() + self._pending()
         if part is None:  # a server that forgot to announce it: text is the likeliest
-            written += self._started(event.index, PartStart(event.index, Text("")))
+            written += self._begin(event.index, Text(""))
         elif not event.text:  # a late source, or seal: the end of the response has it
-            part.folded.add(event)
+            part.grow(event)
             return written
         elif not part.item.may_end:
             self._answer.lose(part.number, TOO_LATE)
@@ -237,36 +216,34 @@ class StreamEncoder:
         elif isinstance(state, Thinking):
             more = Thinking("", form=state.form, origin=state.origin)
         place = self._places[part.number]
-        written = self._placed(index, PartStart(index, more), place)
+        written = self._placed(index, more, place)
         rest = self._parts[index]
         rest.before = (part.before or "") + text_of(state)
         return written
 
-    def _part_stop(self, event: PartStop) -> bytes:
+    def _part_stop(self, event: events.PartStop) -> bytes:
         written = self._begun()
         part = self._parts.get(event.index)
         if part is None:
             if event.part is None:
                 return written
-            written += self._pending() + self._started(
-                event.index, PartStart(event.index, event.part)
-            )
+            written += self._pending() + self._begin(event.index, event.part)
             part = self._parts[event.index]
         item = part.item
-        written += item.stop(part, self._stop_of_rest(part, event))
+        written += item.stop(part, self._rest_of(part, event.part))
         is_last = item is not self._latest or not item.may_go_on
         return written + item.end() if item.is_stopped and is_last else written
 
-    def _stop_of_rest(self, part: PartWriter, event: PartStop) -> PartStop:
-        """The last word on a part, which is on the whole of it, for what came after its item."""
-        final, before = event.part, part.before
-        if before is None or final is None or type(final) is not type(part.state):
-            return event
+    def _rest_of(self, part: PartWriter, final: AnyPart | None) -> AnyPart | None:
+        """The final form of a part, which is of the whole of it, for what came after its item."""
+        state, before = part.state, part.before
+        if before is None or final is None or type(final) is not type(state):
+            return final
         whole = text_of(final)
         if not whole.startswith(before):
             self._answer.lose(part.number, CORRECTED)
-            return event.replace(part=None)
-        return event.replace(part=part.state.replace(text=whole[len(before) :]))
+            return None
+        return state.replace(text=whole[len(before) :])
 
     def _rested(self) -> bytes:
         """The end of an item that nothing more was said of."""
@@ -276,60 +253,41 @@ class StreamEncoder:
     # --- calls in pieces
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
-        key = self._heads.key(event)
+        """A piece of a call; its id and its name may take several pieces (W7, W8)."""
+        place, head = self._calls.add_call(event)
+        key, more = ("call", place), event.arguments_delta
         written, part = self._begun(), self._parts.get(key)
         if part is None:
-            if not self._heads.is_waiting(key):
+            if self._waiting is None or self._waiting[0] != key:
                 written += self._pending()
-            self._heads.wait(key)
-            if not event.arguments_delta:
+            self._waiting = (key, head)
+            if not more:
                 return written
             written += self._pending()
             part = self._parts[key]
-        if not event.arguments_delta:
-            return written
-        return written + part.item.grow(part, PartDelta(0, event.arguments_delta))
+        return written + part.item.grow(part, PartDelta(0, more)) if more else written
 
     def _pending(self) -> bytes:
-        """The call whose head was waited for."""
-        waiting = self._heads.take()
-        return b"" if waiting is None else self._started(waiting[0], PartStart(0, waiting[1]))
+        """The beginning of the call whose head was waited for."""
+        waiting, self._waiting = self._waiting, None
+        return b"" if waiting is None else self._begin(*waiting)
 
     # --- what else there is
 
-    def _opaque_event(self, event: OpaqueEvent) -> bytes:
-        payload = event.payload
-        kind = payload.get("type") if isinstance(payload, dict) else None
-        if (
-            event.dialect == NAME
-            and type(kind) is str
-            and is_event_name(kind)
-            and kind not in UNDERSTOOD
-        ):
-            body = dict(payload)
-            item = self._answer.placed(body)
-            if item is not None:
-                body["output_index"] = item.index
-                if "item_id" in body:
-                    body["item_id"] = item.id
-                return item.progress() + self._answer.frames.whole(body)
-            if not {"item_id", "output_index"} & body.keys():
-                return self._begun() + self._answer.frames.whole(body)
-        self._lose("events", "an event that has no place here is left out")
-        return b""
-
-    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], bytes]]] = {
-        ResponseStart: _response_start,
-        PartStart: _part_start,
-        PartDelta: _part_delta,
-        PartStop: _part_stop,
-        ToolCallDelta: _tool_call_delta,
-        UsageUpdate: _usage_update,
-        ChoiceFinish: _choice_finish,
-        StreamError: _stream_error,
-        OpaqueEvent: _opaque_event,
-        ResponseEnd: _response_end,
-    }
+    def _opaque(self, payload: Body) -> bytes | None:
+        kind = payload.get("type")
+        if type(kind) is not str or not is_event_name(kind) or kind in EVENTS:
+            return None
+        body = dict(payload)
+        item = self._answer.placed(body)
+        if item is not None:
+            body["output_index"] = item.index
+            if "item_id" in body:
+                body["item_id"] = item.id
+            return item.progress() + self._answer.frames.whole(body)
+        if {"item_id", "output_index"} & body.keys():
+            return None
+        return self._begun() + self._answer.frames.whole(body)
 
 
 def _model(body: Body) -> str:

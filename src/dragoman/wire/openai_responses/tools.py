@@ -9,8 +9,15 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.losses import Loss, Repair
-from dragoman.wire.openai_responses.forms import NAME, ORIGIN, decode_form, encode_form, formed
-from dragoman.wire.openai_responses.target import TARGET
+from dragoman.wire.openai_responses.content_forms import (
+    decode_form,
+    encode_form,
+    formed,
+    present,
+    taken,
+    without,
+)
+from dragoman.wire.openai_responses.dialect import NAME, ORIGIN, TARGET
 from dragoman.wire.schemas import SentSchemas, is_refused_strict, openai_profiles
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
@@ -42,18 +49,14 @@ def _decode_tool(wire: Any) -> AnyTool:
     is_function = fields.pop("type") == "function"
     return make_definition(
         fields.pop("name"),
-        _taken(fields, "description", str),
-        _taken(fields, "parameters", dict) if is_function else None,
-        _taken(fields, "strict", bool) if is_function else None,
+        taken(fields, "description", str),
+        taken(fields, "parameters", dict) if is_function else None,
+        taken(fields, "strict", bool) if is_function else None,
         "function" if is_function else "custom",
-        None if is_function else _taken(fields, "format", dict),
+        None if is_function else taken(fields, "format", dict),
         origin=ORIGIN,
         extras=decode_form(fields, EMPTY),
     )
-
-
-def _taken(fields: dict[str, Any], key: str, kind: type) -> Any:
-    return fields.pop(key) if isinstance(fields.get(key), kind) else None
 
 
 def encode_tools(
@@ -103,8 +106,7 @@ def _encode_definition(tool: ToolDefinition) -> dict[str, Any]:
     }
     if fields["format"] is not None and not _is_own(tool):
         fields["format"] = _encode_format(fields["format"])
-    body = {key: value for key, value in fields.items() if value is not None}
-    return formed(body, tool.extras, EMPTY)
+    return formed(present(fields), tool.extras, EMPTY)
 
 
 def _encode_format(form: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -126,7 +128,7 @@ def decode_choice(wire: Mapping[str, Any], tools: Sequence[AnyTool]) -> ToolChoi
     if isinstance(chosen, dict):
         decode = _decode_allowed if chosen.get("type") == "allowed_tools" else _decode_named
         choice = decode(chosen, parallel=parallel)
-        if choice is not None and _names_the_same(choice, chosen, tools):
+        if choice is not None and _encode_chosen(choice, tools) == chosen:
             return choice
     return None if parallel is None else ToolChoice(parallel=parallel)
 
@@ -139,22 +141,20 @@ def _decode_named(wire: dict[str, Any], *, parallel: bool | None) -> ToolChoice 
     name = wire.get("name") if named else kind
     if type(name) is not str:
         return None
-    optional = {key: wire[key] for key in wire if key != "type" and not (named and key == "name")}
-    return ToolChoice("named", (name,), parallel, decode_form(optional, EMPTY))
+    extras = decode_form(without(wire, "type", "name" if named else ""), EMPTY)
+    return ToolChoice("named", (name,), parallel, extras)
 
 
 def _decode_allowed(wire: dict[str, Any], *, parallel: bool | None) -> ToolChoice | None:
     tools = wire.get("tools")
     if not isinstance(tools, list):
         return None
-    names = [_name(tool) for tool in tools]
-    if any(name is None for name in names):
+    names = tuple(name for name in map(_name, tools) if name is not None)
+    if len(names) < len(tools):
         return None
-    optional = {key: wire[key] for key in wire if key not in {"type", "tools"}}
-    found = tuple(name for name in names if name is not None)
-    must = optional.get("mode") == "required"
-    extras = decode_form(optional, _MUST if must else _ANY)
-    return ToolChoice("allowed", found, parallel, extras, is_required=must)
+    must = wire.get("mode") == "required"
+    extras = decode_form(without(wire, "type", "tools"), _MUST if must else _ANY)
+    return ToolChoice("allowed", names, parallel, extras, is_required=must)
 
 
 def _name(wire: Any) -> str | None:
@@ -163,10 +163,6 @@ def _name(wire: Any) -> str | None:
         return None
     found = next((wire[key] for key in ("name", "server_label", "type") if key in wire), None)
     return found if type(found) is str else None
-
-
-def _names_the_same(choice: ToolChoice, wire: Any, tools: Sequence[AnyTool]) -> bool:
-    return bool(_encode_chosen(choice, tools) == wire)
 
 
 def encode_choice(choice: ToolChoice, tools: Sequence[AnyTool]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from dragoman.model.media import Media
 from dragoman.model.parts import Part
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.losses import Loss
-from dragoman.wire.overlay import difference, laid_over
+from dragoman.wire.overlay import overlay_keys, overlay_of, with_overlay
 
 P = TypeVar("P", bound=Part)
 
@@ -73,12 +73,12 @@ class Keeper:
 
     def with_fields(self, part: P, given: Mapping[str, Any], ours: Mapping[str, Any]) -> P:
         """The part with the fields of its object that we would not write."""
-        extras = difference(given, ours, self.name)
+        extras = overlay_of(given, (), self.name, ours, notes_absent=False)
         return replace(part, extras={**part.extras, **extras}) if extras else part
 
     def put_back(self, ours: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
         """The object with the fields that were kept."""
-        return ours if extras is EMPTY else laid_over(ours, extras, self.name)
+        return ours if extras is EMPTY else with_overlay(ours, extras, self.name)
 
     def fields(self, extras: Mapping[str, Any]) -> Mapping[str, Any]:
         """The fields that were kept."""
@@ -120,7 +120,7 @@ class Keeper:
 
     def without_own(self, extras: Mapping[str, Any]) -> dict[str, Any]:
         """The extras that are others'."""
-        own = {self.name, f"{self.name} instead", self._whole}
+        own = {*overlay_keys(self.name), self._whole}
         return {key: extras[key] for key in extras if key not in own}
 
 

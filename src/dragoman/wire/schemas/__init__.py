@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from dragoman.wire.schemas.keywords import Weight
 from dragoman.wire.schemas.profiles import (
     ANTHROPIC,
     ANTHROPIC_STRICT,
@@ -25,7 +26,7 @@ from dragoman.wire.schemas.profiles import (
     Profile,
 )
 from dragoman.wire.schemas.projection import Projection, projected
-from dragoman.wire.schemas.sent import (
+from dragoman.wire.schemas.request_schemas import (
     ANTHROPICS,
     NO_PARAMETERS,
     Profiles,
@@ -34,7 +35,6 @@ from dragoman.wire.schemas.sent import (
     is_refused_strict,
     openai_profiles,
 )
-from dragoman.wire.schemas.weights import Weight
 
 __all__ = [
     "ANTHROPIC",

@@ -5,20 +5,324 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.model.validation.budget import Budget
-from dragoman.wire.schemas.arrays import array_step
-from dragoman.wire.schemas.definitions import Definitions
-from dragoman.wire.schemas.keywords import Node, declared
-from dragoman.wire.schemas.leftovers import check_limits, leftover_step
-from dragoman.wire.schemas.literals import literal_step
-from dragoman.wire.schemas.notes import described
-from dragoman.wire.schemas.objects import object_step
-from dragoman.wire.schemas.opening import cut, merge_all, open_references
+from dragoman.wire.schemas.compilation import MAX_LEVELS, Draft, Place, Run, described, note
+from dragoman.wire.schemas.containers import array_step, object_step
+from dragoman.wire.schemas.keywords import (
+    DEFINITIONS,
+    NAMED,
+    ONE,
+    SEVERAL,
+    SILENT,
+    TOLD,
+    Node,
+    applies,
+    as_list,
+    as_map,
+    declared,
+    walk,
+    weight_of,
+)
+from dragoman.wire.schemas.merging import cut, intersected, merge_all, open_references, united
 from dragoman.wire.schemas.profiles import Profile
-from dragoman.wire.schemas.roots import WRAPPED, rooted
-from dragoman.wire.schemas.run import MAX_LEVELS, Draft, Place, Run
-from dragoman.wire.schemas.types import type_step
-from dragoman.wire.schemas.undoing import CUT, Plan
-from dragoman.wire.schemas.unions import malformed_step, union_step
+from dragoman.wire.schemas.references import Pointer
+from dragoman.wire.schemas.types import is_null, literal_step, type_step
+from dragoman.wire.schemas.undo import CUT, Plan
+from dragoman.wire.schemas.unions import is_object_like, malformed_step, union_step
+
+# --- the root of a schema: an object, and plainly so (W15, W62)
+
+WRAPPED = "value"
+"""The property that holds the value where the root must be an object and is none."""
+
+
+def rooted(run: Run) -> tuple[Node, bool]:
+    """The root as an object that the target takes for one; whether that was put around it."""
+    profile = run.profile
+    if not profile.has_object_root:
+        return run.root, False
+    draft = Draft(run, dict(run.root), Place(is_root=True))
+    open_references(draft)
+    if "allOf" in draft.node and not _takes(profile, "allOf"):
+        merge_all(draft)
+    unions: list[str] = [
+        key for key in ("anyOf", "oneOf") if key in draft.node and not _takes(profile, key)
+    ]
+    words = [key for key in ("enum", "const", "not") if key in draft.node]
+    refused = [key for key in words if key in profile.refused_at_root]
+    is_plain = is_object_like(run, draft.node)
+    if not is_plain or (profile.wraps_root and (unions or refused)):
+        inner = {key: value for key, value in run.root.items() if key not in DEFINITIONS}
+        return {"type": "object", "properties": {WRAPPED: inner}, "required": [WRAPPED]}, True
+    for union in unions:
+        _merge_forms(draft, union)
+    for word in refused:
+        draft.drop(word)
+    if draft.node.get("type") != "object":
+        rest = {key: value for key, value in draft.node.items() if key != "type"}
+        draft.node = {"type": "object", **rest}
+    return described(draft.node, draft.notes), False
+
+
+def _takes(profile: Profile, key: str) -> bool:
+    """Whether the root may have it; a target without `oneOf` gets it as `anyOf`."""
+    known = "anyOf" if key == "oneOf" and not profile.takes(key) else key
+    return profile.takes(known) and known not in profile.refused_at_root
+
+
+def _merge_forms(draft: Draft, key: str) -> None:
+    """Alternatives as one object that takes what any of them takes."""
+    forms = [each for each in as_list(draft.node.pop(key)) if not is_null(each)]
+    words = f"The value takes one of these forms: {draft.run.text_of(forms)}." if forms else ""
+    draft.lose("alternatives are merged into one object", words)
+    if forms:
+        whole = united(draft.run, [_whole(draft.run, form, 1) for form in forms])
+        draft.node = intersected(draft.run, draft.node, whole, _told)
+
+
+def _whole(run: Run, form: Any, level: int) -> Node:
+    """A form with its own references, intersections and alternatives resolved."""
+    run.spend()
+    if level > MAX_LEVELS:  # what it asks for is told in words all the same
+        return {}
+    draft = Draft(run, dict(as_map(form)), Place(level=level))
+    open_references(draft, may_keep=False)
+    if "allOf" in draft.node:
+        merge_all(draft)
+    for key in ("anyOf", "oneOf"):
+        forms = as_list(draft.node.pop(key, None))
+        if forms:
+            whole = united(run, [_whole(run, each, level + 1) for each in forms])
+            draft.node = intersected(run, draft.node, whole, _told)
+    run.inside.subtract(draft.entered)
+    return draft.node
+
+
+def _told(_keyword: str, _value: Any) -> None:
+    """Nothing more to note: the forms are told whole, and the loss is noted."""
+
+
+# --- every keyword that no other step knows: kept, compiled within, or told in words
+
+_LOOKAROUND = ("(?=", "(?!", "(?<=", "(?<!")
+_CONDITION = ("if", "then", "else")
+_TEXTS = ("title", "description")
+_HANDLED = frozenset(
+    {
+        *("properties", "patternProperties", "additionalProperties"),
+        *("items", "prefixItems", "anyOf", "oneOf"),
+    }
+)
+
+
+def leftover_step(draft: Draft) -> None:
+    """Leave out what the target does not take, and say it in words."""
+    for key in DEFINITIONS:
+        draft.node.pop(key, None)
+    if draft.profile.keywords is None:
+        _within(draft)
+        return
+    types = declared(draft.node)
+    _whole_bounds(draft, types)
+    for key in list(draft.node):
+        if key in _TEXTS and not isinstance(draft.node[key], str):
+            draft.lose(f"a {key} that is no text is left out")
+            del draft.node[key]
+        elif not draft.profile.takes(key):
+            _leave_out(draft, key, types)
+        elif not _takes_value(draft, key, draft.node[key]):
+            draft.drop(key)
+
+
+def _within(draft: Draft) -> None:
+    """Compile the schemas in further keywords, for a target that takes them all."""
+    for key, value in draft.node.items():
+        if key in _HANDLED:
+            continue
+        if key in SEVERAL:
+            several = enumerate(as_list(value))
+            draft.node[key] = [draft.child(each, f"{key}[{at}]")[0] for at, each in several]
+        elif key in ONE and isinstance(value, dict):
+            draft.node[key] = draft.child(value, key)[0]
+        elif key in NAMED:
+            named = enumerate(as_map(value).items())
+            draft.node[key] = {
+                name: draft.child(each, f"{key}[{at}]")[0] for at, (name, each) in named
+            }
+
+
+def _takes_value(draft: Draft, key: str, value: Any) -> bool:
+    """Whether the target takes this keyword with that value."""
+    profile = draft.profile
+    if key == "format":
+        return profile.formats is None or (isinstance(value, str) and value in profile.formats)
+    if key == "pattern":
+        return not (profile.refuses_lookaround and _looks_around(value))
+    if key == "minItems" and profile.most_min_items is not None:
+        return isinstance(value, int) and value <= profile.most_min_items
+    return True
+
+
+def _looks_around(pattern: Any) -> bool:
+    return not isinstance(pattern, str) or any(each in pattern for each in _LOOKAROUND)
+
+
+def _whole_bounds(draft: Draft, types: list[str]) -> None:
+    """For whole numbers, "more than 0" is "at least 1"."""
+    if types != ["integer"]:
+        return
+    bounds = (("exclusiveMinimum", "minimum", 1), ("exclusiveMaximum", "maximum", -1))
+    for key, plain, step in bounds:
+        bound: Any = draft.node.get(key)
+        if type(bound) is int and not draft.profile.takes(key) and draft.profile.takes(plain):
+            del draft.node[key]
+            bound += step
+            other = draft.node.get(plain, bound)
+            if type(other) in (int, float):
+                bound = max(bound, other) if step > 0 else min(bound, other)
+            draft.node[plain] = bound
+
+
+def _leave_out(draft: Draft, key: str, types: list[str]) -> None:
+    """Take out a keyword: silently where it says nothing, else in words."""
+    value = draft.node[key]
+    if key in TOLD:
+        draft.tell(note(key, value))
+    elif key == "if":
+        rules = {name: draft.node[name] for name in _CONDITION if name in draft.node}
+        if len(rules) > 1:
+            draft.lose("if is told in words", f"Also, by JSON Schema: {draft.run.text_of(rules)}.")
+    elif not (_is_silent(key, types) or _says_nothing(key, value)):
+        draft.drop(key)
+        return
+    del draft.node[key]
+
+
+def _is_silent(key: str, types: list[str]) -> bool:
+    is_told = key in ("then", "else")  # with `if`
+    return is_told or key in SILENT or key.startswith("x-") or not applies(key, types)
+
+
+def _says_nothing(key: str, value: Any) -> bool:
+    if key == "uniqueItems":
+        return value is False
+    return (value is True or value in ({}, [])) and key != "not"
+
+
+def check_limits(run: Run, schema: Node) -> None:
+    """Note what there is too much of in a schema as a whole."""
+    profile, weight = run.profile, weight_of(schema)
+    for most, count, what in (
+        (profile.most_properties, weight.properties, "properties"),
+        (profile.most_optional, weight.optional, "optional properties"),
+        (profile.most_unions, weight.unions, "unions"),
+    ):
+        if most is not None and count > most:
+            reason = f"there are more {what} than the {most} that the target takes"
+            run.lose("", reason, bends=True)
+
+
+# --- the definitions of a projected schema: those that references in it still lead to
+
+_KEY_AND_NAME = 2
+
+
+class Definitions:
+    """What is referred to, what it is called now, and how it is undone."""
+
+    def __init__(self, run: Run, *, has_root: bool) -> None:
+        self._run = run
+        self._has_root = has_root
+        """Whether the root is still the root, and `#` leads there."""
+        self._names: dict[Pointer, tuple[str, str]] = {}
+        self._plans: dict[Pointer, Plan] = {}
+        self._pending: list[Pointer] = []
+        self._targets: dict[Pointer, Any] = {}
+        self._taken = {*as_map(run.root.get("$defs"))}
+        """The names that definitions have, or had."""
+
+    def refer(self, draft: Draft) -> None:
+        """Point a reference to where its definition will stand."""
+        found = self._run.references.find(draft.node["$ref"])
+        if found is None:
+            return
+        pointer, target = found
+        if pointer not in self._plans:
+            self._plans[pointer] = Plan()
+            if pointer or not self._has_root:
+                self._add(pointer, target)
+        draft.plan.same = self._plans[pointer]
+        for key in DEFINITIONS:
+            draft.node.pop(key, None)
+        draft.node["$ref"] = self._name(pointer, draft.node["$ref"])
+
+    def settle(self, root: Plan) -> None:
+        """Tell references to the root how that is undone."""
+        if () in self._plans and self._has_root:
+            self._plans[()].same = root
+
+    def compiled(self) -> dict[str, Node]:
+        """By keyword and name: what is referred to, and what never was, in the order it had."""
+        self._add_unused()
+        made: dict[Pointer, Any] = {}
+        while self._pending:
+            pointer = self._pending.pop()
+            place = Place(self._run.references.place_of(pointer) or "$", level=1, home=pointer)
+            made[pointer], plan = self._run.child(self._targets[pointer], place)
+            if pointer in self._plans:
+                self._plans[pointer].same = plan
+        definitions: dict[str, Node] = {}
+        order = {pointer: at for at, pointer in enumerate(self._own())}
+        for pointer in sorted(made, key=lambda each: (order.get(each, len(order)), each)):
+            key, name = self._names[pointer]
+            definitions.setdefault(key, {})[name] = made[pointer]
+        return definitions
+
+    def _own(self) -> list[Pointer]:
+        root = self._run.root
+        return [(key, name) for key in DEFINITIONS for name in as_map(root.get(key))]
+
+    def _add_unused(self) -> None:
+        """What is defined and never referred to stays, where there are definitions at all."""
+        run = self._run
+        if not run.profile.takes("$ref"):
+            return
+        found = [run.references.find(node["$ref"]) for node in walk(run.root) if "$ref" in node]
+        referred = {each[0] for each in found if each is not None}
+        for pointer in self._own():
+            if pointer not in referred and pointer not in self._targets:
+                self._add(pointer, run.root[pointer[0]][pointer[1]])
+
+    def _add(self, pointer: Pointer, target: Any) -> None:
+        if not pointer:
+            target = {key: value for key, value in target.items() if key not in DEFINITIONS}
+        self._targets[pointer] = target
+        self._names[pointer] = self._new_name(pointer)
+        self._taken.add(self._names[pointer][1])
+        self._pending.append(pointer)
+
+    def _name(self, pointer: Pointer, reference: str) -> str:
+        """The reference to a definition; as it was, where that still leads there."""
+        if pointer not in self._names:
+            return "#"
+        key, name = self._names[pointer]
+        is_plain = reference.startswith("#/") and (key, name) == pointer
+        if is_plain and self._run.references.leads_straight(reference, pointer):
+            return reference
+        plain = name.replace("~", "~0").replace("/", "~1").replace("%", "%25")
+        return f"#/{key}/{plain}"
+
+    def _new_name(self, pointer: Pointer) -> tuple[str, str]:
+        is_definition = len(pointer) == _KEY_AND_NAME and pointer[0] in DEFINITIONS
+        if is_definition and self._run.profile.takes(pointer[0]):
+            return pointer[0], pointer[1]
+        name = pointer[-1] if is_definition else f"part{len(self._names) + 1}"
+        while name in self._taken:
+            self._run.budget.spend()
+            name += "_"
+        return "$defs", name
+
+
+# --- compiler
 
 
 class Compiler:

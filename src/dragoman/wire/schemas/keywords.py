@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from dragoman.model.jsontext import dumps
 from dragoman.model.validation.words import kind_of
@@ -118,3 +118,29 @@ def applies(keyword: str, types: list[str]) -> bool:
     if kind is None or not types:
         return True
     return kind in types or (kind == "number" and "integer" in types)
+
+
+# --- what targets count: in a schema, or in all schemas of a request together
+
+
+class Weight(NamedTuple):
+    """What targets count in a schema as a whole."""
+
+    properties: int
+    optional: int
+    unions: int
+
+
+def weight_of(schema: Mapping[str, Any]) -> Weight:
+    """How many of each there are."""
+    nodes = list(walk(schema))
+    return Weight(
+        sum(len(as_map(node.get("properties"))) for node in nodes),
+        sum(map(_optional, nodes)),
+        sum("anyOf" in node or len(declared(node)) > 1 for node in nodes),
+    )
+
+
+def _optional(node: Node) -> int:
+    required = {name for name in as_list(node.get("required")) if isinstance(name, str)}
+    return sum(name not in required for name in as_map(node.get("properties")))

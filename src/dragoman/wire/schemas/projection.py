@@ -1,21 +1,74 @@
-"""A schema as a target takes it, what that cost, and the way back."""
+"""A schema as a target takes it, what that costs, and the way back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import FrozenDict, freeze_mapping
 from dragoman.model.jsontext import dumps, loads
-from dragoman.model.validation.budget import TooManyStepsError
+from dragoman.model.validation.budget import Budget, TooManyStepsError
 from dragoman.wire.losses import Loss
-from dragoman.wire.schemas.costs import Cost, Costs, budget_for, too_expensive
-from dragoman.wire.schemas.keywords import labels_of
+from dragoman.wire.schemas.keywords import Weight, labels_of, weight_of
 from dragoman.wire.schemas.profiles import Profile
-from dragoman.wire.schemas.weights import Weight, weight_of
 
 if TYPE_CHECKING:
-    from dragoman.wire.schemas.undoing import Undo
+    from dragoman.wire.schemas.undo import Undo
+
+
+# --- what it may cost to fit the schemas of one request to its target
+
+FREE_STEPS = 2
+"""Steps for each byte of a schema that are not counted: ordinary schemas take fewer."""
+MAX_STEPS = 250_000
+"""Steps beyond those, for all schemas of a request together: well under a second."""
+
+
+class Cost(NamedTuple):
+    """Of one schema."""
+
+    steps: int = 0
+    size: int = 0
+    """In bytes, of the original."""
+
+    @property
+    def excess(self) -> int:
+        """The steps beyond those that are free."""
+        return max(0, self.steps - FREE_STEPS * self.size)
+
+
+class Costs:
+    """Counts, schema by schema, what one request takes beyond what is free."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = MAX_STEPS
+
+    def charge(self, cost: Cost, where: str) -> None:
+        """Count a schema; raise where it is too much."""
+        self._left -= cost.excess
+        if self._left < 0:
+            raise too_expensive(where)
+
+
+def budget_for(size: int) -> Budget:
+    """For one schema of that many bytes; what it takes of a request is counted afterwards."""
+    return Budget(FREE_STEPS * size + MAX_STEPS)
+
+
+def too_expensive(where: str) -> InvalidInputError:
+    """The error of a schema that asks for too much work."""
+    msg = (
+        f"{where}: the schema grows to more than {MAX_STEPS} steps of work for this target (beyond "
+        f"{FREE_STEPS} for each byte, alone or with the schemas before it); simplify it: fewer "
+        "alternatives, fewer references within references, or several tools in its place"
+    )
+    return InvalidInputError(msg)
+
+
+# --- projection
 
 _REMEMBERED = 512
 _REMEMBERED_BYTES = 8 * 2**20
@@ -189,7 +242,7 @@ def _by_text(raw: bytes, profile: Profile, where: str) -> Projection:
 def _compiled(raw: bytes, profile: Profile) -> Projection:
     # The compiler is imported when there is something to compile.
     from dragoman.wire.schemas.compiler import Compiler
-    from dragoman.wire.schemas.undoing import Undo
+    from dragoman.wire.schemas.undo import Undo
 
     budget = budget_for(len(raw))
     original: Any = loads(raw)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from dragoman.wire.schemas.compilation import Draft, Run, described, note
 from dragoman.wire.schemas.keywords import Node, as_list, as_map, declared, type_of
 from dragoman.wire.schemas.merging import united
-from dragoman.wire.schemas.notes import described, note
-from dragoman.wire.schemas.run import Draft, Run
 from dragoman.wire.schemas.types import inferred, is_null
-from dragoman.wire.schemas.undoing import CUT, Plan
+from dragoman.wire.schemas.undo import CUT, Plan
 
 _MAX_COMPARED = 40
 _ABOUT = ("title", "description", "default")

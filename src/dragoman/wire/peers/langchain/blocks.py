@@ -19,9 +19,13 @@ from dragoman.model.parts import (
 )
 from dragoman.model.tools import ResultPart, ToolCall, make_call
 from dragoman.wire.peers.keeping import Keeper
-from dragoman.wire.peers.langchain.citations import decode_annotations, encode_citation
-from dragoman.wire.peers.langchain.media import decode_media, encode_media
-from dragoman.wire.peers.langchain.native import decode_native
+from dragoman.wire.peers.langchain.blocks_media import (
+    decode_annotations,
+    decode_media,
+    decode_native,
+    encode_citation,
+    encode_media,
+)
 
 Block = Mapping[str, Any]
 KEEPER = Keeper("langchain")

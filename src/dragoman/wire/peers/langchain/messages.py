@@ -17,7 +17,7 @@ from dragoman.model.messages import Message, assigned_id, make_message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult, make_result
 from dragoman.wire.call_ids import CallIds, decode_calls
-from dragoman.wire.overlay import difference, overlay
+from dragoman.wire.overlay import fields_of, overlay_of
 from dragoman.wire.peers.keeping import Writing
 from dragoman.wire.peers.langchain.assistant import (
     NATIVE,
@@ -74,7 +74,7 @@ def _decode_message(dump: Mapping[str, Any], calls: CallIds) -> Message:
     given[_KWARGS] = {
         key: item for key, item in kwargs.items() if key not in generated or generated[key] != item
     }
-    extras = dict(difference(given, _rebuilt(message, Writing()), NAME))
+    extras = dict(overlay_of(given, (), NAME, _rebuilt(message, Writing()), notes_absent=False))
     if isinstance(unreadable, list) and unreadable:
         extras[UNREADABLE] = {":paths": unreadable}
     return _with_extras(message, extras)
@@ -88,7 +88,7 @@ def _with_extras(message: Message, extras: Mapping[str, Any]) -> Message:
         (result,) = message.tool_results
         kept = replace(result, extras={**result.extras, **extras})
         return replace(message, parts=(kept,))
-    facts = {**overlay(message.extras, NAME), **overlay(extras, NAME)}
+    facts = {**fields_of(message.extras, NAME), **fields_of(extras, NAME)}
     merged = {**message.extras, **extras}
     return replace(message, extras={**merged, NAME: facts} if facts else merged)
 
@@ -250,7 +250,7 @@ def _completed(
     if dump["type"] == "function":
         dump.pop("tool_call_id", None)
         dump.pop("status", None)
-    paths = overlay(kept, UNREADABLE).get(":paths")
+    paths = fields_of(kept, UNREADABLE).get(":paths")
     texts = [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
     for path in texts:
         head = path.partition(".")[0].partition("[")[0]

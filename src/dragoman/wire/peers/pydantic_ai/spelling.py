@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from dragoman.model.parts import Part
-from dragoman.wire.overlay import difference
+from dragoman.wire.overlay import overlay_of
 from dragoman.wire.peers.keeping import Keeper
 
 P = TypeVar("P", bound=Part)
@@ -36,7 +36,7 @@ def significant(given: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, 
 
 def fields_kept(given: Mapping[str, Any], ours: Mapping[str, Any]) -> Mapping[str, Any]:
     """As extras: the fields of an object that we would not write."""
-    return difference(significant(given, ours), ours, KEEPER.name)
+    return overlay_of(significant(given, ours), (), KEEPER.name, ours, notes_absent=False)
 
 
 def with_fields(part: P, given: Mapping[str, Any], ours: Mapping[str, Any]) -> P:

@@ -1,0 +1,386 @@
+"""Blocks of text, media and thinking: also inside tool results."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from msgspec import UNSET
+
+from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.media import Audio, File, Image, Media, Video, sniff_base64
+from dragoman.model.parts import CacheHint, Opaque, Part, Refusal, Text, Thinking
+from dragoman.model.tools import ResultPart
+from dragoman.wire.anthropic.content_citations import decode_citations, encode_citations
+from dragoman.wire.anthropic.dialect import NAME, Block, Decoding, Encoding, is_ours
+from dragoman.wire.envelope import PREFIX
+from dragoman.wire.overlay import overlay_of, with_overlay
+from dragoman.wire.tolerance import bare_text
+
+# --- the fields that any block may have: its cache hint, and those that nobody knows
+
+_PLAIN_HINT = CacheHint()
+
+
+def decode_cache(block: Mapping[str, Any]) -> CacheHint | None:
+    """The hint in a block's `cache_control`, if that is of the kind we know."""
+    control = block.get("cache_control")
+    if not isinstance(control, dict) or control.get("type") != "ephemeral":
+        return None
+    ttl = control.get("ttl")
+    return CacheHint(ttl) if type(ttl) is str else _PLAIN_HINT
+
+
+def encode_cache(hint: CacheHint) -> Block:
+    """The `cache_control` of a hint."""
+    if hint.ttl is None:
+        return {"type": "ephemeral"}
+    return {"type": "ephemeral", "ttl": hint.ttl}
+
+
+def decode_common_fields(
+    block: Block, known: Collection[str]
+) -> tuple[CacheHint | None, FrozenDict]:
+    """The cache hint and, as extras, all fields that neither it nor `known` accounts for."""
+    hint = decode_cache(block)
+    if hint is None:
+        return None, overlay_of(block, known, NAME)
+    left = {
+        key: value
+        for key, value in block["cache_control"].items()
+        if key != "type" and not (key == "ttl" and hint.ttl is not None)
+    }
+    others = {key: value for key, value in block.items() if key != "cache_control"}
+    if left:
+        others["cache_control"] = left
+    return hint, overlay_of(others, known, NAME)
+
+
+def with_common_fields(block: Block, part: Part) -> Block:
+    """The block with the part's cache hint and extras."""
+    if part.cache is not None:
+        block["cache_control"] = encode_cache(part.cache)
+    return block if part.extras is EMPTY else with_overlay(block, part.extras, NAME)
+
+
+# --- images and documents
+
+_PDF = "application/pdf"
+_PLAIN_TEXT = "text/plain"
+_TEXTUAL = ("text/", "application/json", "application/xml")
+"""Types that are sent as plain text: of the others, documents may only be PDF."""
+
+
+def decode_image(block: Block, context: Decoding) -> Image | Opaque:
+    """An image; opaque where its source is of no kind we know."""
+    place: Any = _decode_source(block.get("source"))
+    if place is None:
+        return Opaque(NAME, block, origin=context.origin)
+    image = Image(**place, origin=context.origin, cache=decode_cache(block))
+    extras = overlay_of(block, (), NAME, _image(image))
+    return image.replace(extras=extras) if extras else image
+
+
+def encode_image(image: Image, context: Encoding) -> Any:
+    """An image block."""
+    if _is_foreign_upload(image, context):
+        return UNSET
+    if image.detail not in {None, "auto"}:
+        context.lose("how closely to look at an image can't be said", ".detail")
+    return with_overlay(_image(image), image.extras, NAME)
+
+
+def decode_document(block: Block, context: Decoding) -> File | Opaque:
+    """A document; opaque where it is made of blocks, which a file can't hold."""
+    place: Any = _decode_document_source(block.get("source"))
+    if place is None:
+        return Opaque(NAME, block, origin=context.origin)
+    title = block.get("title")
+    file = File(
+        **place,
+        name=title if type(title) is str else None,
+        origin=context.origin,
+        cache=decode_cache(block),
+    )
+    extras = overlay_of(block, (), NAME, _document(file))
+    return file.replace(extras=extras) if extras else file
+
+
+def encode_file(file: File, context: Encoding) -> Any:
+    """A document block, or an image block where the file is a picture."""
+    if _is_foreign_upload(file, context):
+        return UNSET
+    mime = file.mime or _PDF
+    is_strange = file.data is not None and mime != _PDF and not mime.startswith(_TEXTUAL)
+    if not is_strange or is_ours(context.origin_of(file)):
+        return with_overlay(_document(file), file.extras, NAME)
+    if mime.startswith("image/"):
+        return _image(file)
+    context.lose("documents other than PDF and text can't be sent inline")
+    return UNSET
+
+
+def _is_foreign_upload(media: Media, context: Encoding) -> bool:
+    """Whether this is a file that was uploaded to another provider."""
+    if media.file_id is None or not context.is_foreign(media):
+        return False
+    context.lose("a file uploaded to another provider is left out")
+    return True
+
+
+def _image(media: Media) -> Block:
+    source = _encode_source(media, "image/png")
+    if media.data is not None and media.mime is not None:
+        found = sniff_base64(media.data)
+        if found is not None and found.startswith("image/"):
+            source["media_type"] = found  # W65: what the data is counts, not what it is called
+    return _cached({"type": "image", "source": source}, media)
+
+
+def _document(file: File) -> Block:
+    block: Block = {"type": "document", "source": _encode_document_source(file)}
+    if file.name is not None:
+        block["title"] = file.name
+    return _cached(block, file)
+
+
+def _cached(block: Block, media: Media) -> Block:
+    if media.cache is not None:
+        block["cache_control"] = encode_cache(media.cache)
+    return block
+
+
+def _decode_source(source: Any) -> dict[str, str] | None:
+    """Where the content of a medium is, as fields of `Media`."""
+    if not isinstance(source, dict):
+        return None
+    kind, mime = source.get("type"), source.get("media_type")
+    if kind == "base64" and type(data := source.get("data")) is str and type(mime) is str:
+        return {"data": data, "mime": mime}
+    if kind == "url" and type(url := source.get("url")) is str:
+        return {"url": url}
+    if kind == "file" and type(file_id := source.get("file_id")) is str:
+        return {"file_id": file_id}
+    return None
+
+
+def _encode_source(media: Media, fallback: str) -> Block:
+    if media.data is not None:
+        mime = media.mime or sniff_base64(media.data) or fallback
+        return {"type": "base64", "media_type": mime, "data": media.data}
+    if media.url is not None:
+        return {"type": "url", "url": media.url}
+    return {"type": "file", "file_id": media.file_id}
+
+
+def _decode_document_source(source: Any) -> dict[str, str] | None:
+    """As `_decode_source`; plain text becomes the bytes of a text file."""
+    if not isinstance(source, dict) or source.get("type") != "text":
+        return _decode_source(source)
+    text, mime = source.get("data"), source.get("media_type")
+    if type(text) is not str or type(mime) is not str:
+        return None
+    return {"data": b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii"), "mime": mime}
+
+
+def _encode_document_source(file: File) -> Block:
+    if file.data is not None and file.mime is not None and file.mime.startswith(_TEXTUAL):
+        text = _text_of(file.data)
+        if text is not None:
+            return {"type": "text", "media_type": _PLAIN_TEXT, "data": text}
+    return _encode_source(file, _PDF)
+
+
+def _text_of(data: str) -> str | None:
+    """The text in base64; None where there is none."""
+    try:
+        return b64decode(data, validate=True).decode("utf-8", "surrogatepass")
+    except (binascii.Error, ValueError):
+        return None
+
+
+# --- texts and blocks
+
+_TEXT = frozenset({"type", "text"})
+FOREIGN_SIGNATURE = "another provider's signature has no place on it here"
+_CITED_TEXT = _TEXT | {"citations"}
+
+
+def decode_text(block: Block, context: Decoding) -> Text | Opaque:
+    """A text and the sources it cites."""
+    text = block.get("text")
+    if type(text) is not str:
+        return decode_opaque(block, context)
+    if len(block) == len(_TEXT):
+        return Text(text)
+    citations = decode_citations(block.get("citations"))
+    cache, extras = decode_common_fields(block, _CITED_TEXT if citations else _TEXT)
+    origin = context.origin if citations else None  # they hold sealed references: W71
+    return Text(text, citations, cache=cache, extras=extras, origin=origin)
+
+
+def encode_text(part: Text, context: Encoding) -> Block:
+    """A text block."""
+    block: Block = {"type": "text", "text": part.text}
+    if part.signature is not None:
+        context.lose(FOREIGN_SIGNATURE)
+    if part.citations:
+        citations = encode_citations(part.citations, context)
+        if citations:
+            block["citations"] = citations
+    return with_common_fields(block, part)
+
+
+def is_plain(part: Part) -> bool:
+    """Whether a part is a text and nothing else."""
+    return (
+        type(part) is Text
+        and part.extras is EMPTY
+        and part.cache is None
+        and part.signature is None
+        and not part.citations
+    )
+
+
+def text_or_blocks(blocks: list[Any]) -> str | list[Any]:
+    """The blocks, or the text alone where that is all they are: the one normal form."""
+    if len(blocks) != 1 or not isinstance(block := blocks[0], dict):
+        return blocks
+    if len(block) != len(_TEXT) or block.get("type") != "text":
+        return blocks
+    text = block.get("text")
+    return text if type(text) is str else blocks
+
+
+def encode_refusal(part: Refusal, context: Encoding) -> Block:
+    """Text: in a request there are no refusals, and an empty turn would be refused (I15)."""
+    context.lose("a refusal is sent as text")
+    return with_common_fields({"type": "text", "text": part.text}, part)
+
+
+def decode_unknown(block: Any, context: Decoding) -> Text | Opaque:
+    """A bare text among the blocks, or something of no type we know."""
+    if type(block) is str:
+        return bare_text(block, {"type": "text", "text": block}, NAME)
+    return decode_opaque(block, context)
+
+
+def decode_opaque(block: Any, context: Decoding) -> Opaque:
+    """A block of no type we know, or not as its type should be: carried whole."""
+    return Opaque(NAME, block, origin=context.origin)
+
+
+def encode_opaque(part: Opaque, context: Encoding) -> Any:
+    """What was carried, if it came from here."""
+    if part.dialect == NAME:
+        return part.payload
+    context.lose("a part that only another dialect understands is left out")
+    return UNSET
+
+
+def encode_unsupported(part: Part, context: Encoding) -> Any:
+    """Nothing, for media that have no place here."""
+    context.lose(f"{type(part).__name__.lower()} can't be sent")
+    return UNSET
+
+
+_DECODERS: dict[str, Callable[[Block, Decoding], ResultPart]] = {
+    "text": decode_text,
+    "image": decode_image,
+    "document": decode_document,
+}
+
+ENCODERS: dict[type[Part], Callable[[Any, Encoding], Any]] = {
+    Text: encode_text,
+    Image: encode_image,
+    File: encode_file,
+    Audio: encode_unsupported,
+    Video: encode_unsupported,
+    Refusal: encode_refusal,
+    Opaque: encode_opaque,
+}
+
+
+def decode_content(block: Any, context: Decoding) -> ResultPart:
+    """A block inside a tool result."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    decode = _DECODERS.get(kind) if type(kind) is str else None
+    return decode(block, context) if decode is not None else decode_unknown(block, context)
+
+
+def encode_content(parts: tuple[ResultPart, ...], context: Encoding) -> str | list[Any]:
+    """The parts inside a tool result, without those that have no place there."""
+    blocks: list[Any] = []
+    for context.item, part in enumerate(parts):
+        block = encoder_of(part, ENCODERS)(part, context)
+        if block is not UNSET:
+            blocks.append(block)
+    context.item = None
+    return text_or_blocks(blocks)
+
+
+def encoder_of(
+    part: Part, encoders: dict[type[Part], Callable[[Any, Encoding], Any]]
+) -> Callable[[Any, Encoding], Any]:
+    """What writes parts of this kind, or of the kind it is derived from."""
+    for kind in type(part).__mro__:
+        if kind in encoders:
+            return encoders[kind]
+    return encode_unsupported
+
+
+# --- thinking blocks, signed or sealed
+
+_UNSIGNED = frozenset({"type", "thinking"})
+_SIGNED = _UNSIGNED | {"signature"}
+_REDACTED = frozenset({"type", "data"})
+BESIDE_DATA = "a block is readable or sealed: what can be read of sealed thinking is left out"
+
+
+def decode_thinking(block: Block, context: Decoding) -> Thinking | Opaque:
+    """Readable thinking; some servers leave the signature out."""
+    text, signature = block.get("thinking"), block.get("signature")
+    if type(text) is not str:
+        return decode_opaque(block, context)
+    if type(signature) is not str:
+        signature = None
+    elif signature.startswith(PREFIX):
+        context.has_envelopes = True
+    extras = overlay_of(block, _UNSIGNED if signature is None else _SIGNED, NAME)
+    return Thinking(text, signature=signature, extras=extras, origin=context.origin)
+
+
+def decode_redacted_thinking(block: Block, context: Decoding) -> Thinking | Opaque:
+    """Thinking that only the provider can read; it must come back all the same (W57)."""
+    data = block.get("data")
+    if type(data) is not str:
+        return decode_opaque(block, context)
+    if data.startswith(PREFIX):
+        context.has_envelopes = True
+    extras = overlay_of(block, _REDACTED, NAME)
+    return Thinking("", data, "redacted", extras=extras, origin=context.origin)
+
+
+def encode_thinking(part: Thinking, context: Encoding) -> Any:
+    """A thinking block; W54: unsigned ones and those of others would be refused."""
+    if (
+        context.first_without_thinking is not None
+        and context.message >= context.first_without_thinking
+    ):
+        context.lose("with thinking off, there is none in an answer to be gone on with")
+        return UNSET
+    origin = context.origin_of(part)
+    is_sealed = part.signature is not None or part.data is not None
+    if not (is_ours(origin) or (origin is None and is_sealed)):
+        context.lose("thinking that this provider did not sign is left out")
+        return UNSET
+    if part.data is not None:
+        if part.text or part.signature is not None:
+            context.lose(BESIDE_DATA)
+        return with_overlay({"type": "redacted_thinking", "data": part.data}, part.extras, NAME)
+    block: Block = {"type": "thinking", "thinking": part.text}
+    if part.signature is not None:
+        block["signature"] = part.signature
+    return with_overlay(block, part.extras, NAME)

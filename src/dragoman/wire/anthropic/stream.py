@@ -1,0 +1,304 @@
+"""Streams, read: server-sent events become ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+from dragoman.model import events
+from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
+from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.parts import Origin, Refusal
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.anthropic.dialect import NAME, Block, Decoding
+from dragoman.wire.anthropic.response import (
+    decode_finish,
+    decode_response,
+    decode_stream_error,
+    decode_usage,
+)
+from dragoman.wire.anthropic.stream_blocks import TEXT_DELTAS, GrowingBlock, unannounced_block
+from dragoman.wire.call_ids import CallIds
+from dragoman.wire.framing import SseEvent, SseParser
+from dragoman.wire.overlay import overlay_of
+from dragoman.wire.stream_decoding import DONE, FrameDecoder, PartEvents, object_in
+
+_LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
+"""Fields of the message that are not settled at its start."""
+_PADDING = "obfuscation"  # W18
+_STOP = frozenset({"type", "index"})
+_START, _DELTA = _STOP | {"content_block"}, _STOP | {"delta"}
+_PIECES = frozenset({"type", "text", "partial_json", "thinking", "signature", "citation"})
+
+
+class StreamDecoder(FrameDecoder[SseEvent]):
+    """Reads one message, whose blocks start, grow and stop."""
+
+    _dialect = NAME
+
+    def __init__(self) -> None:
+        super().__init__(SseParser())
+        # The message's origin is its parts' too.
+        self._context = Decoding(None, CallIds(UNKNOWN_RESPONSE))
+        self._message: Block | None = None
+        self._parts = PartEvents(self._emit)
+        self._blocks: dict[Any, GrowingBlock] = {}  # by the wire's index: the last one there
+        self._last: GrowingBlock | None = None
+        self._growing: GrowingBlock | None = None  # by the event before this one, in its text alone
+        self._has_refusal = False
+        self._has_finished = False
+        self._is_over = False
+
+    def _take(self, frame: SseEvent) -> None:
+        if frame.data == DONE:
+            return
+        wire = object_in(frame.data)
+        growing = self._growing
+        delta = None if growing is None else growing.grown_again(wire)
+        if delta is None:
+            self._growing = None
+            self._take_event(wire, frame.event)
+        else:  # nearly all
+            self._emit_delta(delta)
+
+    def _take_event(self, wire: Block, name: str | None) -> None:
+        kind = wire.get("type")
+        if type(kind) is not str:
+            kind = "error" if "error" in wire else name
+        if kind == "ping":
+            return
+        take = self.EVENT_METHODS.get(kind) if kind is not None and not self._is_over else None
+        if take is None:
+            self._emit(events.OpaqueEvent(NAME, wire))
+        else:
+            take(self, wire)
+
+    # --- the message
+
+    def _message_start(self, wire: Block) -> None:
+        if self._message is not None:
+            # Two answers spliced into one stream: what came first will never be finished.
+            self._is_over = True
+            self._emit(events.OpaqueEvent(NAME, wire))
+            self._emit(events.StreamError("the stream started over"))
+            return
+        message = wire.get("message")
+        content: Any = None
+        self._message = {}
+        if isinstance(message, dict):
+            content = message.get("content")
+            self._learn(message, ("content",))
+        self._learn(wire, ("type", "message"))
+        self._emit_head()
+        for block in content if isinstance(content, list) else ():
+            self._begin(None, block)
+            self._stop(self._last)
+
+    def _message_delta(self, wire: Block) -> None:
+        delta = wire.get("delta")
+        if isinstance(delta, dict):
+            self._learn(delta, ())
+        self._learn(wire, ("type", "delta"))
+        self._emit_end()
+
+    def _message_stop(self, wire: Block) -> None:
+        self._is_over = True
+        for block in self._blocks.values():
+            self._stop(block)
+        # Some say why it ended at the start already, and Bedrock adds its measures here.
+        if len(wire) > 1 or not self._has_finished:
+            self._learn(wire, ("type",))
+            self._emit_end()
+        self._emit(events.ResponseEnd())
+
+    def _learn(self, fields: Block, handled: tuple[str, ...]) -> None:
+        """Add to what is known of the message. Null says nothing that a value has not said."""
+        known = self._message = {} if self._message is None else self._message
+        for key, value in fields.items():
+            if key in handled:
+                continue
+            old = known.get(key)
+            if key == "usage" and isinstance(old, dict) and isinstance(value, dict):
+                # Cumulative, but the counts that have not changed may be left out: W69.
+                late = {name: count for name, count in value.items() if count is not None}
+                known[key] = {**value, **old, **late}
+            elif value is not None or old is None:
+                known[key] = value
+
+    def _emit_head(self) -> None:
+        """What the start of the message tells."""
+        fields = self._message or {}
+        # Not its nulls, nor what the end will tell: an extra can't be taken back.
+        settled = {k: v for k, v in fields.items() if k not in _LATE and v is not None}
+        head = _head_of(settled)
+        self._emit_start(head, head.extras if settled else EMPTY)
+        self._context.calls.identity = response_identity(head.id, None, head.model)
+        usage = decode_usage(fields.get("usage"))
+        if usage is not None:
+            self._emit(events.UsageUpdate(usage))
+
+    def _emit_start(self, head: _Head, extras: FrozenDict) -> None:
+        self._emit(
+            events.ResponseStart(id=head.id, model=head.model, origin=head.origin, extras=extras)
+        )
+
+    def _emit_end(self) -> None:
+        """What the end of the message tells, over what its start told."""
+        head = _head_of(self._message or {})
+        if head.refusal is not None and not self._has_refusal:
+            self._has_refusal = True
+            self._parts.whole(head.refusal)
+        self._emit_start(head, head.extras)
+        if head.usage is not None:
+            self._emit(events.UsageUpdate(head.usage))
+        if head.finish is not None:
+            self._has_finished = True
+            self._emit(events.ChoiceFinish(head.finish, head.finish_raw))
+
+    # --- its blocks
+
+    def _block_start(self, wire: Block) -> None:
+        self._begin(_index(wire), wire.get("content_block"))
+        self._emit_unknown(wire, _START)
+
+    def _begin(self, index: Any, block: Any) -> GrowingBlock:
+        self._stop(self._blocks.get(index))  # one that was never stopped
+        if type(block) is str:
+            block = {"type": "text", "text": block}
+        growing = GrowingBlock(self._parts.count, block, self._context)
+        self._parts.start(growing.part)
+        self._blocks[index] = self._last = growing
+        return growing
+
+    def _block_delta(self, wire: Block) -> None:
+        delta: Any = wire.get("delta")
+        index = wire.get("index")
+        block = self._blocks.get(index) if type(index) is int else self._last
+        if not isinstance(delta, dict):
+            self._emit(events.OpaqueEvent(NAME, wire))
+            return
+        if block is None or not block.is_open:
+            start = unannounced_block(delta)
+            if start is None:
+                self._emit(events.OpaqueEvent(NAME, wire))
+                return
+            block = self._begin(_index(wire), start)
+        try:
+            grown = block.grow(delta)
+        except LookupError:
+            self._emit(events.OpaqueEvent(NAME, wire))
+            return
+        if grown is not None:
+            self._emit_delta(grown)
+            self._growing = block if block.is_repeatable(wire, delta) else None
+        self._emit_unknown(wire, _DELTA)
+        self._emit_unknown_piece(delta, is_known=grown is not None)
+
+    def _block_stop(self, wire: Block) -> None:
+        index = _index(wire)
+        self._stop(self._last if index is None else self._blocks.get(index))
+        self._emit_unknown(wire, _STOP)
+
+    def _stop(self, block: GrowingBlock | None) -> None:
+        if block is not None and block.is_open:
+            self._parts.stop(block.index, block.stop(self._context))
+
+    # --- what nobody knows
+
+    def _emit_unknown(self, wire: Block, known: frozenset[str]) -> None:
+        """The fields of an event that nobody knows, as an event of its own."""
+        if not wire.keys() <= known:
+            unknown = _without(wire, known)
+            if unknown:
+                self._emit(events.OpaqueEvent(NAME, unknown))
+
+    def _emit_unknown_piece(self, delta: Block, *, is_known: bool) -> None:
+        """The fields of a delta that nobody knows: of a text's, as one that says nothing else."""
+        kind = delta.get("type")
+        field = TEXT_DELTAS.get(kind) if type(kind) is str else None
+        if field is None or not (is_known or delta.get(field) == ""):
+            if is_known:
+                self._emit_unknown(delta, _PIECES)
+        elif unknown := _without(delta, _PIECES):
+            bare = {"type": kind, field: "", **unknown}
+            self._emit(events.OpaqueEvent(NAME, {"type": "content_block_delta", "delta": bare}))
+
+    # --- its failure
+
+    def _error(self, wire: Block) -> None:
+        self._is_over = True  # whatever follows, this answer is not complete
+        self._emit(decode_stream_error(wire))
+
+    EVENT_METHODS: ClassVar[dict[str, Callable[[Any, Block], None]]] = {
+        "message_start": _message_start,
+        "content_block_start": _block_start,
+        "content_block_delta": _block_delta,
+        "content_block_stop": _block_stop,
+        "message_delta": _message_delta,
+        "message_stop": _message_stop,
+        "error": _error,
+    }
+
+
+EVENTS = frozenset(StreamDecoder.EVENT_METHODS)
+"""The types of events that say something here; any other is carried as it is."""
+
+
+def _index(wire: Block) -> int | None:
+    index = wire.get("index")
+    return index if type(index) is int else None
+
+
+def _without(wire: Block, known: frozenset[str]) -> Block:
+    return {key: value for key, value in wire.items() if key not in known and key != _PADDING}
+
+
+# --- what a stream says of its message besides the content, as the plain form would say it
+
+_NAMED = frozenset({"id", "type", "role", "model"})
+_USUAL = _NAMED | {"stop_reason", "stop_sequence", "stop_details", "usage"}
+_READ = _NAMED | {"stop_reason", "usage"}
+_READ_BEFORE = _READ - {"stop_reason"}  # while it is null
+
+
+class _Head(NamedTuple):
+    """The response without its content."""
+
+    id: str | None
+    model: str | None
+    origin: Origin | None
+    usage: Usage | None
+    finish: FinishReason | None
+    finish_raw: str | None
+    extras: FrozenDict
+    refusal: Refusal | None
+
+
+def _head_of(fields: Block) -> _Head:
+    """What these fields of a message say."""
+    return _plain_head(fields) or _any_head(fields)
+
+
+def _plain_head(fields: Block) -> _Head | None:
+    """That of nearly every message, in a fifth of the time; None where there is more to it."""
+    response_id, model, reason = fields.get("id"), fields.get("model"), fields.get("stop_reason")
+    if not _NAMED <= fields.keys() <= _USUAL or fields["type"] != "message":
+        return None
+    if fields["role"] != "assistant" or type(response_id) is not str or type(model) is not str:
+        return None
+    if fields.get("stop_details") is not None or not (reason is None or type(reason) is str):
+        return None
+    usage = decode_usage(fields.get("usage"))
+    if usage is None and "usage" in fields:
+        return None
+    extras = overlay_of(fields, _READ_BEFORE if reason is None else _READ, NAME)
+    origin = Origin(dialect=NAME, model=model, response_id=response_id)
+    return _Head(response_id, model, origin, usage, decode_finish(reason), reason, extras, None)
+
+
+def _any_head(fields: Block) -> _Head:
+    known = decode_response({**fields, "content": []})
+    refusal = next((part for part in known.message.parts if isinstance(part, Refusal)), None)
+    choice = known.choices[0]
+    return _Head(known.id, known.model, known.message.origin, known.usage, known.finish,
+                 choice.finish_raw, FrozenDict(known.extras), refusal)  # fmt: skip

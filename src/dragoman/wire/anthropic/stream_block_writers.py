@@ -1,0 +1,327 @@
+"""What writes one content block of a stream, of whichever kind; and the frames of a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.model.content import AnyPart
+from dragoman.model.events import PartDelta
+from dragoman.model.jsontext import dumps
+from dragoman.model.parts import Citation, ServerToolCall, Text, Thinking
+from dragoman.model.tools import ToolCall
+from dragoman.wire.anthropic.content import encode_parts
+from dragoman.wire.anthropic.content_citations import encode_citations
+from dragoman.wire.anthropic.dialect import NAME, Encoding, is_ours
+from dragoman.wire.anthropic.stream_arguments import Arguments, TextArguments, UntouchedArguments
+from dragoman.wire.anthropic.tools_calls import NOT_AN_OBJECT
+from dragoman.wire.framing import sse
+from dragoman.wire.overlay import fields_of
+from dragoman.wire.stream_encoding import CORRECTED, SentPart, unsent_arguments
+
+_LATE_DATA = "a block is readable or sealed: what was sealed of shown thinking is left out"
+
+
+# --- frames
+
+_DELTA = (
+    b"event: content_block_delta\ndata: "
+    b'{"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":%b}}\n\n'
+)
+# The type of a delta, and its field.
+_TEXT = (b"text_delta", b"text")
+_THINKING = (b"thinking_delta", b"thinking")
+_SIGNATURE = (b"signature_delta", b"signature")
+_ARGUMENTS = (b"input_json_delta", b"partial_json")
+_CITATION = (b"citations_delta", b"citation")
+MESSAGE_STOP = sse(b'{"type":"message_stop"}', "message_stop")
+
+
+def frame(type: str, **fields: Any) -> bytes:
+    """Any event, named twice: clients look at either (W66)."""
+    return sse(dumps({"type": type, **fields}), type)
+
+
+def block_start(index: int, block: Any) -> bytes:
+    """The beginning of a block."""
+    return frame("content_block_start", index=index, content_block=block)
+
+
+def block_delta(index: int, kind: bytes, field: bytes, value: Any) -> bytes:
+    """More of a block: the type of the delta, and what it has in its one field."""
+    return _DELTA % (index, kind, field, dumps(value))
+
+
+def block_stop(index: int) -> bytes:
+    """The end of a block."""
+    return sse(b'{"type":"content_block_stop","index":%d}' % index, "content_block_stop")
+
+
+# --- blocks
+
+
+class BlockWriter(SentPart):
+    """A part that has no place here; or, derived from it, one that has."""
+
+    def __init__(self, part: AnyPart, number: int, context: Encoding) -> None:
+        super().__init__(number, part)
+        self._context = context
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the block may be ended, without having been stopped, when another begins."""
+        return True
+
+    @property
+    def length(self) -> int:
+        """How many characters of its text were written."""
+        return sum(map(len, self.pieces))
+
+    def begin(self, index: int) -> bytes:  # noqa: ARG002 - derived ones need it
+        """The block's start; nothing where that is not to be written yet, or never."""
+        return b""
+
+    def grow(self, index: int, delta: PartDelta) -> bytes:  # noqa: ARG002 - as above
+        """More of it."""
+        return b""
+
+    def end(self, index: int, final: AnyPart | None) -> bytes:  # noqa: ARG002 - as above
+        """The rest of it, and its stop. `final` is the whole part, where that was said."""
+        return b""
+
+    def _blocks(self, part: AnyPart) -> list[Any]:
+        """The part as the plain form has it; empty where it has no place here."""
+        return encode_parts((part,), self._context, self.number)
+
+    def _lose(self, reason: str) -> None:
+        self._context.part = self.number
+        self._context.lose(reason)
+
+
+class WholeWriter(BlockWriter):
+    """A block that is written when it is known whole, in its start."""
+
+    @property
+    def may_end(self) -> bool:
+        """Not before it is stopped."""
+        return False
+
+    def end(self, index: int, final: AnyPart | None) -> bytes:
+        """All of it; nothing, where it has no place here."""
+        blocks = self._blocks(self.part if final is None else final)
+        if not blocks:
+            return b""
+        (block,) = blocks
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+            self._lose("what is not a block is left out")
+            return b""
+        return block_start(index, block) + block_stop(index)
+
+
+class UnknownThinkingWriter(WholeWriter):
+    """Thinking of unknown origin: only its signature tells whether it may be said (W54)."""
+
+    part: Thinking
+
+    def __init__(self, part: Thinking, number: int, context: Encoding) -> None:
+        super().__init__(part, number, context)
+        self._texts = [part.text]
+        self._signature = part.signature
+        self._data = part.data
+
+    def grow(self, index: int, delta: PartDelta) -> bytes:  # noqa: ARG002 - it is not written yet
+        """Kept."""
+        self._texts.append(delta.text or "")
+        if delta.signature:
+            self._signature = (self._signature or "") + delta.signature
+        if delta.data:
+            self._data = (self._data or "") + delta.data
+        return b""
+
+    def end(self, index: int, final: AnyPart | None) -> bytes:
+        """The whole block."""
+        whole = self.part.replace(
+            text="".join(self._texts), signature=self._signature, data=self._data
+        )
+        if isinstance(final, Thinking):
+            whole = final
+        elif final is not None:
+            self._lose(CORRECTED)
+        if whole.data is not None:
+            return super().end(index, whole)
+        if not self._blocks(whole):
+            return b""
+        writer = ThinkingWriter(whole, self.number, self._context)
+        return writer.begin(index) + writer.end(index, None)
+
+
+class TextWriter(BlockWriter):
+    """A text, as it comes."""
+
+    part: Text
+
+    def begin(self, index: int) -> bytes:
+        """The empty block, and what is there already."""
+        part = self.part
+        (block,) = self._blocks(part.replace(text="", citations=()))
+        return block_start(index, block) + self._grown(index, part.text, part.citations)
+
+    def grow(self, index: int, delta: PartDelta) -> bytes:
+        """More text, more sources."""
+        if delta.text and not delta.citations:
+            self.pieces.append(delta.text)
+            return block_delta(index, *_TEXT, delta.text)
+        return self._grown(index, delta.text or "", delta.citations)
+
+    def _grown(self, index: int, text: str, citations: tuple[Citation, ...]) -> bytes:
+        written = []
+        if text:
+            self.pieces.append(text)
+            written.append(block_delta(index, *_TEXT, text))
+        written += [block_delta(index, *_CITATION, wire) for wire in self.cite(citations)]
+        return b"".join(written)
+
+    def cite(self, citations: tuple[Citation, ...]) -> list[Any]:
+        """More sources, as the wire has them."""
+        first = self.cited
+        self.cited += len(citations)
+        self._context.part = self.number  # where citations without a place are lost
+        return encode_citations(citations, self._context, first)
+
+    def end(self, index: int, final: AnyPart | None) -> bytes:
+        """What the final form of the text adds, and the stop."""
+        written = b""
+        rest = None if final is None else self.rest(final, self._lose)
+        if isinstance(rest, Text):
+            written = self._grown(index, rest.text, rest.citations)
+            unknown: Any = fields_of(rest.extras, NAME).get("citations")
+            if isinstance(unknown, (list, tuple)):  # such as can't be understood
+                for citation in unknown[self.cited :]:
+                    written += block_delta(index, *_CITATION, citation)
+        return written + block_stop(index)
+
+
+class ThinkingWriter(BlockWriter):
+    """Thinking, as it comes; its signature last (W67)."""
+
+    part: Thinking
+
+    def __init__(self, part: Thinking, number: int, context: Encoding) -> None:
+        super().__init__(part, number, context)
+        self.pieces = [part.text]
+        self._signature = part.signature or ""
+
+    def begin(self, index: int) -> bytes:
+        """The empty block, and what is there already."""
+        part = self.part
+        empty = part.replace(text="", signature=None if part.signature is None else "")
+        (block,) = self._blocks(empty)
+        written = block_start(index, block)
+        return written + block_delta(index, *_THINKING, part.text) if part.text else written
+
+    def grow(self, index: int, delta: PartDelta) -> bytes:
+        """More thinking; the signature is kept for the end."""
+        self._signature += delta.signature or ""
+        if delta.data:
+            self._lose(_LATE_DATA)
+        if not delta.text:
+            return b""
+        self.pieces.append(delta.text)
+        return block_delta(index, *_THINKING, delta.text)
+
+    def end(self, index: int, final: AnyPart | None) -> bytes:
+        """The signature, and the stop."""
+        written = b""
+        rest = None if final is None else self.rest(final, self._lose)
+        if isinstance(rest, Thinking):
+            self._signature = rest.signature or self._signature
+            if rest.data is not None:
+                self._lose(_LATE_DATA)
+            if rest.text:
+                written = block_delta(index, *_THINKING, rest.text)
+        if self._signature:
+            written += block_delta(index, *_SIGNATURE, self._signature)
+        return written + block_stop(index)
+
+
+class CallWriter(BlockWriter):
+    """A call of the user's tools or of the provider's own; its arguments as they come."""
+
+    part: ToolCall | ServerToolCall
+
+    def __init__(self, part: ToolCall | ServerToolCall, number: int, context: Encoding) -> None:
+        super().__init__(part, number, context)
+        self._arguments = Arguments()
+        if isinstance(part, ToolCall) and part.kind == "custom":
+            self._arguments = TextArguments()
+        elif is_ours(context.origin_of(part)):
+            self._arguments = UntouchedArguments()
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the arguments are whole."""
+        return self._arguments.is_complete
+
+    def begin(self, index: int) -> bytes:
+        """The call without its arguments: `input` is an empty object until the end (W67)."""
+        part = self.part
+        if isinstance(part, ToolCall):
+            part = part.replace_unchecked(raw=None, input={}, kind="function")
+        else:
+            part = part.replace_unchecked(input={})
+        (block,) = self._blocks(part)
+        written = block_start(index, block)
+        if isinstance(self.part, ToolCall) and self.part.raw:
+            written += self._more(index, self.part.raw)
+        return written
+
+    def grow(self, index: int, delta: PartDelta) -> bytes:
+        """More of the arguments."""
+        return self._more(index, delta.text) if delta.text else b""
+
+    def _more(self, index: int, piece: str) -> bytes:
+        self.pieces.append(piece)
+        sendable = self._arguments.feed(piece)
+        return block_delta(index, *_ARGUMENTS, sendable) if sendable else b""
+
+    def end(self, index: int, final: AnyPart | None) -> bytes:
+        """The rest of the arguments, and the stop."""
+        written = b""
+        part = final if isinstance(final, (ToolCall, ServerToolCall)) else self.part
+        whole = "" if self.pieces and final is None else _written(part)
+        more = unsent_arguments(self.pieces, whole) if whole else ""
+        if more is None or (final is not None and part is not final):
+            self._lose(CORRECTED)
+        if more:
+            written = self._more(index, more)
+        if last := self._arguments.finish():
+            written += block_delta(index, *_ARGUMENTS, last)
+        if self._arguments.is_changed and self._arguments.is_complete:
+            self._lose("what came after the arguments' object is left out")
+        elif self._arguments.is_changed:
+            self._context.part = self.number
+            self._context.repair("I6", "retyped", NOT_AN_OBJECT)
+        return written + block_stop(index)
+
+
+def _written(part: ToolCall | ServerToolCall) -> str:
+    """All arguments as text; empty where there are none."""
+    if isinstance(part, ToolCall) and part.raw is not None:
+        return part.raw
+    return dumps(part.input).decode() if part.input else ""
+
+
+def writer_of(part: AnyPart, number: int, context: Encoding) -> BlockWriter:
+    """What writes the block of a part; `number` is its place in the message."""
+    if isinstance(part, Text):
+        return TextWriter(part, number, context)
+    if isinstance(part, ToolCall):
+        return CallWriter(part, number, context)
+    if isinstance(part, Thinking) and part.data is None:
+        if context.origin_of(part) is None:
+            return UnknownThinkingWriter(part, number, context)
+        has_place = encode_parts((part,), context, number)  # notes the loss, if it has none
+        return (ThinkingWriter if has_place else BlockWriter)(part, number, context)
+    if isinstance(part, ServerToolCall):
+        has_place = encode_parts((part,), context, number)
+        return (CallWriter if has_place else BlockWriter)(part, number, context)
+    return WholeWriter(part, number, context)

@@ -1,0 +1,224 @@
+"""Calls and results of tools: the developer's, the provider's and MCP servers'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET
+
+from dragoman.model.jsontext import dumps
+from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult
+from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, make_result
+from dragoman.wire.anthropic.content_blocks import (
+    FOREIGN_SIGNATURE,
+    decode_common_fields,
+    decode_content,
+    decode_opaque,
+    encode_content,
+    with_common_fields,
+)
+from dragoman.wire.anthropic.dialect import NAME, Block, Decoding, Encoding, is_ours
+from dragoman.wire.overlay import with_guesses
+from dragoman.wire.tolerance import Form, readable_answer
+
+_CALL = frozenset({"type", "id", "name", "input"})
+_CALL_WITHOUT_ID = _CALL - {"id"}
+_FORM = Form(NAME, {})
+_BARE_RESULT = frozenset({"type", "tool_use_id", "content"})
+
+TEXT_ARGUMENT = "input"
+"""The argument that holds the text of a call that is not a JSON object (W45, I6)."""
+NOT_AN_OBJECT = f"arguments that are not a JSON object are sent as text, in {TEXT_ARGUMENT!r}"
+
+
+def decode_tool_use(block: Block, context: Decoding) -> ToolCall | Opaque:
+    """A call; opaque without a name or without arguments."""
+    name, arguments, wire_id = block.get("name"), block.get("input"), block.get("id")
+    if (
+        type(name) is not str
+        or not isinstance(arguments, dict)
+        or not (wire_id is None or type(wire_id) is str)
+    ):
+        return decode_opaque(block, context)
+    call_id, kept = context.calls.admit(name, wire_id, arguments)
+    if len(block) == len(_CALL) and kept is UNSET:
+        return make_call(call_id, name, None, arguments)
+    cache, extras = decode_common_fields(block, _CALL if wire_id is not None else _CALL_WITHOUT_ID)
+    origin = None if kept is UNSET else context.origin  # else nobody knew whose id that was
+    return make_call(
+        call_id, name, None, arguments, wire_id=kept, cache=cache, extras=extras, origin=origin
+    )
+
+
+def encode_tool_call(call: ToolCall, context: Encoding) -> Block:
+    """A `tool_use` block."""
+    block: Block = {
+        "type": "tool_use",
+        "id": call.id,
+        "name": call.name,
+        "input": _encode_arguments(call, context),
+    }
+    if call.wire_id is not UNSET and is_ours(context.origin_of(call)):
+        if call.wire_id is None:
+            del block["id"]
+        else:
+            block["id"] = context.wire_ids[call.id] = call.wire_id
+    if call.signature is not None:
+        context.lose(FOREIGN_SIGNATURE)
+    return with_common_fields(block, call)
+
+
+def _encode_arguments(call: ToolCall, context: Encoding) -> Mapping[str, Any]:
+    found = call.object_arguments()
+    if found is not None:
+        return found
+    context.repair("I6", "retyped", NOT_AN_OBJECT)
+    return {TEXT_ARGUMENT: call.raw_arguments}
+
+
+def decode_tool_result(block: Block, context: Decoding) -> ToolResult | Opaque:
+    """A result; opaque where it does not name its call.
+
+    No content is an empty tuple, which is not the empty text.
+    """
+    wire_id: Any = block.get("tool_use_id")
+    content: Any = block.get("content")
+    is_text = type(content) is str
+    if type(wire_id) is not str:
+        return decode_opaque(block, context)
+    if not (is_text or content is None or isinstance(content, list)):
+        made, shapes = readable_answer(block, _FORM)
+        result = decode_tool_result(made, context)
+        return result.replace(extras=with_guesses(result.extras, NAME, shapes))
+    call_id = context.calls.answer(wire_id) or ""
+    if is_text and len(block) == len(_BARE_RESULT):
+        return make_result(call_id, content)
+    inner: str | tuple[ResultPart, ...] = content if is_text else _decode_content(content, context)
+    known = {"type", "tool_use_id"}
+    if inner != ():
+        known.add("content")
+    is_error = block.get("is_error")
+    if type(is_error) is bool:
+        known.add("is_error")
+    else:
+        is_error = None
+    cache, extras = decode_common_fields(block, known)
+    return make_result(call_id, inner, is_error=is_error, cache=cache, extras=extras)
+
+
+def encode_tool_result(result: ToolResult, context: Encoding) -> Block:
+    """A `tool_result` block."""
+    call_id = result.call_id
+    block: Block = {
+        "type": "tool_result",
+        "tool_use_id": context.wire_ids.get(call_id, call_id) if context.wire_ids else call_id,
+    }
+    content = result.content
+    if not content and result.data is not UNSET:
+        block["content"] = dumps(result.data).decode("utf-8")
+    elif isinstance(content, str):
+        block["content"] = content
+    elif content:
+        block["content"] = encode_content(content, context)
+    if result.is_error is not None:
+        block["is_error"] = result.is_error
+    return with_common_fields(block, result)
+
+
+def _decode_content(blocks: Any, context: Decoding) -> str | tuple[ResultPart, ...]:
+    if not blocks:
+        return ()
+    if len(blocks) == 1 and isinstance(block := blocks[0], dict) and len(block) == 2:  # noqa: PLR2004 - type and text
+        text = block.get("text")
+        if type(text) is str and block.get("type") == "text":
+            return text
+    return tuple([decode_content(block, context) for block in blocks])
+
+
+# --- calls and results of tools that the provider runs itself, MCP servers' among them
+
+RESULT_SUFFIX = "_tool_result"
+"""What the types of all results end in: `web_search_tool_result`, `mcp_tool_result`, …"""
+
+_MCP_CALL = _CALL | {"server_name"}
+_MCP = "mcp"
+
+
+def decode_server_tool_use(block: Block, context: Decoding) -> ServerToolCall | Opaque:
+    """A call of a tool that runs at the provider's."""
+    return _decode_call(block, None, context)
+
+
+def decode_mcp_tool_use(block: Block, context: Decoding) -> ServerToolCall | Opaque:
+    """A call of an MCP server's tool."""
+    server = block.get("server_name")
+    return (
+        _decode_call(block, server, context)
+        if type(server) is str
+        else decode_opaque(block, context)
+    )
+
+
+def _decode_call(block: Block, server: str | None, context: Decoding) -> ServerToolCall | Opaque:
+    call_id, name, arguments = block.get("id"), block.get("name"), block.get("input")
+    if type(call_id) is not str or type(name) is not str or not isinstance(arguments, dict):
+        return decode_opaque(block, context)
+    cache, extras = decode_common_fields(block, _CALL if server is None else _MCP_CALL)
+    return ServerToolCall(
+        name, call_id, arguments, server, cache=cache, extras=extras, origin=context.origin
+    )
+
+
+def encode_server_tool_call(call: ServerToolCall, context: Encoding) -> Any:
+    """A `server_tool_use` or `mcp_tool_use` block; W71: only the provider's own go back."""
+    if context.is_foreign(call) or call.call_id is None:
+        context.lose("a call of another provider's own tool is left out")
+        return UNSET
+    arguments = call.input if isinstance(call.input, dict) else {}
+    block = {"type": "server_tool_use", "id": call.call_id, "name": call.name, "input": arguments}
+    if call.server is not None:
+        block |= {"type": "mcp_tool_use", "server_name": call.server}
+    return with_common_fields(block, call)
+
+
+def decode_server_tool_result(block: Block, context: Decoding) -> ServerToolResult | Opaque:
+    """What such a tool returned, whole: much of it is sealed."""
+    call_id, content = block.get("tool_use_id"), block.get("content")
+    if type(call_id) is not str:
+        return decode_opaque(block, context)
+    name = str(block["type"]).removesuffix(RESULT_SUFFIX)
+    known = {"type", "tool_use_id"}
+    if content is not None:
+        known.add("content")
+    is_error: bool | None = None
+    if name != _MCP:
+        is_error = _is_error(content)
+    elif type(block.get("is_error")) is bool:
+        is_error = block["is_error"]
+        known.add("is_error")
+    cache, extras = decode_common_fields(block, known)
+    return ServerToolResult(
+        name, call_id, content, is_error, cache=cache, extras=extras, origin=context.origin
+    )
+
+
+def encode_server_tool_result(result: ServerToolResult, context: Encoding) -> Any:
+    """The result block of the tool's own type."""
+    if context.is_foreign(result) or result.call_id is None:
+        context.lose("the result of another provider's own tool is left out")
+        return UNSET
+    block: Block = {"type": result.name + RESULT_SUFFIX, "tool_use_id": result.call_id}
+    if result.content is not None:
+        block["content"] = result.content
+    if result.name == _MCP and result.is_error is not None:
+        block["is_error"] = result.is_error
+    elif bool(result.is_error) is not bool(_is_error(result.content)):
+        context.lose("whether it failed is told by its content here", ".is_error")
+    return with_common_fields(block, result)
+
+
+def _is_error(content: Any) -> bool | None:
+    """Whether the content is one of the error objects, which all end alike."""
+    kind = content.get("type") if isinstance(content, dict) else None
+    return True if type(kind) is str and kind.endswith("_error") else None

@@ -1,0 +1,144 @@
+"""Values that installed packages add by entry points: dialects here, providers one layer up.
+
+```toml
+[project.entry-points."dragoman.dialects"]
+acme = "acme_dragoman:DIALECT"
+```
+
+The name of the entry point is the name of the dialect or provider. A package is imported when its
+value is used. One that can't be used is an error for who asks for it, and for nobody else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from functools import lru_cache
+from os import scandir
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from dragoman.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+_METADATA = (".dist-info", ".egg-info")
+
+
+class EntryPoints(Generic[T]):
+    """The values of one group of entry points."""
+
+    def __init__(self, group: str, noun: str, problem: Callable[[str, object], str | None]) -> None:
+        """`problem` says what is wrong with the value under a name; None: nothing is."""
+        self._group = group
+        self._noun = noun
+        self._problem = problem
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all, none of which is imported for it."""
+        return tuple(self.installed().entries)
+
+    def installed(self) -> Installed:
+        """What is installed: the same object until that changes."""
+        return _installed(self._group, tuple(filter(_is_text, sys.path)))  # as the import system
+
+    def refresh(self) -> None:
+        """Look again: packages may have been installed since."""
+        _installed.cache_clear()
+
+    def load(self, name: str) -> T | None:
+        """The value of that name; None where there is none. Raises where it can't be used."""
+        entry = self.installed().entries.get(name)
+        if entry is None:
+            return None
+        if not entry.is_loaded:
+            self._load(entry)
+        if entry.problem is not None:
+            noun = f"the {self._noun} {name} of an installed package"
+            msg = f"{noun} can't be used: {entry.problem}"
+            raise ConfigError(msg)
+        value: T = entry.value
+        return value
+
+    def load_all(
+        self, without: Collection[str] = ()
+    ) -> tuple[dict[str, T], dict[str, ConfigError]]:
+        """All but these, by name: the usable values, and what is wrong with the others."""
+        usable: dict[str, T] = {}
+        problems: dict[str, ConfigError] = {}
+        for name in self.names():
+            if name in without:
+                continue
+            try:
+                found = self.load(name)
+            except ConfigError as error:
+                problems[name] = error
+            else:
+                if found is not None:
+                    usable[name] = found
+        return usable, problems
+
+    def _load(self, entry: _Entry) -> None:
+        entry.is_loaded = True
+        try:
+            entry.value = entry.point.load()
+            entry.problem = self._problem(entry.point.name, entry.value)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it does; it may quote anything
+            entry.problem = f"it can't be imported ({type(error).__name__})"
+
+
+class _Entry:
+    """An entry point and, once it was asked for, its value or what is wrong with it."""
+
+    def __init__(self, point: EntryPoint) -> None:
+        self.point = point
+        self.is_loaded = False
+        self.value: Any = None
+        self.problem: str | None = None
+
+
+class Installed:
+    """The entry points of a group by name; of several packages with one name, the first."""
+
+    def __init__(self, points: Iterable[EntryPoint]) -> None:
+        self.entries = {point.name: _Entry(point) for point in reversed(tuple(points))}
+
+
+def _is_text(folder: object) -> bool:
+    return isinstance(folder, str)
+
+
+@lru_cache(maxsize=8)
+def _installed(group: str, path: tuple[str, ...]) -> Installed:
+    if not _is_mentioned(group, path):
+        return Installed(())
+    from importlib.metadata import entry_points
+
+    return Installed(entry_points(group=group))
+
+
+def _is_mentioned(group: str, path: tuple[str, ...]) -> bool:
+    """Whether any installed package mentions a group.
+
+    Hardly any does, and to import `importlib.metadata` takes ten times as long as this.
+    """
+    if any(Path(folder).is_file() for folder in path):
+        return True  # a zip file: only importlib looks into it
+    wanted = group.encode()
+    return any(wanted in listed for folder in path for listed in _listings(folder))
+
+
+def _listings(folder: str) -> Iterator[bytes]:
+    """The `entry_points.txt` of every package in a folder."""
+    try:
+        packages = [
+            entry.path for entry in scandir(folder or ".") if entry.name.endswith(_METADATA)
+        ]
+    except OSError:
+        return
+    for package in packages:
+        with suppress(OSError), open(f"{package}/entry_points.txt", "rb") as file:  # noqa: PTH123 - fast
+            yield file.read()

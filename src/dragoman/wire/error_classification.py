@@ -1,0 +1,293 @@
+"""Which of our errors a provider's error is.
+
+The most telling evidence counts first: a specific code, then the provider's words (gateways file
+an overflow under 400, 413 and 502 alike: G6), then the status, then a general type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dragoman import errors
+from dragoman.errors import ProviderError
+from dragoman.model.messages import make_message
+from dragoman.model.parts import Text
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.usage import FinishReason
+from dragoman.wire.error_bodies import Fault, lowered, retry_after
+
+_Kind = type[ProviderError]
+
+_SAYS: dict[_Kind, str] = {
+    errors.AuthenticationError: "the provider did not accept the key",
+    errors.PermissionDenied: "the provider does not allow this key to do that",
+    errors.RateLimited: "the provider's rate limit is reached",
+    errors.QuotaExceeded: "the account has no credit or quota left",
+    errors.Overloaded: "the provider is overloaded",
+    errors.ContextTooLong: "the request is longer than the model takes",
+    errors.Refused: "the provider's content rules refused the request",
+    errors.InvalidRequest: "the provider did not accept the request",
+    errors.ModelNotFound: "the provider does not have this model, or not for this key",
+    errors.ServerError: "the provider failed",
+}
+
+# Codes that say all, whatever the status.
+_SPECIFIC: dict[str, _Kind] = {
+    "api_key_invalid": errors.AuthenticationError,
+    "authentication_error": errors.AuthenticationError,
+    "invalid_api_key": errors.AuthenticationError,
+    "unauthenticated": errors.AuthenticationError,
+    "country_not_supported": errors.PermissionDenied,
+    "permission_denied": errors.PermissionDenied,
+    "unsupported_country_region_territory": errors.PermissionDenied,
+    "billing_error": errors.QuotaExceeded,
+    "billing_hard_limit_reached": errors.QuotaExceeded,
+    "billing_not_active": errors.QuotaExceeded,
+    "insufficient_balance": errors.QuotaExceeded,
+    "insufficient_quota": errors.QuotaExceeded,
+    "payment_method_required": errors.QuotaExceeded,
+    "payment_required": errors.QuotaExceeded,
+    "capacity_exceeded": errors.Overloaded,
+    "engine_overloaded_error": errors.Overloaded,
+    "overloaded_error": errors.Overloaded,
+    "service_unavailable": errors.Overloaded,
+    "context_length_exceeded": errors.ContextTooLong,
+    "exceed_context_size_error": errors.ContextTooLong,
+    "model_context_window_exceeded": errors.ContextTooLong,
+    "request_too_large": errors.ContextTooLong,
+    "content_filter": errors.Refused,
+    "bio_policy": errors.Refused,
+    "content_policy_violation": errors.Refused,
+    "image_content_policy_violation": errors.Refused,
+    "misalignment_policy_violation": errors.Refused,
+    "invalid_prompt": errors.Refused,
+    "moderation_blocked": errors.Refused,
+    "responsibleaipolicyviolation": errors.Refused,
+    "deploymentnotfound": errors.ModelNotFound,
+    "invalid_model": errors.ModelNotFound,
+    "model_not_found": errors.ModelNotFound,
+    # Groq: the model wrote a bad call, and may do better next time (W112).
+    "json_validate_failed": errors.ServerError,
+    "output_parse_failed": errors.ServerError,
+    "tool_use_failed": errors.ServerError,
+    "rate_limit_error": errors.RateLimited,
+    "rate_limit_exceeded": errors.RateLimited,
+}
+# Types that are given to many faults: the status is better evidence.
+_GENERAL: dict[str, _Kind] = {
+    "permission_error": errors.PermissionDenied,
+    "forbidden": errors.PermissionDenied,
+    "rate_limit": errors.RateLimited,
+    "resource_exhausted": errors.RateLimited,
+    "too_many_requests": errors.RateLimited,
+    "unavailable": errors.Overloaded,
+    "deadline_exceeded": errors.ServerError,
+    "api_error": errors.ServerError,
+    "internal": errors.ServerError,
+    "internal_error": errors.ServerError,
+    "internal_server_error": errors.ServerError,
+    "server_error": errors.ServerError,
+    "timeout_error": errors.ServerError,
+    "bad_request": errors.InvalidRequest,
+    "badrequest": errors.InvalidRequest,
+    "failed_precondition": errors.InvalidRequest,
+    "invalid_argument": errors.InvalidRequest,
+    "invalid_request": errors.InvalidRequest,
+    "invalid_request_error": errors.InvalidRequest,
+    "not_found": errors.InvalidRequest,
+    "not_found_error": errors.InvalidRequest,
+    # What a response of OpenAI's may have failed for, without a status.
+    "data_residency_mismatch": errors.InvalidRequest,
+    "empty_image_file": errors.InvalidRequest,
+    "failed_to_download_image": errors.InvalidRequest,
+    "image_file_not_found": errors.InvalidRequest,
+    "image_file_too_large": errors.InvalidRequest,
+    "image_parse_error": errors.InvalidRequest,
+    "image_too_large": errors.InvalidRequest,
+    "image_too_small": errors.InvalidRequest,
+    "invalid_base64_image": errors.InvalidRequest,
+    "invalid_encrypted_content": errors.InvalidRequest,
+    "invalid_image": errors.InvalidRequest,
+    "invalid_image_format": errors.InvalidRequest,
+    "invalid_image_mode": errors.InvalidRequest,
+    "invalid_image_url": errors.InvalidRequest,
+    "previous_response_not_found": errors.InvalidRequest,
+    "unsupported_image_media_type": errors.InvalidRequest,
+}
+_BY_STATUS: dict[int, _Kind] = {
+    401: errors.AuthenticationError,
+    402: errors.QuotaExceeded,
+    403: errors.PermissionDenied,
+    408: errors.ServerError,
+    413: errors.ContextTooLong,
+    429: errors.RateLimited,
+    498: errors.Overloaded,  # Groq: flex capacity
+    503: errors.Overloaded,
+    529: errors.Overloaded,  # Anthropic (W73)
+}
+_SEALED = frozenset({"invalid_encrypted_content"})
+_RETRYABLE = frozenset({408, 409, 425})  # the official SDKs try these again
+
+# The providers' own words (evidence E), all in lower case.
+_TOO_LONG = re.compile(
+    r"prompt is too long|input is too long|(?:context|window)[ _](?:length|limit|size)"
+    r"|context window|maximum context|max_context|prompt too long|too many (?:input )?tokens"
+    r"|(?:exceeds?|exceeded) the (?:maximum|max)(?: number of| allowed)*(?: input)? tokens?"
+    r"|reduce the length of the|request too large for model|please reduce your message size"
+)
+_NO_CREDIT = re.compile(
+    r"exceeded your current quota|insufficient (?:quota|balance|credit|funds)|credit balance"
+    r"|no credits? left|out of credits|never purchased credits|requires more credits"
+    r"|payment method is required|spending limit|billing (?:hard )?limit"
+)
+_WAIT = re.compile(r"(?:try again|retry) in |per (?:minute|hour|day)")
+_OVERLOADED = re.compile(
+    r"\boverloaded\b|at capacity|over capacity|out of capacity|no available capacity"
+)
+_REFUSED = re.compile(
+    r"content filter|content management policy|content policy|safety system|usage polic(?:y|ies)"
+    r"|flagged (?:as|by|for)|responsible ai"
+)
+_NO_MODEL = re.compile(
+    r"\bmodels?\b.{0,200}?(?:not found|does not exist|do(?:es)? not have access|not available)"
+    r"|(?:not found|no such|unknown|invalid|unsupported)[ :]{1,2}(?:the )?model\b"
+    r"|not a valid model|supported api model names|no endpoints found"
+)
+_MODEL = re.compile(r"\bmodel|deployment|no endpoints found")
+_BAD_KEY = re.compile(
+    r"(?:incorrect|invalid|missing|wrong) (?:x-)?api[- ]?key"
+    r"|api[- ]?key.{0,40}(?:invalid|not valid|missing|expired|incorrect)|invalid x-api-key"
+    r"|authentication fails"
+)
+
+# Reasoning that is not the provider's own, or was altered (W27, W54, W55, W86). Only OpenAI has a
+# code for it.
+_UNVERIFIED = re.compile(
+    r"invalid .{0,2}signature.{0,4} in .{0,2}thinking|encrypted content.{0,200} not be verified"
+    r"|thought.signature is not valid|(?:corrupted|invalid) thought.signature"
+    r"|thinking.{0,40} blocks in the latest assistant message cannot be modified"
+)
+
+# In this order: what quotes least comes first.
+_WORDS: tuple[tuple[_Kind, re.Pattern[str]], ...] = (
+    (errors.QuotaExceeded, _NO_CREDIT),
+    (errors.Overloaded, _OVERLOADED),
+    (errors.AuthenticationError, _BAD_KEY),
+    (errors.Refused, _REFUSED),
+    (errors.ContextTooLong, _TOO_LONG),
+    (errors.ModelNotFound, _NO_MODEL),
+)
+_ANY = frozenset(kind for kind, _ in _WORDS)
+# Statuses that say most by themselves, and what words can still add to them.
+_CERTAIN: dict[int, frozenset[_Kind]] = {
+    401: frozenset(),
+    402: frozenset(),
+    403: frozenset(
+        {errors.QuotaExceeded, errors.Overloaded, errors.AuthenticationError, errors.Refused}
+    ),
+    404: frozenset(),
+    429: frozenset({errors.QuotaExceeded, errors.Overloaded}),
+}
+
+
+def decode_failure(
+    status: object, body: object, headers: object = None, *, provider: str | None = None
+) -> ProviderError:
+    """The error that a status and a body stand for, whatever they are; never raises.
+
+    Without a status (in mid-stream) the body alone decides. The provider's message is not kept:
+    it may quote what people said, and their keys. What the model wrote is, as a response.
+    """
+    named = lowered(headers)
+    fault = Fault(status, body, named)
+    kind = classified(fault)
+    return kind(
+        _said(kind, fault),
+        provider=provider,
+        status=fault.status,
+        code=_code(kind, fault),
+        param=fault.param,
+        request_id=fault.request_id,
+        retryable=_retryable(fault, named),
+        retry_after=_wait(kind, fault, named),
+        partial=_failed(fault),
+    )
+
+
+def classified(fault: Fault) -> _Kind:
+    """The class of an error."""
+    if fault.status == 413:  # noqa: PLR2004 - Groq files it under rate_limit_exceeded
+        return errors.ContextTooLong
+    if fault.is_used_up and fault.status in {None, 429}:
+        return errors.QuotaExceeded
+    for word in fault.words:
+        if word in _SPECIFIC:
+            return _SPECIFIC[word]
+    return _by_words(fault) or _by_status(fault)
+
+
+def _by_words(fault: Fault) -> _Kind | None:
+    """What the message says, where the status leaves it open."""
+    text = fault.text.lower()
+    for kind, words in _WORDS:
+        if kind in _CERTAIN.get(fault.status or 0, _ANY) and words.search(text):
+            is_passing = kind is errors.QuotaExceeded and (fault.wait or _WAIT.search(text))
+            if not is_passing:
+                return kind
+    return None
+
+
+def _by_status(fault: Fault) -> _Kind:
+    if fault.status == 404:  # noqa: PLR2004 - HTTP's; files and stored items may be missing, too
+        return errors.ModelNotFound if _MODEL.search(fault.text.lower()) else errors.InvalidRequest
+    if fault.status in _BY_STATUS:
+        return _BY_STATUS[fault.status]
+    if fault.status is None:
+        kinds = [_GENERAL[word] for word in fault.words if word in _GENERAL]
+        return kinds[0] if kinds else errors.ServerError
+    return errors.InvalidRequest if fault.status < 500 else errors.ServerError  # noqa: PLR2004 - HTTP's
+
+
+def _code(kind: _Kind, fault: Fault) -> str | None:
+    """The provider's code; our own where its own is too general to act upon."""
+    if kind is errors.InvalidRequest and _UNVERIFIED.search(fault.text.lower()):
+        return "invalid_thinking_signature" if fault.code not in _SEALED else fault.code
+    return fault.code
+
+
+def _retryable(fault: Fault, headers: Mapping[str, str]) -> bool | None:
+    """What the provider says about another try; None leaves it to the class."""
+    said = headers.get("x-should-retry", "").lower()
+    if said in {"true", "false"}:
+        return said == "true"
+    return True if fault.status in _RETRYABLE else None
+
+
+def _wait(kind: _Kind, fault: Fault, headers: Mapping[str, str]) -> float | None:
+    if fault.status == 529:  # noqa: PLR2004 - Anthropic's: what it says there can't be trusted (W73)
+        return None
+    if kind in {errors.RateLimited, errors.Overloaded}:
+        said = {"retry-after": fault.wait, **headers} if fault.wait else headers
+        return retry_after(said, fault.text)
+    plain = {name: headers[name] for name in ("retry-after", "retry-after-ms") if name in headers}
+    return retry_after(plain)
+
+
+def _failed(fault: Fault) -> Response | None:
+    """What the model wrote, where that was the fault: the text of a call or of an answer (W112)."""
+    if fault.generation is None:
+        return None
+    is_call = "tool_use_failed" in fault.words
+    finish = FinishReason.MALFORMED_CALL if is_call else FinishReason.ERROR
+    parts = (Text(fault.generation),) if fault.generation else ()
+    message = make_message(Role.ASSISTANT, parts, finish=finish)
+    return Response(choices=(Choice(0, message, finish, fault.code),))
+
+
+def _said(kind: _Kind, fault: Fault) -> str:
+    notes = [f"status {fault.status}"] if fault.status is not None else []
+    notes += [fault.code] if fault.code else []
+    notes += [f"at {fault.param}"] if fault.param else []
+    return f"{_SAYS[kind]} ({', '.join(notes)})" if notes else _SAYS[kind]

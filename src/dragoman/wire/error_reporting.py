@@ -1,0 +1,97 @@
+"""What the client of a gateway is told of an error, whichever it was (G6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from dragoman.errors import (
+    AllFailed,
+    ContextTooLong,
+    ContextTooSmall,
+    DragomanError,
+    InvalidInputError,
+    InvalidRequest,
+    LossError,
+    OrderError,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    Refused,
+    ServerError,
+    TimeoutError,  # noqa: A004 - ours
+    TransportError,
+    WireError,
+)
+
+T = TypeVar("T")
+_TOLD = ("provider", "status", "code", "param", "request_id")
+_OURS = "the server failed"
+_BAD_GATEWAY = 502
+_GATEWAY_TIMEOUT = 504
+# Statuses that mean another class than InvalidRequest or ServerError.
+_TAKEN = frozenset({401, 402, 403, 408, 413, 429, 498, 503, 529})
+
+
+def reported(error: DragomanError) -> ProviderError:
+    """The error as one that a provider could have answered with.
+
+    What the client can mend keeps its text. What happened inside (a store, a tool, a missing key)
+    is the operator's business and is not told.
+    """
+    if isinstance(error, ProviderError):
+        return error
+    if isinstance(error, AllFailed) and error.causes:
+        return _most_telling(error)
+    if isinstance(error, (InvalidInputError, OrderError, WireError, LossError)):
+        return InvalidRequest(str(error), status=400)
+    if isinstance(error, ContextTooSmall):
+        return ContextTooLong(str(error), status=400)
+    if isinstance(error, TransportError):
+        return _unreached(error)
+    return ServerError(_OURS, status=500, retryable=False)
+
+
+def _unreached(error: TransportError) -> ProviderError:
+    if isinstance(error, TimeoutError):
+        return ServerError("the provider took too long", status=_GATEWAY_TIMEOUT)
+    passes = getattr(error, "retryable", True)
+    return ServerError("the provider could not be reached", status=_BAD_GATEWAY, retryable=passes)
+
+
+def _most_telling(error: AllFailed) -> ProviderError:
+    """Of why several models failed, what says best what to do; the last of those that say it so."""
+    causes = [reported(cause) for cause in error.causes]
+    found = max(reversed(causes), key=_weight)
+    if not found.retryable or error.retry_after == found.retry_after:
+        return found
+    told = {name: getattr(found, name) for name in _TOLD}
+    return type(found)(str(found), **told, retryable=True, retry_after=error.retry_after)
+
+
+def _weight(error: ProviderError) -> tuple[bool, bool, bool]:
+    """How much an error tells: that waiting helps, for how long, or what the client can mend."""
+    return (
+        error.retryable,
+        isinstance(error, (RateLimited, Overloaded)),
+        isinstance(error, (InvalidRequest, ContextTooLong, Refused)),
+    )
+
+
+Forms = Mapping[type[ProviderError], T]
+"""How a dialect writes errors, by their class."""
+
+
+def form_of(error: ProviderError, forms: Forms[T]) -> T:
+    """How a dialect writes errors of this class, or of the nearest one that it knows."""
+    known = (forms[kind] for kind in type(error).__mro__ if kind in forms)
+    return next(known, forms[ServerError])
+
+
+def status_of(error: ProviderError, usual: int) -> int:
+    """The status to answer with: the provider's own where it fits the class, else the usual one."""
+    status = error.status
+    if isinstance(error, (InvalidRequest, ServerError)) and status is not None:
+        same_family = status // 100 == usual // 100
+        return status if same_family and status not in _TAKEN else usual
+    return usual

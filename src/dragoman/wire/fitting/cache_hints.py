@@ -1,0 +1,99 @@
+"""Cache hints: no more than the target takes, and nothing in them that it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import is_
+from typing import Any, TypeVar
+
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.parts import CacheHint, Part
+from dragoman.model.requests import Request
+from dragoman.model.tools import ServerTool, ToolDefinition, ToolResult
+from dragoman.wire.losses import Loss, Note
+from dragoman.wire.target import Target
+
+T = TypeVar("T", bound=Part | ToolDefinition | ServerTool)
+
+
+def with_accepted_hints(request: Request, target: Target, losses: list[Note]) -> Request:
+    """The request with as many cache hints as the target takes; the oldest go first (W60)."""
+    if target.cache.max_hints is None and target.cache.takes_ttl:
+        return request
+    hints = list(_hints(request))
+    surplus = 0 if target.cache.max_hints is None else max(0, len(hints) - target.cache.max_hints)
+    if not surplus and (target.cache.takes_ttl or all(hint.ttl is None for hint in hints)):
+        return request
+    return _Trimming(target, losses, surplus).request(request)
+
+
+def has_hints_outside(request: Request) -> bool:
+    """Whether there are any beside the messages."""
+    return any(item.cache is not None for item in (*request.tools, *request.system))
+
+
+def _hints(request: Request) -> Iterator[CacheHint]:
+    for tool in request.tools:
+        if tool.cache is not None:
+            yield tool.cache
+    for parts in (request.system, *(message.parts for message in request.messages)):
+        for part in parts:
+            if type(part) is ToolResult and type(part.content) is tuple:
+                yield from (inner.cache for inner in part.content if inner.cache is not None)
+            if part.cache is not None:
+                yield part.cache
+
+
+class _Trimming:
+    """Goes to everything that may have a hint, in the order in which the wire has it."""
+
+    def __init__(self, target: Target, losses: list[Note], surplus: int) -> None:
+        self._target = target
+        self._losses = losses
+        self._surplus = surplus
+
+    def request(self, request: Request) -> Request:
+        """The tools, then the instructions, then the messages."""
+        tools = tuple(self._item(tool, f"tools[{i}]") for i, tool in enumerate(request.tools))
+        system = tuple(self._part(part, f"system[{i}]") for i, part in enumerate(request.system))
+        messages = tuple(
+            self._message(message, f"messages[{i}]") for i, message in enumerate(request.messages)
+        )
+        return request.replace(tools=tools, system=system, messages=messages)
+
+    def _message(self, message: Message, path: str) -> Message:
+        parts = tuple(self._part(p, f"{path}.parts[{i}]") for i, p in enumerate(message.parts))
+        return (
+            message
+            if all(map(is_, parts, message.parts))
+            else message.replace_unchecked(parts=parts)
+        )
+
+    def _part(self, part: AnyPart, path: str) -> AnyPart:
+        if isinstance(part, ToolResult) and not isinstance(part.content, str):
+            content = tuple(
+                self._item(inner, f"{path}.content[{i}]") for i, inner in enumerate(part.content)
+            )
+            if not all(map(is_, content, part.content)):
+                part = part.replace_unchecked(content=content)
+        return self._item(part, path)
+
+    def _item(self, item: T, path: str) -> T:
+        if item.cache is None:
+            return item
+        hint = self._hint(item.cache, f"{path}.cache")
+        changed: Any = item if hint is item.cache else item.replace(cache=hint)
+        return changed  # type: ignore[no-any-return]  # of the same type
+
+    def _hint(self, hint: CacheHint, path: str) -> CacheHint | None:
+        if self._surplus:
+            self._surplus -= 1
+            most = self._target.cache.max_hints
+            reason = f"no more than {most} are taken" if most else "there are no cache hints here"
+            self._losses.append(Loss(path, reason))
+            return None
+        if hint.ttl is not None and not self._target.cache.takes_ttl:
+            self._losses.append(Loss(f"{path}.ttl", "how long can't be told here"))
+            return CacheHint()
+        return hint

@@ -1,0 +1,191 @@
+"""Ids of calls and names of tools as the target takes them (I4, I5, W6).
+
+What the target accepts stays. Any other id becomes a hash of itself: the same each time, so that
+what is sent again has the same bytes, and different for different ids. A name gets an alias, which
+is undone in the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+
+from msgspec import UNSET
+
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.requests import AnyTool, Request
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
+from dragoman.wire.context import NOTHING, Context
+from dragoman.wire.losses import Note, Repair
+from dragoman.wire.target import Target
+
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+_PREFIX = "call_"
+_DIGITS = 24  # of base 36: 124 bits, no two ids alike
+_ASSISTANT = Role.ASSISTANT
+
+
+def with_accepted_ids(
+    messages: tuple[Message, ...],
+    target: Target,
+    calls: Iterable[ToolCall],
+    notes: list[Note],
+    kept: frozenset[str] = frozenset(),
+) -> tuple[Message, ...]:
+    """Messages in which every tool call, of which these are all, has an id that is accepted.
+
+    Ids that are to be kept stay as they are.
+    """
+    if _are_accepted([call for call in calls if call.id not in kept] if kept else calls, target):
+        return messages
+    projection = _Projection(target, notes, kept)
+    return tuple(projection.message(message, index) for index, message in enumerate(messages))
+
+
+def _are_accepted(calls: Iterable[ToolCall], target: Target) -> bool:
+    ids = [call.id for call in calls]
+    distinct = set(ids)
+    if target.ids.must_be_unique and len(distinct) != len(ids):
+        return False
+    return target.ids.accepts_all(distinct)
+
+
+class _Projection:
+    """Ids of one conversation, in the order of its calls."""
+
+    def __init__(self, target: Target, notes: list[Note], kept: frozenset[str]) -> None:
+        self._target = target
+        self._kept = kept
+        self._notes = notes
+        self._used: set[str] = set()
+        self._current: dict[str, str] = {}
+
+    def message(self, message: Message, index: int) -> Message:
+        parts = tuple(self._part(part) for part in message.parts)
+        changed = [place for place, part in enumerate(parts) if part is not message.parts[place]]
+        if not changed:
+            return message
+        self._notes.extend(
+            Repair(f"messages[{index}].parts[{place}]", "I4", "renamed", "an id that is accepted")
+            for place in changed
+        )
+        return message.replace_unchecked(parts=parts)
+
+    def _part(self, part: AnyPart) -> AnyPart:
+        if isinstance(part, ToolCall):
+            accepted = self._accepted(part.id)
+            return (
+                part if accepted == part.id else part.replace_unchecked(id=accepted, wire_id=UNSET)
+            )
+        if isinstance(part, ToolResult):
+            accepted = self._current.get(part.call_id) or self._accepted(part.call_id)
+            return part if accepted == part.call_id else part.replace_unchecked(call_id=accepted)
+        return part
+
+    def _accepted(self, tool_id: str) -> str:
+        """An id for the next call that has this one; results that follow are for it."""
+        if tool_id in self._kept:
+            return tool_id
+        found = tool_id
+        attempt = 0
+        is_taken = self._used if self._target.ids.must_be_unique else frozenset[str]()
+        while not self._target.ids.accepts(found) or found in is_taken:
+            found = _hashed(f"{tool_id}\0{attempt}", self._target)
+            attempt += 1
+        self._used.add(found)
+        self._current[tool_id] = found
+        return found
+
+
+def _hashed(text: str, target: Target) -> str:
+    number = int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest(), "big")
+    digits = ""
+    for _ in range(_DIGITS):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits += _ALPHABET[digit]
+    # A target whose ids are short and plain (Mistral's have nine characters) gets no prefix.
+    candidate = f"{_PREFIX}{digits}"[: target.ids.max_length]
+    return candidate if target.ids.accepts(candidate) else digits[: target.ids.max_length]
+
+
+_REFUSED = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
+_HASH = 8
+_REASON = "a name that is accepted; the answer has its own again"
+
+
+def with_accepted_names(
+    request: Request,
+    target: Target,
+    calls: Iterable[ToolCall],
+    notes: list[Note],
+    kept: frozenset[str] = frozenset(),
+) -> tuple[Request, Context]:
+    """The request with aliases for names that the target refuses, and the way back.
+
+    `calls` are all that there are in its messages; names that are to be kept stay.
+    """
+    used = dict.fromkeys((*_declared(request), *(call.name for call in calls)))
+    refused = [name for name in used if name not in kept and not target.tools.accepts_name(name)]
+    if not refused:
+        return request, NOTHING
+    aliases = {name: _alias(name, target) for name in refused}
+    notes.extend(Repair(path, "W6", "renamed", _REASON) for path in _places(request, aliases))
+    changed = request.replace(
+        tools=tuple(_tool(tool, aliases) for tool in request.tools),
+        messages=tuple(_message(message, aliases) for message in request.messages),
+    )
+    choice = request.tool_choice
+    if choice is not None and any(name in aliases for name in choice.names):
+        names = tuple(aliases.get(name, name) for name in choice.names)
+        changed = changed.replace(tool_choice=choice.replace(names=names))
+    return changed, Context({alias: name for name, alias in aliases.items()})
+
+
+def _places(request: Request, aliases: dict[str, str]) -> Iterator[str]:
+    """Where these names stand."""
+    for index, tool in enumerate(request.tools):
+        if isinstance(tool, ToolDefinition) and tool.name in aliases:
+            yield f"tools[{index}].name"
+    for index, message in enumerate(request.messages):
+        for place, part in enumerate(message.parts):
+            if (isinstance(part, ToolCall) and part.name in aliases) or (
+                isinstance(part, ToolResult) and part.tool_name in aliases
+            ):
+                yield f"messages[{index}].parts[{place}]"
+    if request.tool_choice is not None and not aliases.keys().isdisjoint(request.tool_choice.names):
+        yield "tool_choice"
+
+
+def _declared(request: Request) -> list[str]:
+    return [tool.name for tool in request.tools if isinstance(tool, ToolDefinition)]
+
+
+def _alias(name: str, target: Target) -> str:
+    mark = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
+    room = target.tools.max_name_length - _HASH - 1
+    stem = _REFUSED.sub("_", name).strip("_")[:room]
+    return f"{stem or 'tool'}_{mark}"
+
+
+def _tool(tool: AnyTool, aliases: dict[str, str]) -> AnyTool:
+    if isinstance(tool, ToolDefinition) and tool.name in aliases:
+        return tool.replace_unchecked(name=aliases[tool.name])
+    return tool
+
+
+def _message(message: Message, aliases: dict[str, str]) -> Message:
+    parts = tuple(_part(part, aliases) for part in message.parts)
+    if all(new is old for new, old in zip(parts, message.parts, strict=True)):
+        return message
+    return message.replace_unchecked(parts=parts)
+
+
+def _part(part: AnyPart, aliases: dict[str, str]) -> AnyPart:
+    if isinstance(part, ToolCall) and part.name in aliases:
+        return part.replace_unchecked(name=aliases[part.name])
+    if isinstance(part, ToolResult) and part.tool_name in aliases:
+        return part.replace_unchecked(tool_name=aliases[part.tool_name])
+    return part

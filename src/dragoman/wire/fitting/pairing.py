@@ -1,0 +1,334 @@
+"""Every call has one result, and every result its call, before anyone else speaks (I8, I9).
+
+A call without a result gets one that says that nobody knows how it ended: leaving the call out
+would make the model run it again. Never while a result is at hand that can be matched: by its id,
+else by its tool's name, else by its position. A result without any call is carried as text.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from operator import is_
+
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message, make_message
+from dragoman.model.parts import Text
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolResult, make_result
+from dragoman.wire.call_ids import OpenCalls
+from dragoman.wire.fitting.steps import Keeps, Messages, keep_nothing
+from dragoman.wire.losses import Loss, Note, Repair
+from dragoman.wire.target import Target
+
+UNKNOWN = (
+    "The call was interrupted and its outcome is unknown: it may or may not have taken effect."
+    " Check before calling again."
+)
+CUT_OFF = "The call was cut off before its arguments were complete, and was not run."
+MADE_UP = (UNKNOWN, CUT_OFF)
+"""What results say that stand in for those that never came."""
+_ASSISTANT, _TOOL, _USER = Role.ASSISTANT, Role.TOOL, Role.USER
+
+
+def with_paired_results(messages: Messages, target: Target, losses: list[Note]) -> Messages:
+    """Messages in which calls and results are paired, if the target asks for it."""
+    if not target.turns.pairs_results:
+        return messages
+    if _are_paired(messages, target) and not (
+        target.turns.orders_results and _are_mixed_up(messages)
+    ):
+        return messages
+    return _Pairing(messages, losses).paired()
+
+
+def with_paired_results_among_kept(
+    messages: Messages, target: Target, notes: list[Note], keeps: Keeps
+) -> Messages:
+    """As `with_paired_results`; calls and results of kept messages are left as they stand."""
+    if not target.turns.pairs_results:
+        return messages
+    done = _Pairing(messages, notes, keeps).paired()
+    same = len(done) == len(messages) and all(map(_is_like, done, messages))
+    return messages if same else done
+
+
+def _is_like(one: Message, other: Message) -> bool:
+    """Whether pairing has left a message as it was."""
+    if len(one.parts) != len(other.parts) or one.role is not other.role:
+        return False
+    return all(map(is_, one.parts, other.parts))
+
+
+def _are_paired(messages: Messages, target: Target) -> bool:  # noqa: C901, PLR0911 - one pass, for speed
+    waiting: set[str] = set()
+    rounds = 0
+    was_assistant = False
+    for message in messages:
+        role = message.role
+        if role is _ASSISTANT:
+            if waiting and not (was_assistant and target.turns.merges_neighbours):
+                return False
+            for part in message.parts:
+                if type(part) is ToolCall:
+                    if part.id in waiting:
+                        return False
+                    waiting.add(part.id)
+                elif type(part) is ToolResult:
+                    return False  # the model gives none
+            rounds, was_assistant = 0, True
+            continue
+        was_assistant = False
+        if role is _USER and not waiting and _is_talk(message.parts):
+            continue  # as most of what users say
+        results = [part.call_id for part in message.parts if type(part) is ToolResult]
+        rounds += bool(results)
+        for call_id in results:
+            if call_id not in waiting:
+                return False
+            waiting.remove(call_id)
+        if waiting and (len(results) != len(message.parts) or not results):
+            return False
+        if results and target.turns.groups_results and (rounds > 1 or not _come_first(message)):
+            return False
+    return not waiting
+
+
+def _are_mixed_up(messages: Messages) -> bool:
+    """Whether an earlier call of a tool is answered after a later one, in a paired conversation."""
+    calls: dict[str, tuple[str, int]] = {}
+    latest: dict[str, int] = {}
+    for message in messages:
+        if message.role is _ASSISTANT:
+            asked = [part for part in message.parts if type(part) is ToolCall]
+            calls = {call.id: (call.name, place) for place, call in enumerate(asked)}
+            latest = {}
+            continue
+        for part in message.parts if calls else ():
+            if type(part) is ToolResult and part.call_id in calls:
+                name, place = calls[part.call_id]
+                if place < latest.get(name, place):
+                    return True
+                latest[name] = place
+    return False
+
+
+def _is_talk(parts: tuple[AnyPart, ...]) -> bool:
+    return len(parts) == 1 and type(parts[0]) is Text
+
+
+def _come_first(message: Message) -> bool:
+    """Whether no result stands behind something else (W41)."""
+    are_over = False
+    for part in message.parts:
+        if type(part) is not ToolResult:
+            are_over = True
+        elif are_over:
+            return False
+    return True
+
+
+_Stray = tuple[tuple[int, int], ToolResult]
+"""A result whose id no call has: its message and its place there, and itself."""
+
+
+def _matches(
+    waiting: OpenCalls[int], strays: list[_Stray], *, is_named: bool
+) -> Iterator[tuple[int, _Stray]]:
+    """Calls that wait and the results that they get: by their tools' names, or by position."""
+    for stray in strays:
+        name = stray[1].tool_name
+        if is_named and name is None:
+            continue
+        number = waiting.oldest(name if is_named else None)
+        if number is not None:
+            waiting.close(number)
+            yield number, stray
+
+
+class _Pairing:
+    """One pass over a conversation that is out of order."""
+
+    def __init__(self, messages: Messages, notes: list[Note], keeps: Keeps = keep_nothing) -> None:
+        self._keeps = keeps
+        self._messages = messages
+        self._notes = notes
+        self._taken: set[tuple[int, int]] = set()
+        # Where each id is called and answered, in order: a hostile history is long.
+        self._calls: dict[str, deque[int]] = defaultdict(deque)
+        self._results: dict[str, deque[tuple[int, int]]] = defaultdict(deque)
+        for index, message in enumerate(messages):
+            if keeps(message):
+                continue
+            for place, part in enumerate(message.parts):
+                if isinstance(part, ToolResult):
+                    self._results[part.call_id].append((index, place))
+                elif isinstance(part, ToolCall):
+                    self._calls[part.id].append(index)
+        self._called = frozenset(self._calls)
+        self._kept_calls = frozenset(
+            call.id for message in messages if keeps(message) for call in message.tool_calls
+        )
+
+    def paired(self) -> Messages:
+        done: list[Message] = []
+        for index, message in enumerate(self._messages):
+            if self._keeps(message):
+                done.append(message)
+                continue
+            if message.role is _ASSISTANT:
+                said = self._without_results(index, message)
+                if said is None:
+                    continue
+                done.append(_with_distinct_calls(said))
+                self._rename(said, done[-1], index)
+                calls = list(zip(said.tool_calls, done[-1].tool_calls, strict=True))
+                found = [self._result_of(given, call.id, index) for given, call in calls]
+                self._match_strays(calls, found, index)
+                results = tuple(
+                    result or self._unknown(*pair, index)
+                    for pair, result in zip(calls, found, strict=True)
+                )
+                if results:
+                    done.append(make_message(_TOOL, results))
+                continue
+            rest = self._without_results(index, message)
+            if rest is not None:
+                done.append(rest)
+        return tuple(done)
+
+    def _rename(self, given: Message, done: Message, index: int) -> None:
+        """Report the calls that got another id."""
+        if done is given:
+            return
+        self._notes.extend(
+            Repair(f"messages[{index}].parts[{place}]", "I5", "renamed", "an id of its own")
+            for place, part in enumerate(done.parts)
+            if part is not given.parts[place]
+        )
+
+    def _result_of(self, call: ToolCall, call_id: str, after: int) -> ToolResult | None:
+        """The call's own result, from wherever it stands before the id is used again."""
+        calls, results = self._calls[call.id], self._results[call.id]
+        while calls and calls[0] <= after:
+            calls.popleft()
+        while results and results[0][0] <= after:
+            results.popleft()
+        if results and (not calls or results[0][0] < calls[0]):
+            index, place = found = results.popleft()
+            self._taken.add(found)
+            result = self._messages[index].parts[place]
+            if isinstance(result, ToolResult):
+                self._note_move(found, after)
+                return result if call_id == call.id else result.replace_unchecked(call_id=call_id)
+        return None
+
+    def _note_move(self, found: tuple[int, int], after: int) -> None:
+        """Report a result that somebody spoke before, or that the model itself gave."""
+        index, place = found
+        between = self._messages[after + 1 : index]
+        message = self._messages[index]
+        is_next = all(other.tool_results and _is_only_results(other) for other in between)
+        is_first = all(type(part) is ToolResult for part in message.parts[:place])
+        if is_next and is_first and message.role is not _ASSISTANT:
+            return
+        path = f"messages[{index}].parts[{place}]"
+        self._notes.append(Repair(path, "I8", "moved", "a result goes behind its call"))
+
+    def _match_strays(
+        self,
+        calls: list[tuple[ToolCall, ToolCall]],
+        found: list[ToolResult | None],
+        after: int,
+    ) -> None:
+        """Give results that name no call of the conversation to the calls that wait."""
+        strays = self._strays(after) if None in found else []
+        waiting = OpenCalls[int]()
+        for number, (given, _) in enumerate(calls) if strays else ():
+            if found[number] is None:
+                waiting.add(number, given.name, None)
+        for is_named in (True, False):
+            for number, stray in sorted(_matches(waiting, strays, is_named=is_named)):
+                strays.remove(stray)
+                self._taken.add(stray[0])
+                path = "messages[{}].parts[{}]".format(*stray[0])
+                reason = "a result without its call's id, matched by name or position"
+                self._notes.append(Repair(path, "I8", "renamed", reason))
+                found[number] = stray[1].replace_unchecked(call_id=calls[number][1].id)
+
+    def _strays(self, after: int) -> list[_Stray]:
+        """The results of the round after a message whose ids no call has."""
+        strays: list[_Stray] = []
+        for index in range(after + 1, len(self._messages)):
+            message = self._messages[index]
+            if message.role is _ASSISTANT:
+                break
+            strays += [
+                ((index, place), part)
+                for place, part in enumerate(message.parts)
+                if isinstance(part, ToolResult)
+                and part.call_id not in self._called
+                and (index, place) not in self._taken
+            ]
+        return strays
+
+    def _unknown(self, given: ToolCall, call: ToolCall, index: int) -> ToolResult:
+        """A result that says that nobody knows the outcome."""
+        finish = self._messages[index].finish
+        text = CUT_OFF if finish is not None and finish.is_cut_off else UNKNOWN
+        place = next(p for p, part in enumerate(self._messages[index].parts) if part is given)
+        path = f"messages[{index}].parts[{place}]"
+        reason = "a result that says that the outcome is unknown"
+        self._notes.append(Repair(path, "I9", "added", reason))
+        return make_result(call.id, text, tool_name=call.name, is_error=True)
+
+    def _without_results(self, index: int, message: Message) -> Message | None:
+        """The message without its results, which stand with their calls now or have none."""
+        if not message.tool_results:
+            return message
+        rest: list[AnyPart] = []
+        for place, part in enumerate(message.parts):
+            if not isinstance(part, ToolResult):
+                rest.append(part)
+            elif part.call_id in self._kept_calls:
+                rest.append(part)  # it answers a call that stays as it came
+            elif (index, place) not in self._taken:
+                path = f"messages[{index}].parts[{place}]"
+                reason = "the result of a call that is not there is carried as text"
+                self._notes.append(Loss(path, reason))
+                rest += _as_content(part)
+        if not rest:
+            return None
+        has_results = any(isinstance(part, ToolResult) for part in rest)
+        role = _USER if message.role is _TOOL and not has_results else message.role
+        return message.replace_unchecked(role=role, parts=tuple(rest))
+
+
+def _is_only_results(message: Message) -> bool:
+    return all(type(part) is ToolResult for part in message.parts)
+
+
+def _as_content(result: ToolResult) -> Iterator[AnyPart]:
+    """What a result says, for a conversation that does not know its call."""
+    name = f" of {result.tool_name}" if result.tool_name else ""
+    yield Text(f"(The result{name}, whose call is not part of this conversation:)")
+    if isinstance(result.content, str):
+        yield Text(result.text)
+    else:
+        yield from result.content
+
+
+def _with_distinct_calls(message: Message) -> Message:
+    """With other ids for calls that share one in the same message: results could not be told."""
+    ids = [call.id for call in message.tool_calls]
+    if len(ids) == len(set(ids)):
+        return message
+    seen: set[str] = set()
+    parts: list[AnyPart] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            if part.id in seen:
+                part = part.replace_unchecked(id=f"{part.id}#{len(seen)}")  # noqa: PLW2901 - the same call
+            seen.add(part.id)
+        parts.append(part)
+    return message.replace_unchecked(parts=tuple(parts))

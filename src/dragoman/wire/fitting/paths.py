@@ -1,0 +1,100 @@
+"""Where things stood before fitting: losses and repairs point into the request as given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TypeVar
+
+from dragoman.model.content import AnyPart
+from dragoman.model.tools import ToolResult
+from dragoman.wire.fitting.pairing import MADE_UP
+from dragoman.wire.fitting.steps import Messages
+from dragoman.wire.losses import Loss, Note, Repair
+
+_PATH = re.compile(r"messages\[(\d+)\](?:\.parts\[(\d+)\])?")
+_TOOL = re.compile(r"tools\[(\d+)\]")
+Numbers = tuple[int, ...]
+T = TypeVar("T")
+N = TypeVar("N", Loss, Repair, Note)
+
+
+class Places:
+    """The places of messages and parts in the given messages, by what stands at them.
+
+    Fitting moves parts and leaves some out, but those that it keeps are the same objects. One
+    object may stand at several places: they are given out in their order.
+    """
+
+    def __init__(self, given: Messages, fitted: Messages) -> None:
+        known: dict[int, list[tuple[int, int]]] = {}
+        for index, message in enumerate(given):
+            for place, part in enumerate(message.parts):
+                known.setdefault(id(part), []).append((index, place))
+        whole = _places_of(given)
+        self._fitted = fitted
+        self._messages: list[int | None] = []
+        self._parts: list[list[tuple[int, int] | None]] = []
+        for message in fitted:
+            found = [_next(known.get(id(part))) for part in message.parts]
+            first = next((place[0] for place in found if place is not None), None)
+            same = _next(whole.get(id(message)))
+            self._messages.append(same if same is not None else first)
+            self._parts.append(found)
+
+    def restored(self, note: N) -> N | None:
+        """The note at the place that it had; None where it is about something that we made up."""
+        found = _PATH.match(note.path)
+        if found is None or int(found[1]) >= len(self._messages):
+            return note
+        index, rest = int(found[1]), note.path[found.end() :]
+        if found[2] is None:
+            place = self._messages[index]
+            return note if place is None else note.replace(path=f"messages[{place}]{rest}")
+        parts = self._parts[index]
+        if int(found[2]) >= len(parts):
+            return note
+        part = parts[int(found[2])]
+        if part is None:
+            return None if _is_made_up(self._fitted[index].parts[int(found[2])]) else note
+        return note.replace(path=f"messages[{part[0]}].parts[{part[1]}]{rest}")
+
+
+def restored(notes: Iterable[N], given: Messages, fitted: Messages) -> tuple[N, ...]:
+    """Losses and repairs that point into the fitted messages, pointing into the given ones."""
+    found = tuple(notes)
+    if fitted is given or not found:
+        return found
+    places = Places(given, fitted)
+    return tuple([note for told in found if (note := places.restored(told)) is not None])
+
+
+def renumbered(notes: Iterable[N], kept: Numbers | None) -> tuple[N, ...]:
+    """The losses or repairs, where the tools have the numbers that they had."""
+    if kept is None:
+        return tuple(notes)
+    return tuple(_renumbered(note, kept) for note in notes)
+
+
+def _renumbered(note: N, kept: Numbers) -> N:
+    found = _TOOL.match(note.path)
+    if found is None:
+        return note
+    number = kept[int(found[1])]
+    return note.replace(path=f"tools[{number}]{note.path[found.end() :]}")
+
+
+def _is_made_up(part: AnyPart) -> bool:
+    """Whether a part is a result that nobody gave."""
+    return isinstance(part, ToolResult) and part.content in MADE_UP
+
+
+def _places_of(messages: Messages) -> dict[int, list[int]]:
+    places: dict[int, list[int]] = {}
+    for index, message in enumerate(messages):
+        places.setdefault(id(message), []).append(index)
+    return places
+
+
+def _next(places: list[T] | None) -> T | None:
+    return places.pop(0) if places else None

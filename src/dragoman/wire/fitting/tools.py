@@ -1,0 +1,136 @@
+"""Tools: the choice among them, those of the history, and the arguments of earlier calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import is_
+
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.parts import Origin
+from dragoman.model.requests import Request
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolChoice, make_definition
+from dragoman.wire.fitting.paths import Numbers
+from dragoman.wire.fitting.steps import Messages
+from dragoman.wire.losses import Note, Repair
+from dragoman.wire.target import Target
+
+
+def with_supported_choice(
+    request: Request, target: Target, notes: list[Note]
+) -> tuple[Request, Numbers | None]:
+    """The request with a choice that the target heeds.
+
+    Returned with it: the numbers that the tools had which are left; None where all are.
+    """
+    choice = request.tool_choice
+    if choice is None or choice.mode in target.tools.choices:
+        return request, None
+    if choice.mode == "required":
+        return request, None  # no selection of tools says it
+    names = () if choice.mode == "none" else choice.names
+    kept = tuple(i for i, tool in enumerate(request.tools) if tool.name in names)
+    if not kept and choice.mode != "none":
+        return request, None  # it names what is not there: the target shall say so
+    tools = tuple(request.tools[index] for index in kept)
+    reason = "said by the tools that are sent"
+    notes.append(Repair("tool_choice", "W74", "retyped", reason))
+    notes.extend(
+        Repair(f"tools[{index}]", "W74", "dropped", "a tool that must not be called")
+        for index in range(len(request.tools))
+        if index not in kept
+    )
+    return request.replace(tools=tools, tool_choice=_choice(choice)), kept
+
+
+def _choice(choice: ToolChoice) -> ToolChoice | None:
+    if choice.mode == "none":
+        return None
+    is_forced = choice.mode == "named" or choice.is_required
+    return ToolChoice("required" if is_forced else "auto", parallel=choice.parallel)
+
+
+def with_call_opening(request: Request, target: Target, notes: list[Note]) -> Request:
+    """The request with the beginning of a call as the answer to go on with, if there must be one.
+
+    An answer that is begun already is left alone.
+    """
+    choice, messages = request.tool_choice, request.messages
+    if (
+        target.tools.call_opening is None
+        or choice is None
+        or not _is_forced(choice)
+        or not request.tools
+    ):
+        return request
+    if messages and messages[-1].role is Role.ASSISTANT:
+        return request
+    notes.append(Repair("messages", "W74", "added", "the beginning of a call, to be continued"))
+    return request.replace(messages=(*messages, Message.assistant(target.tools.call_opening)))
+
+
+def _is_forced(choice: ToolChoice) -> bool:
+    return choice.mode in {"required", "named"} or choice.is_required
+
+
+def with_declared_tools(request: Request, target: Target, notes: list[Note]) -> Request:
+    """The request with the tools of its history, which must not be called, if it has none."""
+    if not target.tools.must_be_declared or request.tools:
+        return request
+    names = dict.fromkeys(call.name for message in request.messages for call in message.tool_calls)
+    if not names:
+        return request
+    here = Origin(dialect=target.dialect)
+    tools = tuple(
+        make_definition(name, "Used earlier.", {"type": "object", "properties": {}}, origin=here)
+        for name in names
+    )
+    notes.append(Repair("tools", "W63", "added", "the tools that the history speaks of"))
+    return request.replace(tools=tools, tool_choice=ToolChoice("none"))
+
+
+TEXT_ARGUMENT = "input"
+"""The name under which a text that is no object stands in one."""
+NOT_AN_OBJECT = "arguments that are not a JSON object were wrapped in one"
+NO_ARGUMENTS = "{}"
+"""How a call without any is written where arguments are a text."""
+
+
+def with_object_arguments(messages: Messages, target: Target, losses: list[Note]) -> Messages:
+    """Messages in which every call has an object for its arguments, where the target parses them.
+
+    Elsewhere the arguments are a text like any other, and stay what the model wrote.
+    """
+    if not target.tools.parses_arguments:
+        return messages
+    changed: list[Message] = []
+    for index, message in enumerate(messages):
+        parts = tuple([_readable(part) for part in message.parts])
+        for place, (new, old) in enumerate(zip(parts, message.parts, strict=True)):
+            if new is not old:
+                path = f"messages[{index}].parts[{place}]"
+                losses.append(Repair(path, "I6", "retyped", NOT_AN_OBJECT))
+        is_same = all(map(is_, parts, message.parts))
+        changed.append(message if is_same else message.replace_unchecked(parts=parts))
+    return messages if all(map(is_, changed, messages)) else tuple(changed)
+
+
+def is_blank(raw: str) -> bool:
+    """Whether arguments are none: some models write nothing for a tool without parameters."""
+    return not raw or raw.isspace()
+
+
+def are_objects(calls: Iterable[ToolCall], target: Target) -> bool:
+    """Whether there is nothing to do."""
+    return not target.tools.parses_arguments or all(map(_is_readable, calls))
+
+
+def _is_readable(call: ToolCall) -> bool:
+    return call.kind == "custom" or call.object_arguments() is not None
+
+
+def _readable(part: AnyPart) -> AnyPart:
+    if not isinstance(part, ToolCall) or _is_readable(part):
+        return part
+    return part.replace_unchecked(raw=None, input={TEXT_ARGUMENT: part.raw_arguments})

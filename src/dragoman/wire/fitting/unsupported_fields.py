@@ -1,0 +1,95 @@
+"""Fields of parts that a dialect has no place for: they are reported as losses.
+
+A dialect lists them by kind of part (`Target.unsupported_part_fields`), unless its encoder reports
+them itself: whether something can be said may depend on more than the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from dragoman.model.messages import Message
+from dragoman.model.parts import Part
+from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.losses import Loss
+from dragoman.wire.target import Target
+
+_REASON = "there is no place for it here"
+
+
+def unsupported_field_losses(
+    system: tuple[Part, ...], messages: tuple[Message, ...], target: Target, told: Iterable[Loss]
+) -> tuple[Loss, ...]:
+    """What of the luggage could not be said, unless it, or that its part was lost, is told."""
+    if not target.unsupported_part_fields:
+        return ()
+    found = [
+        loss
+        for path, parts in (
+            ("system", system),
+            *((f"messages[{i}].parts", message.parts) for i, message in enumerate(messages)),
+        )
+        for loss in _unsaid(parts, path, target)
+    ]
+    if not found:
+        return ()
+    known = {loss.path for loss in told}
+    return tuple(
+        loss
+        for loss in dict.fromkeys(found)
+        if loss.path not in known and loss.path.rpartition(".")[0] not in known
+    )
+
+
+def _unsaid(parts: Iterable[Part], path: str, target: Target) -> Iterator[Loss]:
+    for index, part in enumerate(parts):
+        where = f"{path}[{index}]"
+        for name in _by_kind(target.unsupported_part_fields).get(type(part).__name__, ()):
+            if getattr(part, name) in (None, ()):
+                continue
+            if not _is_implied(part, name):
+                yield Loss(f"{where}.{name}", _REASON)
+        if type(part) is ToolResult and not isinstance(part.content, str):
+            yield from _unsaid(part.content, f"{where}.content", target)
+            for place, inner in enumerate(part.content):  # nobody signs what a tool returned
+                if inner.signature is not None:
+                    yield Loss(f"{where}.content[{place}].signature", _REASON)
+
+
+def unsupported_name_losses(parts: Iterable[Part], path: str, target: Target) -> Iterator[Loss]:
+    """The names of an answer's parts that have no place: those of media, and of tools with results.
+
+    What else a part of an answer carries is sealed, or its encoder's to tell.
+    """
+    named: dict[str, str] | None = None
+    for index, part in enumerate(parts):
+        for name in _by_kind(target.unsupported_part_fields).get(type(part).__name__, ()):
+            if name == "name" and part.name is not None:  # type: ignore[attr-defined]  # media
+                yield Loss(f"{path}[{index}].name", _REASON)
+            elif name == "tool_name" and type(part) is ToolResult and part.tool_name is not None:
+                if named is None:
+                    named = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
+                if named.get(part.call_id) != part.tool_name:  # else its call says it
+                    yield Loss(f"{path}[{index}].tool_name", _REASON)
+
+
+@cache
+def _by_kind(nowhere: tuple[str, ...]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for field in nowhere:
+        kind, _, name = field.partition(".")
+        found.setdefault(kind, []).append(name)
+    return found
+
+
+def _is_implied(part: Part, name: str) -> bool:
+    """Whether the type is told beside the data, the words are where the sound is, a call is named.
+
+    In requests, every result has its call.
+    """
+    if name == "tool_name":
+        return True
+    if name == "mime":
+        return getattr(part, "data", None) is not None
+    return name == "transcript" and bool(part.item_id or getattr(part, "file_id", None))

@@ -1,0 +1,253 @@
+"""Media, inline as base64 (`inlineData`) or by address (`fileData`), and sources of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dragoman.model.content import AnyPart
+from dragoman.model.media import Audio, File, Image, Media, Video
+from dragoman.model.parts import Citation, Origin, Text
+from dragoman.wire.call_ids import CallIds
+from dragoman.wire.gemini.dialect import keep_fields, snake_names
+from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.overlay import Overlay
+
+AnyMedia = Image | Audio | Video | File
+
+_NAMES = snake_names("mimeType", "fileUri", "displayName")
+_TYPES: dict[str, type[AnyMedia]] = {"image": Image, "audio": Audio, "video": Video}
+_FALLBACK_MIMES: dict[type[Media], str] = {
+    Image: "image/png",
+    Audio: "audio/wav",
+    Video: "video/mp4",
+}
+_RESOLUTIONS = {
+    "MEDIA_RESOLUTION_LOW": "low",
+    "MEDIA_RESOLUTION_MEDIUM": "medium",
+    "MEDIA_RESOLUTION_HIGH": "high",
+    "MEDIA_RESOLUTION_ULTRA_HIGH": "ultra_high",
+}
+_RESOLUTION_OF = {detail: level for level, detail in _RESOLUTIONS.items()}
+
+
+def decode_media(
+    fields: dict[str, Any], kept: Overlay, _calls: CallIds, origin: Origin | None
+) -> AnyMedia | None:
+    """The medium in a part; None where it is malformed."""
+    kind = "inlineData" if fields.get("inlineData") is not None else "fileData"
+    if not is_object(fields[kind]):
+        return None
+    blob = kept.renamed(fields[kind], _NAMES, kind)
+    source, field = ("data", "data") if kind == "inlineData" else ("fileUri", "url")
+    if type(blob.get(source)) is not str:
+        return None
+    content = {field: blob[source], **_described(blob)}
+    taken = [kind]
+    if (detail := _decode_resolution(fields.get("mediaResolution"))) is not None:
+        content["detail"] = detail
+        taken.append("mediaResolution")
+    part = _media_type(content.get("mime"), is_video="videoMetadata" in fields)(**content)
+    kept.compare(blob, _encode_blob(part)[kind], kind)
+    signature = keep_fields(kept, fields, *taken)
+    if signature is not None:
+        part = part.replace(signature=signature, origin=origin)
+    extras = kept.extras()
+    return part.replace(extras=extras) if extras else part
+
+
+_UNWRITTEN = "the words that were spoken are left out: only the sound is sent"
+
+
+def encode_media(part: AnyMedia) -> tuple[dict[str, Any] | None, str | None]:
+    """The data field of a medium, or None; and what was lost."""
+    if part.file_id is not None and not part.file_id.startswith("files/"):
+        return None, "a file that was uploaded to another provider"
+    body = _encode_blob(part)
+    level = _RESOLUTION_OF.get(part.detail) if part.detail is not None else None
+    if level is not None:
+        body["mediaResolution"] = {"level": level}
+    elif part.detail not in {None, "auto"} and isinstance(part, Image):
+        return body, "how closely to look can't be said in these words"
+    return body, _UNWRITTEN if isinstance(part, Audio) and part.transcript else None
+
+
+def _encode_blob(part: AnyMedia) -> dict[str, Any]:
+    described = {"mimeType": part.mime, "displayName": part.name}
+    blob = {key: value for key, value in described.items() if value is not None}
+    if part.data is None:
+        blob["fileUri"] = part.url if part.url is not None else _file_uri(part.file_id or "")
+        return {"fileData": blob}
+    blob["data"] = part.data
+    blob.setdefault("mimeType", _FALLBACK_MIMES.get(type(part), "application/octet-stream"))
+    return {"inlineData": blob}
+
+
+def _described(blob: dict[str, Any]) -> dict[str, Any]:
+    named = {"mime": blob.get("mimeType"), "name": blob.get("displayName")}
+    return {field: value for field, value in named.items() if type(value) is str}
+
+
+def _decode_resolution(wire: Any) -> str | None:
+    if not is_object(wire) or len(wire) != 1 or type(level := wire.get("level")) is not str:
+        return None
+    return _RESOLUTIONS.get(level)
+
+
+def _media_type(mime: str | None, *, is_video: bool) -> type[AnyMedia]:
+    if mime is None:
+        return Video if is_video else File
+    return _TYPES.get(mime.partition("/")[0], File)
+
+
+def _file_uri(file_id: str) -> str:
+    return f"https://generativelanguage.googleapis.com/v1beta/{file_id}"
+
+
+# --- sources: `groundingMetadata` and `citationMetadata` stand beside the text that leans on them
+#
+# A grounding support names a stretch of the text and the chunks behind it: each such pair is a
+# citation of the text part. What the metadata holds beyond that stays with the choice. Offsets
+# count bytes of UTF-8, as the API does.
+
+_SOURCE_KINDS = {"citationSources": "citation_source", "citations": "citation"}
+_SOURCE_KEYS = {kind: key for key, kind in _SOURCE_KINDS.items()}
+_CHUNK_KINDS = ("web", "retrievedContext", "maps", "image")
+_Source = tuple[str, str | None, str | None]
+"""What a chunk says of a source: its kind, address and title."""
+
+
+def decode_citations(candidate: dict[str, Any], parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
+    """The parts, with the citations that a candidate's metadata gives their texts."""
+    cited = [*_decode_grounding(candidate.get("groundingMetadata"))]
+    cited += _decode_sources(candidate.get("citationMetadata"))
+    if not cited:
+        return parts
+    home = _first_text(parts)
+    by_part: dict[int, list[Citation]] = {}
+    for index, citation in cited:
+        is_text = index is not None and index < len(parts) and type(parts[index]) is Text
+        place = index if is_text else home
+        if place is not None:
+            by_part.setdefault(place, []).append(citation)
+    return tuple(
+        part.replace(citations=tuple(by_part[i])) if i in by_part else part
+        for i, part in enumerate(parts)
+    )
+
+
+def encode_citations(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
+    """A candidate's metadata, as far as its texts' citations say."""
+    metadata: dict[str, Any] = {}
+    home = _first_text(parts)
+    chunks: dict[_Source, int] = {}
+    supports: list[dict[str, Any]] = []
+    for index, part in enumerate(parts):
+        if type(part) is Text:
+            for citation in part.citations:
+                if (key := _SOURCE_KEYS.get(citation.kind)) is not None:
+                    sources = metadata.setdefault("citationMetadata", {})
+                    sources.setdefault(key, []).append(_encode_source(citation))
+                else:
+                    place = None if index == home else index
+                    kind = citation.kind if citation.kind in _CHUNK_KINDS else "web"
+                    source = (kind, citation.url, citation.title)
+                    chunk = chunks.setdefault(source, len(chunks))
+                    _add_support(supports, chunk, citation, place)
+    if supports:
+        sources = [_encode_chunk(source) for source in chunks]
+        metadata["groundingMetadata"] = {"groundingChunks": sources, "groundingSupports": supports}
+    return metadata
+
+
+def _first_text(parts: tuple[AnyPart, ...]) -> int | None:
+    return next((index for index, part in enumerate(parts) if type(part) is Text), None)
+
+
+Cited = tuple[int | None, Citation]
+"""A citation, and the index of the part it belongs to, if that is said."""
+
+
+def _decode_grounding(wire: Any) -> Iterator[Cited]:
+    if not is_object(wire):
+        return
+    chunks, supports = wire.get("groundingChunks"), wire.get("groundingSupports")
+    for support in supports if is_list(supports) else ():
+        if not is_object(support) or not is_object(segment := support.get("segment")):
+            continue
+        indices = support.get("groundingChunkIndices")
+        for index in indices if is_list(indices) else ():
+            if is_list(chunks) and type(index) is int and 0 <= index < len(chunks):
+                citation = _decode_support(segment, chunks[index])
+                if citation is not None:
+                    yield _natural(segment.get("partIndex")), citation
+
+
+def _decode_support(segment: dict[str, Any], chunk: Any) -> Citation | None:
+    known = _CHUNK_KINDS if is_object(chunk) else ()
+    kind = next((name for name in known if is_object(chunk.get(name))), None)
+    if kind is None:
+        return None
+    return Citation(
+        kind=kind,
+        url=_text(chunk[kind].get("uri")),
+        title=_text(chunk[kind].get("title")),
+        quote=_text(segment.get("text")),
+        start=_natural(segment.get("startIndex")),
+        end=_natural(segment.get("endIndex")),
+    )
+
+
+def _encode_chunk(source: _Source) -> dict[str, Any]:
+    kind, uri, title = source
+    return {kind: _filled(uri=uri, title=title)}
+
+
+def _add_support(
+    supports: list[dict[str, Any]], chunk: int, citation: Citation, part: int | None
+) -> None:
+    """Note that a stretch of text leans on a chunk; one stretch may lean on several."""
+    segment = _filled(
+        partIndex=part, startIndex=citation.start, endIndex=citation.end, text=citation.quote
+    )
+    if supports and supports[-1]["segment"] == segment:
+        supports[-1]["groundingChunkIndices"].append(chunk)
+    else:
+        supports.append({"segment": segment, "groundingChunkIndices": [chunk]})
+
+
+def _decode_sources(wire: Any) -> Iterator[Cited]:
+    if not is_object(wire):
+        return
+    for key, kind in _SOURCE_KINDS.items():
+        sources = wire.get(key)
+        for source in sources if is_list(sources) else ():
+            if is_object(source):
+                yield (
+                    None,
+                    Citation(
+                        kind=kind,
+                        url=_text(source.get("uri")),
+                        title=_text(source.get("title")),
+                        start=_natural(source.get("startIndex")),
+                        end=_natural(source.get("endIndex")),
+                    ),
+                )
+
+
+def _encode_source(citation: Citation) -> dict[str, Any]:
+    return _filled(
+        startIndex=citation.start, endIndex=citation.end, uri=citation.url, title=citation.title
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if type(value) is str else None
+
+
+def _natural(value: Any) -> int | None:
+    return value if type(value) is int and value >= 0 else None
+
+
+def _filled(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,330 @@
+"""What is particular to Gemini: spellings, Google's own deployment, addresses, encoding state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, unquote
+
+from dragoman.errors import InvalidInputError, WireError
+from dragoman.model.media import Media
+from dragoman.model.parts import Origin, Part
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
+from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
+from dragoman.wire.flags import CacheFlags, StateFlags, ToolFlags, TurnFlags
+from dragoman.wire.fronts import Front
+from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.losses import Action, Loss, Repair
+from dragoman.wire.overlay import Overlay
+from dragoman.wire.schemas import SentSchemas
+from dragoman.wire.target import Target
+
+NAME = "gemini"
+ORIGIN = Origin(dialect=NAME)
+"""Of parts that carry opaque state in a request: which model made them is not known there."""
+
+SIGNATURE = "thoughtSignature"
+"""May stand on any part, and belongs to the very part it came on (W83)."""
+
+SENTINEL = "skip_thought_signature_validator"
+"""Stands for a signature where there is none that would pass (W84)."""
+_STAND_INS = frozenset({
+    SENTINEL,
+    "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",  # by clients whose signatures are bytes
+    "context_engineering_is_the_way_to_go",
+    "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv",
+})  # fmt: skip
+
+
+def want_object(value: object, path: str) -> dict[str, Any]:
+    """A value that has to be a JSON object; the error names the place, not the value."""
+    if is_object(value):
+        return value
+    msg = f"expected an object at {path}, found {type(value).__name__}"
+    raise WireError(msg, dialect=NAME, path=path)
+
+
+def want_array(value: object, path: str) -> list[Any]:
+    """As `want_object`, for an array."""
+    if is_list(value):
+        return value
+    msg = f"expected an array at {path}, found {type(value).__name__}"
+    raise WireError(msg, dialect=NAME, path=path)
+
+
+def snake_names(*names: str) -> dict[str, str]:
+    """The snake_case spellings of these names, and the names: `{"file_uri": "fileUri"}`."""
+    spelled = {"".join(f"_{c.lower()}" if c.isupper() else c for c in name): name for name in names}
+    return {snake: name for snake, name in spelled.items() if snake != name}
+
+
+def spelled(places: Mapping[str, Any]) -> dict[str, Any]:
+    """Places for both spellings of each name: who finds a field twice reads the API's own."""
+    both = {
+        key: place if isinstance(place, str) else spelled(place) for key, place in places.items()
+    }
+    return both | {snake: both[name] for snake, name in snake_names(*both).items()}
+
+
+def camel_case(snake: str) -> str:
+    """A name in the spelling that the API itself uses."""
+    first, *others = snake.split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in others)
+
+
+def keep_fields(kept: Overlay, fields: dict[str, Any], *taken: str) -> str | None:
+    """Keep all but the taken fields of a part; returns its signature.
+
+    What stands for a signature is none: it goes back as it came, and nowhere else.
+    """
+    signature = fields.get(SIGNATURE)
+    if type(signature) is not str or signature in _STAND_INS:
+        signature = None
+    for key, value in fields.items():
+        if key not in taken and (key != SIGNATURE or signature is None):
+            kept.fields[key] = value
+    return signature
+
+
+# --- what the dialect says of itself
+
+_PARTS = ("text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode",
+          "codeExecutionResult", "thought", "thoughtSignature", "videoMetadata", "toolCall",
+          "toolResponse")  # fmt: skip
+_INTERACTION_FIELDS = frozenset({"generation_config", "system_instruction", "agent",
+                                 "response_modalities"})  # fmt: skip
+_STEPS = ("user_input", "model_output", "thought", "function_result")
+
+
+def _interactions(wire: Wire, path: str) -> str | None:
+    """What to say of a body of the Interactions API, whose `input` is as in Responses."""
+    if path.endswith("/interactions") or _is_interaction(wire):
+        return "Gemini's Interactions API is none of the dialects; generateContent is `gemini`"
+    return None
+
+
+def _is_interaction(wire: Wire) -> bool:
+    """Whether it is one; a bare text as `input` is anybody's, and read as Responses."""
+    if wire.get("object") == "interaction" or "previous_interaction_id" in wire:
+        return True
+    if "input" not in wire:
+        return False
+    given = wire["input"] if isinstance(wire["input"], list) else ()
+    steps = [step for step in given if isinstance(step, Mapping)]
+    return not _INTERACTION_FIELDS.isdisjoint(wire) or any(
+        step.get("role") == "model" or step.get("type") in _STEPS for step in steps
+    )
+
+
+def _wrapped(kind: str, wire: dict[str, Any]) -> dict[str, Any]:
+    """A candidate as the response that it is out of, an uploaded file as a part."""
+    if kind == "Candidate":
+        return {"candidates": [wire]}
+    if kind != "File":
+        return wire
+    fields = {"fileUri": wire.get("uri"), "mimeType": wire.get("mimeType")}
+    return {"fileData": {key: field for key, field in fields.items() if field is not None}}
+
+
+DESCRIPTION = Description(
+    name=NAME,
+    about="Google Gemini: `generateContent`, of the Gemini API and of Vertex AI",
+    messages_field="contents",
+    system_field="systemInstruction",
+    answer_field="candidates",
+    order=20,
+    paths=(":generateContent", ":streamGenerateContent"),
+    fields=frozenset({"contents", "candidates", "generationConfig", "generation_config",
+                      "systemInstruction", "system_instruction", "usageMetadata",
+                      "promptFeedback"}),
+    unsupported=_interactions,
+    response_fields=frozenset({"candidates", "promptFeedback", "usageMetadata"}),
+    messages=MessageForm(
+        content_field="parts",
+        roles=frozenset({"user", "model"}),
+        fields=frozenset({"role", "parts"}),
+        part_fields=frozenset({*_PARTS, *snake_names(*_PARTS)}),  # the API's, and its SDK's
+        role_names={Role.ASSISTANT: "model", Role.TOOL: "user"},
+        model_parts=frozenset({"functionCall", "function_call"}),
+    ),
+    sdk_modules=(
+        SdkModule(
+            "google.genai.types",
+            "exclude_none",
+            lambda kind, wire: kind == "GenerateContentResponse" or "candidates" in wire,
+            classes=frozenset({"Content", "UserContent", "ModelContent", "Part", "File",
+                               "Candidate", "GenerateContentResponse"}),
+            wrap=_wrapped,
+        ),
+    ),
+    tool_input_count="toolUsePromptTokenCount",
+)  # fmt: skip
+
+
+# --- google's own deployment
+
+TARGET = Target(
+    dialect=NAME,
+    provider="google",
+    unsupported_part_fields=(
+        "Text.cache",
+        "Text.citations",
+        "Thinking.cache",
+        "Refusal.cache",
+        "Image.cache",
+        "ToolCall.cache",
+        "Video.cache",
+        "Video.detail",
+        "File.cache",
+        "File.detail",
+        "Audio.cache",
+        "Audio.detail",
+        "Audio.transcript",
+        "ToolResult.cache",
+        "ServerToolCall.cache",
+        "ServerToolCall.server",
+        "ServerToolResult.cache",
+        "Opaque.cache",
+        "Opaque.signature",
+    ),
+    tools=ToolFlags(
+        name_pattern=r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}",  # W89
+        max_name_length=128,
+    ),
+    turns=TurnFlags(
+        groups_results=True,  # W78
+        merges_neighbours=True,
+        needs_message=True,  # W75
+        refuses_empty_messages=True,  # W76
+        prefill="uncertain",  # W79: the newest models refuse it; without one named, the safe side
+        refuses_call_first=True,  # W77; blank texts are taken, as recordings show (against W76)
+    ),
+    state=StateFlags(fields=("cached_content", "continuation_token")),
+    cache=CacheFlags(
+        max_hints=0,  # what is cached has a name there, and no place among the parts
+    ),
+)
+
+
+# --- this dialect in front of another provider: a `thoughtSignature`, on whichever part
+
+FRONT = Front(Origin(dialect=NAME), carriers="signature", native=(ToolCall, Media))
+
+
+# --- the address of a request: it names the model, and says whether the answer is streamed
+
+_COLLECTIONS = frozenset({"models", "tunedModels", "endpoints", "publishers", "projects"})
+_METHODS = {"generateContent": False, "streamGenerateContent": True}
+
+
+def decode_path(path: str | None) -> tuple[str | None, bool | None]:
+    """The model, and whether to stream.
+
+    >>> decode_path("/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse")
+    ('gemini-2.5-pro', True)
+
+    Vertex AI's longer paths name the model in the same way.
+    """
+    if path is None:
+        return None, None
+    place, _, method = path.partition("?")[0].rpartition(":")
+    stream = _METHODS.get(method)
+    return (None if stream is None else bare_model(unquote(place)) or None), stream
+
+
+def encode_path(model: str, *, stream: bool) -> str:
+    """Where a request for that model goes.
+
+    >>> encode_path("gemini-2.5-pro", stream=False)
+    '/v1beta/models/gemini-2.5-pro:generateContent'
+
+    Raises where the name can't be one: it must not lead anywhere else.
+    """
+    steps = model.split("/")
+    if any(step in {"", ".", ".."} for step in steps) or not model.isprintable():
+        msg = "the name of the model is empty, or leads elsewhere"
+        raise InvalidInputError(msg)
+    # Only a resource's name has steps; a slash in any other name is part of it.
+    place = quote(model) if steps[0] in _COLLECTIONS else f"models/{quote(model, safe='')}"
+    method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+    return f"/v1beta/{place}:{method}"
+
+
+def bare_model(name: str) -> str:
+    """A resource name without what stands before the model: `models/x` is `x`."""
+    _, found, model = f"/{name}".rpartition("/models/")
+    return model if found else "/".join(name.split("/")[-2:])  # tunedModels/…, endpoints/…
+
+
+# --- the state of a body that is being written
+
+_ANYONES = Target(dialect=NAME)
+
+
+class Writing:
+    """The calls written so far, which results refer to, and what could not be said."""
+
+    __slots__ = ("_called", "at", "calls", "hoisted", "is_response", "losses", "order", "origin",
+                 "place", "repairs", "schemas", "target")  # fmt: skip
+
+    def __init__(self, place: str, *, is_response: bool = False, target: Target = _ANYONES) -> None:
+        self.place = place
+        """Where the messages stand in the value that is written; `{}` stands for their index."""
+        self.is_response = is_response
+        """Whether a response is written: it has a place for citations, and its thinking is read by
+        people, whoever thought it."""
+        self.target = target
+        """Who is written to; a response is for anyone who speaks the dialect."""
+        self.origin: Origin | None = None
+        """Of the message that is being written."""
+        self.at: tuple[int, int] = (0, 0)
+        """The message and part that are being written."""
+        self.calls: dict[str, ToolCall] = {}
+        self.order: dict[str, int] = {}
+        """Of the calls, by their ids."""
+        self._called = 0
+        self.hoisted: list[Any] = []
+        """Media of tools' results that have to stand behind the results (W96)."""
+        self.losses: list[Loss] = []
+        self.repairs: list[Repair] = []
+        self.schemas = SentSchemas(self.losses, self.repairs)
+
+    def add_call(self, call: ToolCall) -> None:
+        """Remember a call: results may follow."""
+        self.calls[call.id] = call
+        self.order[call.id] = self._called
+        self._called += 1
+
+    def is_own(self, part: Part) -> bool:
+        """Whether a part came from this dialect, or was put there by hand."""
+        origin = part.origin if part.origin is not None else self.origin
+        return origin is None or origin.dialect == NAME
+
+    def is_verifiable(self, part: Part) -> bool:
+        """Whether a signature may be sent: it was made there (W86), or put there by hand."""
+        return self.target.has_made(part.origin if part.origin is not None else self.origin)
+
+    def lose(self, path: str, reason: str) -> None:
+        """Record a loss."""
+        self.losses.append(Loss(path, reason))
+
+    def lose_of_message(self, index: int, reason: str, field: str = "") -> None:
+        """Record a loss in the message of that index, or in a field of it."""
+        self.lose(f"{self.place.format(index)}{field}", reason)
+
+    def lose_part(self, message: int, index: int, reason: str, inside: str = "") -> None:
+        """Record a loss in a part; the message of index -1 is the system prompt."""
+        place = "system" if message < 0 else f"{self.place.format(message)}.parts"
+        self.lose(f"{place}[{index}]{inside}", reason)
+
+    def repair_part(self, rule: str, action: Action, reason: str) -> None:
+        """Record a repair of the part that is being written."""
+        message, index = self.at
+        self.repairs.append(
+            Repair(f"{self.place.format(message)}.parts[{index}]", rule, action, reason)
+        )
+
+    def lose_content(self, index: int, reason: str) -> None:
+        """Record a loss in the content of the result that is being written."""
+        self.lose_part(*self.at, reason, f".content[{index}]")

@@ -1,0 +1,207 @@
+"""`generationConfig`: sampling, the form of the answer, and thinking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.model.frozen import EMPTY
+from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
+from dragoman.wire.gemini.dialect import NAME, ORIGIN, Writing, snake_names
+from dragoman.wire.gemini.tools import OPENAPI, decode_schema, encode_schema, is_own, profiles_of
+from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.overlay import Overlay, note_of
+
+_INTEGERS = {
+    "maxOutputTokens": "max_tokens",
+    "topK": "top_k",
+    "seed": "seed",
+    "candidateCount": "choices",
+    "logprobs": "top_logprobs",
+}
+_NUMBERS = {
+    "temperature": "temperature",
+    "topP": "top_p",
+    "presencePenalty": "presence_penalty",
+    "frequencyPenalty": "frequency_penalty",
+}
+_NAMES = snake_names(
+    *_INTEGERS, *_NUMBERS, "stopSequences", "responseLogprobs", "responseMimeType",
+    "responseSchema", "responseJsonSchema", "thinkingConfig",
+)  # fmt: skip
+_THINKING_NAMES = snake_names("includeThoughts", "thinkingBudget", "thinkingLevel")
+GENERATION_CONFIG = {
+    **{key: f"sampling.{name}" for key, name in (_INTEGERS | _NUMBERS).items()},
+    "stopSequences": "sampling.stop",
+    "responseLogprobs": "sampling.logprobs",
+    "responseMimeType": "output",
+    "responseSchema": "output",
+    "responseJsonSchema": "output",
+    "thinkingConfig": dict.fromkeys(
+        ("includeThoughts", "thinkingBudget", "thinkingLevel"), "thinking"
+    ),
+}
+"""By the wire's field: the setting."""
+_LEVELS = frozenset({"minimal", "low", "medium", "high"})
+_JSON = "application/json"
+_DYNAMIC = -1
+_MAX_INTEGER = 2**63
+
+
+def decode_generation(wire: Any, kept: Overlay) -> dict[str, Any]:
+    """The request's fields for a `generationConfig`; what else it says is kept."""
+    if not is_object(wire):
+        kept.fields["generationConfig"] = wire
+        return {}
+    config = kept.renamed(wire, _NAMES, "generationConfig")
+    thinking = config.get("thinkingConfig")
+    if is_object(thinking):
+        thinking = kept.renamed(thinking, _THINKING_NAMES, "generationConfig", "thinkingConfig")
+        config = {**config, "thinkingConfig": thinking}
+    sampled = _decode_sampling(config)
+    sampling = Sampling(**sampled)
+    output, thinking = _decode_output(config), _decode_thinking(thinking)
+    kept.compare(config, _encode_settings(sampling, output, thinking), "generationConfig")
+    fields: dict[str, Any] = {"output": output, "thinking": thinking}
+    return {**fields, "sampling": sampling} if sampled else fields
+
+
+def encode_generation(request: Request, writing: Writing) -> dict[str, Any]:
+    """The `generationConfig` of a request; empty where it leaves everything open."""
+    thinking = request.thinking
+    if thinking is not None and thinking.effort not in {None, "none", *_LEVELS}:
+        writing.lose("thinking.effort", "an effort that is not known here became high")
+    if thinking is not None and thinking.summary is not None:
+        writing.lose("thinking.summary", "summaries are shown or not, and are of one kind")
+    output = request.output
+    if output is not None and output.format == "schema" and output.schema is None:
+        writing.lose("output", "there is no schema; any JSON is asked for")
+    if output is not None and output.schema is not None and not is_own(output):
+        profiles = profiles_of(writing.target, is_output=True)
+        schema, _ = writing.schemas.output(output, profiles)
+        extras = EMPTY if writing.target.schemas.takes_json_schema else OPENAPI
+        output = output.replace(schema=schema, extras=extras)
+    if output is not None and output.schema is not None:
+        schema = writing.schemas.labelled(output.schema, output)
+        if schema is not output.schema:
+            output = output.replace(schema=schema)
+    elif output is not None:
+        writing.schemas.lose_labels(output)
+    return _encode_settings(request.sampling, output, thinking)
+
+
+def _encode_settings(
+    sampling: Sampling, output: Output | None, thinking: ThinkingConfig | None
+) -> dict[str, Any]:
+    config = _encode_sampling(sampling)
+    if output is not None:
+        config |= _encode_output(output)
+    if thinking is not None and (wire := _encode_thinking(thinking)):
+        config["thinkingConfig"] = wire
+    return config
+
+
+def _decode_sampling(config: dict[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for key, name in _INTEGERS.items():
+        if (integer := _integer(config.get(key))) is not None:
+            fields[name] = integer
+    for key, name in _NUMBERS.items():
+        if (number := _number(config.get(key))) is not None:
+            fields[name] = number
+    stop = config.get("stopSequences")
+    if is_list(stop) and all(type(item) is str for item in stop):
+        fields["stop"] = tuple(stop)
+    if type(logprobs := config.get("responseLogprobs")) is bool:
+        fields["logprobs"] = logprobs
+    return fields
+
+
+def _encode_sampling(sampling: Sampling) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    for key, name in (_INTEGERS | _NUMBERS).items():
+        if (value := getattr(sampling, name)) is not None:
+            config[key] = value
+    if sampling.stop:
+        config["stopSequences"] = list(sampling.stop)
+    if sampling.logprobs is not None:
+        config["responseLogprobs"] = sampling.logprobs
+    return config
+
+
+def _integer(value: Any) -> int | None:
+    """A count, which JSON writers may put down as 40.0; how it was written is compared later."""
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and -_MAX_INTEGER <= value < _MAX_INTEGER else None
+
+
+def _number(value: Any) -> float | None:
+    if type(value) is int and -_MAX_INTEGER <= value < _MAX_INTEGER:
+        return float(value)
+    return value if type(value) is float else None
+
+
+def _decode_output(config: dict[str, Any]) -> Output | None:
+    schema, openapi = config.get("responseJsonSchema"), config.get("responseSchema")
+    mime = config.get("responseMimeType", "")
+    kept = Overlay(NAME)
+    if type(mime) is str and mime != _JSON:
+        kept.note("mime", mime)
+    if is_object(schema):
+        return Output(format="schema", schema=schema, extras=kept.extras(), origin=ORIGIN)
+    if is_object(openapi):
+        converted, form = decode_schema(openapi)
+        kept.note("openapi", form)
+        return Output(format="schema", schema=converted, extras=kept.extras(), origin=ORIGIN)
+    match mime:
+        case "application/json":
+            return Output(format="json")
+        case "text/plain":
+            return Output(format="text")
+        case _:
+            return None
+
+
+def _encode_output(output: Output) -> dict[str, Any]:
+    if output.format == "text":
+        return {"responseMimeType": "text/plain"}
+    if output.format == "json" or output.schema is None:
+        return {"responseMimeType": _JSON}
+    form, mime = note_of(output.extras, NAME, "openapi"), note_of(output.extras, NAME, "mime")
+    wire: dict[str, Any] = {"responseMimeType": mime if isinstance(mime, str) else _JSON}
+    if mime == "":  # it had none
+        del wire["responseMimeType"]
+    if isinstance(form, str):
+        return wire | {"responseSchema": encode_schema(output.schema, form)}
+    return wire | {"responseJsonSchema": output.schema}
+
+
+def _decode_thinking(wire: Any) -> ThinkingConfig | None:
+    if not is_object(wire):
+        return None
+    fields: dict[str, Any] = {}
+    if type(visible := wire.get("includeThoughts")) is bool:
+        fields["visible"] = visible
+    if type(level := wire.get("thinkingLevel")) is str and level.lower() in _LEVELS:
+        fields["effort"] = level.lower()
+    budget = _integer(wire.get("thinkingBudget"))
+    if budget == _DYNAMIC:
+        fields["enabled"] = True
+    elif budget is not None:
+        fields |= {"budget": budget, "enabled": False if budget == 0 else None}
+    return ThinkingConfig(**fields)
+
+
+def _encode_thinking(thinking: ThinkingConfig) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    if thinking.visible is not None:
+        config["includeThoughts"] = thinking.visible
+    if thinking.enabled is False or thinking.effort == "none":
+        config["thinkingBudget"] = 0
+    elif thinking.budget is not None:
+        config["thinkingBudget"] = thinking.budget
+    elif thinking.enabled and thinking.effort is None:
+        config["thinkingBudget"] = _DYNAMIC
+    if thinking.effort is not None and thinking.effort != "none":
+        config["thinkingLevel"] = thinking.effort.upper() if thinking.effort in _LEVELS else "HIGH"
+    return config

@@ -1,0 +1,462 @@
+"""Streams, read: chunks become events.
+
+Each chunk is a response of its own, the parts of which come after those of the chunks before it.
+There is no end marker: a stream is complete when it ended and every candidate in it had said why
+it finished, or the prompt was blocked; one in the form of an array has its closing bracket too.
+A candidate may go on after its finish reason (recorded with code execution), and then needs
+another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dragoman.errors import InvalidInputError
+from dragoman.model import events
+from dragoman.model.content import AnyPart
+from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
+from dragoman.model.events import PartDelta
+from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.jsontext import loads
+from dragoman.model.media import Audio
+from dragoman.model.parts import Origin, Text, Thinking
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
+from dragoman.wire.call_ids import CallIds
+from dragoman.wire.gemini.content import decode_part
+from dragoman.wire.gemini.dialect import NAME, want_object
+from dragoman.wire.gemini.request import decode_content
+from dragoman.wire.gemini.response import (
+    CANDIDATE_NAMES,
+    STATUSES,
+    decode_blocked,
+    decode_candidate,
+    decode_finish,
+    decode_response,
+    decode_time,
+    decode_usage,
+    encode_time,
+    has_calls,
+    name_of,
+)
+from dragoman.wire.gemini.stream_chunks import (
+    ChunkReader,
+    GrowingCall,
+    Metadata,
+    call_head,
+    call_in,
+    is_piece,
+)
+from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.overlay import Overlay, overlay_of, with_overlay
+from dragoman.wire.stream_decoding import Emit, FrameDecoder, PartEvents, stream_error
+from dragoman.wire.tolerance import plain_text
+
+_NAMED, _DATED = 2, 3  # fields: who answers, its id, and when
+_NAMING = frozenset({"responseId", "modelVersion", "response_id", "model_version"})
+
+
+class StreamDecoder(FrameDecoder[str | bytes]):
+    """Reads chunks, whose candidates each have a decoder of their own.
+
+    `response` is what the plain form would be: texts that came in pieces are whole, and what the
+    chunks repeat is said once. The parts come while they come; usage, finish and sources, which
+    every chunk may still change, when the stream is closed.
+    """
+
+    _dialect = NAME
+
+    def __init__(self) -> None:
+        self._chunks = ChunkReader()
+        super().__init__(self._chunks)
+        self._candidates: dict[int, CandidateDecoder] = {}
+        self._identity = UNKNOWN_RESPONSE
+        self._head: dict[str, Any] = {}  # what is known beside candidates and usage
+        self._repeated: dict[str, Any] | None = None
+        self._has_started = self._has_news = False
+        self._usage: Any = None  # the last one
+
+    def _end(self) -> None:
+        if self._has_news:
+            self._start()
+        self._settle_usage()
+        for candidate in self._candidates.values():
+            candidate.end()
+        if not self._candidates:
+            self._tell_blocked()
+        if self._is_done():
+            self._emit(events.ResponseEnd())
+
+    def _tell_blocked(self) -> None:
+        """There are no candidates: the prompt was blocked, if the response says so (W88)."""
+        blocked = decode_blocked(self._head, Origin(dialect=NAME))
+        if blocked is not None and blocked.finish is not None:
+            self._emit(
+                events.ChoiceFinish(blocked.finish, blocked.finish_raw, extras=blocked.extras)
+            )
+
+    def _is_done(self) -> bool:
+        if self._folded.errors or not self._chunks.is_closed:
+            return False
+        if not self._candidates:
+            return self._folded.response.finish is not None  # the prompt was blocked
+        return all(candidate.is_finished for candidate in self._candidates.values())
+
+    # --- chunks
+
+    def _take(self, frame: str | bytes) -> None:
+        chunk = _parsed(frame)
+        if type(chunk) is dict:
+            self._take_chunk(chunk)
+        else:
+            for item in chunk if is_list(chunk) else [chunk]:
+                self._take_chunk(want_object(item, "$"))
+
+    def _take_chunk(self, chunk: dict[str, Any]) -> None:
+        if chunk.get("error") is not None:
+            self._settle_usage()
+            self._emit(decode_stream_error(chunk))
+            return
+        candidates = chunk.pop("candidates", None)
+        usage = chunk.pop("usageMetadata", None)
+        if usage is None and (usage := chunk.get("usage_metadata")) is not None:
+            chunk["usage_metadata"] = {}  # that it was spelled so
+        if chunk != self._repeated:
+            self._repeated = chunk
+            self._take_head(chunk)
+        if usage is not None:
+            self._usage = usage
+        if is_list(candidates):
+            for position, wire in enumerate(candidates):
+                self._take_candidate(wire, position)
+        elif candidates is not None:
+            self._emit(events.OpaqueEvent(NAME, {"candidates": candidates}))
+
+    def _settle_usage(self) -> None:
+        """Tell what it has cost: every chunk says it anew, and only the last one counts (W98)."""
+        usage, self._usage = decode_usage(self._usage), None
+        if usage is not None:
+            self._emit(events.UsageUpdate(usage))
+
+    def _take_head(self, chunk: dict[str, Any]) -> None:
+        """Learn what most chunks repeat: it is told once it has a name, and at the end."""
+        before = len(_NAMING & self._head.keys()) if self._has_started else -1
+        self._head.update({key: value for key, value in chunk.items() if value is not None})
+        self._has_news = True
+        if before < 0 or len(_NAMING & self._head.keys()) > before:
+            self._start()
+
+    def _start(self) -> None:
+        self._has_started, self._has_news = True, False
+        start = _plain_start(self._head) or _decode_start(self._head)
+        self._emit(start)
+        self._identity = response_identity(start.id, start.created_at, start.model)
+        for candidate in self._candidates.values():
+            candidate.calls.identity = self._identity
+
+    def _take_candidate(self, wire: Any, position: int) -> None:
+        if type(wire) is not dict:
+            self._emit(events.OpaqueEvent(NAME, {"candidates": [wire]}))
+            return
+        index = wire.get("index")
+        number = index if type(index) is int else position
+        candidate = self._candidates.get(number)
+        if candidate is None:
+            calls = CallIds(self._identity)
+            candidate = CandidateDecoder(number, calls, self._emit, self._emit_delta)
+            self._candidates[number] = candidate
+        candidate.take(wire)
+
+
+def _plain_start(head: dict[str, Any]) -> events.ResponseStart | None:
+    """What nearly every head says: who answers, its id, and when; None where there is more."""
+    model, response_id = head.get("modelVersion"), head.get("responseId")
+    if type(model) is not str or type(response_id) is not str:
+        return None
+    moment = head.get("createTime")
+    created_at = decode_time(moment)
+    if len(head) != (_NAMED if moment is None else _DATED) or encode_time(created_at) != moment:
+        return None
+    origin = Origin(dialect=NAME, model=model, response_id=response_id)
+    return events.ResponseStart(id=response_id, model=model, created_at=created_at, origin=origin)
+
+
+def _decode_start(head: dict[str, Any]) -> events.ResponseStart:
+    known = decode_response(head)
+    return events.ResponseStart(
+        id=known.id,
+        model=known.model,
+        created_at=known.created_at,
+        origin=Origin(dialect=NAME, model=known.model, response_id=known.id),
+        extras=known.extras,
+    )
+
+
+def _parsed(raw: str | bytes) -> Any:
+    """The chunk in a frame, or an error in a list; or several, if a proxy ate blank lines."""
+    try:
+        return loads(raw)
+    except InvalidInputError:
+        if isinstance(raw, bytes) or "\n" not in raw:
+            raise
+    return [loads(line) for line in raw.split("\n")]
+
+
+# --- one candidate
+
+_ASSISTANT = Role.ASSISTANT
+_MODEL = {"role": "model"}
+_PLAIN = 2  # fields: role and parts
+_PLAIN_END = {"finishReason", "index"}
+# What a choice is made of beside those; a candidate's other fields ride along as they are.
+_INTRICATE = frozenset({*CANDIDATE_NAMES, *CANDIDATE_NAMES.values()}) - _PLAIN_END
+_TEXT = Text("")
+_THOUGHT = 2  # fields: text and thought
+_PCM = ("audio/l16", "audio/pcm")  # sound without a frame around it: pieces make a whole
+
+
+class CandidateDecoder:
+    """Remembers what of a candidate is still growing.
+
+    A text is never joined with a neighbour that is signed, of another kind, or has other fields
+    (W85). An empty text without a signature says nothing and is no part.
+    """
+
+    def __init__(
+        self, number: int, calls: CallIds, emit: Emit, emit_delta: Callable[[PartDelta], None]
+    ) -> None:
+        self._number = number
+        self.calls = calls
+        calls.at(number)
+        self._emit = emit
+        self._emit_delta = emit_delta
+        self._events = PartEvents(emit, number)
+        self._metadata = Metadata()
+        self._content: dict[str, Any] | None = None  # but for its parts
+        self._parts: list[AnyPart] = []  # as they began, texts without their words
+        self._open: Text | Thinking | Audio | None = None
+        self._call: GrowingCall | None = None
+        self._has_grown = False
+        self.is_finished = False
+
+    def take(self, wire: dict[str, Any]) -> None:
+        """Read what one chunk says of the candidate."""
+        self._has_grown = False
+        if (content := wire.get("content")) is not None:
+            self._take_content(content)
+        if self._metadata.learn(wire):
+            self.is_finished = True
+        elif self._has_grown:
+            self.is_finished = False  # the model ran code and went on
+
+    def end(self) -> None:
+        """The stream has ended: only now it is known that nothing comes after the finish."""
+        finish = self._plain_finish() or self._cited_finish()
+        if not self.is_finished:  # what broke off is not stopped
+            self._settle_call()
+            return
+        self._stop()
+        if finish is not None:
+            self._emit(finish)
+
+    # --- content
+
+    def _take_content(self, content: Any) -> None:
+        if type(content) is not dict:
+            content = {"parts": content}
+        known = self._content = {} if self._content is None else self._content
+        parts = content.get("parts")
+        if type(parts) is list and len(content) == _PLAIN and content.get("role") == "model":
+            known["role"] = "model"  # most say no more
+        else:
+            for key, value in content.items():
+                if key != "parts" and (value is not None or key not in known):
+                    known[key] = value
+            parts = self._irregular_parts(parts)
+        for part in parts:
+            # Most parts are this.
+            if type(part) is dict and len(part) == 1 and type(text := part.get("text")) is str:
+                self._grow_text(text)
+            else:
+                self._take_part(part)
+
+    def _irregular_parts(self, parts: Any) -> list[Any]:
+        if parts is None:
+            return []
+        if is_list(parts):
+            return parts
+        return [parts if is_object(parts) else {"text": plain_text(parts)}]
+
+    def _take_part(self, wire: Any) -> None:
+        if type(wire) is str:
+            self._grow_text(wire)
+            return
+        if type(wire) is dict and type(text := wire.get("text")) is str:
+            if len(wire) == _THOUGHT and wire.get("thought") is True:
+                self._grow(Thinking(text, None, "summary"))
+                return
+        elif (call := call_in(wire)) is not None:
+            if self._call is not None and "name" not in call:
+                self._grow_call(self._call, call)
+                return
+            if is_piece(call) and self._begin_call(wire, call):
+                return
+            if not call and self._parts and isinstance(self._parts[-1], ToolCall):
+                return  # the end of a call that was whole already
+        self._grow(decode_part(wire, self.calls, None))
+
+    def _grow_text(self, text: str) -> None:
+        grown = self._open
+        if not text:
+            return
+        if type(grown) is Text and grown.extras is EMPTY:
+            self._has_grown = True
+            self._emit_delta(PartDelta(self._index, text, choice=self._number))
+        else:
+            self._open_with(Text(text))
+
+    def _grow(self, part: AnyPart) -> None:
+        """A part, or more of the one that is open."""
+        grown = self._open
+        if isinstance(part, (Text, Thinking)) and part.signature is None:
+            if grown is not None and type(grown) is type(part) and grown.extras == part.extras:
+                self._more(PartDelta(self._index, part.text or None, choice=self._number))
+            elif part.text or part.extras:
+                self._open_with(part)
+        elif isinstance(part, Audio) and _is_raw(part):
+            if isinstance(grown, Audio) and grown.mime == part.mime:
+                self._more(PartDelta(self._index, data=part.data, choice=self._number))
+            else:
+                self._open_with(part)
+        else:
+            self._start(part)
+            self._events.stop(self._index)
+
+    @property
+    def _index(self) -> int:
+        """Of the part that began last."""
+        return self._events.count - 1
+
+    def _more(self, delta: PartDelta) -> None:
+        if delta.text or delta.data:
+            self._has_grown = True
+            self._emit_delta(delta)
+
+    def _open_with(self, part: Text | Thinking | Audio) -> None:
+        self._start(part)
+        self._open = part
+
+    def _start(self, part: AnyPart) -> None:
+        self._stop()
+        self._has_grown = True
+        self._parts.append(_TEXT if isinstance(part, Text) else part)
+        self._events.start(part)
+
+    def _stop(self) -> None:
+        """Nothing is added to the last part any more."""
+        if self._settle_call() or self._open is not None:
+            self._open = None
+            self._events.stop(self._index)
+
+    # --- calls that come in pieces
+
+    def _begin_call(self, wire: dict[str, Any], call: dict[str, Any]) -> bool:
+        part = decode_part(call_head(wire), self.calls, None)
+        if not isinstance(part, ToolCall):
+            return False
+        # Until it is whole, its arguments can't be taken for any.
+        self._start(part.replace_unchecked(raw="{", input=None))
+        self._call = GrowingCall()
+        self._grow_call(self._call, call)
+        return True
+
+    def _settle_call(self) -> bool:
+        """Tell the arguments of the call that was growing, if there was one."""
+        call, self._call = self._call, None
+        if call is not None and (rest := call.rest()):
+            self._events.grow(self._index, rest)
+        return call is not None
+
+    def _grow_call(self, growing: GrowingCall, call: dict[str, Any]) -> None:
+        self._has_grown = True
+        growing.grow(call)
+        if growing.is_whole:
+            self._stop()
+
+    # --- the end
+
+    def _plain_finish(self) -> events.ChoiceFinish | None:
+        """That of most candidates, which have no sources; None where there is more to it.
+
+        `_cited_finish` comes to the same, by way of a whole message and its choice.
+        """
+        wire = self._metadata.fields
+        word, index = wire.get("finishReason"), wire.get("index", self._number)
+        is_usual = type(word) is str and type(index) is int and index == self._number
+        if not is_usual or self._content != _MODEL or not _INTRICATE.isdisjoint(wire):
+            return None
+        finish, _ = decode_finish(word, has_calls(self._parts))
+        if finish is None:
+            return None
+        extras = EMPTY if wire.keys() == _PLAIN_END else self._left_over(wire)
+        return events.ChoiceFinish(finish, word, self._number, None, extras)
+
+    def _left_over(self, wire: dict[str, Any]) -> FrozenDict:
+        kept = Overlay(NAME)
+        kept.fields = {key: value for key, value in wire.items() if key not in _PLAIN_END}
+        if "index" not in wire:
+            kept.absent(("index",), self._number)
+        return kept.extras()
+
+    def _cited_finish(self) -> events.ChoiceFinish | None:
+        """As the plain form would have it; sources of the texts are told on the way."""
+        said = (_ASSISTANT, tuple(self._parts), self._content_extras())
+        wire = self._metadata.fields
+        if self._content is not None:
+            wire = {**wire, "content": self._content}
+        choice = decode_candidate(wire, self._number, said, None)
+        message = choice.message
+        for index, part in enumerate(message.parts):
+            if isinstance(part, Text) and part.citations:
+                self._events.grow(index, citations=part.citations)
+        if choice.finish is None:
+            return None
+        finish, word = choice.finish, choice.finish_raw
+        return events.ChoiceFinish(
+            finish, word, self._number, choice.logprobs, choice.extras, message.extras
+        )
+
+    def _content_extras(self) -> FrozenDict:
+        if self._content is None or self._content == _MODEL:
+            return EMPTY
+        return decode_content(self._content, CallIds(), _ASSISTANT, None)[2]
+
+
+def _is_raw(part: Audio) -> bool:
+    is_bare = part.signature is None and not part.extras and bool(part.data)
+    return is_bare and part.mime is not None and part.mime.lower().startswith(_PCM)
+
+
+# --- errors in mid-stream
+
+_INTERNAL = 500
+_ERRORS = range(400, 600)  # what HTTP calls errors
+
+
+def decode_stream_error(wire: Mapping[str, Any]) -> events.StreamError:
+    """The error that stands where a chunk was expected."""
+    error = wire.get("error")
+    fields = error if isinstance(error, dict) else {"message": error}
+    name, status = fields.get("status"), fields.get("code")
+    return stream_error(fields.get("message"), name, status, overlay_of(wire, (), NAME))
+
+
+def encode_stream_error(error: events.StreamError) -> dict[str, Any]:
+    """The chunk for an error. The SDK wants `error` to come first, and a number for its code."""
+    name = error.code if error.code in STATUSES else None
+    status = error.status if error.status in _ERRORS else STATUSES.get(name or "", _INTERNAL)
+    if name is None:
+        name = name_of(status or _INTERNAL)
+    body: dict[str, Any] = {"error": {"code": status, "message": error.message, "status": name}}
+    return with_overlay(body, error.extras, NAME)

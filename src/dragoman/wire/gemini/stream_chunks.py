@@ -1,0 +1,371 @@
+"""The chunks of a stream: cut out of its bytes and written, and what they say in pieces.
+
+A chunk is a response of its own. Two things in it add up to something only together with the
+chunks before: the arguments of a call, and what is said of a candidate beside its content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Literal
+
+from dragoman.errors import WireError
+from dragoman.model.jsontext import dumps
+from dragoman.wire.framing import MAX_FRAME, JsonArrayParser, SseEvent, SseParser, sse
+from dragoman.wire.gemini.dialect import NAME
+from dragoman.wire.gemini.response import decode_finish
+from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.stream_decoding import DONE
+
+Form = Literal["sse", "array"]
+"""With `alt=sse` in the address, events; without, an array (W120)."""
+
+_BEFORE = b" \t\r\n\xef\xbb\xbf"  # blanks, and the byte order mark
+# Google's SDK cuts lines at these too, in the middle of a text; Google escapes them.
+_SEPARATORS = (
+    (b"\xc2\x85", rb"\u0085"),
+    (b"\xe2\x80\xa8", rb"\u2028"),
+    (b"\xe2\x80\xa9", rb"\u2029"),
+)
+_END = b"\r\n\r\n"  # of an event, where Google itself writes it
+
+
+class ChunkReader:
+    """Cuts a stream into the JSON of its chunks; the first byte tells the form."""
+
+    __slots__ = ("_array", "_events", "_form", "_is_between")
+
+    def __init__(self) -> None:
+        self._form: Form | None = None
+        self._array: JsonArrayParser | None = None
+        self._events: SseParser | None = None
+        self._is_between = True  # events: nothing of the next one has come
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more has to come: an array needs its bracket, events need nothing."""
+        return self._array is None or self._array.is_whole
+
+    def feed(self, data: bytes) -> list[str | bytes]:
+        """The chunks that these bytes complete."""
+        if self._form is None:
+            data = data.lstrip(_BEFORE)
+            if not data:
+                return []
+            self._form = "array" if data[:1] in {b"[", b"{"} else "sse"
+        return self._read_array(data) if self._form == "array" else self._read_events(data)
+
+    def close(self) -> list[str | bytes]:
+        """The last chunk, if only its blank line is missing."""
+        if self._events is None or self._is_between:
+            return []
+        return _data_of(self._events.close())
+
+    def _read_array(self, data: bytes) -> list[str | bytes]:
+        if self._array is None:
+            self._array = JsonArrayParser()
+        return [*self._array.feed(data)]
+
+    def _read_events(self, data: bytes) -> list[str | bytes]:
+        if self._is_between and (found := _whole_events(data)) is not None:
+            return found
+        if self._events is None:
+            self._events = SseParser()
+            self._events.feed(b"\n")  # the stream has begun: it has no byte order mark any more
+        self._is_between = data.endswith((b"\n\n", _END))
+        return _data_of(self._events.feed(data))
+
+
+def _whole_events(data: bytes) -> list[str | bytes] | None:
+    """The chunks in events as Google sends them: whole ones, of one line; None where any is not.
+
+    `SseParser` comes to the same in three times the time: it has to look for all kinds of line
+    ends before it can cut at one.
+    """
+    *events, rest = data.split(_END)
+    if rest or len(data) > MAX_FRAME:
+        return None
+    found: list[str | bytes] = []
+    for event in events:
+        if event[:6] != b"data: " or b"\n" in event or b"\r" in event:
+            return None
+        chunk = event[6:].decode("utf-8", "replace")
+        if chunk and chunk != DONE:
+            found.append(chunk)
+    return found
+
+
+def _data_of(events: list[SseEvent]) -> list[str | bytes]:
+    return [event.data for event in events if event.data and event.data != DONE]
+
+
+class ChunkWriter:
+    """Writes chunks one after the other, each ready to be sent at once."""
+
+    __slots__ = ("_before", "_form")
+
+    def __init__(self, form: Form) -> None:
+        self._form = form
+        self._before = b"["
+
+    def write(self, chunk: bytes) -> bytes:
+        """One more chunk."""
+        if not chunk.isascii():
+            for separator, escape in _SEPARATORS:
+                chunk = chunk.replace(separator, escape)
+        if self._form == "sse":
+            return sse(chunk)
+        before, self._before = self._before, b",\r\n"
+        return before + chunk
+
+    def end(self) -> bytes:
+        """What comes after the last one."""
+        return b"" if self._form == "sse" else b"]"
+
+
+# --- calls whose arguments come in pieces, as Vertex AI streams them if asked to (W87)
+#
+# The first chunk names the function, the next ones hold `partialArgs`: a path into the arguments
+# and a value, a long text in several pieces. The last one does not say `willContinue`.
+
+Container = dict[str, Any] | list[Any]
+_PIECEWISE = frozenset({"partialArgs", "partial_args", "willContinue", "will_continue"})
+_PIECES = _PIECEWISE | {"args"}
+_VALUES = ("numberValue", "boolValue", "nullValue",
+           "number_value", "bool_value", "null_value")  # fmt: skip
+_STEP = re.compile(
+    r"""\.([^.\[\]]+) | \[(\d{1,6})\] | \['((?:[^'\\]|\\.)*)'\] | \["((?:[^"\\]|\\.)*)"\]""",
+    re.VERBOSE,
+)
+_NOWHERE = ""
+"""The name of a value that came without its path, where it does not go on from another."""
+_ESCAPED = re.compile(r"\\(.)")
+
+
+def call_in(wire: Any) -> dict[str, Any] | None:
+    """The function call of a part, if it is one."""
+    if not is_object(wire):
+        return None
+    call = wire.get("functionCall", wire.get("function_call"))
+    return call if is_object(call) else None
+
+
+def is_piece(call: dict[str, Any]) -> bool:
+    """Whether more of the call comes, or some of its arguments."""
+    if _PIECEWISE.isdisjoint(call):  # nearly all are whole
+        return False
+    return _continues(call) or is_list(call.get("partialArgs", call.get("partial_args")))
+
+
+def call_head(wire: dict[str, Any]) -> dict[str, Any]:
+    """The part of a call's first chunk, without what is said of its arguments."""
+    call = call_in(wire) or {}
+    head = {key: value for key, value in call.items() if key not in _PIECES}
+    rest = {
+        key: value for key, value in wire.items() if key not in {"functionCall", "function_call"}
+    }
+    return {**rest, "functionCall": head}
+
+
+class GrowingCall:
+    """The arguments of a call between its first chunk and its last."""
+
+    __slots__ = ("_args", "_path", "_place", "_texts", "is_whole")
+
+    def __init__(self) -> None:
+        self.is_whole = False
+        self._args: dict[str, Any] = {}
+        self._path: str | None = None  # of a text that is not yet whole
+        self._place: tuple[Container, Any] = (self._args, "")
+        self._texts: list[str] = []
+
+    def grow(self, call: dict[str, Any]) -> None:
+        """Add what a chunk says of the arguments."""
+        args = call.get("args")
+        if is_object(args):
+            self._args.update(args)
+        pieces = call.get("partialArgs", call.get("partial_args"))
+        for piece in pieces if is_list(pieces) else ():
+            self._add(piece)
+        self.is_whole = not _continues(call)
+
+    def rest(self) -> str:
+        """The arguments as JSON, after the opening brace; not closed where they broke off."""
+        self._settle()
+        written = dumps(self._args).decode()[1:]
+        return written if self.is_whole else written[:-1]
+
+    def _add(self, piece: Any) -> None:
+        if not is_object(piece):
+            raise _malformed()
+        path = piece.get("jsonPath", piece.get("json_path"))
+        if type(path) is not str:
+            path = self._path or _NOWHERE
+        if path != self._path:
+            self._settle()
+            self._place = self._reach(path)
+        text = piece.get("stringValue", piece.get("string_value"))
+        if type(text) is str:
+            self._path = path
+            self._texts.append(text)
+            if not _continues(piece):
+                self._settle()
+            return
+        key = next((key for key in _VALUES if key in piece), None)
+        if key is not None:
+            container, step = self._place
+            container[step] = None if key.startswith("null") else piece[key]
+
+    def _settle(self) -> None:
+        """Put a text in its place, once it is whole."""
+        if self._path is not None:
+            container, step = self._place
+            container[step] = "".join(self._texts)
+            self._path, self._texts = None, []
+
+    def _reach(self, path: str) -> tuple[Container, Any]:
+        """The object or list that a path ends in, made on the way, and the last step."""
+        if path == _NOWHERE:
+            return self._args, path
+        steps = _steps(path)
+        container: Container = self._args
+        for step, following in pairwise(steps):
+            inner = _held(container, step)
+            if inner is None:
+                inner = [] if type(following) is int else {}
+                container[step] = inner  # type: ignore[index]  # `_held` has checked the step
+            if not isinstance(inner, (dict, list)):
+                raise _malformed()
+            container = inner
+        _held(container, steps[-1])
+        return container, steps[-1]
+
+
+def _held(container: Container, step: str | int) -> Any:
+    """What is there already; a list has room for one more."""
+    if isinstance(container, list) and type(step) is int and step <= len(container):
+        if step == len(container):
+            container.append(None)
+        return container[step]
+    if isinstance(container, dict) and type(step) is str:
+        return container.get(step)
+    raise _malformed()
+
+
+def _steps(path: str) -> list[str | int]:
+    """The names and numbers in a path: `$.a.b[0]['c d']`."""
+    steps: list[str | int] = []
+    position = 1
+    while position < len(path) and (found := _STEP.match(path, position)):
+        name, number, single, double = found.groups()
+        if number is not None:
+            steps.append(int(number))
+        else:
+            quoted = single if single is not None else double
+            steps.append(name if name is not None else _ESCAPED.sub(r"\1", quoted))
+        position = found.end()
+    if not path.startswith("$") or position < len(path) or not steps:
+        raise _malformed()
+    return steps
+
+
+def _continues(wire: dict[str, Any]) -> bool:
+    return wire.get("willContinue", wire.get("will_continue")) is True
+
+
+def _malformed() -> WireError:
+    msg = "a piece of a call's arguments has no place in them"
+    return WireError(msg, dialect=NAME, path="$.candidates.content.parts.functionCall.partialArgs")
+
+
+# --- what is said of a candidate beside its content
+#
+# As recordings show, sources for grounding come whole, mostly at the end and before that as an
+# empty object; passages that are quoted come as they are found, and grow from chunk to chunk; log
+# probabilities are those of the chunk's own tokens. Of anything else the last word counts.
+
+Fields = dict[str, Any]
+_UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
+
+
+def _is_finish(fields: Fields) -> bool:
+    """Whether a chunk says why its candidate ended; the word for "not said" does not."""
+    finish, word = decode_finish(fields.get("finishReason", fields.get("finish_reason")), False)  # noqa: FBT003 - whether there are calls
+    return finish is not None and word != _UNSPECIFIED
+
+
+class Metadata:
+    """The fields of a candidate, its content aside."""
+
+    __slots__ = ("_places", "fields")
+
+    def __init__(self) -> None:
+        self.fields: Fields = {}
+        self._places: dict[tuple[Any, ...], int] = {}  # of passages in their list
+
+    def learn(self, fields: Fields) -> bool:
+        """Add those of one more chunk; whether it says why the candidate ended."""
+        for key, value in fields.items():
+            if key == "content":
+                continue
+            known = self.fields.get(key)
+            merge = _MERGES.get(key)
+            if merge is not None and is_object(value):
+                if not is_object(known):
+                    self.fields[key] = known = {}
+                merge(self, known, value)
+            elif value is not None or key not in self.fields:
+                self.fields[key] = value
+        return _is_finish(fields)
+
+    def replace(self, known: Fields, fields: Fields) -> None:
+        """Take the last word on each field that has one."""
+        known.update({key: value for key, value in fields.items() if value or key not in known})
+
+    def lengthen(self, known: Fields, fields: Fields) -> None:
+        """Go on with the lists."""
+        for key, value in fields.items():
+            old = known.get(key)
+            if is_list(old) and is_list(value):
+                old.extend(value)
+            elif value is not None or key not in known:
+                known[key] = value
+
+    def find(self, known: Fields, fields: Fields) -> None:
+        """Add passages; one that begins where a known one does is the same, grown."""
+        for key, value in fields.items():
+            listed = known.setdefault(key, [] if is_list(value) else value)
+            if is_list(listed) and is_list(value):
+                self._add(listed, value, key)
+
+    def _add(self, listed: list[Any], sources: list[Any], key: str) -> None:
+        before = len(listed)
+        for source in sources:
+            place = (key, *_place(source))
+            number = self._places.setdefault(place, len(listed))
+            if number < before and is_object(source):
+                listed[number] = source
+            else:
+                listed.append(source)
+
+
+def _place(source: Any) -> tuple[Any, ...]:
+    """Where a passage begins, and whose it is."""
+    if not is_object(source):
+        return ()
+    start, uri = source.get("startIndex"), source.get("uri")
+    return (start if type(start) is int else 0, uri if type(uri) is str else None)
+
+
+_MERGES: dict[str, Callable[[Metadata, Fields, Fields], None]] = {
+    "groundingMetadata": Metadata.replace,
+    "grounding_metadata": Metadata.replace,
+    "urlContextMetadata": Metadata.replace,
+    "url_context_metadata": Metadata.replace,
+    "citationMetadata": Metadata.find,
+    "citation_metadata": Metadata.find,
+    "logprobsResult": Metadata.lengthen,
+    "logprobs_result": Metadata.lengthen,
+}

@@ -1,0 +1,408 @@
+"""Function calls, their responses, and calls of the provider's own tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from msgspec import UNSET, UnsetType
+
+from dragoman.model.jsontext import dumps
+from dragoman.model.media import Audio, File, Image, Video
+from dragoman.model.parts import (
+    Opaque,
+    Origin,
+    Part,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+)
+from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, make_result
+from dragoman.wire.call_ids import CallIds
+from dragoman.wire.gemini.content_media import decode_media, encode_media
+from dragoman.wire.gemini.dialect import NAME, ORIGIN, SIGNATURE, Writing, keep_fields, snake_names
+from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.overlay import Overlay, with_overlay
+
+_FIELDS = frozenset({"name", "args", "id"})
+_WRAPPED = "arguments that are not a JSON object were wrapped in one"
+
+
+def decode_call(
+    fields: dict[str, Any], kept: Overlay, calls: CallIds, origin: Origin | None
+) -> ToolCall | None:
+    """The call in a part; None where it is malformed."""
+    wire = fields["functionCall"]
+    if not is_object(wire) or type(name := wire.get("name")) is not str:
+        return None
+    args, wire_id = wire.get("args"), wire.get("id")
+    if args is not None and not is_object(args):
+        return None
+    for key, value in wire.items():
+        if key not in _FIELDS or value is None or (key == "id" and type(value) is not str):
+            kept.fields.setdefault("functionCall", {})[key] = value
+    call_id, given_id = calls.admit_named(name, wire_id if type(wire_id) is str else None, args)
+    signature = keep_fields(kept, fields, "functionCall")
+    return make_call(
+        call_id,
+        name,
+        # Without arguments the model wrote nothing; the empty text says so (W80).
+        "" if args is None else None,
+        args,
+        wire_id=given_id,
+        signature=signature,
+        origin=None if signature is None else origin,
+        extras=kept.extras(),
+    )
+
+
+def encode_call(part: ToolCall, writing: Writing) -> tuple[dict[str, Any], str | None]:
+    """The function call, and what was lost."""
+    writing.add_call(part)
+    call: dict[str, Any] = {"name": part.name}
+    if (call_id := wire_id(part, writing)) is not None:
+        call["id"] = call_id
+    arguments = part.object_arguments()
+    if arguments is None:
+        call["args"] = {"input": part.raw}
+        if part.kind != "custom":
+            # Something that is no object would poison the conversation for good (I6).
+            writing.repair_part("I6", "retyped", _WRAPPED)
+    elif part.raw is None or not (part.raw == "" or part.raw.isspace()):
+        call["args"] = arguments
+    return {"functionCall": call}, None
+
+
+def wire_id(call: ToolCall, writing: Writing) -> str | None:
+    """The id that a call has on the wire, where it has one: it may do without (W81)."""
+    if not writing.target.ids.are_allowed:
+        return None
+    return call.id if isinstance(call.wire_id, UnsetType) else call.wire_id
+
+
+# --- function responses
+#
+# A response is an object (W82). What we say in one has a single key: `output` for the text or the
+# data of a result, `error` for those of a failure; and so we read it. Other objects are data.
+
+_PART_NAMES = snake_names("inlineData", "fileData", "mediaResolution")
+_RESPONSE_FIELDS = frozenset({"name", "response"})
+_NOTHING = {"output": ""}
+"""How we write a result that says nothing: there has to be an object (W76)."""
+_REFERENCES = frozenset({"$ref", "$defs"})
+_NO_NAME = "unknown"
+_NO_PLACE = "content that can't stand in a tool result here"
+_HOISTED = "a tool's media are shown behind the results here (W96)"
+
+
+# --- wire → model
+
+
+class _Said(NamedTuple):
+    text: str = ""
+    data: Any = UNSET
+    is_error: bool | None = None
+
+
+def decode_result(
+    fields: dict[str, Any], kept: Overlay, calls: CallIds, origin: Origin | None
+) -> ToolResult | None:
+    """The result in a part; None where it is malformed."""
+    wire = fields["functionResponse"]
+    if not is_object(wire) or type(name := wire.get("name")) is not str:
+        return None
+    response, parts = wire.get("response"), wire.get("parts")
+    if response is not None and not is_object(response):
+        theirs, response = response, {"output": response}
+        kept.value(("functionResponse", "response"), response, theirs)
+    call_id, ours = _decode_answered(wire, name, kept, calls)
+    if response is None:
+        _decode_nothing(wire, kept)
+    said = _decode_response(response)
+    media = tuple(map(_decode_part, parts)) if is_list(parts) else ()
+    for key, value in wire.items():
+        is_said = (key == "parts" and media) or (key == "id" and ours is not None)
+        if key not in _RESPONSE_FIELDS and not is_said:
+            kept.fields.setdefault("functionResponse", {})[key] = value
+    signature = keep_fields(kept, fields, "functionResponse")
+    if media or _holds_references(said.data):
+        origin = ORIGIN  # may go back as it came, and only here
+    elif signature is None:
+        origin = None
+    return make_result(
+        call_id,
+        (*_told(said), *media) if media else said.text,
+        said.data,
+        name,
+        said.is_error,
+        signature=signature,
+        origin=origin,
+        extras=kept.extras(),
+    )
+
+
+def _decode_answered(
+    wire: dict[str, Any], name: str, kept: Overlay, calls: CallIds
+) -> tuple[str, str | None]:
+    """The id of the call that is answered, and the one that our encoder writes."""
+    given = wire.get("id")
+    call_id, ours = calls.answer_named(name, given if type(given) is str else None)
+    if ours is not None:
+        if "id" not in wire:
+            kept.absent(("functionResponse", "id"), ours)
+        elif given != ours:
+            kept.value(("functionResponse", "id"), ours, given)
+    return call_id, ours
+
+
+def _decode_nothing(wire: dict[str, Any], kept: Overlay) -> None:
+    if "response" in wire:
+        kept.value(("functionResponse", "response"), _NOTHING, None)
+    else:
+        kept.absent(("functionResponse", "response"), _NOTHING)
+
+
+def _decode_response(response: dict[str, Any] | None) -> _Said:
+    if response is None:
+        return _Said()
+    is_error = True if response.get("error") is not None else None
+    if len(response) == 1:
+        ((key, value),) = response.items()
+        is_ours = key == "output" or (key == "error" and is_error)
+        if is_ours and not is_object(value):
+            if type(value) is str:
+                return _Said(value, UNSET, is_error)
+            return _Said("", value, is_error)
+        if key == "error" and is_object(value) and value.get("error") is None:
+            return _Said("", value, is_error)
+    return _Said("", response, is_error)
+
+
+def _told(said: _Said) -> tuple[ResultPart, ...]:
+    """What is said beside media, for those who know no data."""
+    text = said.text
+    if said.data is not UNSET and said.data != {}:
+        text = dumps(said.data).decode("utf-8")
+    return (Text(text),) if text else ()
+
+
+def _decode_part(wire: Any) -> ResultPart:
+    part = None
+    if is_object(wire):
+        kept = Overlay(NAME)
+        fields = kept.renamed(wire, _PART_NAMES)
+        kinds = [kind for kind in ("inlineData", "fileData") if fields.get(kind) is not None]
+        if len(kinds) == 1 and fields.keys().isdisjoint((SIGNATURE, "mediaResolution")):
+            part = decode_media(fields, kept, CallIds(), None)
+    return Opaque(NAME, wire) if part is None else part
+
+
+def _holds_references(data: Any) -> bool:
+    """Whether there is a key in it, however deep, that the API takes for a reference (W95)."""
+    pending = [data]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Mapping):
+            if not _REFERENCES.isdisjoint(value):
+                return True
+            pending += value.values()
+        elif isinstance(value, (list, tuple)):
+            pending += value
+    return False
+
+
+# --- model → wire
+
+
+def encode_result(part: ToolResult, writing: Writing) -> tuple[dict[str, Any], str | None]:
+    """The function response, and what was lost."""
+    call = writing.calls.get(part.call_id)
+    name = part.tool_name
+    if call is not None and (name is None or not writing.target.tools.accepts_name(name)):
+        name = call.name
+    is_empty = name == "" and not writing.target.is_strict  # as it came
+    body: dict[str, Any] = {
+        "name": name if is_empty else name or _NO_NAME,
+        "response": _encode_response(part),
+    }
+    call_id = part.call_id if call is None else wire_id(call, writing)
+    if call_id is not None and writing.target.ids.are_allowed:
+        body["id"] = call_id
+    if part.content.__class__ is not str and (inside := _encode_content(part, name, writing)):
+        body["parts"] = inside
+    problem = None if name or is_empty else "the name of the tool is not known"
+    return {"functionResponse": body}, problem
+
+
+def _encode_response(part: ToolResult) -> Any:
+    data, content = part.data, part.content
+    if data is UNSET:
+        text = content if isinstance(content, str) else part.text
+        return {"error" if part.is_error else "output": text}
+    if _holds_references(data) and not _is_from_here(part):
+        data = dumps(data).decode("utf-8")  # as text nobody looks for references in it (W95)
+    if is_object(data):
+        has_failed = data.get("error") is not None
+        if part.is_error is None or part.is_error is has_failed:
+            return data
+    return {"error" if part.is_error else "output": data}
+
+
+def _encode_content(part: ToolResult, name: str | None, writing: Writing) -> list[Any]:
+    """The media that stand in the response; the others are put aside, to stand behind it (W96)."""
+    is_inside = writing.target.media.in_results
+    if is_inside is None:
+        is_inside = _is_from_here(part)
+    inside: list[Any] = []
+    outside: list[Any] = []
+    for index, item in enumerate(part.content):
+        if isinstance(item, (Text, Refusal)):
+            continue
+        body = _encode_part(item, is_inside=is_inside)
+        if is_inside and getattr(item, "detail", None) not in {None, "auto"}:
+            writing.lose_content(index, "a tool's media are looked at as they are")
+        if not body:
+            writing.lose_content(index, _NO_PLACE)
+        elif is_inside:
+            inside += body
+        else:
+            outside += body
+            writing.lose_content(index, _HOISTED)
+    if outside:
+        writing.hoisted += [{"text": f"(Shown by the tool {name or _NO_NAME}:)"}, *outside]
+    return inside
+
+
+def _encode_part(part: str | ResultPart, *, is_inside: bool) -> list[Any]:
+    """The part of a function response, or of a content; nothing where it has no place."""
+    if isinstance(part, Opaque):
+        return [part.payload] if part.dialect == NAME else []
+    if not isinstance(part, (Image, Audio, Video, File)):
+        return []
+    body = encode_media(part)[0]
+    if body is None:
+        return []
+    if is_inside:
+        body.pop("mediaResolution", None)  # parts of a response have none
+    return [with_overlay(body, part.extras, NAME)]
+
+
+def _is_from_here(part: Part) -> bool:
+    return part.origin is not None and part.origin.dialect == NAME
+
+
+def in_call_order(written: list[Any], parts: tuple[Part, ...], writing: Writing) -> None:
+    """Put results that only their order tells apart into the order of their calls (W78)."""
+    named: dict[str, list[int]] = {}
+    for index, part in enumerate(parts):
+        if type(part) is not ToolResult:
+            break  # behind the results, nothing is one
+        call = writing.calls.get(part.call_id)
+        if call is not None and wire_id(call, writing) is None:
+            named.setdefault(call.name, []).append(index)
+    for places in named.values():
+        if len(places) > 1:
+            ordered = sorted(places, key=lambda index: _rank(parts[index], writing))
+            for place, body in zip(places, [written[index] for index in ordered], strict=True):
+                written[place] = body
+
+
+def _rank(part: Part, writing: Writing) -> int:
+    return writing.order[part.call_id] if isinstance(part, ToolResult) else 0
+
+
+# --- calls of the provider's own tools: code execution, and the tools that Gemini 3 reports
+
+_OK = "OUTCOME_OK"
+_CODE = "code_execution"
+"""Our name for the tool whose parts don't name it; the others' names are in upper case."""
+_NAMES = snake_names("toolType")
+
+Said = tuple[str, str | None, Any]
+"""The name of the tool, the id of the call, and the arguments or the result."""
+
+
+def decode_server_call(
+    fields: dict[str, Any], kept: Overlay, _calls: CallIds, origin: Origin | None
+) -> ServerToolCall | None:
+    """The call of a server tool in a part; None where it is malformed."""
+    if (code := fields.get("executableCode")) is not None:
+        kind, said = "executableCode", _decode_code(code)
+    else:
+        kind, said = "toolCall", _decode_tool(fields, "toolCall", "args", kept)
+    if said is None:
+        return None
+    signature = keep_fields(kept, fields, kind)
+    return ServerToolCall(*said, signature=signature, origin=origin, extras=kept.extras())
+
+
+def encode_server_call(part: ServerToolCall) -> dict[str, Any]:
+    """The part's field for a call of a server tool."""
+    if part.name == _CODE:
+        code = part.input if is_object(part.input) else {"language": "PYTHON", "code": part.input}
+        return {"executableCode": _identified(part.call_id, code)}
+    return {"toolCall": _identified(part.call_id, _tool(part.name, "args", part.input))}
+
+
+def decode_server_result(
+    fields: dict[str, Any], kept: Overlay, _calls: CallIds, origin: Origin | None
+) -> ServerToolResult | None:
+    """The result of a server tool in a part; None where it is malformed."""
+    is_error = None
+    if (result := fields.get("codeExecutionResult")) is not None:
+        kind, said = "codeExecutionResult", _decode_code(result)
+        if said is not None and type(outcome := result.get("outcome")) is str:
+            is_error = outcome != _OK
+    else:
+        kind, said = "toolResponse", _decode_tool(fields, "toolResponse", "response", kept)
+    if said is None:
+        return None
+    signature = keep_fields(kept, fields, kind)
+    extras = kept.extras()
+    return ServerToolResult(*said, is_error, signature=signature, origin=origin, extras=extras)
+
+
+def encode_server_result(part: ServerToolResult) -> dict[str, Any]:
+    """The part's field for the result of a server tool."""
+    content = part.content
+    if part.name == _CODE:
+        outcome = "OUTCOME_FAILED" if part.is_error else _OK
+        result = content if is_object(content) else {"outcome": outcome, "output": content}
+        if part.is_error is not None and (result.get("outcome") == _OK) is bool(part.is_error):
+            result = {**result, "outcome": outcome}
+        return {"codeExecutionResult": _identified(part.call_id, result)}
+    return {"toolResponse": _identified(part.call_id, _tool(part.name, "response", content))}
+
+
+def _decode_code(wire: Any) -> Said | None:
+    if not is_object(wire):
+        return None
+    if type(wire.get("id")) is not str:
+        return _CODE, None, wire
+    return _CODE, wire["id"], {key: value for key, value in wire.items() if key != "id"}
+
+
+def _decode_tool(fields: dict[str, Any], kind: str, key: str, kept: Overlay) -> Said | None:
+    if not is_object(fields[kind]):
+        return None
+    wire = kept.renamed(fields[kind], _NAMES, kind)
+    name, call_id, content = wire.get("toolType"), wire.get("id"), wire.get(key)
+    if type(name) is not str or name == _CODE:
+        return None
+    taken = {"toolType"}
+    if content is not None:
+        taken.add(key)
+    if type(call_id) is str:
+        taken.add("id")
+    if left := {name: value for name, value in wire.items() if name not in taken}:
+        kept.fields[kind] = left
+    return name, call_id if type(call_id) is str else None, content
+
+
+def _identified(call_id: str | None, body: dict[str, Any]) -> dict[str, Any]:
+    return dict(body) if call_id is None else {**body, "id": call_id}
+
+
+def _tool(name: str, key: str, content: Any) -> dict[str, Any]:
+    return {"toolType": name} if content is None else {"toolType": name, key: content}

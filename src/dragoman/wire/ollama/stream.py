@@ -1,0 +1,354 @@
+"""Streams of `/api/chat`: lines of JSON (W101)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.model import events
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.content import AnyPart
+from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
+from dragoman.model.events import PartDelta
+from dragoman.model.frozen import freeze_mapping
+from dragoman.model.jsontext import dumps
+from dragoman.model.messages import make_message
+from dragoman.model.parts import Origin, Refusal, Text, Thinking
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.model.usage import FinishReason
+from dragoman.wire.call_ids import CallIds
+from dragoman.wire.framing import NdjsonParser
+from dragoman.wire.fronts import pointed_back
+from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.ollama.content import decode_images, encode_assistant
+from dragoman.wire.ollama.dialect import NAME, Incoming, Outgoing, is_own
+from dragoman.wire.ollama.response import (
+    METRICS,
+    NOTHING,
+    decode_finish,
+    decode_time,
+    decode_usage,
+    encode_end,
+    encode_time,
+    encode_usage,
+    note_time,
+)
+from dragoman.wire.ollama.tools import decode_call
+from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
+from dragoman.wire.stream_decoding import FrameDecoder, PartEvents, object_in, stream_error
+from dragoman.wire.stream_encoding import EventEncoder, SentPart, piece_of
+from dragoman.wire.tolerance import plain_text
+
+_KNOWN = frozenset({"model", "created_at", "message", "done", "done_reason", "logprobs", *METRICS})
+_READ = frozenset({"role", "content", "thinking", "tool_calls"})
+_FAILED = "the model failed while it answered"
+_MESSAGE = "choices[0].message"
+
+
+class StreamDecoder(FrameDecoder[bytes]):
+    """Reads lines, each with a piece of the one message.
+
+    The stream is complete when a line said `done`. Thinking ends where the text begins, the text
+    with the stream. Each line has a time of its own; the first one's is the response's.
+    """
+
+    _dialect = NAME
+
+    def __init__(self) -> None:
+        super().__init__(NdjsonParser())
+        self._incoming = Incoming(None, CallIds(UNKNOWN_RESPONSE))
+        self._parts = PartEvents(self._emit)
+        self._text: int | None = None
+        self._thinking: int | None = None
+        self._has_calls = False
+        self._start: events.ResponseStart | None = None
+        self._unknown: dict[str, Any] = {}
+        self._unknown_of_message: dict[str, Any] = {}
+        self._logprobs: list[Any] | None = None
+        self._is_over = False
+
+    def _in_order(self, parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
+        """Thinking first, joined where it came in several pieces, then text, media and calls."""
+        if self._parts.count < 2:  # noqa: PLR2004 - nothing could be out of order
+            return parts
+        thinking = [part for part in parts if isinstance(part, Thinking)]
+        texts = [part for part in parts if isinstance(part, Text)]
+        if len(thinking) > 1:
+            thinking = [thinking[0].replace(text="".join(part.text for part in thinking))]
+        rest = [part for part in parts if not isinstance(part, (Thinking, Text))]
+        return (*thinking, *texts, *rest)
+
+    # --- lines
+
+    def _take(self, frame: bytes) -> None:
+        if self._is_over:
+            return
+        chunk = object_in(frame)
+        if "error" in chunk and not is_object(chunk.get("message")):
+            self._take_error(chunk)
+            return
+        if not _KNOWN.issuperset(chunk):
+            self._unknown.update((key, value) for key, value in chunk.items() if key not in _KNOWN)
+        if self._start is None:
+            self._begin(chunk)
+        message = chunk.get("message")
+        if is_object(message):
+            self._take_message(message)
+        elif message is not None:
+            self._emit(events.OpaqueEvent(NAME, {"message": message}))
+        if is_list(logprobs := chunk.get("logprobs")):
+            self._logprobs = self._logprobs or []
+            self._logprobs += logprobs
+        if chunk.get("done") is True:
+            self._finish(chunk)
+
+    def _begin(self, chunk: dict[str, Any]) -> None:
+        model = chunk.get("model")
+        model = model if isinstance(model, str) else None
+        created = decode_time(chunk.get("created_at"))
+        written: dict[str, Any] = {}
+        note_time(chunk, created, set(), written)
+        known = _KNOWN - {"created_at"} if written else _KNOWN
+        self._start = events.ResponseStart(
+            model=model,
+            created_at=created,
+            origin=Origin(dialect=NAME, model=model),
+            extras=overlay_of(chunk, known, NAME, written),
+        )
+        self._emit(self._start)
+        self._incoming.calls.identity = response_identity(None, created, model)
+
+    def _take_error(self, chunk: dict[str, Any]) -> None:
+        """An error in mid-stream, which ends it (G1)."""
+        self._end()
+        extras = freeze_mapping({NAME: chunk}, "the wire")
+        self._emit(stream_error(chunk["error"], None, chunk.get("status"), extras))
+
+    # --- the message
+
+    def _take_message(self, message: dict[str, Any]) -> None:
+        if thinking := plain_text(message.get("thinking")):
+            if self._thinking is None:
+                self._thinking = self._parts.start(Thinking(""))
+            self._emit_delta(PartDelta(self._thinking, thinking))
+        if content := plain_text(message.get("content")):
+            self._stop_thinking()
+            if self._text is None:
+                self._text = self._parts.start(Text(""))
+            self._emit_delta(PartDelta(self._text, content))
+        if not _READ.issuperset(message):
+            self._take_rest(message)
+        calls = message.get("tool_calls")
+        if is_list(calls):
+            for call in calls:
+                self._stop_thinking()
+                part = decode_call(call, self._incoming)
+                self._has_calls = self._has_calls or isinstance(part, ToolCall)
+                self._parts.whole(part)
+
+    def _take_rest(self, message: dict[str, Any]) -> None:
+        images = decode_images(message.get("images"))
+        for image in images or ():
+            self._parts.whole(image)
+        read = _READ | {"images"} if images else _READ
+        self._unknown_of_message.update((k, v) for k, v in message.items() if k not in read)
+
+    def _stop_thinking(self) -> None:
+        if self._thinking is not None:
+            self._parts.stop(self._thinking)
+            self._thinking = None
+
+    # --- the end
+
+    def _end(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._stop_thinking()
+            self._parts.stop_all()
+
+    def _finish(self, chunk: dict[str, Any]) -> None:
+        self._end()
+        start, unknown = self._start, self._unknown
+        usage = decode_usage(chunk, set())
+        if usage is None:  # then durations are nobody's but the answer's own
+            unknown |= {key: chunk[key] for key in METRICS if key in chunk}
+        if start is not None and not unknown.items() <= fields_of(start.extras, NAME).items():
+            self._emit(start.replace(extras={**start.extras, NAME: unknown}))
+        if usage is not None:
+            self._emit(events.UsageUpdate(usage))
+        raw = chunk.get("done_reason")
+        raw = raw if isinstance(raw, str) and raw else None
+        finish = decode_finish(raw, is_done=True, has_calls=self._has_calls)
+        assert finish is not None  # noqa: S101 - it is done
+        extras = overlay_of(self._unknown_of_message, (), NAME)
+        self._emit(events.ChoiceFinish(finish, raw, 0, self._logprobs, message_extras=extras))
+        self._emit(events.ResponseEnd())
+
+
+class StreamEncoder(EventEncoder):
+    """Writes events as lines, text and thinking as they come.
+
+    Calls are whole here (W104), so they wait for the end. What it cost stands in the last line,
+    with the reason for the end.
+    """
+
+    _dialect = NAME
+    _reports_late_events = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._head: dict[str, Any] = {"model": "", "created_at": encode_time(None)}
+        self._parts: dict[int, SentPart] = {}
+        self._count = 0  # the parts so far
+        self._thinking: int | None = None
+        self._calls = MessageAccumulator()
+        self._call_numbers: list[int] = []
+
+    def _started(self, event: events.ResponseStart) -> bytes:
+        """Nothing to send yet: what every line begins with."""
+        start = self._start
+        self._calls.add(event)
+        head = {"model": start.model or "", "created_at": encode_time(start.created_at)}
+        self._head = with_overlay(head, start.extras, NAME)
+        if start.id is not None:
+            self._lose("id", "responses have no ids here")
+        return b""
+
+    def _part_start(self, event: events.PartStart) -> bytes:
+        part = event.part
+        sent = self._begun(event.index, part)
+        if isinstance(part, ToolCall):
+            self._call_numbers.append(sent.number)
+            return self._keep(event)
+        return self._piece(sent, part)
+
+    def _begun(self, index: int, part: AnyPart) -> SentPart:
+        sent = self._parts[index] = SentPart(self._numbered(), part)
+        return sent
+
+    def _numbered(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    def _part_delta(self, event: PartDelta) -> bytes:
+        sent = self._parts.get(event.index)
+        if sent is None:
+            sent = self._begun(event.index, Text(""))
+        part = sent.part
+        if isinstance(part, ToolCall):
+            return self._keep(event)
+        if isinstance(part, Text):
+            if event.text and event.signature is None and not event.citations:
+                sent.pieces.append(event.text)
+                return self._text(event.text)
+            piece = Text(event.text or "", event.citations, signature=event.signature)
+            return self._piece(sent, piece)
+        grown = piece_of(part, event)
+        is_empty = isinstance(grown, Refusal) and not grown.text
+        return b"" if grown is None or is_empty else self._piece(sent, grown)
+
+    def _part_stop(self, event: events.PartStop) -> bytes:
+        """The end of a part, and all of it where nothing of it was seen before."""
+        sent, final = self._parts.get(event.index), event.part
+        if sent is None:
+            return b"" if final is None else self._part_start(events.PartStart(event.index, final))
+        if isinstance(sent.part, ToolCall) and (final is None or isinstance(final, ToolCall)):
+            return self._keep(event)
+        if final is None:
+            return b""
+        rest = sent.rest(final, lambda why: self._lose(f"{_MESSAGE}.parts[{sent.number}]", why))
+        is_empty = isinstance(rest, Refusal) and not rest.text
+        return b"" if rest is None or is_empty else self._piece(sent, rest)
+
+    def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
+        if self._calls.resolved(event).index == len(self._call_numbers):
+            self._call_numbers.append(self._numbered())
+        return self._keep(event)
+
+    def _keep(self, event: events.Event) -> bytes:
+        self._calls.add(event)
+        return b""
+
+    def _error(self, error: events.StreamError) -> bytes:
+        mine = fields_of(error.extras, NAME)
+        return _line(dict(mine) if mine else {"error": error.message or _FAILED})
+
+    def _opaque(self, payload: dict[str, Any]) -> bytes:
+        return _line(payload)
+
+    def _end(self) -> bytes:
+        """The last line: why it ended, and what it cost."""
+        written = self._write_calls()
+        self._settle_thinking()
+        finish = self._finish or events.ChoiceFinish(FinishReason.STOP)
+        out = Outgoing(is_response=True)
+        is_ours = is_own(self._start.origin)
+        message = dict(NOTHING)
+        if is_ours:
+            message = with_overlay(message, finish.message_extras, NAME)
+        body = {**self._head, "message": message, "done": True}
+        body |= encode_end(finish, out, is_ours=is_ours)
+        if self._usage is not None:
+            body |= encode_usage(self._usage)
+        self._note(out.losses)
+        return written + _line(body)
+
+    # --- lines
+
+    def _write_calls(self) -> bytes:
+        if not self._call_numbers:
+            return b""
+        finish = self._finish
+        is_cut_off = finish is not None and finish.finish.is_cut_off
+        calls = self._calls.message.tool_calls
+        return self._written(calls, self._call_numbers, is_cut_off=is_cut_off)
+
+    def _settle_thinking(self) -> None:
+        """Report thinking that was not shown: that is known at the end, when all has come."""
+        for sent in self._parts.values():
+            part = sent.part
+            if isinstance(part, Thinking) and (sent.is_sealed or not any(sent.pieces)):
+                signature = "" if sent.is_sealed else None
+                whole = Thinking("".join(sent.pieces), signature=signature, origin=part.origin)
+                self._written((whole,), [sent.number])
+
+    def _piece(self, sent: SentPart, part: AnyPart) -> bytes:
+        """A piece of a part; another provider's thinking parts stand on lines of their own."""
+        sent.note(part)
+        if isinstance(part, Text):
+            if part.citations or part.cache or part.signature:
+                written = self._written((part,), [sent.number])
+                return written if part.text else b""
+            return self._text(part.text) if part.text else b""
+        if isinstance(part, Thinking):
+            return self._thinking_piece(sent.number, part) if part.text else b""
+        return self._written((part,), [sent.number])
+
+    def _text(self, text: str) -> bytes:
+        return self._message({"role": "assistant", "content": text})
+
+    def _thinking_piece(self, number: int, part: Thinking) -> bytes:
+        text = part.text
+        if self._thinking != number:
+            is_first, self._thinking = self._thinking is None, number
+            if not is_first and not is_own(part.origin or self._start.origin):
+                text = f"\n{text}"
+        return self._message({"role": "assistant", "content": "", "thinking": text})
+
+    def _written(
+        self, parts: tuple[AnyPart, ...], numbers: list[int], *, is_cut_off: bool = False
+    ) -> bytes:
+        """Parts as a message of their own would have them; `numbers` are theirs in the answer."""
+        out = Outgoing(is_response=True, is_cut_off=is_cut_off)
+        message = make_message(Role.ASSISTANT, parts, origin=self._start.origin)
+        body = encode_assistant(message, out, _MESSAGE)
+        places = {0: numbers}
+        self._note(pointed_back(out.losses, places), pointed_back(out.repairs, places))
+        return b"" if body is None else self._message(body)
+
+    def _message(self, message: dict[str, Any]) -> bytes:
+        return _line({**self._head, "message": message, "done": False})
+
+
+def _line(body: dict[str, Any]) -> bytes:
+    return dumps(body) + b"\n"

@@ -1,0 +1,219 @@
+"""Chat's description: its name, how it is recognised, OpenAI's own deployment, and its state.
+
+One canonical value often has several spellings here: thinking as `reasoning` or
+`reasoning_content`, a cap as `max_tokens` or `max_completion_tokens`, a call with or without its
+`type`. Which one it was is noted as a word in the overlay. Without the word, encoders choose the
+spelling of OpenAI's own API. A word that begins with `-` says that a field was not there, or not
+as it should be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from dragoman.model.parts import Origin, Part, Thinking
+from dragoman.model.tools import ToolCall
+from dragoman.wire.call_ids import CallIds
+from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
+from dragoman.wire.flags import FieldFlags, IdFlags
+from dragoman.wire.fronts import Front
+from dragoman.wire.losses import Action, Loss, Repair
+from dragoman.wire.overlay import extras_of, words_of
+from dragoman.wire.schemas import SentSchemas
+from dragoman.wire.target import Target
+
+NAME = "openai-chat"
+OWN = Origin(dialect=NAME)
+"""The origin of what stood in a request, whose provider nobody knows."""
+DETAILS = "reasoning_details"
+SHOWN = "shown"
+"""The word for another provider's thinking as a detail: clients show the text field."""
+
+_CHOICES = frozenset({"Choice", "ParsedChoice", "Choices", "ChatCompletionChoice"})
+
+
+def _is_response(_kind: str, wire: Wire) -> bool:
+    return "choices" in wire
+
+
+def _wrapped(kind: str, wire: dict[str, Any]) -> dict[str, Any]:
+    """A choice as the response that it is out of."""
+    return {"choices": [wire]} if kind in _CHOICES else wire
+
+
+def _sdk(prefix: str, *, sets_all: bool = False, has_chunks: bool = False) -> SdkModule:
+    return SdkModule(
+        prefix,
+        "exclude_none" if sets_all else "exclude_unset",
+        _is_response,
+        wrap=_wrapped,
+        has_chunks=has_chunks,
+    )
+
+
+DESCRIPTION = Description(
+    name=NAME,
+    about="OpenAI's Chat Completions, and what the many servers that speak it have added",
+    messages_field="messages",
+    answer_field="choices",
+    order=90,  # most servers speak it: what nobody else claims is taken for it
+    paths=("/chat/completions",),
+    fields=frozenset({"choices", "max_completion_tokens", "response_format", "functions", "stop",
+                      "n", "logprobs", "stream_options", "reasoning_effort", "frequency_penalty",
+                      "presence_penalty", "parallel_tool_calls", "seed"}),
+    tool_fields=frozenset({"function", "custom"}),
+    is_likely=lambda wire: isinstance(wire.get("messages"), list),
+    response_fields=frozenset({"choices"}),
+    possible_response_fields=frozenset({"usage"}),
+    messages=MessageForm(
+        roles=frozenset({"system", "developer", "user", "assistant", "tool", "function"}),
+        own_roles=frozenset({"developer", "tool", "function"}),
+        fields=frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "function_call",
+                          "refusal", "annotations", "audio", "images", "executed_tools",
+                          "reasoning", "reasoning_content", "reasoning_details",
+                          "thinking_blocks", "cache_control", "extra_content", "prefix",
+                          "partial"}),
+        own_fields=frozenset({"tool_calls", "function_call", "refusal", "annotations", "audio",
+                              "reasoning", "reasoning_content", "reasoning_details",
+                              "executed_tools"}),
+        part_types=frozenset({"image_url", "input_audio", "file", "refusal", "video_url"}),
+        resembles_ours=True,
+    ),
+    sdk_modules=(
+        _sdk("openai.types.chat"),
+        _sdk("groq.types.chat"),
+        _sdk("mistralai.", sets_all=True, has_chunks=True),
+        _sdk("litellm.types", sets_all=True),
+    ),
+)  # fmt: skip
+
+
+# --- OpenAI's own deployment
+
+TARGET = Target(
+    dialect=NAME,
+    provider="openai",
+    unsupported_part_fields=(
+        "Text.signature",
+        "Image.signature",
+        "Image.name",
+        "Image.mime",
+        "Audio.signature",
+        "Audio.name",
+        "Audio.mime",
+        "Audio.detail",
+        "Audio.transcript",
+        "Video.signature",
+        "Video.name",
+        "Video.mime",
+        "Video.detail",
+        "File.signature",
+        "File.mime",
+        "File.detail",
+        "Thinking.cache",
+        "Refusal.signature",
+        "Refusal.cache",
+        "ToolCall.cache",
+        "ToolResult.signature",
+        "ToolResult.cache",
+        "ServerToolCall.signature",
+        "ServerToolCall.cache",
+        "ServerToolCall.server",
+        "ServerToolResult.signature",
+        "ServerToolResult.cache",
+        "Opaque.signature",
+        "Opaque.cache",
+    ),
+    ids=IdFlags(
+        max_length=40,  # W5, W6: longer ids and other names are refused
+    ),
+    fields=FieldFlags(needs_model=True),
+)
+
+
+# --- this dialect in front of another provider: `reasoning_details`, and Gemini's field on calls
+#
+# The details are those of OpenRouter, whose clients send them back; the SDK needs their index.
+
+
+def _as_detail(part: Thinking, number: int, _message_id: Callable[[], str]) -> Thinking:
+    return part.replace(extras=extras_of({"index": number}, NAME, (DETAILS, SHOWN)))
+
+
+FRONT = Front(OWN, native=(ToolCall,), is_flat=True, dress=_as_detail)
+
+
+# --- words for fields that were not there
+
+
+def is_own(origin: Origin | None) -> bool:
+    """Whether something came from this dialect."""
+    return origin is OWN or (origin is not None and origin.dialect == NAME)
+
+
+def absent(found: Collection[str], *keys: str) -> list[str]:
+    """Words for those of the keys that were not found, or not understood."""
+    return [f"-{key}" for key in keys if key not in found]
+
+
+def without_absent(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+    """The body without the fields that the wire lacked."""
+    for word in words_of(extras, NAME):
+        if isinstance(word, str) and word.startswith("-"):
+            body.pop(word[1:], None)
+    return body
+
+
+# --- what a decoder and an encoder remember while they go through a conversation
+
+
+class Incoming:
+    """Where the parts came from, and the ids of the calls."""
+
+    __slots__ = ("calls", "has_envelopes", "origin")
+
+    def __init__(self, origin: Origin | None, calls: CallIds) -> None:
+        self.origin = origin
+        """Goes on parts that must not lose it; None where their message tells."""
+        self.has_envelopes = False
+        """Whether the message being read holds another provider's state; see `unsealing`."""
+        self.calls = calls
+
+
+class Outgoing:
+    """Gathers what could not be said, the wire's ids of calls, and media on their way out."""
+
+    __slots__ = ("hoisted", "is_cut_off", "is_response", "legacy", "losses", "repairs", "schemas",
+                 "target", "wire_ids")  # fmt: skip
+
+    def __init__(self, target: Target = TARGET, *, is_response: bool = False) -> None:
+        self.target = target
+        self.is_response = is_response
+        self.is_cut_off = False
+        """Whether the answer ended before the model was done (I7)."""
+        self.losses: list[Loss] = []
+        self.repairs: list[Repair] = []
+        self.schemas = SentSchemas(self.losses, self.repairs)
+        self.wire_ids: dict[str, str | None] = {}
+        """By a call's own id: what the wire calls it, where that differs."""
+        self.legacy: set[str] = set()
+        """The calls that are written as `function_call`."""
+        self.hoisted: list[dict[str, Any]] = []
+        """Media out of tool results, waiting for a user message (W1)."""
+
+    def lose(self, path: str, reason: str) -> None:
+        """Note what could not be said."""
+        self.losses.append(Loss(path, reason))
+
+    def repair(self, path: str, rule: str, action: Action, reason: str) -> None:
+        """Note what was put right for the target."""
+        self.repairs.append(Repair(path, rule, action, reason))
+
+    def lose_part(self, part: Part, path: str) -> None:
+        """Note a part that has no place here."""
+        self.lose(path, f"{type(part).__name__} has no place in this dialect here")
+
+    def sees_as_own(self, part: Part, origin: Origin | None) -> bool:
+        """Whether a part came from this dialect, by its own origin or its message's."""
+        return is_own(part.origin if part.origin is not None else origin)

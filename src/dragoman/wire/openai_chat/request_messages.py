@@ -1,0 +1,367 @@
+"""The messages of a conversation, results of tools among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY
+from dragoman.model.media import Media
+from dragoman.model.messages import Message, make_message
+from dragoman.model.parts import Opaque, Text, Thinking
+from dragoman.model.roles import Role
+from dragoman.model.tools import ResultPart, ToolResult, make_result
+from dragoman.wire.call_ids import decode_calls
+from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.openai_chat.content import (
+    decode_parts,
+    encode_content,
+    encode_part,
+    is_bare,
+    lose_citations,
+)
+from dragoman.wire.openai_chat.content_assistant import (
+    NO_CONTENT,
+    SAID,
+    decode_assistant,
+    encode_assistant,
+)
+from dragoman.wire.openai_chat.content_thinking import encode_thinking
+from dragoman.wire.openai_chat.dialect import NAME, OWN, Incoming, Outgoing
+from dragoman.wire.openai_chat.settings import admit_message
+from dragoman.wire.overlay import overlay_of, with_overlay, words_of
+from dragoman.wire.target import Target
+from dragoman.wire.tolerance import Form, readable_message, with_original
+
+# --- tool results: messages of role `tool`, and of role `function` in the old form
+
+_TOOL = Role.TOOL
+_HOISTED = "(attached to the next user message)"
+
+
+def decode_result(wire: dict[str, Any], incoming: Incoming) -> Message:
+    """A message with the result of one call."""
+    content, wire_id = wire.get("content"), wire.get("tool_call_id")
+    if (
+        len(wire) == 3  # noqa: PLR2004 - a role, an id and a text
+        and wire["role"] == "tool"
+        and (wire_id and isinstance(wire_id, str))
+        and isinstance(content, str)
+    ):
+        return make_message(_TOOL, (make_result(incoming.calls.answer(wire_id) or "", content),))
+    known, words = {"role"}, list[str]()
+    has_id = isinstance(wire_id, str)
+    name = wire.get("name")
+    name = name if isinstance(name, str) else None
+    call_id = incoming.calls.answer(wire_id if isinstance(wire_id, str) else None, name) or ""
+    if has_id and call_id:
+        known.add("tool_call_id")
+    if isinstance(content, str) or (is_list(content) and content):
+        known.add("content")
+    elif "content" not in wire:
+        words.append("-content")
+    if name is not None:
+        known.add("name")
+    elif wire_id is None:
+        words.append("-name")
+    if wire["role"] == "function":
+        words.append("function")
+    elif wire_id is None:
+        words.append("tool")  # also where the call was in the old form
+    result = make_result(call_id, _decode_content(content, incoming), tool_name=name)
+    return make_message(_TOOL, (result,), name, extras=overlay_of(wire, known, NAME, words=words))
+
+
+def _decode_content(content: Any, incoming: Incoming) -> str | tuple[ResultPart, ...]:
+    if isinstance(content, str):
+        return content
+    if not is_list(content):
+        return ()
+    parts: list[ResultPart] = []
+    for item in content:
+        for part in decode_parts([item], incoming.origin)[:1]:
+            if isinstance(part, Media):
+                # The wire's own results may hold media; others' may not (W1).
+                parts.append(part.replace(origin=incoming.origin))
+            elif isinstance(part, Text | Opaque):
+                parts.append(part)
+            else:
+                parts.append(Opaque(NAME, item, origin=incoming.origin))
+    only = parts[0] if len(parts) == 1 else None
+    if type(only) is Text and only.extras is EMPTY and only.cache is None:
+        return only.text  # the normal form
+    return tuple(parts)
+
+
+def encode_plain(result: ToolResult, out: Outgoing) -> dict[str, Any] | None:
+    """The message that most results are; None where there is more to say."""
+    content = result.content
+    if content.__class__ is not str or not content or result.is_error:
+        return None
+    if result.call_id in out.wire_ids or not result.call_id:
+        return None
+    return {"role": "tool", "tool_call_id": result.call_id, "content": content}
+
+
+def encode_result(result: ToolResult, message: Message, out: Outgoing, path: str) -> dict[str, Any]:
+    """The message for a result."""
+    call_id = out.wire_ids.get(result.call_id, result.call_id)
+    body: dict[str, Any] = {"role": "tool"}
+    if result.call_id and call_id is not None:
+        body["tool_call_id"] = call_id
+    content: Any = result.content
+    if content.__class__ is not str or not content:
+        content = _encode_content(result, message, out, path)
+    if content != []:
+        body["content"] = content
+    if result.is_error:
+        out.lose(f"{path}.is_error", "a failed call can only be told by its text here")
+    name, words = message.name, words_of(message.extras, NAME)
+    if "function" in words:
+        body["role"] = "function"
+    if result.call_id in out.legacy:
+        if "tool" not in words:
+            body["role"] = "function"
+        if name is None and "-name" not in words:
+            name = result.tool_name or ""
+    if name is not None:
+        body["name"] = name
+    return _finished(body, message)
+
+
+def _finished(body: dict[str, Any], message: Message) -> dict[str, Any]:
+    """The body with what is noted of its message, and some content in any case."""
+    if len(message.parts) == 1 and message.extras is not EMPTY:
+        body = with_overlay(body, message.extras, NAME)
+        if "-content" in words_of(message.extras, NAME):
+            return body
+    body.setdefault("content", "")
+    return body
+
+
+def _encode_content(
+    result: ToolResult, message: Message, out: Outgoing, path: str
+) -> str | list[dict[str, Any]]:
+    if isinstance(result.content, str):
+        return result.text  # data as JSON, where there is no text
+    items: list[dict[str, Any]] = []
+    for index, part in enumerate(result.content):
+        where = f"{path}.content[{index}]"
+        found = encode_part(part, out, where, message.origin)
+        if found and isinstance(part, Media) and not _may_stay(part, message, out):
+            out.hoisted += found
+            out.lose(where, "a tool's media are shown in a user message here (W1)")
+            found = [{"type": "text", "text": _HOISTED}]
+        lose_citations(part, out, where)
+        items += found
+    return encode_content(items)
+
+
+def _may_stay(part: Media, message: Message, out: Outgoing) -> bool:
+    allowed = out.target.media.in_results
+    return out.sees_as_own(part, message.origin) if allowed is None else allowed
+
+
+# --- messages
+
+_ASSISTANT = Role.ASSISTANT
+_TALKERS = {
+    "user": Role.USER,
+    "system": Role.SYSTEM,
+    "developer": Role.DEVELOPER,
+}
+_ANYONE = {**_TALKERS, "assistant": _ASSISTANT}
+_PLAIN = 2  # a role and a content
+_WORDS = frozenset({*_ANYONE, "tool", "function"})
+_CONTENTS = frozenset({str, list, type(None)})
+FORM = Form(NAME, {word: word for word in _WORDS}, kinds=(str, list, type(None)))
+"""What is read here as a message."""
+_WRITTEN = {role: word for word, role in _TALKERS.items()}
+
+
+def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
+    """One message for each of the wire's."""
+    return decode_calls(lambda calls: _decode_all(wire, Incoming(OWN, calls)))
+
+
+def _decode_all(wire: list[Any], incoming: Incoming) -> tuple[Message, ...]:
+    messages: list[Message] = []
+    for index, item in enumerate(wire):
+        # A role and a text: more than half of all messages, in a third of the time.
+        if type(item) is dict and len(item) == _PLAIN and type(item.get("content")) is str:
+            word = item.get("role")
+            role = _ANYONE.get(word) if type(word) is str else None
+            if role is not None:
+                messages.append(make_message(role, (Text(item["content"]),)))
+                continue
+        messages.append(_decode_message(item, incoming, index))
+    return tuple(messages)
+
+
+def _decode_message(wire: Any, incoming: Incoming, index: int) -> Message:
+    if not _is_readable(wire):
+        made, shapes = readable_message(wire, FORM)
+        return with_original(_decode_message(made, incoming, index), NAME, shapes)
+    word = wire["role"]
+    if word in ("tool", "function"):
+        return decode_result(wire, incoming)
+    if word == "assistant":
+        incoming.calls.begin_turn(index)
+        return decode_assistant(wire, incoming)
+    return _decode_talk(wire, _TALKERS[word], incoming)
+
+
+def _is_readable(wire: Any) -> bool:
+    """Whether a message has one of the roles, and a content of one of the types."""
+    if type(wire) is not dict or type(word := wire.get("role")) is not str or word not in _WORDS:
+        return False
+    return type(wire.get("content")) in _CONTENTS
+
+
+def _decode_talk(wire: dict[str, Any], role: Role, incoming: Incoming) -> Message:
+    """A message of a user, a developer or the system."""
+    content = wire.get("content")
+    used = 2
+    parts: tuple[AnyPart, ...] = ()
+    if isinstance(content, str):
+        parts = (Text(content),)
+    elif is_list(content):
+        parts = tuple(decode_parts(content, incoming.origin))
+    if parts and len(wire) == used:
+        return make_message(role, parts)
+    name = wire.get("name")
+    known = {"role", "content"} if parts else {"role"}
+    if isinstance(name, str):
+        known.add("name")
+    else:
+        name = None
+    words = () if "content" in wire else (NO_CONTENT,)
+    return make_message(role, parts, name, extras=overlay_of(wire, known, NAME, words=words))
+
+
+def encode_messages(
+    system: tuple[AnyPart, ...], messages: tuple[Message, ...], out: Outgoing
+) -> list[dict[str, Any]]:
+    """The wire's messages; a system prompt from outside the list goes first."""
+    written: list[dict[str, Any]] = []
+    content: list[Any] = []
+    for index, part in enumerate(system):
+        content += encode_part(part, out, f"system[{index}]")
+        lose_citations(part, out, f"system[{index}]")
+    if content:
+        written.append({"role": "system", "content": encode_content(content)})
+    is_choosy = bool(out.target.fields.refused) or out.target.fields.in_message is not None
+    takes_texts = not is_choosy or _takes_texts(out.target)
+    for index, message in enumerate(messages):
+        start = len(written)
+        if message.role is _ASSISTANT:
+            _flush(written, out)
+            body = encode_assistant(message, out, f"messages[{index}]")
+            if body.keys() != {"role"} or not message.parts:  # else nothing of it could be said
+                written.append(_with_content(body, message))
+        else:
+            _encode_other(message, written, out, index)
+        for at in range(start, len(written)) if is_choosy else ():
+            if is_object(written[at]) and not (takes_texts and _is_text(written[at])):
+                written[at] = admit_message(written[at], out, f"messages[{index}]")
+    _flush(written, out)
+    is_joined = out.target.turns.alternates_roles and all(map(is_object, written))
+    return _alternating(written) if is_joined else written
+
+
+def _takes_texts(target: Target) -> bool:
+    """Whether a message of a role and a text can be sent as it is."""
+    return all(target.fields.admits(key, target.fields.in_message) for key in ("role", "content"))
+
+
+def _is_text(body: dict[str, Any]) -> bool:
+    """Whether a message is a role and a text: most are, and need no further look."""
+    return len(body) == _PLAIN and type(body.get("content")) is str
+
+
+def _alternating(written: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages, neighbours of one role joined: what can't be said leaves gaps (W117)."""
+    done: list[dict[str, Any]] = []
+    for body in written:
+        before = done[-1] if done else {}
+        if before.get("role") != body["role"] or body["role"] == "tool":
+            done.append(body)
+        elif body.get("content"):
+            content = [*_listed(before.get("content")), *_listed(body["content"])]
+            done[-1] = {**body, **before, "content": content}
+        else:
+            done[-1] = {**body, **before}
+    return done
+
+
+def _listed(content: Any) -> list[Any]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content or []
+
+
+def _encode_other(
+    message: Message, written: list[dict[str, Any]], out: Outgoing, index: int
+) -> None:
+    """A message of anybody but the model. Results come first, each in a message of its own."""
+    parts, word = message.parts, _WRITTEN.get(message.role)
+    only = parts[0] if len(parts) == 1 else None
+    if word is not None and type(only) is Text and is_bare(only):
+        _flush(written, out)
+        written.append(_with_luggage({"role": word, "content": only.text}, message))
+        return
+    if type(only) is ToolResult and message.name is None and message.extras is EMPTY:
+        plain = encode_plain(only, out)
+        if plain is not None:
+            written.append(plain)
+            return
+    content: list[Any] = []
+    for place, part in enumerate(parts):
+        path = f"messages[{index}].parts[{place}]"
+        if type(part) is ToolResult:
+            written.append(encode_result(part, message, out, path))
+        elif word is None:
+            out.lose_part(part, path)
+        else:
+            _say(part, message, content, out, path)
+    if word is None and not parts:
+        out.lose(f"messages[{index}]", "a tool's message that holds no result")
+    if word is not None and (content or not parts):
+        _flush(written, out)
+        body: dict[str, Any] = {"role": word}
+        if content:
+            body["content"] = encode_content(content)
+        written.append(_with_content(_with_luggage(body, message), message))
+
+
+def _say(part: AnyPart, message: Message, content: list[Any], out: Outgoing, path: str) -> None:
+    """Add what anybody but the model says to the content."""
+    if type(part) is Thinking and out.sees_as_own(part, message.origin):
+        encode_thinking(part, content)  # Mistral's, which anybody may say
+        if part.signature is not None or part.data is not None:
+            out.lose(path, "sealed thinking has no place here")
+        return
+    content += encode_part(part, out, path, message.origin)
+    lose_citations(part, out, path)
+
+
+def _with_luggage(body: dict[str, Any], message: Message) -> dict[str, Any]:
+    if message.name is not None:
+        body["name"] = message.name
+    return body if message.extras is EMPTY else with_overlay(body, message.extras, NAME)
+
+
+def _with_content(body: dict[str, Any], message: Message) -> dict[str, Any]:
+    """The body with the empty text, where it says nothing else and did not come so (W2)."""
+    if not is_object(body):  # as it came
+        return body
+    if body.keys().isdisjoint(SAID) and NO_CONTENT not in words_of(message.extras, NAME):
+        body["content"] = ""
+    return body
+
+
+def _flush(written: list[dict[str, Any]], out: Outgoing) -> None:
+    """Show media out of tool results in a user message, after all results of the turn (W1)."""
+    if out.hoisted:
+        written.append({"role": "user", "content": list(out.hoisted)})
+        out.hoisted.clear()

@@ -1,0 +1,181 @@
+"""Streams of `/chat/completions`, read: chunks out of server-sent events become events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+from dragoman.model import events
+from dragoman.model.content import AnyPart
+from dragoman.model.frozen import FrozenDict
+from dragoman.model.parts import Origin
+from dragoman.wire.framing import SseEvent, SseParser
+from dragoman.wire.json_values import is_integer, is_object
+from dragoman.wire.openai_chat.content_assistant import place_of
+from dragoman.wire.openai_chat.dialect import NAME, absent
+from dragoman.wire.openai_chat.response import decode_usage
+from dragoman.wire.openai_chat.stream_choices import ChoiceDecoder
+from dragoman.wire.openai_chat.stream_deltas import UnknownFields
+from dragoman.wire.overlay import extras_of
+from dragoman.wire.stream_decoding import DONE, FrameDecoder, object_in, stream_error
+
+_SAFE_INTEGER = 2**53  # what a float holds exactly
+# `object` names the chunk, not the response; a null `usage` only says that it comes later (W9);
+# `p` is Mistral's padding.
+_KNOWN = frozenset({"id", "object", "created", "model", "usage", "error", "p"})
+
+
+class StreamDecoder(FrameDecoder[SseEvent]):
+    """Reads chunks, whose choices each have a decoder of their own.
+
+    The stream is complete when its `[DONE]` came; for a server that never sends it
+    (`ends_with_done=False`), when it ended after every choice had its finish reason.
+    """
+
+    _dialect = NAME
+
+    def __init__(self, *, ends_with_done: bool = True) -> None:
+        super().__init__(SseParser())
+        self._ends_with_done = ends_with_done
+        self._choices: dict[int, ChoiceDecoder] = {}
+        self._head: dict[str, Any] = {}
+        self._has_head = False
+        self._repeated: dict[str, Any] | None = None
+        self._unknown = UnknownFields()
+        self._started: tuple[dict[str, Any], FrozenDict] | None = None
+        self._usage: Any = None
+        self._is_over = False
+
+    def _take(self, frame: SseEvent) -> None:
+        data = frame.data
+        if self._is_over or not data or data.isspace():
+            return  # after the end, or a keep-alive
+        if data[0] == "[" and data.strip() == DONE:
+            self._finish(is_done=not self._folded.errors)
+        else:
+            self._take_chunk(object_in(data), frame.event)
+
+    def _end(self) -> None:
+        if not self._is_over and self._started is not None:
+            finished = [choice.is_finished for choice in self._choices.values()]
+            self._finish(is_done=not self._ends_with_done and bool(finished) and all(finished))
+
+    def _finish(self, *, is_done: bool) -> None:
+        self._is_over = True
+        for choice in self._choices.values():
+            choice.end()
+        if self._started is not None:
+            self._start(absent(self._head, "id", "created", "model"))
+        if is_done:
+            self._emit(events.ResponseEnd())
+
+    def _in_order(self, parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
+        places = [place_of(part) for part in parts]
+        if all(one <= other for one, other in pairwise(places)):
+            return parts
+        return tuple([parts[n] for n in sorted(range(len(parts)), key=places.__getitem__)])
+
+    # --- chunks
+
+    def _take_chunk(self, chunk: dict[str, Any], name: str | None) -> None:
+        choices = chunk.pop("choices", None)
+        if choices is None and name is not None and _is_no_chunk(chunk, name):
+            if name == "error":
+                self._take_error(chunk.get("error") or chunk)
+            else:
+                self._emit(events.OpaqueEvent(NAME, {"event": name, "data": chunk}))
+            return
+        chunk.pop("obfuscation", None)  # padding, different in each (W18)
+        is_repeated = chunk == self._repeated  # what most chunks say besides a piece of text
+        if not is_repeated:
+            self._read_rest(chunk)
+            if choices and self._started is not None:
+                self._start()  # what is new in this chunk goes out with it
+        if type(choices) is list:
+            for position, choice in enumerate(choices):
+                self._take_choice(choice, position)
+        if not is_repeated:
+            self._repeated = chunk
+            self._take_usage(chunk)
+
+    def _read_rest(self, chunk: dict[str, Any]) -> None:
+        for key, value in chunk.items():
+            if key not in _KNOWN:
+                self._unknown.keep(key, value)
+        if not self._has_head:
+            self._read_head(chunk)
+        if chunk.get("error"):
+            self._take_error(chunk["error"])
+
+    def _take_usage(self, chunk: dict[str, Any]) -> None:
+        usage = chunk.get("usage")
+        if usage is None and is_object(x_groq := chunk.get("x_groq")):
+            usage = x_groq.get("usage")  # it may be only there (W113)
+        if is_object(usage) and usage != self._usage:
+            self._usage = usage
+            self._emit(events.UsageUpdate(decode_usage(usage)))
+
+    def _read_head(self, chunk: dict[str, Any]) -> None:
+        """What every chunk repeats; Azure's first one, about its filter, has it empty (W10)."""
+        head = self._head
+        known = dict(head)
+        for key in ("id", "model"):
+            value = chunk.get(key)
+            if isinstance(value, str) and not head.get(key):
+                head[key] = value
+        created = chunk.get("created")
+        if is_integer(created) and abs(created) < _SAFE_INTEGER and not head.get("created"):
+            head["created"] = created
+        self._has_head = bool(head.get("id") and head.get("model") and head.get("created"))
+        if self._started is None or head != known:
+            self._start()
+
+    def _start(self, words: Iterable[str] = ()) -> None:
+        """Tell what is known of the response, if that is more than was told before."""
+        head = self._head
+        extras = self._unknown.extras(words)
+        if self._started == (head, extras):
+            return
+        self._started = (dict(head), extras)
+        model, response_id, created = head.get("model"), head.get("id"), head.get("created")
+        self._emit(
+            events.ResponseStart(
+                id=response_id,
+                model=model,
+                created_at=None if created is None else float(created),
+                origin=Origin(dialect=NAME, model=model, response_id=response_id),
+                extras=extras,
+            )
+        )
+
+    def _take_choice(self, wire: Any, position: int) -> None:
+        if type(wire) is not dict:
+            self._emit(events.OpaqueEvent(NAME, {"event": "message", "data": {"choices": [wire]}}))
+            return
+        index = wire.get("index")
+        choice = self._choices.get(index) if type(index) is int else None
+        if choice is None:
+            choice = self._choice(index if is_integer(index) else position)
+        choice.take(wire)
+
+    def _choice(self, number: int) -> ChoiceDecoder:
+        choice = self._choices.get(number)
+        if choice is None:
+            choice = self._choices[number] = ChoiceDecoder(
+                number, self._emit, self._emit_delta, self._folded.resolved
+            )
+        return choice
+
+    def _take_error(self, error: Any) -> None:
+        """An error in mid-stream (W112): its message is for people, its fields are the extras."""
+        fields = error if is_object(error) else {"message": error}
+        code = fields.get("code")
+        numbers = (fields.get("status_code"), fields.get("status"), code)
+        status = next((number for number in numbers if is_integer(number)), None)
+        word = code if isinstance(code, str) else fields.get("type")
+        self._emit(stream_error(fields.get("message"), word, status, extras_of(fields, NAME)))
+
+
+def _is_no_chunk(chunk: dict[str, Any], name: str) -> bool:
+    return name != "message" and "usage" not in chunk

@@ -1,0 +1,377 @@
+"""What the deltas of a stream are made of: thinking, pieces of calls, and fields that nobody knows.
+
+Most deltas differ from the one before in their text alone; these are read in a shorter way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from dragoman.model.frozen import FrozenDict
+from dragoman.model.jsontext import dumps
+from dragoman.model.parts import Opaque, Thinking
+from dragoman.model.tools import ToolCallDelta
+from dragoman.wire.json_values import is_integer, is_list, is_object
+from dragoman.wire.openai_chat.content_thinking import (
+    DETAIL_TYPES,
+    TEXT_FIELDS,
+    decode_detail,
+    mirrored,
+    text_words,
+)
+from dragoman.wire.openai_chat.dialect import DETAILS, NAME
+from dragoman.wire.openai_chat.tools_calls import decode_signature
+from dragoman.wire.overlay import extras_of, with_overlay, words_of
+from dragoman.wire.stream_decoding import PartEvents
+
+THINKING = frozenset({*TEXT_FIELDS, DETAILS})
+_KNOWN = frozenset({"index", "id", "type", "function", "custom"})
+_TEXTS: dict[str, str] = {"function": "arguments", "custom": "input"}
+
+
+# --- fields that nobody knows
+
+
+class UnknownFields:
+    """Fields that nobody knows, and known ones while they are null or empty.
+
+    Chunks repeat what they say, so the last word counts; an object may come in two halves (Groq's
+    `x_groq`), and a null takes nothing back.
+    """
+
+    __slots__ = ("_extras", "_fields", "_filled")
+
+    def __init__(self) -> None:
+        self._fields: dict[str, Any] = {}
+        self._filled: set[str] = set()
+        self._extras: FrozenDict | None = None  # until something changes
+
+    def keep(self, key: str, value: Any) -> None:
+        """Keep what a chunk says in a field."""
+        fields = self._fields
+        if value is None:
+            if key not in fields:
+                self._extras = fields[key] = None
+            return
+        self._extras = None
+        if type(value) is dict and type(known := fields.get(key)) is dict:
+            known.update(value)
+        else:
+            fields[key] = value
+
+    def add(self, key: str, items: Iterable[Any]) -> None:
+        """Keep more items of a list."""
+        self._extras = None
+        known = self._fields.get(key)
+        if not is_list(known):
+            known = self._fields[key] = []
+        known.extend(items)
+
+    def fill(self, key: str) -> None:
+        """Note that a field has been understood: its null or emptiness no longer counts."""
+        if key not in self._filled:
+            self._extras = None
+            self._filled.add(key)
+
+    def extras(self, words: Iterable[str] = ()) -> FrozenDict:
+        """All of it, as extras; the same object while there is nothing new."""
+        if words:
+            return extras_of(self._left(), NAME, words)
+        if self._extras is None:
+            self._extras = extras_of(self._left(), NAME)
+        return self._extras
+
+    def _left(self) -> dict[str, Any]:
+        filled = self._filled
+        return {
+            key: value
+            for key, value in self._fields.items()
+            if key not in filled or not (value is None or value in ("", []))
+        }
+
+
+# --- deltas that repeat the one before
+
+
+class RepeatedDelta:
+    """The last delta, to be compared with the next one, which may differ in its text alone.
+
+    Servers fill each delta up with nulls and empty lists, and some write one text into two or three
+    fields. To read all that again would change nothing.
+
+    >>> last = RepeatedDelta({"role": None, "content": "Hel"}, "content", 0)
+    >>> last.text_in({"role": None, "content": "lo"})
+    'lo'
+    >>> last.text_in({"role": "user", "content": "lo"}) is None
+    True
+    """
+
+    __slots__ = ("_field", "_form", "_mirrors", "index")
+
+    def __init__(
+        self,
+        delta: dict[str, Any],
+        field: str,
+        index: int,
+        mirrors: tuple[tuple[dict[str, Any], str], ...] = (),
+    ) -> None:
+        self.index = index
+        """The part that grows."""
+        self._form = delta
+        self._field = field
+        self._mirrors = mirrors  # where in the delta the text stands as well
+
+    def text_in(self, delta: dict[str, Any]) -> str | None:
+        """The text of a delta; None where there is anything else to take in."""
+        text = delta.get(self._field)
+        if type(text) is not str or not text:
+            return None
+        form = self._form
+        form[self._field] = text
+        for holder, key in self._mirrors:
+            holder[key] = text
+        return text if delta == form else None
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a field only says that there is nothing in it."""
+    return not value and (value is None or value in ("", []))
+
+
+# --- thinking
+
+
+class ThinkingDecoder:
+    """Finds the part that a piece of thinking belongs to.
+
+    Each text field is one part. Details of one type and index are one part as well; sealed ones
+    come whole, and a signature comes after its text (OpenRouter).
+    """
+
+    __slots__ = ("_details", "_parts", "_texts", "_unknown")
+
+    def __init__(self, parts: PartEvents, unknown: UnknownFields) -> None:
+        self._parts = parts
+        self._unknown = unknown
+        self._texts: dict[str, int] = {}
+        self._details: dict[tuple[str, int | None], tuple[int, set[str]]] = {}
+
+    def take(self, delta: dict[str, Any]) -> None:
+        """Take in the thinking of a delta."""
+        texts = {key: delta[key] for key in TEXT_FIELDS if _is_text(delta.get(key))}
+        details = delta.get(DETAILS)
+        for key in THINKING:
+            if key in delta and key not in texts and (key != DETAILS or not details):
+                self._unknown.keep(key, delta[key])
+        if details:
+            pieces = _checked(details)
+            if pieces:
+                self._take_details(pieces, texts)
+            elif is_list(details):
+                self._unknown.add(DETAILS, details)
+            else:
+                self._unknown.keep(DETAILS, details)
+        mirror = None
+        if len(texts) > 1 and len(set(texts.values())) == 1:  # some servers write both
+            mirror, _ = texts.popitem()
+            self._unknown.fill(mirror)
+        for field, text in texts.items():
+            self._take_text(field, text, mirror)
+
+    def repeatable(self, delta: dict[str, Any], fields: list[str]) -> RepeatedDelta | None:
+        """The delta, to be repeated, if its thinking, in these fields, was one text."""
+        texts = [key for key in TEXT_FIELDS if key in fields]
+        said = delta[texts[0]] if texts else None
+        if type(said) is not str or any(delta[key] != said for key in texts):
+            return None
+        field, *mirrors = texts
+        if DETAILS not in fields:
+            places = tuple([(delta, mirror) for mirror in mirrors])
+            return RepeatedDelta(delta, field, self._texts[field], places)
+        return None if mirrors else self._repeatable_detail(delta, field)
+
+    def _repeatable_detail(self, delta: dict[str, Any], field: str) -> RepeatedDelta | None:
+        """The same for a detail whose text stands in a field as well."""
+        pieces = _checked(delta[DETAILS])
+        known = self._details.get(_place(pieces[0])) if len(pieces) == 1 else None
+        if known is None or _is_sealed(pieces[0]) or _content(pieces[0]) != delta[field]:
+            return None
+        if _is_text(pieces[0].get("signature")):
+            return None
+        place = (pieces[0], DETAIL_TYPES[pieces[0]["type"]][1])
+        return RepeatedDelta(delta, field, known[0], (place,))
+
+    def _take_text(self, field: str, text: str, mirror: str | None) -> None:
+        self._unknown.fill(field)
+        if field in self._texts:
+            self._parts.grow(self._texts[field], text=text)
+        else:
+            part = Thinking(text, extras=extras_of({}, NAME, text_words(field)))
+            part = part if mirror is None else mirrored(part, mirror)
+            self._texts[field] = self._parts.start(part)
+
+    def _take_details(self, pieces: list[dict[str, Any]], texts: dict[str, Any]) -> None:
+        """With `reasoning_details`, OpenRouter repeats their text in `reasoning`."""
+        self._unknown.fill(DETAILS)
+        said = "".join(_content(piece) for piece in pieces if not _is_sealed(piece))
+        mirror = next((key for key, text in texts.items() if text in (said, f"\n{said}")), None)
+        if mirror is not None:
+            del texts[mirror]
+            self._unknown.fill(mirror)
+        for piece in pieces:
+            self._take_detail(piece, mirror)
+
+    def _take_detail(self, piece: dict[str, Any], mirror: str | None) -> None:
+        kind, place = piece["type"], _place(piece)
+        known = None if _is_sealed(piece) else self._details.get(place)
+        if known is None:
+            part = decode_detail({**piece, DETAIL_TYPES[kind][1]: _content(piece)}, None)
+            if part is not None:
+                started = self._parts.start(part if mirror is None else mirrored(part, mirror))
+                self._details[place] = (started, set(piece))
+            return
+        at, fields = known
+        signature = piece.get("signature")
+        late = {
+            key: value
+            for key, value in piece.items()
+            if key not in fields and key not in (DETAIL_TYPES[kind][1], "signature")
+        }
+        fields.update(late)
+        self._parts.grow(
+            at,
+            text=_content(piece) or None,
+            signature=signature if _is_text(signature) else None,
+            extras=extras_of(late, NAME),
+        )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_sealed(piece: dict[str, Any]) -> bool:
+    return bool(piece["type"] == "reasoning.encrypted")
+
+
+def _place(piece: dict[str, Any]) -> tuple[str, int | None]:
+    index = piece.get("index")
+    return piece["type"], index if is_integer(index) else None
+
+
+def _content(piece: dict[str, Any]) -> str:
+    content = piece.get(DETAIL_TYPES[piece["type"]][1])
+    return content if isinstance(content, str) else ""
+
+
+def _checked(details: Any) -> list[dict[str, Any]]:
+    """The details, if each of them is of a known type."""
+    pieces: list[dict[str, Any]] = []
+    for piece in details if is_list(details) else ():
+        kind = piece.get("type") if is_object(piece) else None
+        if not is_object(piece) or not isinstance(kind, str) or kind not in DETAIL_TYPES:
+            return []
+        content = piece.get(DETAIL_TYPES[kind][1], "")
+        if not isinstance(content, str) or (kind == "reasoning.encrypted" and not content):
+            return []
+        pieces.append(piece)
+    return pieces
+
+
+# --- calls, also of the old form (`function_call`)
+
+
+def decode_call_delta(wire: Any, choice: int) -> ToolCallDelta | Opaque:
+    """A piece of a call; what is unknown or malformed is carried whole."""
+    kind: Literal["function", "custom"] = "function"
+    if not is_object(wire) or wire.get("type") not in (None, "", "function", "custom"):
+        return _unknown(wire)
+    if is_object(wire.get("custom")) or wire.get("type") == "custom":
+        kind = "custom"
+    inner = wire.get(kind)
+    fields = inner if is_object(inner) else {}
+    name, text = fields.get("name"), fields.get(_TEXTS[kind])
+    if is_object(text):
+        text = dumps(text).decode("utf-8")  # some servers send the object itself
+    if not isinstance(name, str | None) or not isinstance(text, str | None):
+        return _unknown(wire)
+    if inner is not None and not is_object(inner):
+        return _unknown(wire)
+    index, call_id, signature = wire.get("index"), wire.get("id"), None
+    left = {key: value for key, value in wire.items() if key not in _KNOWN}
+    if left and (signature := decode_signature(wire)) is not None:
+        del left["extra_content"]
+    if len(fields) > (name is not None) + (text is not None):
+        odd = {k: v for k, v in fields.items() if k not in ("name", _TEXTS[kind])}
+        if odd:
+            left[kind] = odd
+    return ToolCallDelta(
+        index if _is_index(index) else None,
+        call_id if isinstance(call_id, str) and call_id else None,
+        name or None,
+        text,
+        choice,
+        kind,
+        signature,
+        extras_of(left, NAME),
+    )
+
+
+def _is_index(value: Any) -> bool:
+    """Whether this can be the place of a call; a negative number says as little as none."""
+    return is_integer(value) and value >= 0
+
+
+def _unknown(wire: Any) -> Opaque:
+    payload = {k: v for k, v in wire.items() if k != "index"} if is_object(wire) else wire
+    return Opaque(NAME, payload, extras=extras_of({}, NAME, ("tool_calls",)))
+
+
+def encode_call_delta(
+    piece: ToolCallDelta, index: int, call_id: str | None, *, is_first: bool, is_ours: bool
+) -> dict[str, Any]:
+    """A piece of a call, in its own place; the first one has the head (W8)."""
+    inner: dict[str, Any] = {}
+    if piece.name is not None:
+        inner["name"] = piece.name
+    elif is_first:
+        inner["name"] = ""
+    if piece.arguments_delta is not None or is_first:
+        inner[_TEXTS[piece.kind]] = piece.arguments_delta or ""
+    body: dict[str, Any] = {"index": index}
+    if call_id is not None:
+        body["id"] = call_id
+    if is_first:
+        body["type"] = piece.kind
+    body[piece.kind] = inner
+    if is_ours and piece.signature is not None:
+        body["extra_content"] = {"google": {"thought_signature": piece.signature}}
+    return with_overlay(body, piece.extras, NAME) if is_ours else body
+
+
+def decode_function_delta(wire: Any, choice: int) -> ToolCallDelta | None:
+    """A piece of the old `function_call`; None where it is malformed."""
+    if not is_object(wire):
+        return None
+    name, arguments = wire.get("name"), wire.get("arguments")
+    if not isinstance(name, str | None) or not isinstance(arguments, str | None):
+        return None
+    left = {key: value for key, value in wire.items() if key not in ("name", "arguments")}
+    return ToolCallDelta(None, None, name or None, arguments, choice, extras=extras_of(left, NAME))
+
+
+def encode_function_delta(piece: ToolCallDelta) -> dict[str, Any]:
+    """A piece of the old `function_call`."""
+    fields = {"name": piece.name, "arguments": piece.arguments_delta}
+    body: dict[str, Any] = {key: value for key, value in fields.items() if value is not None}
+    return with_overlay(body, piece.extras, NAME)
+
+
+def is_legacy_delta(piece: ToolCallDelta) -> bool:
+    """Whether the first piece of a call came as `function_call`: it has neither id nor word."""
+    return (
+        piece.id is None
+        and piece.kind == "function"
+        and "tool_calls" not in words_of(piece.extras, NAME)
+    )

@@ -1,0 +1,457 @@
+"""The items of a conversation, read into messages; `content_turns` writes them.
+
+A run of items on the assistant's side is one message; any other message is one item, and so is
+each output of a tool. Where `content_turns`, going back, would draw the border between two items
+elsewhere, a part is marked (`content_forms.ITEM`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from dragoman.model.content import AnyPart
+from dragoman.model.derived_ids import Identity
+from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message, make_message
+from dragoman.model.parts import Opaque, Origin, Part, Refusal, Text, Thinking
+from dragoman.model.roles import Role
+from dragoman.wire.call_ids import CallIds, decode_calls
+from dragoman.wire.envelope import is_sealed
+from dragoman.wire.openai_responses.content import (
+    decode_answer_parts,
+    decode_inputs,
+    is_unknown_part,
+    opaque_item,
+)
+from dragoman.wire.openai_responses.content_forms import (
+    ITEM,
+    decode_form,
+    decode_id,
+    encode_form,
+    formed,
+    item_form,
+    taken,
+    without,
+)
+from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
+from dragoman.wire.openai_responses.tools_calls import (
+    decode_call,
+    decode_output,
+    decode_server_call,
+    decode_server_result,
+    is_answer,
+    is_call,
+    is_result,
+)
+from dragoman.wire.overlay import spelled
+from dragoman.wire.tolerance import Form, readable_message, with_original
+from dragoman.wire.unsealing import unsealed
+
+# --- message items: what a user, the system, a developer or the assistant says
+
+SPEAKERS = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.DEVELOPER}
+_FORM = Form(NAME, {word: word for word in SPEAKERS})
+_SPEAKER_NAMES = {role: name for name, role in SPEAKERS.items()}
+_WITH_ID: Mapping[str, Any] = {"type": "message", "status": "completed"}
+
+
+def _usual(item_id: str | None) -> Mapping[str, Any]:
+    return EMPTY if item_id is None else _WITH_ID
+
+
+def decode_message(item: dict[str, Any], speaker: Role) -> Message | None:
+    """What somebody says to the model; None where it is malformed."""
+    content = item.get("content")
+    optional = without(item, "role", "content")
+    # The first part carries the item's id; where there is none, the message's overlay does.
+    item_id = None if content == [] else decode_id(item, optional)
+    if type(content) is str:
+        parts: tuple[AnyPart, ...] = (Text(content, item_id=item_id),)
+    elif isinstance(content, list):
+        parts = decode_inputs(content, item_id)
+    else:
+        return None
+    extras = decode_form(optional, _usual(item_id))
+    # One without parts came without: nothing was taken out of it.
+    return make_message(speaker, parts, extras=extras, origin=None if parts else ORIGIN)
+
+
+def is_odd_message(item: Any) -> bool:
+    """Whether an item is a message by somebody whom nobody knows, or a bare text."""
+    if not isinstance(item, dict):
+        return type(item) is str
+    is_message = item.get("type") in (None, "message") and "content" in item
+    return is_message and item.get("role") != "assistant"
+
+
+def decode_odd_message(item: Any) -> Message | None:
+    """What it says, as a message of whoever is most likely to have said it."""
+    made, shapes = readable_message(item, _FORM)
+    message = decode_message(made, SPEAKERS[made["role"]])
+    return None if message is None else with_original(message, NAME, shapes)
+
+
+def encode_message(
+    role: Role, content: str | list[Any], item_id: str | None, extras: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The item of what somebody says. A tool's words outside a result are the user's."""
+    if isinstance(content, list) and len(content) == 1 and _is_plain(content[0], "input_text"):
+        content = content[0]["text"]
+    body: dict[str, Any] = {"role": _SPEAKER_NAMES.get(role, "user"), "content": content}
+    if item_id is not None:
+        body["id"] = item_id
+    formed(body, extras, _usual(item_id))
+    return spelled(body, extras, NAME)
+
+
+def decode_answer(item: dict[str, Any], previous: Part | None) -> list[AnyPart] | None:
+    """What the assistant says; None where it is malformed, or says nothing at all."""
+    if item.get("role") != "assistant":
+        return None
+    content = item.get("content")
+    optional = without(item, "role", "content")
+    if type(content) is str:
+        content = [{"type": "output_text", "text": content}]
+    elif not isinstance(content, list):
+        return None
+    item_id = decode_id(item, optional)
+    is_glued = item_id is not None and previous is not None and previous.item_id == item_id
+    told = optional if is_glued or optional != _usual(item_id) else None
+    return decode_answer_parts(content, item_id, told)
+
+
+def encode_answer(first: Part, content: list[Any], item_id: str | None) -> dict[str, Any]:
+    """The item of what the assistant says, beginning with this part."""
+    form = item_form(first)
+    body: dict[str, Any] = {"role": "assistant", "content": content}
+    if item_id is not None:
+        body["id"] = item_id
+    elif len(content) == 1 and _is_plain(content[0], "output_text"):
+        body["content"] = content[0]["text"]
+    body.update(_usual(item_id) if form is None else form)
+    return body
+
+
+def _is_plain(wire: Any, own_type: str) -> bool:
+    """Whether an encoded part may be written as a bare string."""
+    return (
+        isinstance(wire, dict)
+        and len(wire) == 2  # noqa: PLR2004 - type and text
+        and wire.get("type") == own_type
+        and type(wire.get("text")) is str
+    )
+
+
+def is_content(part: Part) -> bool:
+    """Whether a part belongs into the content of an assistant's message item."""
+    if isinstance(part, Opaque):
+        return part.dialect == NAME and is_unknown_part(part.payload)
+    return isinstance(part, (Text, Refusal))
+
+
+# --- reasoning items: summaries, readable reasoning and sealed reasoning, all of one item
+#
+# A summary or a piece of reasoning is a `Thinking` part; parts of one item share its id, and the
+# first carries the sealed content (`data`) and the item's form. An item that can't be read at all
+# is one part of the form `redacted`.
+
+ReasoningForm = Literal["summary", "full"]
+
+_NO_SUMMARY: dict[str, Any] = {"summary": []}
+_KEYS: dict[ReasoningForm, tuple[str, str]] = {
+    "summary": ("summary", "summary_text"),
+    "full": ("content", "reasoning_text"),
+}
+
+
+def decode_reasoning(
+    wire: dict[str, Any], previous: Part | None, origin: Origin | None
+) -> list[Thinking] | None:
+    """The parts of a reasoning item; None where it is malformed."""
+    optional = dict(wire)
+    del optional["type"]
+    item_id = decode_id(wire, optional)
+    entries = [*_entries(optional, "summary"), *_entries(optional, "full")]
+    data = taken(optional, "encrypted_content", str)
+    usual = EMPTY if "summary" in wire and "summary" not in optional else _NO_SUMMARY
+    follows = isinstance(previous, Thinking) and previous.item_id == item_id
+    item = optional if follows or optional != usual else None
+    parts: list[Thinking] = []
+    for form, entry in entries or [("redacted", {})]:
+        kept = without(entry, "type", "text")
+        if ITEM in kept:
+            return None
+        extras = decode_form(kept, EMPTY, item)
+        text = entry.get("text", "")
+        parts.append(
+            Thinking(text, data, form, item_id=item_id, origin=origin, extras=extras)  # type: ignore[arg-type]  # one of three
+        )
+        item = data = None
+    return parts
+
+
+def _entries(optional: dict[str, Any], form: ReasoningForm) -> list[tuple[str, dict[str, Any]]]:
+    """The texts of that form, taken out of the item; none where one can't be understood."""
+    key, kind = _KEYS[form]
+    wire = optional.get(key)
+    if not isinstance(wire, list) or not wire:
+        return []
+    if not all(_is_thought(entry, kind) for entry in wire):
+        return []
+    del optional[key]
+    return [(form, entry) for entry in wire]
+
+
+def _is_thought(entry: Any, kind: str) -> bool:
+    is_kind = isinstance(entry, dict) and entry.get("type") == kind
+    return is_kind and type(entry.get("text")) is str
+
+
+def encode_reasoning(parts: Sequence[Thinking], item_id: str | None) -> dict[str, Any]:
+    """The item that these parts make up."""
+    first = parts[0]
+    form = item_form(first)
+    body: dict[str, Any] = {"type": "reasoning", **(_NO_SUMMARY if form is None else form)}
+    if item_id is not None:
+        body["id"] = item_id
+    for kind in ("summary", "full"):
+        key, entry_type = _KEYS[kind]
+        texts = [_encode_entry(part, entry_type) for part in parts if shown_form(part) == kind]
+        if texts:
+            body[key] = texts
+    if first.data is not None:
+        body["encrypted_content"] = first.data
+    return body
+
+
+def shown_form(part: Thinking) -> str:
+    """The form of its text; one beside redacted thinking, by hand, can be but a summary of it."""
+    return "summary" if part.form == "redacted" and part.text else part.form
+
+
+def _encode_entry(part: Thinking, kind: str) -> dict[str, Any]:
+    entry = {"type": kind, "text": part.text, **encode_form(part.extras, EMPTY)}
+    entry.pop(ITEM, None)
+    return entry
+
+
+def begins_item(part: Thinking, previous: Thinking) -> bool:
+    """Whether a part belongs to another item than the one before it; each has one seal."""
+    is_other = part.item_id != previous.item_id or item_form(part) is not None
+    return is_other or part.data is not None
+
+
+# --- the list of items
+
+ASSISTANT, TOOL, USER = Role.ASSISTANT, Role.TOOL, Role.USER
+_CALLS = frozenset({"function_call", "custom_tool_call"})
+_ASSISTANT_SIDE = _CALLS | {"message", "reasoning"}
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_FROM_THE_USER = frozenset({"mcp_approval_response", "compaction_trigger"})
+
+
+def decode_items(items: Iterable[Any]) -> list[Message]:
+    """The messages of a request."""
+    listed = list(items)
+    return decode_calls(lambda calls: _decode_listed(listed, _Reader(ORIGIN, calls)))
+
+
+def _decode_listed(items: list[Any], reader: _Reader) -> list[Message]:
+    for index, item in enumerate(items):
+        reader.read(item, index)
+    reader.close_run()
+    return reader.messages
+
+
+def decode_output_items(items: Iterable[Any], identity: Identity) -> tuple[AnyPart, ...]:
+    """The parts of a response: all its items are one message, whose origin speaks for them."""
+    reader = _Reader(None, CallIds(identity))
+    for index, item in enumerate(items):
+        reader.read_into_run(item, index)
+    return tuple(reader.run)
+
+
+def decode_output_item(
+    item: Any, index: int, previous: AnyPart | None, identity: Identity
+) -> list[AnyPart]:
+    """The parts of one item of a response, given the part that stands before it."""
+    reader = _Reader(None, CallIds(identity))
+    if previous is None:
+        reader.read_into_run(item, index)
+        return reader.run
+    reader.run.append(previous)
+    reader.read_into_run(item, index)
+    return reader.run[1:]
+
+
+class _Reader:
+    """Gathers items into messages."""
+
+    __slots__ = ("_calls", "_has_envelopes", "_origin", "messages", "run")
+
+    def __init__(self, origin: Origin | None, calls: CallIds) -> None:
+        self.messages: list[Message] = []
+        self.run: list[AnyPart] = []
+        self._calls = calls
+        self._has_envelopes = False  # in the run: another provider's state; see `unsealing`
+        self._origin = origin
+
+    def read(self, item: Any, index: int) -> None:
+        """Take in an item of a request."""
+        kind, role = (
+            (item.get("type"), item.get("role")) if isinstance(item, dict) else (None, None)
+        )
+        if type(role) is str and (speaker := SPEAKERS.get(role)) is not None:
+            is_message = kind is None or kind == "message"
+            message = decode_message(item, speaker) if is_message else None
+            if message is None and is_message:
+                message = decode_odd_message(item)
+            self._say(message or make_message(speaker, (self._opaque(item),)))
+        elif is_odd_message(item) and (message := decode_odd_message(item)) is not None:
+            self._say(message)
+        elif type(kind) is not str or kind in _ASSISTANT_SIDE:
+            self.read_into_run(item, index)
+        elif kind in _OUTPUTS:
+            result = decode_output(item, self._calls)
+            self._say(make_message(TOOL, (result or self._opaque(item),)))
+        elif is_result(kind) and is_answer(item):
+            self._say(make_message(TOOL, (decode_server_result(item, self._origin),)))
+        elif kind in _FROM_THE_USER:
+            self._say(make_message(USER, (self._opaque(item),)))
+        else:
+            self.read_into_run(item, index)
+
+    def _say(self, message: Message) -> None:
+        if self.run:
+            self.close_run()
+        self.messages.append(message)
+
+    def close_run(self) -> None:
+        """The assistant's turn is over."""
+        if self.run:
+            parts = tuple(self.run)
+            self.run = []
+            if self._has_envelopes:
+                self._has_envelopes, parts = False, unsealed(parts)
+            if parts:  # or it was nothing but a carrier
+                self.messages.append(make_message(ASSISTANT, parts))
+
+    def read_into_run(self, item: Any, index: int) -> None:
+        """Take in an item of the assistant's turn."""
+        self._calls.at(index)
+        kind = item.get("type", "message") if isinstance(item, dict) else None
+        parts = self._decode(kind, item) if type(kind) is str else None
+        if parts:
+            self.run.extend(parts)
+        else:
+            self.run.append(self._opaque(item))
+
+    def _decode(self, kind: str, item: dict[str, Any]) -> Iterable[AnyPart] | None:
+        previous = self.run[-1] if self.run else None
+        if kind == "message":
+            return decode_answer(item, previous)
+        if kind == "reasoning":
+            thoughts = decode_reasoning(item, previous, self._origin)
+            if thoughts and is_sealed(thoughts[0]):
+                self._has_envelopes = True
+            return thoughts
+        if kind in _CALLS:
+            call = decode_call(item, self._calls, self._origin)
+            return None if call is None else (call,)
+        if kind in _OUTPUTS:
+            result = decode_output(item, self._calls)
+            return None if result is None else (result,)
+        if is_call(kind):
+            return decode_server_call(item, self._origin)
+        return (decode_server_result(item, self._origin),) if is_result(kind) else None
+
+    def _opaque(self, item: Any) -> Opaque:
+        return Opaque(NAME, opaque_item(item), origin=self._origin)
+
+
+# --- what the types of items mean for each other: who writes them, and which belong together
+
+PREFIXES: Final = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+}
+"""How the ids of items have to begin (W21)."""
+LONGEST_ID: Final = 64
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+CALLS: Final = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+}
+"""Calls of the developer's tools, and what answers them (W29)."""
+BUILT_IN_CALLS: Final = {
+    "computer_call": "computer_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "shell_call": "shell_call_output",
+    "apply_patch_call": "apply_patch_call_output",
+}
+"""Calls of the provider's tools that the client carries out."""
+APPROVAL, APPROVED = "mcp_approval_request", "mcp_approval_response"
+_REFERENCE, _COMPACTION = "item_reference", "compaction"
+_OUTPUT = "_output"
+_FROM_THE_CLIENT = frozenset({APPROVED, "compaction_trigger", "additional_tools"})
+
+
+def is_plain_id(item_id: str) -> bool:
+    """Whether an item may have this id."""
+    return len(item_id) <= LONGEST_ID and _PLAIN.fullmatch(item_id) is not None
+
+
+def kind_of(item: Mapping[str, Any]) -> str:
+    """The type of an item; one without a type is a message."""
+    kind = item.get("type", "message")
+    return kind if isinstance(kind, str) else ""
+
+
+def is_from_client(item: Mapping[str, Any]) -> bool:
+    """Whether an item is not the model's: it ends what reasoning may have led to."""
+    kind = kind_of(item)
+    if kind == "message":
+        return bool(item.get("role") != "assistant")
+    return kind.endswith(_OUTPUT) or kind in _FROM_THE_CLIENT
+
+
+def pair_of(item: Mapping[str, Any], kind: str) -> str | None:
+    """What pairs an item of that type with its call or its output, whatever their types say.
+
+    A local shell's output may have the id of its call as its own.
+    """
+    if kind == APPROVED:
+        found = item.get("approval_request_id")
+    elif kind == APPROVAL:
+        found = item.get("id")
+    else:
+        found = item.get("call_id")
+        if found is None and kind == "local_shell_call_output":
+            found = item.get("id")
+    return found if isinstance(found, str) else None
+
+
+def stands_for_more(item: Mapping[str, Any]) -> bool:
+    """Whether the provider holds what an item stands for: a reference, typed or not, or a summary.
+
+    Calls and outputs may be among it.
+    """
+    kind = item.get("type")
+    if kind is None:
+        return "role" not in item and "content" not in item and isinstance(item.get("id"), str)
+    return kind in (_REFERENCE, _COMPACTION)
+
+
+def may_wait(call: Mapping[str, Any]) -> bool:
+    """Whether a call may stay unanswered for a while."""
+    return call.get("async") is True
+
+
+def is_encrypted(reasoning: Mapping[str, Any]) -> bool:
+    """Whether a reasoning item can be read by a provider that has not kept it (W25)."""
+    sealed = reasoning.get("encrypted_content")
+    return isinstance(sealed, str) and bool(sealed)

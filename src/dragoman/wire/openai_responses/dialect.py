@@ -1,0 +1,119 @@
+"""What is particular to Responses: OpenAI's own deployment, and the fields for sealed state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from dragoman.model.parts import Origin, Thinking
+from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
+from dragoman.wire.flags import (
+    FieldFlags,
+    HostFlags,
+    IdFlags,
+    MediaFlags,
+    SamplingFlags,
+    StateFlags,
+    ToolFlags,
+)
+from dragoman.wire.fronts import Front
+from dragoman.wire.target import Target
+
+NAME: Final = "openai-responses"
+ORIGIN: Final = Origin(dialect=NAME)
+
+
+def _is_stored_prompt(wire: Wire) -> bool:
+    """Whether a body names a stored prompt, and nothing else."""
+    return isinstance(wire.get("prompt"), Mapping) and "messages" not in wire
+
+
+def _is_response(_kind: str, wire: Wire) -> bool:
+    return isinstance(wire.get("output"), list) and "type" not in wire
+
+
+DESCRIPTION = Description(
+    name=NAME,
+    about="OpenAI's Responses API: a conversation is a flat list of items"
+          " (messages, reasoning, calls)",
+    messages_field="input",
+    system_field="instructions",
+    answer_field="output",
+    order=30,
+    paths=("/responses",),
+    fields=frozenset({"input", "previous_response_id", "max_output_tokens", "output"}),
+    is_likely=_is_stored_prompt,
+    response_fields=frozenset({"output"}),
+    messages=MessageForm(
+        roles=frozenset({"system", "developer", "user", "assistant"}),
+        item_types=frozenset({"function_call", "function_call_output", "reasoning",
+                              "item_reference", "custom_tool_call", "custom_tool_call_output",
+                              "web_search_call", "file_search_call", "tool_search_call",
+                              "tool_search_output", "code_interpreter_call",
+                              "image_generation_call", "computer_call", "computer_call_output",
+                              "mcp_call", "mcp_list_tools", "mcp_approval_request",
+                              "mcp_approval_response", "local_shell_call",
+                              "local_shell_call_output", "shell_call", "shell_call_output",
+                              "apply_patch_call", "apply_patch_call_output", "compaction"}),
+        message_types=frozenset({"message"}),
+        item_part_types=frozenset({"input_text", "output_text", "input_image", "input_file"}),
+    ),
+    sdk_modules=(SdkModule("openai.types.responses", "exclude_unset", _is_response),),
+)  # fmt: skip
+
+
+# --- OpenAI's own deployment
+
+TARGET = Target(
+    dialect=NAME,
+    provider="openai",
+    unsupported_part_fields=(
+        "Text.signature",
+        "Refusal.signature",
+        "Image.signature",
+        "Image.name",
+        "Image.mime",
+        "File.signature",
+        "File.mime",
+        "Audio.signature",
+        "Audio.cache",
+        "Audio.name",
+        "Audio.detail",
+        "Audio.transcript",
+        "Thinking.cache",
+        "ToolCall.signature",
+        "ToolResult.signature",
+        "ToolResult.tool_name",
+        "ServerToolCall.signature",
+        "ServerToolCall.cache",
+        "ServerToolResult.signature",
+        "ServerToolResult.cache",
+        "Opaque.signature",
+        "Opaque.cache",
+    ),
+    ids=IdFlags(
+        max_length=64,  # W22
+    ),
+    tools=ToolFlags(
+        limits_argument_names=True,  # W39
+    ),
+    sampling=SamplingFlags(min_output_tokens=16),
+    media=MediaFlags(kinds=("image", "file")),
+    state=StateFlags(
+        verifies_items=True,  # W21, W23, W24, W25, W28
+        fields=("previous_response_id", "conversation", "prompt", "store"),
+    ),
+    fields=FieldFlags(needs_model=True),
+    host=HostFlags(resumes_answers=True),
+)
+
+
+# --- this dialect in front of another provider: reasoning items and their encrypted content
+
+
+def _as_item(part: Thinking, number: int, message_id: Callable[[], str]) -> Thinking:
+    """Each thought is an item of its own: an item holds one seal."""
+    return part.replace(item_id=f"rs_{message_id().removeprefix('msg_')}_{number}")
+
+
+FRONT = Front(ORIGIN, thoughts="data", dress=_as_item)

@@ -1,0 +1,457 @@
+"""Items on their way: written as they begin, grow and end.
+
+What an item is at any moment is decided by the plain form: the parts that it has so far, written
+as an item. Only the pieces in between are of the stream's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.model.accumulate import GrowingPart
+from dragoman.model.content import AnyPart
+from dragoman.model.events import PartDelta
+from dragoman.model.frozen import EMPTY
+from dragoman.model.ids import new_id
+from dragoman.model.jsontext import dumps
+from dragoman.model.messages import make_message
+from dragoman.model.parts import Opaque, Origin, Part, Refusal, ServerToolCall, Text, Thinking
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
+from dragoman.wire.fitting.tools import NO_ARGUMENTS
+from dragoman.wire.framing import sse
+from dragoman.wire.losses import Losses
+from dragoman.wire.openai_responses.content import encode_citation, encode_unknown_part
+from dragoman.wire.openai_responses.content_forms import is_ours
+from dragoman.wire.openai_responses.content_items import is_content, shown_form
+from dragoman.wire.openai_responses.content_turns import Writer
+from dragoman.wire.openai_responses.dialect import NAME
+from dragoman.wire.openai_responses.stream import (
+    CODE,
+    CONTENT,
+    CUSTOM,
+    FUNCTION,
+    MCP,
+    REASONING,
+    REFUSAL,
+    SUMMARY,
+    TEXT,
+    Kind,
+)
+from dragoman.wire.stream_encoding import CORRECTED, TEXTS, SentPart, arguments_of
+
+Body = dict[str, Any]
+_PATH = "choices[0].message"
+_PREFIXES = {"message": "msg_", "reasoning": "rs_", "function_call": "fc_",
+             "custom_tool_call": "ctc_"}  # fmt: skip
+_EMPTIED: dict[str, Any] = {"content": [], "summary": [], "arguments": "", "input": ""}
+_STREAMED = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
+TOO_LATE = "what was added to a part after its end is left out"
+
+_WHOLE = Kind()
+_SERVERS = {"code_interpreter": CODE, "mcp": MCP}
+_KINDS: dict[type, Kind] = {Text: TEXT, Refusal: REFUSAL}
+# What is sealed is nowhere but in the item itself.
+_THINKING: dict[str, Kind] = {"summary": SUMMARY, "full": REASONING}
+
+
+def kind_of(part: AnyPart) -> Kind:
+    """How a part is streamed."""
+    if isinstance(part, Opaque) and is_content(part):
+        entry = encode_unknown_part(part)
+        return Kind("", "", "", *CONTENT, entry if isinstance(entry, Mapping) else EMPTY)
+    if isinstance(part, ToolCall):
+        return FUNCTION if part.kind == "function" else CUSTOM
+    if isinstance(part, Thinking):
+        return _THINKING.get(shown_form(part), _WHOLE)
+    if isinstance(part, ServerToolCall):
+        return _SERVERS.get(part.name, _WHOLE)
+    return _KINDS.get(type(part), _WHOLE)
+
+
+def text_of(part: AnyPart) -> str:
+    """The text that a part has so far, or its arguments."""
+    if isinstance(part, TEXTS):
+        return part.text
+    return arguments_of(part) if isinstance(part, ToolCall) else ""
+
+
+_TEXT_DELTA = (
+    b"event: response.output_text.delta\ndata: "
+    b'{"type":"response.output_text.delta","sequence_number":%d,"item_id":%b,"output_index":%d,'
+    b'"content_index":%d,"delta":%b,"logprobs":%b}\n\n'
+)
+
+
+class Frames:
+    """Writes the events of a stream, each with the next number (W33)."""
+
+    __slots__ = ("_number",)
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def event(self, type: str, **fields: Any) -> bytes:
+        """Any event, named twice: clients look at either."""
+        return self.whole({"type": type, "sequence_number": 0, **fields})
+
+    def whole(self, body: dict[str, Any]) -> bytes:
+        """An event that has its type already."""
+        body["sequence_number"] = self._next()
+        return sse(dumps(body), body["type"])
+
+    def text_delta(self, item_id: bytes, place: tuple[int, int], text: str, logprobs: Any) -> bytes:
+        """More of a text; the item's id is JSON already."""
+        return _TEXT_DELTA % (
+            self._next(), item_id, *place, dumps(text), dumps(logprobs) if logprobs else b"[]",
+        )  # fmt: skip
+
+    def _next(self) -> int:
+        number = self._number
+        self._number += 1
+        return number
+
+
+class Answer:
+    """One answer: its events, its losses, and the items that have their place."""
+
+    __slots__ = ("_by_id", "_message", "_placed", "_writer", "frames", "is_cut_off", "losses")
+
+    def __init__(self, losses: Losses) -> None:
+        self.frames = Frames()
+        self.losses = losses
+        self.is_cut_off = False  # before the model was done
+        self._placed: list[ItemWriter] = []
+        self._by_id: dict[str, ItemWriter] = {}
+        self._message = make_message(Role.ASSISTANT, id=new_id())  # its parts are elsewhere
+        self._writer = self._begun()
+
+    @property
+    def id(self) -> str:
+        """What the ids are made of that it gives."""
+        return self._message.id
+
+    def came_from(self, origin: Origin | None) -> None:
+        """Where it comes from is known."""
+        self._message = self._message.replace(origin=origin)
+        self._writer = self._begun()
+
+    def _begun(self) -> Writer:
+        writer = Writer(is_answer=True, is_cut_off=True)  # so far
+        writer.begin(self._message, _PATH)
+        return writer
+
+    def place(self, item: ItemWriter) -> int:
+        """Give an item the next place in the output (W35)."""
+        self._placed.append(item)
+        self._by_id[item.id] = item
+        return len(self._placed) - 1
+
+    def placed(self, wire: Mapping[str, Any]) -> ItemWriter | None:
+        """The item that an event is about, by its id or its place, if it is still open."""
+        named, index = wire.get("item_id"), wire.get("output_index")
+        item = self._by_id.get(named) if type(named) is str else None
+        if named is None and type(index) is int and 0 <= index < len(self._placed):
+            item = self._placed[index]
+        return None if item is None or item.is_done else item
+
+    def is_ours(self, part: Part) -> bool:
+        """Whether a part came from this dialect."""
+        return is_ours(self._message, part)
+
+    def continues(self, part: Part, previous: Part) -> bool:
+        """Whether a part belongs to the same item as the one before it."""
+        return self._writer.continues(part, previous)
+
+    def item(self, parts: Sequence[Part], start: int) -> Body | None:
+        """The item of these parts, the first of which has that number; None where it has no place.
+
+        In a stream each item has an id, and content is always a list.
+        """
+        writer = self._begun()
+        writer.write_item(parts, start)
+        self.losses.extend(writer.losses)
+        self.losses.repair(writer.repairs)
+        if not writer.items:
+            return None
+        if not isinstance(writer.items[0], Mapping):
+            self.lose(start, "what is no object is no item in a stream")
+            return None
+        item = dict(writer.items[0])
+        if "role" in item:
+            item.setdefault("type", "message")
+        if type(item.get("id")) is not str:
+            kind = item.get("type")
+            prefix = _PREFIXES.get(kind, "item_") if type(kind) is str else "item_"
+            item["id"] = f"{prefix}{self.id.removeprefix('msg_')}_{start}"
+        if type(item.get("content")) is str and item.get("role") == "assistant":
+            item["content"] = [{**TEXT.entry, "text": item["content"]}]
+        return item
+
+    def lose(self, number: int, reason: str) -> None:
+        """Note what could not be said of a part."""
+        self.losses.add(f"{_PATH}.parts[{number}]", reason)
+
+
+class PartWriter(SentPart):
+    """A part on its way: what it is so far, and what was sent of it."""
+
+    __slots__ = ("_grown", "before", "index", "is_stopped", "item", "kind")
+
+    def __init__(self, item: ItemWriter, number: int, part: AnyPart) -> None:
+        super().__init__(number, part)  # the number among those that are written
+        self.item = item
+        self.kind = kind_of(part)
+        self.index: int | None = None  # in its item, once it is there for all to see
+        self.is_stopped = False
+        self.before: str | None = None  # what an item has that had to end, if this is the rest
+        self._grown = GrowingPart(part)
+
+    @property
+    def state(self) -> AnyPart:
+        """The part so far."""
+        return self._grown.built()
+
+    def grow(self, delta: PartDelta) -> None:
+        """Take in what comes next."""
+        self._grown.grow(delta)
+
+    def settle(self, final: AnyPart | None) -> None:
+        """Take in the final form of it, if there is one."""
+        if final is not None:
+            self._grown = GrowingPart(final)
+
+
+class ItemWriter:
+    """An item on its way."""
+
+    __slots__ = ("_answer", "_counts", "_id", "_open", "_parts", "_start", "id", "index",
+                 "is_done", "last")  # fmt: skip
+
+    def __init__(self, answer: Answer, start: int) -> None:
+        self._answer = answer
+        self._start = start  # the number of its first part
+        self._parts: list[PartWriter] = []
+        self._open = 0
+        self._counts = {"content": 0, "summary": 0}
+        self._id = b""
+        self.id = ""
+        self.index: int | None = None
+        self.last: AnyPart | None = None
+        self.is_done = False
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether all its parts are done."""
+        return self._open == 0
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether another part may still belong to it."""
+        part = self.last
+        return part is not None and (
+            isinstance(part, Thinking) or part.item_id is not None or NAME in part.extras
+        )
+
+    @property
+    def may_end(self) -> bool:
+        """Whether it may end before its parts do: others' texts, of which more can follow."""
+        part = self.last
+        return isinstance(part, TEXTS) and not self._answer.is_ours(part)
+
+    # --- its parts
+
+    def start(self, number: int, begun: AnyPart) -> tuple[PartWriter, bytes]:
+        """A part begins."""
+        part = PartWriter(self, number, begun)
+        self._parts.append(part)
+        self._open += 1
+        self.last = begun
+        return part, self._shown(part, begun)
+
+    def grow(self, part: PartWriter, delta: PartDelta) -> bytes:
+        """A part grows."""
+        part.grow(delta)
+        text = delta.text
+        if part.index is None:
+            return self._shown(part, part.state) if text else b""
+        written = self._delta(part, text, delta.extras) if text else b""
+        for citation in delta.citations:
+            annotation = encode_citation(citation)
+            if annotation is not None and part.kind is TEXT:
+                written += self._annotation(part, annotation)
+        return written
+
+    def stop(self, part: PartWriter, final: AnyPart | None = None) -> bytes:
+        """A part is done; where it is done already, this is another final form of it."""
+        if final is not None and self._takes_back(part, final):
+            self._answer.lose(part.number, CORRECTED)
+            final = None
+        part.settle(final)
+        if part.is_stopped or self.is_done:
+            if self.index is None and text_of(part.state):  # it had nothing to show, and ended so
+                self._answer.lose(part.number, TOO_LATE)
+            return b""
+        part.is_stopped = True
+        self._open -= 1
+        state = part.state
+        if part.kind is FUNCTION and isinstance(state, ToolCall) and state.raw == "":
+            state = self._filled(part, state)
+        shown = self._shown(part, state) if part.index is None else b""
+        return shown + self._ended(part, state)
+
+    def _takes_back(self, part: PartWriter, final: AnyPart) -> bool:
+        """Whether a last word leaves nothing of what was begun, or makes it another thing.
+
+        An item that has its place must be there in the end: others' thoughts are none if empty.
+        """
+        is_shown = part.index is not None
+        state = part.state
+        if type(final) is not type(state):
+            return is_shown or isinstance(state, (*TEXTS, ToolCall))
+        return is_shown and isinstance(final, Thinking) and self._is_nothing(final)
+
+    def _is_nothing(self, thought: Thinking) -> bool:
+        return not thought.text and not self._answer.is_ours(thought)
+
+    def _filled(self, part: PartWriter, call: ToolCall) -> ToolCall:
+        """Others' calls without arguments have an empty object: clients parse what they get.
+
+        One that was cut off before them stays without (I7).
+        """
+        if self._answer.is_ours(call) or self._answer.is_cut_off:
+            return call
+        call = call.replace_unchecked(raw=NO_ARGUMENTS)
+        part.settle(call)
+        return call
+
+    def _shown(self, part: PartWriter, state: AnyPart) -> bytes:
+        """The beginning of a part, once there is something to see; and of its item before it."""
+        if isinstance(state, Thinking) and self._is_nothing(state):
+            return b""
+        begun = self._begun()
+        if self.index is None:
+            return b""
+        kind = part.kind
+        part.index = 0
+        if kind.field:
+            part.index = self._counts[kind.field]
+            self._counts[kind.field] += 1
+            begun += self._about(part, f"{kind.part}.added", part=kind.entry)
+        text = text_of(state)
+        return begun + self._delta(part, text, {}) if text else begun
+
+    def _delta(self, part: PartWriter, text: str, extras: Mapping[str, Any]) -> bytes:
+        kind = part.kind
+        if not kind.delta:
+            return b""
+        part.pieces.append(text)
+        if kind is not TEXT:
+            return self._about(part, kind.delta, delta=text)
+        ours = extras.get(NAME) if extras else None
+        logprobs = ours.get("logprobs") if isinstance(ours, Mapping) else None
+        place = (self.index or 0, part.index or 0)
+        return self._answer.frames.text_delta(self._id, place, text, _listed(logprobs))
+
+    def _annotation(self, part: PartWriter, annotation: Any) -> bytes:
+        number = part.cited
+        part.cited += 1
+        return self._about(
+            part, "response.output_text.annotation.added",
+            annotation_index=number, annotation=annotation,
+        )  # fmt: skip
+
+    def _ended(self, part: PartWriter, state: AnyPart) -> bytes:
+        """The end of a part, with what was not said piece by piece."""
+        kind = part.kind
+        said = "".join(part.pieces)
+        body = self._entry(part, state) if kind.field or kind.text else None
+        if part.index is None or not (kind.field or kind.text):
+            return b""
+        if body is None:  # it has become something else: what was begun has to end
+            body = {**kind.entry, kind.text: said} if kind.text else dict(kind.entry)
+        written = b""
+        whole = body.get(kind.text)
+        if type(whole) is not str:
+            whole = said
+        if not kind.is_servers and len(whole) > len(said) and whole.startswith(said):
+            written = self._delta(part, whole[len(said) :], {})
+        if kind is TEXT and isinstance(annotations := body.get("annotations"), (list, tuple)):
+            for annotation in annotations[part.cited :]:
+                written += self._annotation(part, annotation)
+        written += self._told(part, whole, body)
+        return (
+            written + self._about(part, f"{kind.part}.done", part=body) if kind.field else written
+        )
+
+    def _told(self, part: PartWriter, whole: str, body: Body) -> bytes:
+        """The whole text, once."""
+        kind = part.kind
+        if not kind.done or (kind.is_servers and not part.pieces):
+            return b""
+        part.pieces = []
+        more = {"logprobs": _listed(body.get("logprobs"))} if kind is TEXT else {}
+        return self._about(part, kind.done, **{kind.text: whole}, **more)
+
+    def _entry(self, part: PartWriter, state: AnyPart) -> Body | None:
+        """A part as its item has it."""
+        kind = part.kind
+        item = self._answer.item([state], part.number)
+        if item is None or not kind.field:
+            return item
+        entries = item.get(kind.field)
+        entry = entries[0] if isinstance(entries, (list, tuple)) and entries else None
+        return dict(entry) if isinstance(entry, Mapping) else None
+
+    def progress(self) -> bytes:
+        """The whole code for a server's tool: it comes before the news of its execution."""
+        first = self._parts[0]
+        return self._told(first, "".join(first.pieces), {}) if first.kind.is_servers else b""
+
+    def _about(self, part: PartWriter, type: str, /, **fields: Any) -> bytes:
+        place = {part.kind.place: part.index} if part.kind.place else {}
+        return self._answer.frames.event(
+            type, item_id=self.id, output_index=self.index, **place, **fields
+        )
+
+    # --- the item itself
+
+    def body(self) -> Body | None:
+        """The item as it is now."""
+        return self._answer.item([part.state for part in self._parts], self._start)
+
+    def _begun(self) -> bytes:
+        if self.index is not None or (item := self.body()) is None:
+            return b""
+        self.id = item["id"]
+        self.index = self._answer.place(self)
+        self._id = dumps(self.id)
+        if item.get("type") in _STREAMED:
+            item |= {key: value for key, value in _EMPTIED.items() if key in item}
+            if item["type"] == "reasoning":  # W26
+                item = {k: v for k, v in item.items() if k not in {"content", "encrypted_content"}}
+            if "status" in item:
+                item["status"] = "in_progress"
+        return self._answer.frames.event(
+            "response.output_item.added", output_index=self.index, item=item
+        )
+
+    def end(self) -> bytes:
+        """The end of the item."""
+        if self.is_done:
+            return b""
+        open_parts = [part for part in self._parts if not part.is_stopped]
+        written = b"".join([self.stop(part) for part in open_parts])
+        self.is_done = True
+        item = self.body()
+        if self.index is None or item is None:
+            return written
+        item["id"] = self.id  # whatever it is called in the end: clients compare
+        return written + self._answer.frames.event(
+            "response.output_item.done", output_index=self.index, item=item
+        )
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, (list, tuple)) else ()

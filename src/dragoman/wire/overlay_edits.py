@@ -1,0 +1,118 @@
+"""A field that nobody could read counts only while what it stands for is as it was.
+
+A decoder that can't read a field, or finds a thing said twice, keeps it in the overlay: a
+`tool_choice` of an unknown kind, `max_tokens` beside `max_completion_tokens`. Such a field stands
+for what the model says in its place, mostly nothing. A dialect lists these fields with the place
+in the model that each stands for (`Places`). While that place says what it said when the body was
+read, the field goes back as it came; once it says something else, the field is left out, and the
+edit counts. A digest of what the place said is noted in the overlay, unless it said nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import msgspec
+
+from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.wire.overlay import current, fields_of, note_of, with_note
+
+T = TypeVar("T", bound=msgspec.Struct)
+Places = Mapping[str, Any]
+"""By a field of the wire: the path of the place in the model (`sampling.stop`; the value itself
+where it is empty), or the places of the fields inside it."""
+
+
+class PartlyRead(str):
+    """A place that was read from the field itself: the rest of the field is kept beside it.
+
+    The rest stays where it is while the place says anything at all; if the place said nothing, the
+    field is one that nobody could read, and goes as any other.
+    """
+
+    __slots__ = ()
+
+
+PARTS = "parts of "
+"""Begins the place of all parts of a kind in a message: `parts of Thinking`."""
+_SAID = "said"
+_NOTHING: tuple[Any, ...] = (None, (), EMPTY)
+_DIGEST = 16
+
+
+def with_digests(value: T, dialect: str, places: Places) -> T:
+    """A value that was just read, with digests of the places that its overlay stands for."""
+    extras: Mapping[str, Any] = getattr(value, "extras", EMPTY)
+    fields = fields_of(extras, dialect)
+    if places.keys().isdisjoint(fields):
+        return value
+    said = {place: _digest(value, place) for place in _places_of(fields, places)}
+    said = {place: digest for place, digest in said.items() if digest is not None}
+    if not said:
+        return value
+    return msgspec.structs.replace(value, extras=with_note(extras, dialect, _SAID, said))
+
+
+def without_edited(value: Any, dialect: str, places: Places) -> Mapping[str, Any]:
+    """The extras of a value, without the fields that stand for what has been changed since."""
+    extras: Mapping[str, Any] = value.extras
+    fields = fields_of(extras, dialect)
+    if places.keys().isdisjoint(fields):
+        return extras
+    noted = note_of(extras, dialect, _SAID)
+    said: Mapping[str, Any] = noted if isinstance(noted, Mapping) else EMPTY
+    edited = {
+        place
+        for place in _places_of(fields, places)
+        if not _is_unedited(place, _digest(value, place), said.get(place))
+    }
+    if not edited:
+        return extras
+    return FrozenDict({**current(extras, dialect), dialect: _without(fields, places, edited)})
+
+
+def _is_unedited(place: str, now: Any, then: Any) -> bool:
+    if isinstance(place, PartlyRead) and now is not None and then is not None:
+        return True
+    return bool(now == then)
+
+
+def _places_of(fields: Mapping[str, Any], places: Places) -> Iterator[str]:
+    """The places that the fields of an overlay stand for."""
+    for key, place in places.items():
+        if key not in fields:
+            continue
+        if isinstance(place, str):
+            yield place
+        elif isinstance(inner := fields[key], Mapping):
+            yield from _places_of(inner, place)
+
+
+def _without(fields: Mapping[str, Any], places: Places, edited: set[str]) -> FrozenDict:
+    left: dict[str, Any] = {}
+    for key, value in fields.items():
+        place = places.get(key)
+        if place is None or (isinstance(place, str) and place not in edited):
+            left[key] = value
+        elif not isinstance(place, str):
+            inner = _without(value, place, edited) if isinstance(value, Mapping) else value
+            if inner or not value:
+                left[key] = inner
+    return FrozenDict(left)
+
+
+def _digest(value: Any, place: str) -> Any:
+    """What a place says, in short; None where it says nothing."""
+    if place.startswith(PARTS):
+        kind = place.removeprefix(PARTS)
+        value = tuple(part for part in value.parts if type(part).__name__ == kind)
+    else:
+        for name in place.split(".") if place else ():
+            value = getattr(value, name, None)
+    if any(value is nothing or value == nothing for nothing in _NOTHING):
+        return None
+    if isinstance(value, msgspec.Struct) and "extras" in value.__struct_fields__ and not place:
+        value = msgspec.structs.replace(value, extras=EMPTY)  # the digests are in there
+    return sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:_DIGEST]

@@ -1,0 +1,110 @@
+"""Overlays that earlier versions have stored, read as if this one had made them.
+
+They had a key for each way of remembering: `"<dialect> instead"`, `"<dialect> shape"` and
+`"<dialect> absent"` listed values, `"<dialect> meant"` what the model had said; and two dialects
+had notes among the fields themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from dragoman.model.frozen import EMPTY
+
+OLD_ENDINGS = (" instead", " absent", " shape", " meant", " unasked")
+"""What the keys of earlier versions ended in, after the dialect."""
+OLD_NOTES = {"gemini": "$wire", "openai-chat": ":words"}
+"""The field among a dialect's own that held notes; no wire has such a field."""
+_PAIR = 2
+
+
+@lru_cache(maxsize=256)  # extras may come from clients: any number of names
+def old_keys(dialect: str) -> frozenset[str]:
+    """The keys in which earlier versions kept how a dialect spelled things."""
+    return frozenset(dialect + ending for ending in OLD_ENDINGS)
+
+
+def upgraded(extras: Mapping[str, Any], dialect: str, key: str) -> Mapping[str, Any]:
+    """The extras with this dialect's spelling under `key`; themselves where nothing is old."""
+    fields, field = extras.get(dialect), OLD_NOTES.get(dialect)
+    has_notes = isinstance(fields, dict) and field in fields
+    names = [dialect + ending for ending in OLD_ENDINGS]
+    if not has_notes and not any(name in extras for name in names):
+        return extras
+    changed = {name: extras[name] for name in extras if name not in names}
+    notes: Any = EMPTY
+    if isinstance(fields, dict) and has_notes:
+        notes = fields[field]
+        changed[dialect] = {name: fields[name] for name in fields if name != field}
+        if not changed[dialect]:
+            del changed[dialect]
+    given = extras.get(key)
+    spelling: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {}
+    if isinstance(notes, list):
+        spelling["words"] = notes
+    elif isinstance(notes, Mapping):
+        spelling |= _notes(notes)
+    for kind, found in (("values", _values(extras, notes, names[1])),
+                        ("guesses", _guesses(extras, notes, names[0], names[2]))):  # fmt: skip
+        if listed := [*found, *_listed(spelling.get(kind))]:
+            spelling[kind] = listed
+    if isinstance(said := extras.get(names[3]), Mapping):
+        spelling["said"] = said
+    if names[4] in extras:
+        spelling["unasked"] = extras[names[4]]
+    return {**changed, key: spelling}
+
+
+def _values(extras: Mapping[str, Any], notes: Any, name: str) -> Iterator[list[Any]]:
+    """Paths, our values and theirs, where the model holds all of it."""
+    if isinstance(notes, Mapping):
+        yield from ([path.split("."), ours] for path, ours in _items(notes.get("absent")))
+        for path, values in _items(notes.get("instead")):
+            if isinstance(values, list) and len(values) == _PAIR:
+                yield [path.split("."), *values]
+    for key, *ours in (entry for entry in _listed(extras.get(name)) if entry):
+        yield [[key], *ours]
+        yield [["function", key], *ours]  # of a call, it was a field of its function
+
+
+def _guesses(extras: Mapping[str, Any], notes: Any, *names: str) -> Iterator[Any]:
+    """Paths, our values and theirs, where the model may hold less."""
+    instead, shape = (extras.get(name, []) for name in names)
+    yield from instead if isinstance(instead, list) else [instead]
+    for entry in _listed(notes.get("lists")) if isinstance(notes, Mapping) else ():
+        if len(entry) > _PAIR and isinstance(entry[1], str):
+            yield [entry[0], f"sha256:{entry[1]}", *entry[2:]]
+    yield from _listed(shape)
+
+
+def _notes(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """The other notes: names in snake_case, single items, and those that an encoder asks for."""
+    found = {kind: notes[kind] for kind in notes if kind not in {"absent", "instead", "lists"}}
+    if "single" in found:
+        found["single"] = [path.split(".") for path in _texts(found["single"])]
+    if snake := _texts(found.pop("snake", None)):
+        found["names"] = [
+            [[*outer, _camel_case(name)], name]
+            for *outer, name in (path.split(".") for path in snake)
+        ]
+    return found
+
+
+def _camel_case(snake: str) -> str:
+    first, *others = snake.split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in others)
+
+
+def _items(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield from ((path, item) for path, item in value.items() if isinstance(path, str))
+
+
+def _listed(value: Any) -> list[list[Any]]:
+    return [entry for entry in value if isinstance(entry, list)] if isinstance(value, list) else []
+
+
+def _texts(value: Any) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []

@@ -1,0 +1,72 @@
+"""`thinking_blocks`: how LiteLLM carries signed thinking on messages of OpenAI's shape.
+
+The blocks are Anthropic's. `reasoning_content` beside them is the same text, joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.model.messages import Message
+from dragoman.model.parts import Origin, Thinking
+from dragoman.model.roles import Role
+from dragoman.wire.overlay import fields_of
+
+FIELD = "thinking_blocks"
+_CHAT = "openai-chat"
+_HERE = Origin(dialect="anthropic")
+
+
+def with_thinking_blocks(message: Message) -> Message:
+    """The message with the thinking of its `thinking_blocks`, signatures included."""
+    if message.role is not Role.ASSISTANT:
+        return message
+    blocks = fields_of(message.extras, _CHAT).get(FIELD)
+    found = [_thinking(block) for block in blocks] if isinstance(blocks, list) else []
+    signed = [part for part in found if part is not None]
+    if not signed or len(signed) != len(found):
+        return message
+    text = "".join(part.text for part in signed)
+    others = [
+        part for part in message.parts if not (isinstance(part, Thinking) and part.text == text)
+    ]
+    fields = {key: item for key, item in message.extras[_CHAT].items() if key != FIELD}
+    extras = {key: message.extras[key] for key in message.extras if key != _CHAT}
+    return replace(
+        message, parts=(*signed, *others), extras={**extras, _CHAT: fields} if fields else extras
+    )
+
+
+def _thinking(block: Any) -> Thinking | None:
+    if not isinstance(block, Mapping):
+        return None
+    text, signature, data = (block.get(key) for key in ("thinking", "signature", "data"))
+    if block.get("type") == "redacted_thinking" and isinstance(data, str):
+        return Thinking("", data, "redacted", origin=_HERE)
+    if block.get("type") != "thinking" or not isinstance(text, str):
+        return None
+    signed = signature if isinstance(signature, str) else None
+    return Thinking(text, signature=signed, origin=_HERE)
+
+
+def thinking_blocks(message: Message) -> list[dict[str, Any]]:
+    """The blocks for a message's signed thinking."""
+    blocks: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, Thinking) and is_signed(message, part):
+            if part.data is not None:
+                blocks.append({"type": "redacted_thinking", "data": part.data})
+            else:
+                block = {"type": "thinking", "thinking": part.text, "signature": part.signature}
+                blocks.append(block)
+    return blocks
+
+
+def is_signed(message: Message, part: Thinking) -> bool:
+    """Whether this is Anthropic's thinking, which goes back only with its proof."""
+    origin = message.origin_of(part)
+    has_proof = part.signature is not None or part.data is not None
+    return has_proof and (origin is None or origin.dialect == "anthropic")

@@ -1,0 +1,129 @@
+"""Losses of answers that come from another dialect: what this one has no place for.
+
+Requests have `foreign_extras`; here are whole responses, and streams, which report the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.events import Event, OpaqueEvent, PartDelta, ResponseStart
+from dragoman.model.frozen import EMPTY
+from dragoman.model.responses import Response
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.fitting.unsupported_fields import unsupported_name_losses
+from dragoman.wire.foreign_extras import foreign_losses
+from dragoman.wire.fronts import Front, Sealer
+from dragoman.wire.losses import Loss, Repair
+from dragoman.wire.streams import StreamEncoder
+from dragoman.wire.target import Target
+
+_OTHER = FinishReason.OTHER
+
+
+class ResponseLimits(NamedTuple):
+    """What a dialect has no place for in answers."""
+
+    dialect: str
+    front: Front | None = None
+    """What its clients send back, sealed: that is not lost."""
+    missing_counts: tuple[str, ...] = ()
+    """The fields of `Usage` that it has no place for."""
+    target: Target | None = None
+    """Its vendor's own deployment, which knows what has no place on parts."""
+
+
+def response_losses(response: Response, limits: ResponseLimits) -> list[Loss]:
+    """What a response of another dialect says that this one has no place for."""
+    return list(dict.fromkeys(_losses_of(response, limits)))
+
+
+def _losses_of(response: Response, limits: ResponseLimits) -> Iterator[Loss]:
+    dialect = limits.dialect
+    yield from foreign_losses(response.extras, dialect, "extras")
+    if response.usage is not None:
+        yield from _usage_losses(response.usage, "usage", limits)
+    for number, choice in enumerate(response.choices):
+        path, message = f"choices[{number}]", choice.message
+        yield from foreign_losses(choice.extras, dialect, f"{path}.extras")
+        yield from foreign_losses(message.extras, dialect, f"{path}.message.extras")
+        if message.usage is not None and response.usage is None:
+            yield from _usage_losses(message.usage, f"{path}.message.usage", limits)
+        origin = message.origin
+        if choice.finish is _OTHER and choice.finish_raw and origin and origin.dialect != dialect:
+            yield Loss(f"{path}.finish_raw", "this reason has no word here")
+        sealer = None if limits.front is None else Sealer(limits.front, origin, str)
+        if limits.target is not None:
+            yield from unsupported_name_losses(
+                message.parts, f"{path}.message.parts", limits.target
+            )
+        for place, part in enumerate(message.parts):
+            if part.extras is not EMPTY and (sealer is None or sealer.home_of(part) is None):
+                where = f"{path}.message.parts[{place}].extras"
+                yield from foreign_losses(part.extras, dialect, where)
+
+
+def _usage_losses(usage: Usage, path: str, limits: ResponseLimits) -> Iterator[Loss]:
+    yield from foreign_losses(usage.extras, limits.dialect, f"{path}.extras")
+    for name in limits.missing_counts:
+        if getattr(usage, name):
+            yield Loss(f"{path}.{name}", "there is no such count here")
+
+
+class ReportingEncoder:
+    """An encoder that reports what is lost of another dialect's stream, as for a whole answer."""
+
+    def __init__(self, encoder: StreamEncoder, limits: ResponseLimits) -> None:
+        self._encoder = encoder
+        self._write = encoder.feed
+        self._limits = limits
+        self._folded = MessageAccumulator()  # all but the texts
+        self._is_home = False  # whether it is its own stream: then all of it is written
+        self._begun: set[int] = set()  # parts of the first choice
+
+    @property
+    def losses(self) -> Sequence[Loss]:
+        """What could not be said so far."""
+        if self._is_home:
+            return self._encoder.losses
+        left = response_losses(self._folded.response, self._limits)
+        errors = self._folded.errors
+        for error in errors:
+            left += foreign_losses(error.extras, self._limits.dialect, "error.extras")
+        if errors and self._folded.response.usage is not None:
+            left.append(Loss("usage", "an answer that failed does not say what it cost"))
+        return [*self._encoder.losses, *left]
+
+    @property
+    def repairs(self) -> Sequence[Repair]:
+        """What was changed so that it can be said, so far."""
+        return self._encoder.repairs
+
+    def feed(self, event: Event) -> bytes:
+        """The bytes to send now."""
+        if type(event) is PartDelta:
+            # Nearly all events are more of a text that has begun.
+            if event.extras is not EMPTY or event.index not in self._begun or event.choice:
+                self._note_delta(event)
+        elif type(event) is not OpaqueEvent:
+            self._folded.add(event)
+            if type(event) is ResponseStart and _is_at_home(event, self._limits.dialect):
+                self._is_home = True
+                self.feed = self._write  # type: ignore[method-assign]  # for speed
+        return self._write(event)
+
+    def _note_delta(self, event: PartDelta) -> None:
+        self._folded.add(event.replace(text=None))
+        if not event.choice:
+            self._begun.add(event.index)
+
+    def close(self) -> bytes:
+        """The last bytes."""
+        return self._encoder.close()
+
+
+def _is_at_home(event: ResponseStart, dialect: str) -> bool:
+    origin = event.origin
+    return origin is not None and origin.dialect == dialect

@@ -1,0 +1,251 @@
+"""One compilation: what it is for, what it has found out, and what may still be spent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from dragoman.model.jsontext import dumps
+from dragoman.model.validation.budget import Budget
+from dragoman.model.validation.problems import Validation
+from dragoman.model.validation.words import is_number
+from dragoman.wire.losses import Loss
+from dragoman.wire.schemas.keywords import Node, as_list, as_map
+from dragoman.wire.schemas.profiles import Profile
+from dragoman.wire.schemas.references import Pointer, References
+from dragoman.wire.schemas.undo import Plan
+
+# --- in words, what a target can't be told in a schema: they go into the description
+
+_LISTED = 100
+_LONGEST = 2000
+
+
+def text_of(value: Any) -> str:
+    """A value as JSON text."""
+    return dumps(value).decode()
+
+
+def note(keyword: str, value: Any) -> str:
+    """The sentence for a keyword; empty where there is nothing to say."""
+    words = _WORDS.get(keyword)
+    if words is not None:
+        return words(value)
+    return _schema_note(keyword, value)
+
+
+def described(node: Node, notes: list[str]) -> Node:
+    """The node with notes at the end of its description."""
+    text = node.get("description")
+    said = text if isinstance(text, str) else ""
+    new = [each for each in dict.fromkeys(notes) if each not in said]
+    if not new:
+        return node
+    lines = [said] if said else []
+    return {**node, "description": "\n".join([*lines, " ".join(new)])}
+
+
+def listed(values: list[Any]) -> str:
+    """Values, one after the other; the first hundred of them."""
+    texts = [text_of(value) for value in values[:_LISTED]]
+    rest = len(values) - _LISTED
+    return ", ".join(texts) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _schema_note(keyword: str, value: Any) -> str:
+    text = text_of(value)
+    return f"Also, by JSON Schema: {keyword} = {text}." if len(text) <= _LONGEST else ""
+
+
+def _number(words: str) -> Callable[[Any], str]:
+    return lambda value: f"{words.format(text_of(value))}." if is_number(value) else ""
+
+
+def _quoted(words: str) -> Callable[[Any], str]:
+    return lambda value: f"{words} {value}." if isinstance(value, str) else ""
+
+
+def _names(value: Any) -> str:
+    return ", ".join(f"`{name}`" for name in as_list(value))
+
+
+def _dependent(value: Any) -> str:
+    needs = [f"`{name}` needs {_names(others)}" for name, others in as_map(value).items()]
+    return "; ".join(needs) + "." if needs else ""
+
+
+def _others(value: Any) -> str:
+    if value is False:
+        return "No other properties are allowed."
+    if isinstance(value, dict) and value:
+        return f"Other properties are allowed if they fit {text_of(value)}."
+    return "Other properties are allowed."
+
+
+def _default(value: Any) -> str:
+    return f"Default: {text_of(value)}."
+
+
+def _examples(value: Any) -> str:
+    return f"Examples: {listed(value)}." if isinstance(value, list) and value else ""
+
+
+_WORDS: dict[str, Callable[[Any], str]] = {
+    "pattern": _quoted("Must match the regular expression"),
+    "format": _quoted("Format:"),
+    "contentEncoding": _quoted("Encoding:"),
+    "contentMediaType": _quoted("Media type:"),
+    "minLength": _number("At least {} characters"),
+    "maxLength": _number("At most {} characters"),
+    "minimum": _number("At least {}"),
+    "maximum": _number("At most {}"),
+    "exclusiveMinimum": _number("More than {}"),
+    "exclusiveMaximum": _number("Less than {}"),
+    "multipleOf": _number("A multiple of {}"),
+    "minItems": _number("At least {} items"),
+    "maxItems": _number("At most {} items"),
+    "minProperties": _number("At least {} properties"),
+    "maxProperties": _number("At most {} properties"),
+    "uniqueItems": lambda value: "All items must differ." if value is True else "",
+    "additionalProperties": _others,
+    "dependentRequired": _dependent,
+    "enum": lambda value: f"One of: {listed(as_list(value))}.",
+    "const": lambda value: f"Always {text_of(value)}.",
+    "default": _default,
+    "examples": _examples,
+    "example": lambda value: f"Example: {text_of(value)}.",
+    "patternProperties": lambda value: (
+        f"Properties whose names match these patterns must fit: {text_of(value)}."
+    ),
+    "not": lambda value: f"Must not fit this JSON Schema: {text_of(value)}.",
+}
+
+
+# --- compilation
+
+_NODE = 10
+"""The steps that a schema takes, without what is inside it."""
+MAX_LEVELS = 45
+"""Of schemas within schemas: what can still be frozen, at two levels of JSON each."""
+
+
+class Place(NamedTuple):
+    """Where in the schema the compiler is."""
+
+    path: str = ""
+    level: int = 0
+    """How many schemas this one is inside of."""
+    objects: int = 0
+    """How many objects this one is inside of."""
+    is_optional: bool = False
+    """Whether it is inside a property that may be left out."""
+    is_root: bool = False
+    home: Pointer = ()
+    """The definition that it is part of."""
+
+    def at(self, step: str, *, is_optional: bool = False) -> Place:
+        """The place of a schema inside this one."""
+        path = f"{self.path}.{step}" if self.path else step
+        is_optional = is_optional or self.is_optional
+        return Place(path, self.level + 1, self.objects, is_optional, home=self.home)
+
+
+class Run:
+    """The state that all steps share."""
+
+    def __init__(
+        self,
+        root: Node,
+        profile: Profile,
+        budget: Budget,
+        child: Callable[[Any, Place], tuple[Any, Plan]],
+    ) -> None:
+        self.root = root
+        self.budget = budget
+        self.profile = profile
+        self.child = child
+        """Compiles a schema inside the one at hand."""
+        self.references = References(root, budget)
+        self.inside: Counter[Pointer] = Counter()
+        """The definitions that stand where they are referred to, while that lasts."""
+        self.losses: list[Loss] = []
+        self.bends = False
+        self.acts = False
+        """Whether there is anything to undo."""
+        self.literals = 0
+        self._validation = Validation(root, budget)
+
+    def spend(self) -> None:
+        """Count a schema."""
+        self.budget.spend(_NODE)
+
+    def text_of(self, value: Any) -> str:
+        """A value as JSON text: by it schemas are told apart, and told to the model."""
+        text = text_of(value)
+        self.budget.spend_on(len(text))
+        return text
+
+    def is_same(self, one: Any, other: Any) -> bool:
+        """Whether two JSON values are the same; unlike in Python, true is not 1."""
+        return bool(one == other) and self.text_of(one) == self.text_of(other)
+
+    def distinct(self, schemas: Iterable[Any]) -> list[Any]:
+        """Each of these once."""
+        found: dict[str, Any] = {}
+        for schema in schemas:
+            found.setdefault(self.text_of(schema), schema)
+        return list(found.values())
+
+    def lose(self, path: str, reason: str, *, bends: bool = False) -> None:
+        """Note what the target can't be told; `bends` where it forbids what was allowed."""
+        self.bends = self.bends or bends
+        loss = Loss(path, reason)
+        if loss not in self.losses[-3:]:
+            self.losses.append(loss)
+
+    def fits(self, schema: Any, value: Any) -> bool:
+        """Whether a value fits a schema of the original."""
+        return self._validation.holds(schema, value)
+
+
+class Draft:
+    """A schema being rewritten, and what to say in its description."""
+
+    __slots__ = ("entered", "is_cut", "node", "notes", "place", "plan", "run")
+
+    def __init__(self, run: Run, node: Node, place: Place) -> None:
+        self.run = run
+        self.node = node
+        self.place = place
+        self.notes: list[str] = []
+        self.plan = Plan()
+        self.is_cut = False
+        self.entered: list[Pointer] = []
+        """The definitions that stand here in the place of references."""
+
+    @property
+    def profile(self) -> Profile:
+        """What the target takes."""
+        return self.run.profile
+
+    def lose(self, reason: str, words: str = "", *, bends: bool = False) -> None:
+        """Note a loss here, and tell the model in words."""
+        self.run.lose(self.place.path, reason, bends=bends)
+        if words:
+            self.tell(words)
+
+    def tell(self, words: str) -> None:
+        """Say something in the description."""
+        said = self.node.get("description")  # in which it will be looked for
+        self.run.budget.spend_on(len(words) + (len(said) if isinstance(said, str) else 0))
+        self.notes.append(words)
+
+    def drop(self, keyword: str, *, bends: bool = False) -> None:
+        """Take a keyword out; what it says goes into the description."""
+        value = self.node.pop(keyword)
+        self.lose(f"{keyword} is told in words", note(keyword, value), bends=bends)
+
+    def child(self, schema: Any, step: str, *, is_optional: bool = False) -> tuple[Any, Plan]:
+        """A schema inside this one, compiled."""
+        return self.run.child(schema, self.place.at(step, is_optional=is_optional))

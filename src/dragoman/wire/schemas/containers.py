@@ -1,0 +1,244 @@
+"""The keywords of objects and of arrays; tuples among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.wire.schemas.compilation import Draft, note
+from dragoman.wire.schemas.keywords import Node, as_list, as_map, declared
+from dragoman.wire.schemas.types import with_null
+from dragoman.wire.schemas.undo import CUT, Plan
+
+_SHAPED = ("properties", "required", "additionalProperties", "patternProperties")
+
+
+def object_step(draft: Draft) -> None:
+    """Compile the properties, and close the object where the target wants that."""
+    node = draft.node
+    if "object" not in declared(node) and not any(key in node for key in _SHAPED):
+        return
+    if "object" in declared(node) or "properties" in node:
+        draft.place = draft.place._replace(objects=draft.place.objects + 1)
+    required = _required(draft)
+    _properties(draft, required)
+    _others(draft)
+    if draft.profile.is_closed and "object" in declared(draft.node):
+        draft.node["additionalProperties"] = False
+    if draft.profile.requires_all and "object" in declared(draft.node):
+        known = draft.node["properties"]
+        names = [name for name in draft.node.get("required", ()) if name in known]
+        draft.node["required"] = list(dict.fromkeys([*names, *draft.node["properties"]]))
+
+
+def is_free(node: Node) -> bool:
+    """Whether an object may have properties that nobody has named."""
+    rest = node.get("additionalProperties")
+    if rest is None:
+        return "properties" not in node or "patternProperties" in node
+    return rest is not False
+
+
+def _required(draft: Draft) -> frozenset[str]:
+    """What is required; what of it nobody has described is described."""
+    node = draft.node
+    if "required" not in node:
+        return frozenset()
+    names = [name for name in as_list(node["required"]) if isinstance(name, str)]
+    if draft.profile.keywords is not None:
+        unique = list(dict.fromkeys(names))
+        if unique:
+            node["required"] = unique
+        elif node["required"] != []:
+            del node["required"]
+    if draft.profile.defines_required and names:
+        known = as_map(node.get("properties"))
+        rest = node.get("additionalProperties", True)
+        missing = {name: rest for name in names if name not in known and rest is not False}
+        if missing:
+            node["properties"] = known = {**known, **missing}
+        defined = [name for name in names if name in known]
+        if len(defined) < len(names):
+            draft.lose("a property is required that is not allowed")
+            node["required"] = defined
+    return frozenset(names)
+
+
+def _properties(draft: Draft, required: frozenset[str]) -> None:
+    node, profile = draft.node, draft.profile
+    if not isinstance(node.get("properties"), dict):
+        if "properties" in node:
+            draft.lose("properties that are no object are left out")
+            del node["properties"]
+        if profile.is_closed and "object" in declared(node):
+            _close(draft, is_empty=True)
+            node["properties"] = {}
+        return
+    if profile.is_closed:
+        _close(draft, is_empty=False)
+    made: Node = {}
+    forbidden: list[str] = []
+    for at, (name, schema) in enumerate(node["properties"].items()):
+        if schema is False and profile.keywords is not None:
+            forbidden.append(name)
+        else:
+            child = draft.child(schema, f"properties[{at}]", is_optional=name not in required)
+            _keep(draft, made, name, child, is_required=name in required)
+    if forbidden:
+        _forbid(draft, forbidden, required)
+    node["properties"] = made
+
+
+def _keep(
+    draft: Draft, made: Node, name: str, child: tuple[Any, Plan], *, is_required: bool
+) -> None:
+    """Take a compiled property, as one that may be null where it was one that may be absent."""
+    profile, (schema, plan) = draft.profile, child
+    if plan is CUT and not is_required and profile.keywords is not None:
+        return
+    made[name] = schema
+    if not plan.is_idle:
+        draft.plan.members[name] = plan
+    original = draft.node["properties"][name]
+    if not is_required and profile.requires_all and not draft.run.fits(original, None):
+        made[name] = with_null(schema)
+        draft.plan.nulls.add(name)
+        draft.run.acts = True
+
+
+def _forbid(draft: Draft, names: list[str], required: frozenset[str]) -> None:
+    """Tell of properties that are never allowed; they are left out."""
+    if not required.isdisjoint(names):
+        left = required.difference(names)
+        draft.node["required"] = [name for name in draft.node["required"] if name in left]
+    for name in names:
+        if name in required or not draft.profile.is_closed:
+            draft.lose("a property that is never allowed is left out", f"No `{name}`.")
+
+
+def _close(draft: Draft, *, is_empty: bool) -> None:
+    """Closing what was meant to be open bends it; saying nothing is not meaning that (W14)."""
+    node = draft.node
+    is_silent = is_empty and draft.place.is_root and "additionalProperties" not in node
+    is_meant = is_free(node) and not is_silent
+    rest = node.pop("additionalProperties", None)
+    patterns = node.pop("patternProperties", None)
+    if is_meant and (rest is not None or patterns or is_empty):
+        draft.lose("properties with names of their own can't be asked for", bends=True)
+        for keyword, value in (("patternProperties", patterns), ("additionalProperties", rest)):
+            if value:
+                draft.tell(note(keyword, value))
+
+
+def _others(draft: Draft) -> None:
+    node, profile = draft.node, draft.profile
+    if "additionalProperties" in node:
+        if not profile.takes("additionalProperties"):
+            _tell_others(draft, node.pop("additionalProperties"))
+        elif isinstance(node["additionalProperties"], dict):
+            made, plan = draft.child(node["additionalProperties"], "additionalProperties")
+            node["additionalProperties"] = made
+            draft.plan.rest = None if plan.is_idle else plan
+        elif not isinstance(node["additionalProperties"], bool):
+            draft.lose("additionalProperties that are no schema are left out")
+            del node["additionalProperties"]
+    if "patternProperties" in node and profile.takes("patternProperties"):
+        patterns = as_map(node["patternProperties"])
+        node["patternProperties"] = {
+            pattern: draft.child(schema, f"patternProperties[{at}]")[0]
+            for at, (pattern, schema) in enumerate(patterns.items())
+        }
+
+
+def _tell_others(draft: Draft, rest: Any) -> None:
+    """What is said of further properties, where there is no keyword for it."""
+    if rest is True or rest == {}:
+        return
+    bends = rest is not False and not draft.node.get("properties")
+    reason = "what is said of other properties is told in words"
+    draft.lose(reason, note("additionalProperties", rest), bends=bends)
+
+
+# --- the keywords of arrays; tuples among them
+
+
+def array_step(draft: Draft) -> None:
+    """Compile the items. A tuple is written as of 2020, or as a list of any of its items."""
+    node, profile = draft.node, draft.profile
+    if isinstance(node.get("items"), list):
+        node["prefixItems"] = node.pop("items")
+        if "additionalItems" in node:
+            node["items"] = node.pop("additionalItems")
+    if isinstance(node.get("prefixItems"), list):
+        if profile.takes("prefixItems"):
+            _prefix(draft)
+        else:
+            _flatten(draft)
+            return
+    elif "prefixItems" in node:
+        draft.lose("prefixItems that are no list are left out")
+        del node["prefixItems"]
+    _items(draft)
+
+
+def _prefix(draft: Draft) -> None:
+    made = [
+        draft.child(schema, f"prefixItems[{at}]")
+        for at, schema in enumerate(draft.node["prefixItems"])
+    ]
+    draft.node["prefixItems"] = [schema for schema, _ in made]
+    draft.plan.prefix = [plan for _, plan in made]
+
+
+def _items(draft: Draft) -> None:
+    node, profile = draft.node, draft.profile
+    is_array = "array" in declared(node)
+    if node.get("items") is False and profile.keywords is not None:
+        _no_more(draft)
+    if "items" not in node and "prefixItems" not in node and is_array and profile.needs_items:
+        node["items"] = {}  # "array schema missing items", "items: missing field" (W94)
+    if "items" in node:
+        items = node["items"]
+        if isinstance(items, bool) and profile.keywords is None:
+            return
+        made, plan = draft.child(items, "items")
+        node["items"] = made
+        draft.plan.items = None if plan.is_idle else plan
+
+
+def _no_more(draft: Draft) -> None:
+    """No items beyond the prefix: said by their number."""
+    node = draft.node
+    del node["items"]
+    count = len(as_list(node.get("prefixItems")))
+    most = node.get("maxItems")
+    node["maxItems"] = min(most, count) if isinstance(most, int) else count
+
+
+def _flatten(draft: Draft) -> None:
+    """A tuple where there are none: items that fit any of its places."""
+    node = draft.node
+    prefix = node.pop("prefixItems")
+    rest = node.pop("items", True)
+    closed = next((at for at, schema in enumerate(prefix) if schema is False), None)
+    if closed is not None:  # nothing can stand there, nor after it
+        prefix, rest = prefix[:closed], False
+    count = len(prefix)
+    most = node.get("maxItems")
+    is_fixed = rest is False or (isinstance(most, int) and most <= count)
+    if is_fixed:
+        node["maxItems"] = min(most, count) if isinstance(most, int) else count
+    schemas = [*prefix] if is_fixed else [*prefix, rest]
+    unique = draft.run.distinct(schema for schema in schemas if schema is not False) or [{}]
+    if len(unique) == 1 and is_fixed:
+        node["items"], plan = draft.child(unique[0], "items")
+        draft.plan.items = plan
+        return
+    draft.lose("a place of a tuple can't have a schema of its own", bends=True)
+    shown = [schema for schema in unique if schema is not True and schema != {}]
+    draft.tell(f"The items, in this order: {draft.run.text_of(prefix)}.")
+    made, _ = draft.child(
+        {"anyOf": shown} if len(shown) > 1 else shown[0] if shown else {}, "items"
+    )
+    node["items"] = made
+    plans = [draft.child(schema, f"prefixItems[{at}]")[1] for at, schema in enumerate(prefix)]
+    draft.plan.prefix = [plan if not plan.is_idle else Plan() for plan in plans]

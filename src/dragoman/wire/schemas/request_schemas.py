@@ -1,0 +1,159 @@
+"""The schemas of one request: as its target takes them, what that costs, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from dragoman.model.requests import Output
+from dragoman.model.tools import ToolDefinition
+from dragoman.wire.context import NOTHING, Context, Undo
+from dragoman.wire.losses import Loss, Repair
+from dragoman.wire.openai_strict_schemas import is_strict
+from dragoman.wire.schemas.profiles import (
+    ANTHROPIC,
+    ANTHROPIC_STRICT,
+    OPENAI,
+    OPENAI_STRICT,
+    PLAIN,
+    Profile,
+)
+from dragoman.wire.schemas.projection import Costs, Projection, projected
+from dragoman.wire.target import Target
+
+NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+_LABELS = "titles, comments or the like, which no answer shows, are left out"
+_ALONE = frozenset({"$ref", "anyOf"})  # nothing stands beside them (W92, W93)
+_UNFAITHFUL = "its schema can't be held to here without changing what it allows"
+
+
+class Profiles(NamedTuple):
+    """What a target takes of a schema that it holds the model to, and of another."""
+
+    strict: Profile
+    loose: Profile
+
+
+_OPENAIS = Profiles(OPENAI_STRICT, OPENAI)
+_ANYONES = Profiles(PLAIN, PLAIN)
+ANTHROPICS = Profiles(ANTHROPIC_STRICT, ANTHROPIC)
+_ANTHROPICS_OF_OTHERS = Profiles(ANTHROPIC, ANTHROPIC)
+
+
+def openai_profiles(target: Target) -> Profiles:
+    """Those of a host that speaks one of OpenAI's dialects."""
+    return _OPENAIS if target.schemas.checks_strict else _ANYONES
+
+
+def anthropic_profiles(target: Target) -> Profiles:
+    """Those of a host that speaks Anthropic's dialect."""
+    return ANTHROPICS if target.schemas.checks_strict else _ANTHROPICS_OF_OTHERS
+
+
+def is_refused_strict(tool: ToolDefinition, target: Target, vendor: Target) -> bool:
+    """Whether a strict schema of the dialect's own, which one host took, would be refused here.
+
+    Without a target named, what came in the dialect goes back as it came.
+    """
+    is_named = target is not vendor and not target.keeps_own_messages
+    is_checked = is_named and tool.strict is True and target.schemas.checks_strict
+    return is_checked and not is_strict(tool.parameters)
+
+
+class SentSchemas:
+    """Gathers losses, and what has to be undone in the response, schema by schema."""
+
+    __slots__ = ("_costs", "_losses", "_output", "_repairs", "_undos")
+
+    def __init__(self, losses: list[Loss], repairs: list[Repair]) -> None:
+        self._costs = Costs()
+        self._losses = losses
+        self._repairs = repairs
+        self._undos: dict[str, Undo] = {}
+        self._output: Undo | None = None
+
+    @property
+    def context(self) -> Context:
+        """The way back."""
+        if not self._undos and self._output is None:
+            return NOTHING
+        return Context(undos=self._undos, output=self._output)
+
+    def projected(self, schema: Mapping[str, Any], profile: Profile, where: str) -> Projection:
+        """A schema for a profile, on this request's account."""
+        return projected(schema, profile, self._costs, where)
+
+    def tool(
+        self,
+        tool: ToolDefinition,
+        path: str,
+        profiles: Profiles,
+        refusal: Callable[[Projection], str | None] | None = None,
+    ) -> tuple[Mapping[str, Any], bool]:
+        """The parameters of a tool from elsewhere, and whether the model is held to them.
+
+        `refusal` says why one more strict tool is too much for the target, if it is.
+        """
+        schema = NO_PARAMETERS if tool.parameters is None else tool.parameters
+        is_strict = tool.strict is True
+        where = f"{path}.parameters"
+        made = self.projected(schema, profiles.strict if is_strict else profiles.loose, where)
+        if is_strict and profiles.loose is not profiles.strict:
+            reason = None if made.is_faithful else _UNFAITHFUL
+            if reason is None and refusal is not None:
+                reason = refusal(made)
+            if reason is not None:
+                self._losses.append(Loss(f"{path}.strict", reason))
+                is_strict, made = False, self.projected(schema, profiles.loose, where)
+        self._note(made, where)
+        if made.changes_values:
+            self._undos[tool.name] = made.undo
+        return made.schema, is_strict
+
+    def output(self, output: Output, profiles: Profiles) -> tuple[Mapping[str, Any], bool]:
+        """The schema of the answer, and whether the model is held to it."""
+        schema = {} if output.schema is None else output.schema
+        is_strict = output.strict is True
+        where = "output.schema"
+        made = self.projected(schema, profiles.strict if is_strict else profiles.loose, where)
+        if is_strict and not made.is_faithful and profiles.loose is not profiles.strict:
+            self._losses.append(Loss("output.strict", _UNFAITHFUL))
+            is_strict, made = False, self.projected(schema, profiles.loose, where)
+        self.answer(made)
+        return made.schema, is_strict
+
+    def answer(self, made: Projection) -> None:
+        """Note what the schema of the answer costs, and the way back."""
+        self._note(made, "output.schema")
+        if made.changes_values:
+            self._output = made.undo
+
+    def _note(self, made: Projection, where: str) -> None:
+        if made.losses:
+            self._losses += made.losses_at(where)
+        if made.drops_labels:
+            self._repairs.append(Repair(where, "I14", "dropped", _LABELS))
+
+    def lose_labels(self, output: Output) -> None:
+        """Note the name and description of an answer that has no schema to carry them."""
+        for name in ("name", "description"):
+            if getattr(output, name) is not None:
+                self._losses.append(Loss(f"output.{name}", "there is no schema to carry it"))
+
+    def labelled(self, schema: Mapping[str, Any], output: Output) -> Mapping[str, Any]:
+        """The schema of the answer with the name and description that have no place beside it."""
+        added: dict[str, Any] = {}
+        may_stand = schema.keys().isdisjoint(_ALONE)
+        for key, label in (("title", output.name), ("description", output.description)):
+            if label is None or schema.get(key) == label:
+                continue
+            if may_stand and key not in schema:
+                added[key] = label
+                reason = f"a label beside the schema is its {key} here"
+                self._repairs.append(Repair("output", "I14", "moved", reason))
+            elif key == "title":
+                reason = "a label, and the schema has its own or no place for one"
+                self._repairs.append(Repair("output.name", "I14", "dropped", reason))
+            else:
+                self._losses.append(Loss("output.description", "the schema has no place for it"))
+        return {**schema, **added} if added else schema

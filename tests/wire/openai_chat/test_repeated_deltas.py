@@ -1,0 +1,85 @@
+"""Deltas that repeat the one before, but for their text, are read in a shorter way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman.model.events import ChoiceFinish, Event
+from dragoman.wire.openai_chat.stream_deltas import RepeatedDelta
+from tests.wire.openai_chat.streams import DONE, call, chunk, decoded, frame, said
+
+NULLS = {"role": None, "refusal": None, "tool_calls": None, "function_call": None}
+
+
+def _detail(text: str, **fields: Any) -> dict[str, Any]:
+    detail = {"type": "reasoning.text", "text": text, "index": 0, **fields}
+    return {"reasoning": text, "reasoning_details": [detail]}
+
+
+DELTAS: dict[str, list[dict[str, Any]]] = {
+    "text": [{"content": text} for text in ("a", "b", "", "c")],
+    "text among nulls": [{**NULLS, "content": text} for text in ("a", "b", "c")],
+    "a field more": [{"content": "a"}, {"content": "b", "odd": "x"}, {"content": "c"}],
+    "a field that changes": [{"content": "a", "odd": odd} for odd in ("x", "x", "y", "x")],
+    "another role": [{"content": "a", "role": role} for role in ("assistant", "user", "user")],
+    "a refusal that grows": [{"content": "a", "refusal": "no"}] * 3,
+    "a sound that is empty": [{"content": "a", "audio": {}}] * 3,
+    "thinking": [{**NULLS, "content": "", "reasoning": text} for text in ("a", "b", "c")],
+    "thinking written twice": [
+        {"reasoning": one, "reasoning_content": other}
+        for one, other in (("a", "a"), ("b", "b"), ("c", "x"), ("d", "d"))
+    ],
+    "details": [_detail("a"), _detail("b"), _detail("c", index=1), _detail("d", index=1)],
+    "a detail that is signed": [_detail("a"), _detail("b"), _detail("c", signature="s")] * 2,
+    "details, and not the same text": [_detail("a"), {**_detail("b"), "reasoning": "x"}] * 2,
+    "first thinking, then text": [
+        *({"content": None, "reasoning": text} for text in "ab"),
+        *({"content": text, "reasoning": None} for text in "cd"),
+        *({"content": None, "reasoning": text} for text in "ef"),
+    ],
+    "text around a call": [
+        {"content": "a"}, {"content": "b"}, call(0, "{", id="c1", name="f"), call(0, "}"),
+        {"content": "c"}, {"content": "d"},
+    ],
+}  # fmt: skip
+
+
+def _events(deltas: list[dict[str, Any]], *, are_alike: bool) -> list[Event]:
+    """What the deltas say; a field that differs from choice to choice forbids the shorter way."""
+    odd = [{} if are_alike else {"odd": number} for number in range(len(deltas))]
+    told = [chunk(said(delta, None, **more)) for delta, more in zip(deltas, odd, strict=True)]
+    finish = chunk(said({}, "stop"))
+    _, events = decoded([*map(frame, [*told, finish]), DONE])
+    return events
+
+
+@pytest.mark.parametrize("name", DELTAS)
+def test_the_shorter_way_leads_to_the_same_events(name: str) -> None:
+    """Whatever the deltas repeat, and wherever they stop repeating it."""
+    short, long = (_events(DELTAS[name], are_alike=alike) for alike in (True, False))
+    for one, other in zip(short, long, strict=True):
+        if isinstance(one, ChoiceFinish) and isinstance(other, ChoiceFinish):
+            assert one.message_extras == other.message_extras
+        else:
+            assert one.identical(other)
+
+
+@pytest.mark.parametrize(
+    ("delta", "text"),
+    [
+        ({"role": None, "content": "lo"}, "lo"),
+        ({"content": "lo", "role": None}, "lo"),
+        ({"role": None, "content": ""}, None),
+        ({"role": None, "content": None}, None),
+        ({"role": None, "content": ["lo"]}, None),
+        ({"content": "lo"}, None),
+        ({"role": None, "content": "lo", "odd": None}, None),
+        ({}, None),
+    ],
+)
+def test_a_repeated_delta_is_all_but_the_text(delta: dict[str, Any], text: str | None) -> None:
+    """One field more, or less, or of another kind, is something new."""
+    last = RepeatedDelta({"role": None, "content": "Hel"}, "content", 0)
+    assert last.text_in(delta) == text

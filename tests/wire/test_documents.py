@@ -1,0 +1,58 @@
+"""Telling what a piece of JSON is, before its dialect is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman.wire.detection import dialect_of_history
+from dragoman.wire.documents import is_message, is_response
+
+ITEM = {"type": "function_call_output", "call_id": "call_1", "output": "sunny"}
+ANSWER = {"id": "msg_1", "type": "message", "role": "assistant", "content": [],
+          "stop_reason": "end_turn"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wire", "message", "response"),
+    [
+        ({"role": "user", "content": "Hi"}, True, False),
+        ({"role": "user", "parts": [{"text": "Hi"}]}, True, False),
+        (ITEM, True, False),
+        ({"type": "message", "role": "user", "content": "Hi"}, True, False),
+        (ANSWER, False, True),
+        ({"id": "resp_1", "object": "response", "output": []}, False, True),
+        ({"messages": []}, False, False),
+        ({"model": "m", "input": [ITEM]}, False, False),
+    ],
+)
+def test_messages_and_responses_are_told_apart(wire: Any, message: bool, response: bool) -> None:
+    """A tool's result has an `output` as responses do, and some responses are a `message`."""
+    assert is_message(wire) is message
+    assert is_response(wire, "messages") is response
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("tool_use", "anthropic"),
+        ("mcp_tool_use", "anthropic"),
+        ("web_search_tool_result", "anthropic"),
+        ("compaction", "anthropic"),
+        ("input_text", "openai-responses"),
+        ("image_url", "openai-chat"),
+        ("text", "openai-chat"),
+    ],
+)
+def test_one_part_gives_a_whole_list_away(kind: str, name: str) -> None:
+    """Wherever it stands; a plain text could be anybody's."""
+    items = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [{"type": kind}]}]
+    assert dialect_of_history(items) == name
+
+
+@pytest.mark.parametrize("kind", ["function_call", "reasoning", "web_search_call", "mcp_call"])
+def test_one_item_gives_a_whole_list_away(kind: str) -> None:
+    """No other dialect has things besides messages in its list."""
+    items = [{"role": "user", "content": "Hi"}, {"type": kind}]
+    assert dialect_of_history(items) == "openai-responses"

@@ -1,0 +1,89 @@
+"""Dialects of installed packages that can't be used: who asks is told, nobody else notices."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import dragoman
+from dragoman import ConfigError
+from dragoman.cli.commands import dragoman as command
+from dragoman.wire.dialect import unusable_dialects
+
+HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+# One of ours under another name: it is a dialect, but calls itself otherwise.
+RENAMED = "import dragoman\nDIALECT = dragoman.dialect('anthropic')\n"
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place for packages to be installed in."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("acme_dialect", None)
+
+
+def install(folder: Path, code: str, name: str = "acme") -> None:
+    """A package that adds a dialect."""
+    (folder / "acme_dialect.py").write_text(code, encoding="utf-8")
+    info = folder / "acme_dialect-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: acme-dialect\nVersion: 1\n", encoding="utf-8")
+    points = f"[dragoman.dialects]\n{name} = acme_dialect:DIALECT\n"
+    (info / "entry_points.txt").write_text(points, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("raise RuntimeError('hush')", "RuntimeError"),
+        ("raise SystemExit('hush')", "SystemExit"),
+        ("import nothing_of_that_name", "ModuleNotFoundError"),
+        ("", "AttributeError"),
+        ("DIALECT = 'hush'", "str, not a Dialect"),
+        ("from dragoman import Dialect as DIALECT", "not a Dialect"),
+        (RENAMED, "by another name"),
+    ],
+)
+def test_a_broken_package_breaks_nothing_else(installed: Path, code: str, problem: str) -> None:
+    """Asked for by name it is an error that quotes nothing; detecting and reading go on."""
+    install(installed, code)
+    assert "acme" in dragoman.dialects()
+    assert dragoman.detect(HELLO) == "openai-chat"
+    assert dragoman.Messages.from_any(HELLO)[0].text == "Hi"
+    with pytest.raises(ConfigError, match=problem) as caught:
+        dragoman.dialect("acme")
+    assert "hush" not in f"{caught.value}{caught.value.__context__!r}{caught.value.__cause__!r}"
+    assert list(unusable_dialects()) == ["acme"]
+    assert dragoman.dialect("anthropic").name == "anthropic"
+
+
+def test_our_own_names_stay_ours(installed: Path) -> None:
+    """A package can't take the place of a dialect that everybody knows, and is not even loaded."""
+    install(installed, "raise RuntimeError", name="gemini")
+    assert dragoman.dialects().count("gemini") == 1
+    assert dragoman.dialect("gemini").messages_field == "contents"
+    assert dragoman.detect({"contents": []}) == "gemini"
+    assert "already" in unusable_dialects()["gemini"]
+
+
+def test_the_command_says_what_is_wrong(installed: Path) -> None:
+    """`dragoman dialects` lists those that work, and names the others beside."""
+    install(installed, "raise RuntimeError")
+    done = CliRunner().invoke(command, ["dialects", "--json"])
+    assert "acme" in done.stderr
+    assert "acme" not in {row["name"] for row in json.loads(done.stdout)}
+
+
+def test_a_package_that_comes_later_is_found(installed: Path) -> None:
+    """A name that is not known is looked for once more."""
+    with pytest.raises(ConfigError, match="unknown dialect"):
+        dragoman.dialect("acme")
+    install(installed, RENAMED)
+    with pytest.raises(ConfigError, match="another name"):
+        dragoman.dialect("acme")

@@ -1,0 +1,112 @@
+"""What the decoders of all dialects share: how streams break, and how they end."""
+
+from __future__ import annotations
+
+import pytest
+
+import dragoman
+from dragoman.errors import WireError
+from dragoman.model.content import AnyPart
+from dragoman.model.events import (
+    Event,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    StreamError,
+)
+from dragoman.model.parts import Text
+from dragoman.wire.stream_decoding import PartEvents, stream_error
+
+NAMES = dragoman.dialects()
+SAID: list[Event] = [
+    ResponseStart(id="r1", model="m", created_at=1e9),
+    PartStart(0, Text("Hel")),
+    PartDelta(0, "lo"),
+]
+
+
+def _begun(name: str) -> bytes:
+    encoder = dragoman.dialect(name).stream_encoder()
+    return b"".join(map(encoder.feed, SAID))
+
+
+def _broken(name: str) -> bytes:
+    return b"{}}\n" if name == "ollama" else b"data: {}}\n\n"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_came_before_a_broken_frame_counts(name: str) -> None:
+    """Its events are given out by the next call; nothing more is read."""
+    whole = dragoman.dialect(name).stream_decoder()
+    expected = whole.feed(_begun(name))
+    decoder = dragoman.dialect(name).stream_decoder()
+    with pytest.raises(WireError) as caught:
+        decoder.feed(_begun(name) + _broken(name) + _begun(name))
+    assert (caught.value.dialect, caught.value.path) == (name, "$")
+    assert caught.value.__context__ is None
+    assert decoder.feed(_begun(name)) == expected
+    assert decoder.close() == []
+    assert decoder.response.message.text == "Hello"
+    assert not decoder.is_complete
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_frame_that_holds_no_object_is_refused(name: str) -> None:
+    """Whatever it is instead."""
+    decoder = dragoman.dialect(name).stream_decoder()
+    with pytest.raises(WireError):
+        decoder.feed(b"12\n" if name == "ollama" else b"data: 12\n\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("cut", [1, 9])
+def test_a_stream_may_end_in_the_middle_of_a_frame(name: str, cut: int) -> None:
+    """What is left is no frame; and it ends once."""
+    decoder = dragoman.dialect(name).stream_decoder()
+    begun = _begun(name)
+    decoder.feed(begun + begun[:-cut])
+    decoder.close()
+    assert decoder.close() == decoder.feed(begun) == []
+    assert not decoder.is_complete
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_end_is_complete(name: str) -> None:
+    """When it has been said, and the stream is closed."""
+    encoder = dragoman.dialect(name).stream_encoder()
+    stream = b"".join(map(encoder.feed, [*SAID, PartStop(0), ResponseEnd()]))
+    decoder = dragoman.dialect(name).stream_decoder()
+    decoder.feed(stream)
+    decoder.close()
+    assert decoder.is_complete
+
+
+def test_parts_are_numbered_in_the_order_in_which_they_start() -> None:
+    """Those that are open stop together, in that order."""
+    emitted: list[Event] = []
+    parts = PartEvents(emitted.append, 2)
+    text: AnyPart = Text("")
+    assert [parts.start(text), parts.whole(text), parts.start(text)] == [0, 1, 2]
+    parts.grow(0, "a", signature="s")
+    parts.stop_all()
+    parts.stop(2, Text("b"))  # said again
+    assert (parts.count, parts.open) == (3, [])
+    assert emitted == [
+        PartStart(0, text, 2),
+        PartStart(1, text, 2),
+        PartStop(1, None, 2),
+        PartStart(2, text, 2),
+        PartDelta(0, "a", "s", choice=2),
+        PartStop(0, None, 2),
+        PartStop(2, None, 2),
+        PartStop(2, Text("b"), 2),
+    ]
+
+
+def test_an_error_holds_what_is_of_the_right_type() -> None:
+    """The rest is nothing but extras."""
+    assert stream_error("m", "c", 500, {}) == StreamError("m", "c", 500)
+    assert stream_error(["m"], 5, "500", {}) == StreamError("")
+    assert stream_error("m", None, True, {}).status is None
