@@ -368,6 +368,12 @@ def with_note(extras: Mapping[str, Any], dialect: str, kind: str, value: Any) ->
     return freeze_mapping({**given, key: noted}, "the wire")
 
 
+def without_spelling(extras: Mapping[str, Any], dialect: str) -> FrozenDict:
+    """The extras without how this dialect spelled things: it is written as it usually is."""
+    given, key = current(extras, dialect), spelling_key(dialect)
+    return freeze_mapping({name: given[name] for name in given if name != key}, "the wire")
+
+
 def has_overlay(extras: Mapping[str, Any], dialect: str) -> bool:
     """Whether there is anything of this dialect in extras."""
     return not extras.keys().isdisjoint(overlay_keys(dialect))

@@ -188,7 +188,8 @@ def fitted(request: Request, target: Target, own_steps: OwnSteps = ()) -> Fitted
     if own_steps:
         found = []
         for step in own_steps:
-            request = step.fit(request, target, found)
+            if step.concerns(seen, target):
+                request = step.fit(request, target, found)
         notes += restored(renumbered(found, tools), given, placed)
     has_extra_fields = has_extra_fields or any(map(_has_extra_fields, request.system))
     return Fitted(request, tuple(notes), context, placed, tools, has_extra_fields)

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.ollama.dialect import DESCRIPTION, TARGET
 from dragoman.wire.ollama.request import decode_request, encode_request
-from dragoman.wire.ollama.response import (
-    decode_response,
-    encode_error,
-    encode_response,
-)
+from dragoman.wire.ollama.request_repairs import STEPS
+from dragoman.wire.ollama.response import decode_response, encode_error, encode_response
 from dragoman.wire.ollama.rules import RULEBOOK
 from dragoman.wire.ollama.stream import StreamDecoder, StreamEncoder
 
@@ -39,6 +36,7 @@ DIALECT = Codec(
         stream_encoder=StreamEncoder,
         encode_error=encode_error,
         rulebook=RULEBOOK,
+        steps=STEPS,
     ),
     missing_counts=("cache_read", "cache_write", "thinking"),
     services=_services,

@@ -12,7 +12,7 @@ from dragoman.model.parts import Opaque, Refusal, ServerToolCall, ServerToolResu
 from dragoman.model.roles import Role
 from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_result
 from dragoman.wire.json_values import is_list
-from dragoman.wire.ollama.dialect import NAME, OWN, Incoming, Outgoing, is_own
+from dragoman.wire.ollama.dialect import NAME, OWN, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.tools import decode_call, encode_call
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 
@@ -46,17 +46,18 @@ def _decode_image(text: str) -> Image | Audio:
     return Audio(data=text, mime=mime) if mime in _SOUNDS else Image(data=text, mime=mime)
 
 
-def encode_image(part: AnyPart, out: Outgoing, path: str) -> str | None:
+def encode_image(part: AnyPart, writing: OllamaWriting) -> str | None:
     """The base64 of a picture or a sound; None, and a loss, where it can't be sent."""
-    if out.takes_anything and (text := _as_it_came(part)) is not None:
+    is_lenient = not writing.target.is_strict  # what came here goes back as it came
+    if is_lenient and (text := _as_it_came(part)) is not None:
         return text
     problem = _problem(part)
     if problem is not None or not isinstance(part, Media) or part.data is None:
-        out.lose(path, problem or _UNKNOWN)
+        writing.lose_here(problem or _UNKNOWN)
         return None
-    out.lose_luggage(part, path)
+    writing.lose_unsupported(part)
     if part.detail is not None:
-        out.lose(f"{path}.detail", "how closely to look at an image can't be said")
+        writing.lose_here("how closely to look at an image can't be said", ".detail")
     return _standard(part.data)
 
 
@@ -95,15 +96,14 @@ def _standard(data: str) -> str:
 # --- assistant messages
 
 _ASSISTANT = Role.ASSISTANT
-_FOREIGN_TOOL = "another provider's own tools can't be replayed here"
 
 
-def decode_assistant(wire: dict[str, Any], incoming: Incoming) -> Message:
-    """An assistant message; `incoming.origin` says where it came from.
+def decode_assistant(wire: dict[str, Any], reading: OllamaReading) -> Message:
+    """An assistant message; `reading.origin` says where it came from.
 
     The empty content of a message that has something else to say is no text.
     """
-    incoming.calls.begin_step()
+    reading.calls.begin_step()
     known, written = set[str](), dict[str, Any]()
     parts: list[AnyPart] = []
     if wire.get("role") == "assistant":
@@ -113,14 +113,14 @@ def decode_assistant(wire: dict[str, Any], incoming: Incoming) -> Message:
     thinking = wire.get("thinking")
     if thinking and isinstance(thinking, str):
         known.add("thinking")
-        parts.append(Thinking(thinking, origin=incoming.origin))
+        parts.append(Thinking(thinking, origin=reading.origin))
     if text := decode_text(wire, known, written):
         parts.append(Text(text))
     parts += take_images(wire, known)
     calls = wire.get("tool_calls")
     if is_list(calls) and calls:
         known.add("tool_calls")
-        parts += [decode_call(call, incoming) for call in calls]
+        parts += [decode_call(call, reading) for call in calls]
     return make_message(_ASSISTANT, tuple(parts), extras=overlay_of(wire, known, NAME, written))
 
 
@@ -143,101 +143,100 @@ def take_images(wire: dict[str, Any], known: set[str]) -> list[AnyPart]:
     return [*found]
 
 
-def encode_assistant(message: Message, out: Outgoing, path: str) -> dict[str, Any] | None:
+def encode_assistant(message: Message, writing: OllamaWriting) -> dict[str, Any] | None:
     """An assistant message; None where nothing of it could be said."""
-    return _Writer(message, out, path).write()
+    writing.origin = message.origin
+    said = _Said()
+    for index, part in enumerate(message.parts):
+        writing.part = index
+        _PLACES.get(type(part), _put_image)(part, said, writing)
+    # Pieces of one utterance, as `Message.text` has it.
+    body: dict[str, Any] = {"role": "assistant", "content": "".join(said.texts)}
+    if said.thinking:
+        body["thinking"] = "".join(said.thinking)
+    if said.images:
+        body["images"] = said.images
+    if said.calls:
+        body["tool_calls"] = said.calls
+    writing.lose_name(message)
+    is_said = len(body) > 2 or said.texts or not message.parts  # noqa: PLR2004 - role and content
+    return with_overlay(body, message.extras, NAME) if is_said else None
 
 
-class _Writer:
-    """Puts each part where the wire has it."""
+class _Said:
+    """What the parts of a message give, by the field that it stands in."""
 
-    __slots__ = ("_calls", "_images", "_message", "_out", "_path", "_texts", "_thinking")
+    __slots__ = ("calls", "images", "texts", "thinking")
 
-    def __init__(self, message: Message, out: Outgoing, path: str) -> None:
-        self._message = message
-        self._out = out
-        self._path = path
-        self._texts: list[str] = []
-        self._thinking: list[str] = []
-        self._images: list[str] = []
-        self._calls: list[Any] = []
-
-    def write(self) -> dict[str, Any] | None:
-        message = self._message
-        for index, part in enumerate(message.parts):
-            _PLACES.get(type(part), _Writer.put_image)(self, part, f"{self._path}.parts[{index}]")
-        # Pieces of one utterance, as `Message.text` has it.
-        body: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts)}
-        if any(self._thinking):
-            body["thinking"] = "".join(self._thinking)
-        if self._images:
-            body["images"] = self._images
-        if self._calls:
-            body["tool_calls"] = self._calls
-        if message.name is not None:
-            self._out.lose(f"{self._path}.name", "messages carry no names here")
-        is_said = len(body) > 2 or self._texts or not message.parts  # noqa: PLR2004 - role and content
-        return with_overlay(body, message.extras, NAME) if is_said else None
-
-    def put_text(self, part: Any, path: str) -> None:
-        self._texts.append(part.text)
-        if part.cache is not None or part.signature is not None:
-            self._out.lose_luggage(part, path)
-        if part.citations:
-            self._out.lose(f"{path}.citations", "there are no citations here")
-
-    def put_refusal(self, part: Any, path: str) -> None:
-        self._texts.append(part.text)
-        self._out.lose(path, "a refusal is sent as text")
-
-    def put_thinking(self, part: Any, path: str) -> None:
-        """Thinking is plain text here, and goes back to who made it (W106).
-
-        A response may show what can be read of anybody's.
-        """
-        origin = part.origin if part.origin is not None else self._message.origin
-        is_sealed = part.signature is not None or part.data is not None
-        is_foreign = is_sealed or not (origin is None or is_own(origin))
-        if is_foreign and not (self._out.is_response and part.text):
-            self._out.lose(path, "another provider's thinking can't be replayed here")
-            return
-        if is_sealed:
-            self._out.lose(f"{path}.signature", "another provider's seal has no place here")
-        if part.text and self._thinking and not is_own(origin):
-            self._thinking.append("\n")
-        self._thinking.append(part.text)
-
-    def put_call(self, part: Any, path: str) -> None:
-        call = encode_call(part, self._message.origin, self._out, path, len(self._calls))
-        if call is not None:
-            self._calls.append(call)
-
-    def put_executed(self, _part: Any, path: str) -> None:
-        self._out.lose(path, _FOREIGN_TOOL)
-
-    def put_opaque(self, part: Any, path: str) -> None:
-        if part.dialect == NAME:
-            self._calls.append(part.payload)  # nothing else is opaque here
-        else:
-            self._out.lose(path, "what only another dialect understands is left out")
-
-    def put_image(self, part: Any, path: str) -> None:
-        is_ours = is_own(part.origin if part.origin is not None else self._message.origin)
-        if self._out.is_response and not is_ours:
-            # The official client fails to read them.
-            self._out.lose(path, "an answer holds no media here")
-        elif (image := encode_image(part, self._out, path)) is not None:
-            self._images.append(image)
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.thinking: list[str] = []
+        self.images: list[str] = []
+        self.calls: list[Any] = []
 
 
-_PLACES: dict[type, Callable[[_Writer, Any, str], None]] = {
-    Text: _Writer.put_text,
-    Refusal: _Writer.put_refusal,
-    Thinking: _Writer.put_thinking,
-    ToolCall: _Writer.put_call,
-    ServerToolCall: _Writer.put_executed,
-    ServerToolResult: _Writer.put_executed,
-    Opaque: _Writer.put_opaque,
+def _put_text(part: Text, said: _Said, writing: OllamaWriting) -> None:
+    said.texts.append(part.text)
+    writing.lose_unsupported(part)
+    if part.citations:
+        writing.lose_here("there are no citations here", ".citations")
+
+
+def _put_refusal(part: Refusal, said: _Said, writing: OllamaWriting) -> None:
+    said.texts.append(part.text)
+    writing.lose_here("a refusal is sent as text")
+
+
+def _put_thinking(part: Thinking, said: _Said, writing: OllamaWriting) -> None:
+    """Thinking is plain text here, and goes back to who made it (W106).
+
+    A response may show what can be read of anybody's.
+    """
+    is_sealed = part.signature is not None or part.data is not None
+    is_shown = writing.is_response and part.text
+    if (is_sealed or writing.is_foreign(part)) and not is_shown:
+        writing.lose_here("another provider's thinking can't be replayed here")
+        return
+    if is_sealed:
+        writing.lose_here("another provider's seal has no place here", ".signature")
+    if part.text:
+        if said.thinking and not writing.is_own(part):
+            said.thinking.append("\n")
+        said.thinking.append(part.text)
+
+
+def _put_call(part: ToolCall, said: _Said, writing: OllamaWriting) -> None:
+    call = encode_call(part, writing, len(said.calls))
+    if call is not None:
+        said.calls.append(call)
+
+
+def _put_server_tool(_part: AnyPart, _said: _Said, writing: OllamaWriting) -> None:
+    writing.lose_here("another provider's own tools can't be replayed here")
+
+
+def _put_opaque(part: Opaque, said: _Said, writing: OllamaWriting) -> None:
+    if part.dialect == NAME:
+        said.calls.append(part.payload)  # nothing else is opaque here
+    else:
+        writing.lose_here(_UNKNOWN)
+
+
+def _put_image(part: AnyPart, said: _Said, writing: OllamaWriting) -> None:
+    if writing.is_response and not writing.is_own(part):
+        writing.lose_here("an answer holds no media here")  # the official client fails on them
+    elif (image := encode_image(part, writing)) is not None:
+        said.images.append(image)
+
+
+_PLACES: dict[type, Callable[[Any, _Said, OllamaWriting], None]] = {
+    Text: _put_text,
+    Refusal: _put_refusal,
+    Thinking: _put_thinking,
+    ToolCall: _put_call,
+    ServerToolCall: _put_server_tool,
+    ServerToolResult: _put_server_tool,
+    Opaque: _put_opaque,
 }
 
 
@@ -246,7 +245,7 @@ _PLACES: dict[type, Callable[[_Writer, Any, str], None]] = {
 _TOOL = Role.TOOL
 
 
-def decode_result(wire: dict[str, Any], incoming: Incoming) -> Message:
+def decode_result(wire: dict[str, Any], reading: OllamaReading) -> Message:
     """A message with the result of one call."""
     known, written = set[str](), dict[str, Any]()
     if wire["role"] == "tool":
@@ -257,11 +256,11 @@ def decode_result(wire: dict[str, Any], incoming: Incoming) -> Message:
     name, wire_id = wire.get("tool_name"), wire.get("tool_call_id")
     name = name if name and isinstance(name, str) else None
     wire_id = wire_id if wire_id and isinstance(wire_id, str) else None
-    call_id, ours = incoming.calls.answer_named(name, wire_id)
+    call_id, ours = reading.calls.answer_named(name, wire_id)
     if name is not None:
         known.add("tool_name")
-    elif call_id in incoming.names:
-        written["tool_name"] = incoming.names[call_id]
+    elif call_id in reading.names:
+        written["tool_name"] = reading.names[call_id]
     if wire_id is not None and wire_id == ours:
         known.add("tool_call_id")
     elif ours:  # an empty one is not written
@@ -277,37 +276,49 @@ def _decode_content(text: str, images: list[AnyPart]) -> tuple[ResultPart, ...]:
     return (Text(text), *media) if text else tuple(media)
 
 
-def encode_result(result: ToolResult, out: Outgoing, path: str) -> dict[str, Any]:
+def encode_result(result: ToolResult, writing: OllamaWriting) -> dict[str, Any]:
     """The message for a result. The server shows the pictures of every message to the model."""
     body: dict[str, Any] = {"role": "tool", "content": ""}
     content = result.content
     if isinstance(content, str):
         body["content"] = content or result.text  # data as JSON, where there is no text
     else:
-        _encode_content(content, body, out, path)
-    name = result.tool_name or out.names.get(result.call_id)
+        body |= _encode_content(content, writing)
+    name = result.tool_name or writing.names.get(result.call_id)
     if name is not None:
         body["tool_name"] = name
-    call_id = out.ids.get(result.call_id, result.call_id)
+    call_id = writing.wire_ids.get(result.call_id, result.call_id)
     if call_id:
         body["tool_call_id"] = call_id
     if result.is_error:
-        out.lose(f"{path}.is_error", "a failed call can only be told by its text here")
-    if result.cache is not None or result.signature is not None:
-        out.lose_luggage(result, path)
+        writing.lose_here("a failed call can only be told by its text here", ".is_error")
+    writing.lose_unsupported(result)
     return with_overlay(body, result.extras, NAME)
 
 
-def _encode_content(
-    content: tuple[ResultPart, ...], body: dict[str, Any], out: Outgoing, path: str
-) -> None:
+def _encode_content(content: tuple[ResultPart, ...], writing: OllamaWriting) -> dict[str, Any]:
     texts: list[str] = []
+    images: list[str] = []
     for index, part in enumerate(content):
-        where = f"{path}.content[{index}]"
-        if isinstance(part, (Text, Refusal)):
-            texts.append(part.text)
-            if part.cache is not None:
-                out.lose_luggage(part, where)
-        elif (image := encode_image(part, out, where)) is not None:
-            body.setdefault("images", []).append(image)
-    body["content"] = "\n".join(texts)
+        writing.item = index
+        put_said(part, texts, images, writing)
+    writing.item = None
+    return content_of(texts, images)
+
+
+# --- what anybody but the model says: texts on lines of their own, and media beside them
+
+
+def put_said(part: AnyPart, texts: list[str], images: list[str], writing: OllamaWriting) -> None:
+    """Add a part to the texts or the images of a message."""
+    if isinstance(part, (Text, Refusal)):
+        texts.append(part.text)
+        writing.lose_unsupported(part)
+    elif (image := encode_image(part, writing)) is not None:
+        images.append(image)
+
+
+def content_of(texts: list[str], images: list[str]) -> dict[str, Any]:
+    """The fields of a message for these."""
+    content = {"content": "\n".join(texts)}
+    return {**content, "images": images} if images else content

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Self
 
-from msgspec import UnsetType
-
+from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Part
-from dragoman.model.tools import ToolCall
+from dragoman.model.usage import FinishReason
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import (
@@ -21,9 +20,9 @@ from dragoman.wire.flags import (
     ToolFlags,
     TurnFlags,
 )
-from dragoman.wire.losses import Loss, Repair
-from dragoman.wire.schemas import SentSchemas
+from dragoman.wire.reading import Reading
 from dragoman.wire.target import Target
+from dragoman.wire.writing import Writing
 
 NAME = "ollama"
 OWN = Origin(dialect=NAME)
@@ -132,67 +131,47 @@ TARGET = Target(
 
 # --- the state of a body that is being read, and of one that is written
 
+RESPONSE_PLACE = "choices[0].message.parts[{1}]"
 
-class Incoming:
-    """Where the parts came from, and which call a result answers."""
 
-    __slots__ = ("calls", "names", "origin")
+class OllamaReading(Reading):
+    """It knows the tools of calls, too: a result may name its tool or its call (W103)."""
+
+    __slots__ = ("names",)
 
     def __init__(self, origin: Origin | None, calls: CallIds) -> None:
-        self.origin = origin
-        """Goes on parts that must not lose it; None where their message tells."""
-        self.calls = calls
+        super().__init__(origin, calls)
         self.names: dict[str, str] = {}
         """The names of the tools, by the ids of their calls."""
 
-    def admit(
-        self, name: str, wire_id: str | None, arguments: Any
-    ) -> tuple[str, str | UnsetType | None]:
-        """The id of a new call, and its `wire_id`."""
-        found = self.calls.admit_named(name, wire_id, arguments)
-        self.names[found[0]] = name
-        return found
 
+class OllamaWriting(Writing):
+    """It knows the tools of calls, too: a result names both (W103)."""
 
-class Outgoing:
-    """Gathers what could not be said, and what calls are called on the wire."""
+    __slots__ = ("names",)
 
-    __slots__ = ("ids", "is_cut_off", "is_response", "losses", "names", "repairs",
-                 "schemas", "takes_anything")  # fmt: skip
-
-    def __init__(
-        self, *, is_response: bool = False, is_cut_off: bool = False, takes_anything: bool = False
-    ) -> None:
-        self.is_response = is_response
-        self.takes_anything = takes_anything
-        """Whether nothing is known to be refused: what came here goes back as it came."""
-        self.is_cut_off = is_cut_off
-        """Whether the answer ended before the model was done."""
-        self.losses: list[Loss] = []
-        self.repairs: list[Repair] = []
-        self.schemas = SentSchemas(self.losses, self.repairs)
-        self.ids: dict[str, str | None] = {}
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
         self.names: dict[str, str] = {}
+        """The names of the tools, by the ids of their calls."""
 
-    def lose(self, path: str, reason: str) -> None:
-        """Note what could not be said."""
-        self.losses.append(Loss(path, reason))
+    @classmethod
+    def of_response(cls, finish: FinishReason | None = None) -> Self:
+        """For an answer that ended like this."""
+        writing = cls(TARGET)
+        writing.place, writing.is_response = RESPONSE_PLACE, True
+        writing.is_cut_off = finish is not None and finish.is_cut_off
+        return writing
 
-    def lose_luggage(self, part: Part, path: str) -> None:
+    def lose_unsupported(self, part: Part) -> None:
         """Note what a part carries besides its content: there is no place for it."""
         if part.cache is not None:
-            self.lose(f"{path}.cache", "the server decides itself what it keeps of a prompt")
+            self.lose_here("the server decides itself what it keeps of a prompt", ".cache")
         if part.signature is not None:
-            self.lose(f"{path}.signature", "another provider's seal has no place here")
+            self.lose_here("another provider's seal has no place here", ".signature")
 
-    def call(self, call: ToolCall, origin: Origin | None) -> str | None:
-        """Remember a call for its result; returns its id on the wire, if it has one there.
-
-        An older server gives none: its own calls go back without (W103).
-        """
-        wire_id = call.wire_id
-        is_ours = is_own(call.origin if call.origin is not None else origin)
-        found = call.id if isinstance(wire_id, UnsetType) or not is_ours else wire_id
-        self.ids[call.id] = found
-        self.names[call.id] = call.name
-        return found
+    def lose_name(self, message: Message) -> None:
+        """Note the name of the message that is being written."""
+        if message.name is not None:
+            path = self.place.rpartition(".")[0].format(self.message)
+            self.lose(f"{path}.name", "messages carry no names here")

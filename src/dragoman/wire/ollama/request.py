@@ -9,7 +9,7 @@ from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
-from dragoman.model.parts import Refusal, Text
+from dragoman.model.parts import Text
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
@@ -18,15 +18,16 @@ from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import is_list, parsed, want
 from dragoman.wire.ollama.content import (
+    content_of,
     decode_assistant,
     decode_result,
     decode_text,
     encode_assistant,
-    encode_image,
     encode_result,
+    put_said,
     take_images,
 )
-from dragoman.wire.ollama.dialect import NAME, OWN, TARGET, Incoming, Outgoing
+from dragoman.wire.ollama.dialect import NAME, OWN, TARGET, OllamaReading, OllamaWriting
 from dragoman.wire.ollama.settings import (
     SAMPLING,
     decode_output,
@@ -65,34 +66,34 @@ _WRITTEN = {_USER: "user", Role.SYSTEM: "system", Role.DEVELOPER: "system", _TOO
 
 def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
     """One message for each of the wire's."""
-    return decode_calls(lambda calls: _decode_all(wire, Incoming(OWN, calls)))
+    return decode_calls(lambda calls: _decode_all(wire, OllamaReading(OWN, calls)))
 
 
-def _decode_all(wire: list[Any], incoming: Incoming) -> tuple[Message, ...]:
+def _decode_all(wire: list[Any], reading: OllamaReading) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, item in enumerate(wire):
         # A role and a text: most messages are this.
         if type(item) is dict and len(item) == 2 and type(item.get("content")) is str:  # noqa: PLR2004
             role = _PLAIN.get(word) if type(word := item.get("role")) is str else None
             if role is _ASSISTANT:
-                incoming.calls.begin_step()
+                reading.calls.begin_step()
             if role is not None and (item["content"] or role is not _ASSISTANT):
                 messages.append(make_message(role, (Text(item["content"]),)))
                 continue
-        incoming.calls.at(index)
-        messages.append(_decode_message(item, incoming))
+        reading.calls.at(index)
+        messages.append(_decode_message(item, reading))
     return tuple(messages)
 
 
-def _decode_message(wire: Any, incoming: Incoming) -> Message:
+def _decode_message(wire: Any, reading: OllamaReading) -> Message:
     role = _readable_role(wire)
     if role is None:
         made, shapes = readable_message(wire, FORM)
-        return with_original(_decode_message(made, incoming), NAME, shapes)
+        return with_original(_decode_message(made, reading), NAME, shapes)
     if role is _ASSISTANT:
-        return decode_assistant(wire, incoming)
+        return decode_assistant(wire, reading)
     if role is _TOOL:
-        return decode_result(wire, incoming)
+        return decode_result(wire, reading)
     return _decode_talk(wire, role)
 
 
@@ -118,42 +119,38 @@ def _decode_talk(wire: dict[str, Any], role: Role) -> Message:
     return make_message(role, parts, extras=overlay_of(wire, known, NAME, written))
 
 
-def encode_messages(
-    system: tuple[AnyPart, ...], messages: tuple[Message, ...], out: Outgoing
-) -> list[dict[str, Any]]:
+def encode_messages(request: Request, writing: OllamaWriting) -> list[dict[str, Any]]:
     """The wire's messages; a system prompt from outside the list goes first."""
     written: list[dict[str, Any]] = []
-    if system:
-        body, is_said = _encode_parts("system", list(enumerate(system)), out, "system")
+    if request.system:
+        place, writing.place = writing.place, "system[{1}]"
+        body, is_said = _encode_parts("system", list(enumerate(request.system)), writing)
         written += [body] if is_said else []
-    for index, message in enumerate(messages):
+        writing.place = place
+    for index, message in enumerate(request.messages):
+        writing.message = index
         if message.role is _ASSISTANT:
-            answer = _encode_plain(message, "assistant")
-            answer = answer or encode_assistant(message, out, f"messages[{index}]")
+            answer = encode_assistant(message, writing)
             written += [] if answer is None else [answer]
         else:
-            written += _encode_talk(message, out, f"messages[{index}]")
+            written += _encode_talk(message, writing)
     return written
 
 
-def _encode_talk(message: Message, out: Outgoing, path: str) -> list[dict[str, Any]]:
+def _encode_talk(message: Message, writing: OllamaWriting) -> list[dict[str, Any]]:
     """Messages of anybody but the model: each result in one of its own, and before the rest."""
-    word = _WRITTEN[message.role]
-    plain = _encode_plain(message, word)
-    if plain is not None:
-        return [plain]
-    place = f"{path}.parts"
     written: list[dict[str, Any]] = []
     rest: list[tuple[int, AnyPart]] = []
     for index, part in enumerate(message.parts):
         if type(part) is ToolResult:
-            written.append(encode_result(part, out, f"{place}[{index}]"))
+            writing.part = index
+            written.append(encode_result(part, writing))
         else:
             rest.append((index, part))
-    if message.name is not None and message.role is not _TOOL:
-        out.lose(f"{path}.name", "messages carry no names here")
+    if message.role is not _TOOL:
+        writing.lose_name(message)
     if rest or not message.parts:
-        body, is_said = _encode_parts(word, rest, out, place)
+        body, is_said = _encode_parts(_WRITTEN[message.role], rest, writing)
         if is_said or not written:
             written.append(with_overlay(body, message.extras, NAME))
     elif len(written) == 1 and message.extras is not EMPTY:
@@ -161,35 +158,16 @@ def _encode_talk(message: Message, out: Outgoing, path: str) -> list[dict[str, A
     return written
 
 
-def _encode_plain(message: Message, word: str) -> dict[str, Any] | None:
-    """The message that most are, a text and nothing else; None where there is more."""
-    parts = message.parts
-    only = parts[0] if len(parts) == 1 else None
-    if type(only) is not Text or message.extras is not EMPTY or message.name is not None:
-        return None
-    if only.cache is not None or only.signature is not None or only.citations:
-        return None
-    return {"role": word, "content": only.text}
-
-
 def _encode_parts(
-    word: str, parts: list[tuple[int, AnyPart]], out: Outgoing, place: str
+    word: str, parts: list[tuple[int, AnyPart]], writing: OllamaWriting
 ) -> tuple[dict[str, Any], bool]:
     """A message with these parts, and whether it says anything."""
     texts: list[str] = []
     images: list[str] = []
     for index, part in parts:
-        path = f"{place}[{index}]"
-        if isinstance(part, (Text, Refusal)):
-            texts.append(part.text)
-            if part.cache is not None or part.signature is not None:
-                out.lose_luggage(part, path)
-        elif (image := encode_image(part, out, path)) is not None:
-            images.append(image)
-    body: dict[str, Any] = {"role": word, "content": "\n".join(texts)}
-    if images:
-        body["images"] = images
-    return body, bool(texts or images)
+        writing.part = index
+        put_said(part, texts, images, writing)
+    return {"role": word, **content_of(texts, images)}, bool(texts or images)
 
 
 # --- whole requests
@@ -198,7 +176,7 @@ PATH = "/api/chat"
 """Where requests go: the server's `/v1` speaks OpenAI Chat, and many a body would do for both."""
 
 
-_BEARINGS: Places = {
+_PLACES: Places = {
     "model": "model",
     "stream": "stream",
     "tools": "tools",
@@ -255,23 +233,23 @@ def _decode(wire: Mapping[str, Any]) -> Request:
         stream=stream,
         extras=overlay_of(left, (), NAME, written),
     )
-    return request if request.extras is EMPTY else with_digests(request, NAME, _BEARINGS)
+    return request if request.extras is EMPTY else with_digests(request, NAME, _PLACES)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body to send for a request. Elsewhere a request that says nothing gets no stream."""
-    out = Outgoing(takes_anything=not target.is_strict)
+    writing = OllamaWriting(target)
     body: dict[str, Any] = {} if request.model is None else {"model": request.model}
-    body["messages"] = encode_messages(request.system, request.messages, out)
-    if tools := encode_tools(request, out):
+    body["messages"] = encode_messages(request, writing)
+    if tools := encode_tools(request, writing):
         body["tools"] = tools
     if request.output is not None:
-        encode_output(request.output, body, out)
+        encode_output(request.output, body, writing)
     if request.thinking is not None:
-        encode_thinking_config(request.thinking, body, out)
-    encode_sampling(request.sampling, body, out)
+        encode_thinking_config(request.thinking, body, writing)
+    encode_sampling(request.sampling, body, writing)
     body["stream"] = request.stream or False  # W101
     if request.extras is not EMPTY:
-        body = with_overlay(body, without_edited(request, NAME, _BEARINGS), NAME)
-    return Encoded(body, path=PATH, losses=tuple(out.losses), repairs=tuple(out.repairs),
-                   context=out.schemas.context)  # fmt: skip
+        body = with_overlay(body, without_edited(request, NAME, _PLACES), NAME)
+    return Encoded(body, path=PATH, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
+                   context=writing.schemas.context)  # fmt: skip

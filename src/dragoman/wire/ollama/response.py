@@ -24,10 +24,11 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
 from dragoman.wire.json_values import is_integer, is_list, parsed, want
 from dragoman.wire.ollama.content import decode_assistant, encode_assistant
-from dragoman.wire.ollama.dialect import NAME, Incoming, Outgoing, is_own
+from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.request import FORM
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.tolerance import readable_answer, with_original
+from dragoman.wire.writing import Writing
 
 # --- token counts, and the durations beside them
 
@@ -88,7 +89,12 @@ def decode_finish(raw: object, *, is_done: bool, has_calls: bool) -> FinishReaso
 
 
 def encode_finish(
-    finish: FinishReason | None, raw: str | None, out: Outgoing, path: str, *, is_ours: bool
+    finish: FinishReason | None,
+    raw: str | None,
+    writing: Writing,
+    path: str,
+    *,
+    is_ours: bool,
 ) -> str | None:
     """The `done_reason`: the wire's own word where it still holds."""
     if is_ours and raw is not None:
@@ -98,7 +104,7 @@ def encode_finish(
     if finish is None:
         return None if is_ours else "stop"
     if finish not in _WORDS:
-        out.lose(f"{path}.finish", "this reason has no word here")
+        writing.lose(f"{path}.finish", "this reason has no word here")
     return _WORDS.get(finish, "stop")
 
 
@@ -160,7 +166,7 @@ def _decode(wire: Mapping[str, Any], message: dict[str, Any]) -> Response:
     note_time(wire, created, known, written)
     usage = decode_usage(wire, known)
     calls = CallIds(response_identity(None, created, model))
-    choice = _decode_choice(wire, message, Incoming(None, calls), known, written)
+    choice = _decode_choice(wire, message, OllamaReading(None, calls), known, written)
     said = replace(
         choice.message,
         origin=Origin(dialect=NAME, model=model),
@@ -190,15 +196,15 @@ def note_time(
 def _decode_choice(
     wire: Mapping[str, Any],
     message: dict[str, Any],
-    incoming: Incoming,
+    reading: OllamaReading,
     known: set[str],
     written: dict[str, Any],
 ) -> Choice:
     if type(message.get("content")) in FORM.kinds:
-        said = decode_assistant(message, incoming)
+        said = decode_assistant(message, reading)
     else:
         made, shapes = readable_answer(message, FORM)
-        said = with_original(decode_assistant(made, incoming), NAME, shapes)
+        said = with_original(decode_assistant(made, reading), NAME, shapes)
     is_done, raw, logprobs = wire.get("done"), wire.get("done_reason"), wire.get("logprobs")
     finish = decode_finish(raw, is_done=is_done is True, has_calls=bool(said.tool_calls))
     if is_done is True:
@@ -219,44 +225,44 @@ def encode_response(response: Response) -> Encoded:
     """The body to answer with for a response."""
     choice = response.choices[0] if response.choices else None
     finish = None if choice is None else choice.finish
-    out = Outgoing(is_response=True, is_cut_off=finish is not None and finish.is_cut_off)
+    writing = OllamaWriting.of_response(finish)
     body: dict[str, Any] = {
         "model": response.model or "",
         "created_at": encode_time(response.created_at),
-        "message": dict(NOTHING) if choice is None else _encode_message(choice.message, out),
+        "message": dict(NOTHING) if choice is None else _encode_message(choice.message, writing),
         "done": True,
     }
     if choice is not None:
-        body |= encode_end(choice, out, is_ours=is_own(choice.message.origin))
+        body |= encode_end(choice, writing, is_ours=is_own(choice.message.origin))
     if response.usage is not None:
         body |= encode_usage(response.usage)
     for index in range(1, len(response.choices)):
-        out.lose(f"choices[{index}]", "there is one choice only")
+        writing.lose(f"choices[{index}]", "there is one choice only")
     if response.id is not None:
-        out.lose("id", "responses have no ids here")
-    return Encoded(with_overlay(body, response.extras, NAME), losses=tuple(out.losses),
-                   repairs=tuple(out.repairs))  # fmt: skip
+        writing.lose("id", "responses have no ids here")
+    return Encoded(with_overlay(body, response.extras, NAME), losses=tuple(writing.losses),
+                   repairs=tuple(writing.repairs))  # fmt: skip
 
 
-def _encode_message(message: Message, out: Outgoing) -> dict[str, Any]:
+def _encode_message(message: Message, writing: OllamaWriting) -> dict[str, Any]:
     if message.role is not _ASSISTANT:
-        out.lose("choices[0].message.role", "only an assistant answers")
-    body = encode_assistant(message, out, "choices[0].message")
+        writing.lose("choices[0].message.role", "only an assistant answers")
+    body = encode_assistant(message, writing)
     return dict(NOTHING) if body is None else body
 
 
-def encode_end(choice: Choice | ChoiceFinish, out: Outgoing, *, is_ours: bool) -> dict[str, Any]:
+def encode_end(choice: Choice | ChoiceFinish, writing: Writing, *, is_ours: bool) -> dict[str, Any]:
     """What is said at the end of a choice, or by its `ChoiceFinish`."""
     path = "choices[0]"
     body: dict[str, Any] = {}
-    reason = encode_finish(choice.finish, choice.finish_raw, out, path, is_ours=is_ours)
+    reason = encode_finish(choice.finish, choice.finish_raw, writing, path, is_ours=is_ours)
     if reason is not None:
         body["done_reason"] = reason
     if choice.logprobs is not None:
         if is_ours:
             body["logprobs"] = choice.logprobs
         else:
-            out.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
+            writing.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
     return body
 
 

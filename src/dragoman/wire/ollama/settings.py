@@ -6,69 +6,71 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.requests import Output, Sampling, ThinkingConfig
-from dragoman.wire.json_values import is_integer, is_list, is_object
-from dragoman.wire.ollama.dialect import EFFORTS, OWN, Outgoing
-from dragoman.wire.violations import is_number
+from dragoman.wire.json_values import is_object
+from dragoman.wire.ollama.dialect import EFFORTS, OWN
+from dragoman.wire.settings_table import (
+    Setting,
+    decode_settings,
+    encode_settings,
+    flag,
+    lose_settings,
+    number,
+    texts,
+    whole,
+)
+from dragoman.wire.writing import Writing
 
-_NUMBERS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
-# W108. Zero and less have meanings of their own here: no limit, all tokens.
-_COUNTS = {"num_predict": "max_tokens", "top_k": "top_k"}
+# --- sampling settings, W108
+
+
+def _count(value: Any) -> int | None:
+    """Zero and less have meanings of their own here: no limit, all tokens."""
+    return found if (found := whole(value)) and found > 0 else None
+
+
+_OPTIONS = (
+    Setting("temperature", "temperature", number),
+    Setting("top_p", "top_p", number),
+    Setting("presence_penalty", "presence_penalty", number),
+    Setting("frequency_penalty", "frequency_penalty", number),
+    Setting("num_predict", "max_tokens", _count),
+    Setting("top_k", "top_k", _count),
+    Setting("seed", "seed", whole),
+    Setting("stop", "stop", lambda value: texts(value) or None),
+)
+_BESIDE_OPTIONS = (
+    Setting("logprobs", "logprobs", flag),
+    Setting("top_logprobs", "top_logprobs", whole),
+)
 SAMPLING = {
-    "options": {
-        **{key: f"sampling.{key}" for key in (*_NUMBERS, "seed", "stop")},
-        **{key: f"sampling.{name}" for key, name in _COUNTS.items()},
-    },
-    "logprobs": "sampling.logprobs",
-    "top_logprobs": "sampling.top_logprobs",
+    "options": {key: f"sampling.{name}" for key, name, _ in _OPTIONS},
+    **{key: f"sampling.{name}" for key, name, _ in _BESIDE_OPTIONS},
 }
 """By the wire's field: the setting."""
-_NEAREST = {"minimal": "low", "xhigh": "max"}
+_NAMES = {key: name for key, name, _ in _OPTIONS}
 
 
 def decode_sampling(wire: Mapping[str, Any], known: set[str]) -> tuple[Sampling, dict[str, Any]]:
     """The sampling fields, and the options that are left over."""
-    fields: dict[str, Any] = {}
     options = wire.get("options")
-    left = dict(options) if is_object(options) else {}
-    for key in _NUMBERS:
-        if is_number(left.get(key)):
-            fields[key] = left.pop(key)
-    for key, name in _COUNTS.items():
-        value = left.get(key)
-        if is_integer(value) and value > 0:
-            fields[name] = left.pop(key)
-    if is_integer(left.get("seed")):
-        fields["seed"] = left.pop("seed")
-    stop = left.get("stop")
-    if is_list(stop) and stop and all(isinstance(text, str) for text in stop):
-        fields["stop"] = tuple(left.pop("stop"))
-    if fields:
-        known.add("options")
-    if isinstance(wire.get("logprobs"), bool):
-        fields["logprobs"] = wire["logprobs"]
-        known.add("logprobs")
-    if is_integer(wire.get("top_logprobs")):
-        fields["top_logprobs"] = wire["top_logprobs"]
-        known.add("top_logprobs")
-    return Sampling(**fields), left
+    options = options if is_object(options) else {}
+    read = decode_settings(options, _OPTIONS)
+    beside = decode_settings(wire, _BESIDE_OPTIONS)
+    known.update(beside, ("options",) if read else ())
+    left = {key: value for key, value in options.items() if _NAMES.get(key) not in read}
+    return Sampling(**read, **beside), left
 
 
-def encode_sampling(sampling: Sampling, body: dict[str, Any], out: Outgoing) -> None:
+def encode_sampling(sampling: Sampling, body: dict[str, Any], writing: Writing) -> None:
     """Write the sampling fields."""
-    options: dict[str, Any] = {}
-    names = {**{key: key for key in _NUMBERS}, **_COUNTS, "seed": "seed"}
-    for key, name in names.items():
-        if (value := getattr(sampling, name)) is not None:
-            options[key] = value
-    if sampling.stop:
-        options["stop"] = list(sampling.stop)
-    if options:
+    if options := encode_settings(sampling, _OPTIONS):
         body["options"] = options
-    for key in ("logprobs", "top_logprobs"):
-        if (value := getattr(sampling, key)) is not None:
-            body[key] = value
+    body |= encode_settings(sampling, _BESIDE_OPTIONS)
     if sampling.choices is not None and sampling.choices > 1:
-        out.lose("sampling.choices", "there is one choice only")
+        writing.lose("sampling.choices", "there is one choice only")
+
+
+# --- the form of the answer
 
 
 def decode_output(wire: Any) -> Output | None:
@@ -78,17 +80,22 @@ def decode_output(wire: Any) -> Output | None:
     return Output(format="schema", schema=wire, origin=OWN) if is_object(wire) else None
 
 
-def encode_output(output: Output, body: dict[str, Any], out: Outgoing) -> None:
+def encode_output(output: Output, body: dict[str, Any], writing: Writing) -> None:
     """Write the `format`: free text needs none."""
     if output.format == "text":
         return
     if output.format == "schema" and output.schema is not None:
-        body["format"] = out.schemas.labelled(output.schema, output)
+        body["format"] = writing.schemas.labelled(output.schema, output)
         return
     body["format"] = "json"
     if output.format == "schema":
-        out.lose("output", "there is no schema; any JSON is asked for")
-    out.schemas.lose_labels(output)
+        writing.lose("output", "there is no schema; any JSON is asked for")
+    writing.schemas.lose_labels(output)
+
+
+# --- whether to think, and how hard: W106
+
+_NEAREST = {"minimal": "low", "xhigh": "max"}
 
 
 def decode_thinking_config(wire: Any) -> ThinkingConfig | None:
@@ -98,7 +105,7 @@ def decode_thinking_config(wire: Any) -> ThinkingConfig | None:
     return ThinkingConfig(effort=wire) if isinstance(wire, str) and wire in EFFORTS else None
 
 
-def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], out: Outgoing) -> None:
+def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing: Writing) -> None:
     """Write `think`: a model may be told to, or how hard, and no more."""
     effort = config.effort
     if config.enabled is False or effort == "none":
@@ -106,11 +113,10 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], out: Ou
     elif effort is not None and (level := _NEAREST.get(effort, effort)) in EFFORTS:
         body["think"] = level
         if level != effort:
-            out.lose("thinking.effort", "sent as the nearest effort there is")
+            writing.lose("thinking.effort", "sent as the nearest effort there is")
     elif config.enabled or config.budget is not None or effort is not None:
         body["think"] = True
         if effort is not None:
-            out.lose("thinking.effort", "there is no such effort here")
-    for name in ("budget", "visible", "summary"):
-        if getattr(config, name) is not None:
-            out.lose(f"thinking.{name}", "only whether to think, or how hard, can be told here")
+            writing.lose("thinking.effort", "there is no such effort here")
+    reason = "only whether to think, or how hard, can be told here"
+    lose_settings(config, ("budget", "visible", "summary"), writing, "thinking", reason)

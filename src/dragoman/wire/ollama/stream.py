@@ -21,7 +21,7 @@ from dragoman.wire.framing import NdjsonParser
 from dragoman.wire.fronts import pointed_back
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.ollama.content import decode_images, encode_assistant
-from dragoman.wire.ollama.dialect import NAME, Incoming, Outgoing, is_own
+from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.response import (
     METRICS,
     NOTHING,
@@ -56,7 +56,7 @@ class StreamDecoder(FrameDecoder[bytes]):
 
     def __init__(self) -> None:
         super().__init__(NdjsonParser())
-        self._incoming = Incoming(None, CallIds(UNKNOWN_RESPONSE))
+        self._reading = OllamaReading(None, CallIds(UNKNOWN_RESPONSE))
         self._parts = PartEvents(self._emit)
         self._text: int | None = None
         self._thinking: int | None = None
@@ -116,7 +116,7 @@ class StreamDecoder(FrameDecoder[bytes]):
             extras=overlay_of(chunk, known, NAME, written),
         )
         self._emit(self._start)
-        self._incoming.calls.identity = response_identity(None, created, model)
+        self._reading.calls.identity = response_identity(None, created, model)
 
     def _take_error(self, chunk: dict[str, Any]) -> None:
         """An error in mid-stream, which ends it (G1)."""
@@ -142,7 +142,7 @@ class StreamDecoder(FrameDecoder[bytes]):
         if is_list(calls):
             for call in calls:
                 self._stop_thinking()
-                part = decode_call(call, self._incoming)
+                part = decode_call(call, self._reading)
                 self._has_calls = self._has_calls or isinstance(part, ToolCall)
                 self._parts.whole(part)
 
@@ -281,16 +281,16 @@ class StreamEncoder(EventEncoder):
         written = self._write_calls()
         self._settle_thinking()
         finish = self._finish or events.ChoiceFinish(FinishReason.STOP)
-        out = Outgoing(is_response=True)
+        writing = OllamaWriting.of_response()
         is_ours = is_own(self._start.origin)
         message = dict(NOTHING)
         if is_ours:
             message = with_overlay(message, finish.message_extras, NAME)
         body = {**self._head, "message": message, "done": True}
-        body |= encode_end(finish, out, is_ours=is_ours)
+        body |= encode_end(finish, writing, is_ours=is_ours)
         if self._usage is not None:
             body |= encode_usage(self._usage)
-        self._note(out.losses)
+        self._note(writing.losses)
         return written + _line(body)
 
     # --- lines
@@ -298,10 +298,8 @@ class StreamEncoder(EventEncoder):
     def _write_calls(self) -> bytes:
         if not self._call_numbers:
             return b""
-        finish = self._finish
-        is_cut_off = finish is not None and finish.finish.is_cut_off
-        calls = self._calls.message.tool_calls
-        return self._written(calls, self._call_numbers, is_cut_off=is_cut_off)
+        finish = None if self._finish is None else self._finish.finish
+        return self._written(self._calls.message.tool_calls, self._call_numbers, finish)
 
     def _settle_thinking(self) -> None:
         """Report thinking that was not shown: that is known at the end, when all has come."""
@@ -336,14 +334,14 @@ class StreamEncoder(EventEncoder):
         return self._message({"role": "assistant", "content": "", "thinking": text})
 
     def _written(
-        self, parts: tuple[AnyPart, ...], numbers: list[int], *, is_cut_off: bool = False
+        self, parts: tuple[AnyPart, ...], numbers: list[int], finish: FinishReason | None = None
     ) -> bytes:
         """Parts as a message of their own would have them; `numbers` are theirs in the answer."""
-        out = Outgoing(is_response=True, is_cut_off=is_cut_off)
+        writing = OllamaWriting.of_response(finish)
         message = make_message(Role.ASSISTANT, parts, origin=self._start.origin)
-        body = encode_assistant(message, out, _MESSAGE)
+        body = encode_assistant(message, writing)
         places = {0: numbers}
-        self._note(pointed_back(out.losses, places), pointed_back(out.repairs, places))
+        self._note(pointed_back(writing.losses, places), pointed_back(writing.repairs, places))
         return b"" if body is None else self._message(body)
 
     def _message(self, message: dict[str, Any]) -> bytes:

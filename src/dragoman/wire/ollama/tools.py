@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
-from dragoman.model.parts import Opaque, Origin
+from dragoman.model.parts import Opaque
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import (
     ServerTool,
@@ -21,43 +21,43 @@ from dragoman.model.tools import (
     make_definition,
 )
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.losses import Repair
-from dragoman.wire.ollama.dialect import NAME, OWN, Incoming, Outgoing, is_own
+from dragoman.wire.ollama.dialect import NAME, OWN, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.overlay import Overlay, overlay_of, with_overlay
 from dragoman.wire.schemas import OLLAMA, Profiles
 from dragoman.wire.tolerance import odd_tool, payload_of
+from dragoman.wire.writing import Writing
 
 # --- tool calls: whole, their arguments an object (W102)
 
 TEXT_ARGUMENT = "input"
 """Where the text of a call stands that is no object."""
 _NOT_AN_OBJECT = "arguments that are not a JSON object were wrapped in one"
-_TEXT = "arguments that were a text are sent as an object"
 _CUT_OFF = "a call that was cut off before its arguments were complete is left out"
 
 
-def decode_call(wire: Any, incoming: Incoming) -> AnyPart:
+def decode_call(wire: Any, reading: OllamaReading) -> AnyPart:
     """One of `tool_calls`; what is malformed is carried whole."""
     function = wire.get("function") if is_object(wire) else None
     if not is_object(function) or type(name := function.get("name")) is not str:
-        return Opaque(NAME, wire, origin=incoming.origin)
+        return Opaque(NAME, wire, origin=reading.origin)
     arguments, wire_id = function.get("arguments"), wire.get("id")
     if not (arguments is None or isinstance(arguments, (dict, str))):
-        return Opaque(NAME, wire, origin=incoming.origin)
+        return Opaque(NAME, wire, origin=reading.origin)
     has_id = type(wire_id) is str
-    call_id, own_id = incoming.admit(name, wire_id if has_id else None, arguments)
-    origin = None if own_id is UNSET else incoming.origin  # else nobody knew whose id that was
+    call_id, own_id = reading.calls.admit_named(name, wire_id if has_id else None, arguments)
+    reading.names[call_id] = name
+    origin = None if own_id is UNSET else reading.origin  # else nobody knew whose id that was
     extras = _kept(wire, function, has_id=has_id)
     if isinstance(arguments, str):  # refused by the server, and written by many a client (W102)
         call = make_call(call_id, name, arguments, wire_id=own_id, origin=origin)
-        return call.replace_unchecked(extras=_spelled(arguments, _arguments(call), extras))
+        return call.replace_unchecked(extras=_spelled(arguments, arguments_of(call), extras))
     if arguments is None and "arguments" in function:
         extras = _spelled(None, EMPTY, extras)
     given = EMPTY if arguments is None else arguments
     return make_call(call_id, name, None, given, wire_id=own_id, origin=origin, extras=extras)
 
 
-def _arguments(call: ToolCall) -> Mapping[str, Any]:
+def arguments_of(call: ToolCall) -> Mapping[str, Any]:
     """The arguments as an object; a text that is none stands in one."""
     arguments = call.object_arguments()
     return {TEXT_ARGUMENT: call.raw_arguments} if arguments is None else arguments
@@ -93,32 +93,37 @@ def _numbered(index: int) -> Mapping[str, Any]:
     return freeze_mapping({NAME: {"function": {"index": index}}}, "the wire")
 
 
-def encode_call(
-    call: ToolCall, origin: Origin | None, out: Outgoing, path: str, place: int
-) -> dict[str, Any] | None:
+def encode_call(call: ToolCall, writing: OllamaWriting, number: int) -> dict[str, Any] | None:
     """One of `tool_calls`; None, and a loss, where it was cut off: a client would run it (I7)."""
-    arguments = _arguments(call)
-    if call.cache is not None or call.signature is not None:
-        out.lose_luggage(call, path)
-    wire_id = out.call(call, origin)
-    function: dict[str, Any] = {"name": call.name, "arguments": arguments}
-    if out.is_response and not is_own(origin):
-        function = {"index": place, **function}
+    writing.lose_unsupported(call)
+    wire_id = _encode_id(call, writing)
+    function: dict[str, Any] = {"name": call.name, "arguments": arguments_of(call)}
+    if writing.is_response and not is_own(writing.origin):
+        function = {"index": number, **function}
     body: dict[str, Any] = {} if wire_id is None else {"id": wire_id}
     body["function"] = function
     if call.extras is not EMPTY:
         body = with_overlay(body, call.extras, NAME)
         function = body["function"]
-    if isinstance(function.get("arguments"), str) and not (out.takes_anything or out.is_response):
-        function["arguments"] = arguments
-        out.repairs.append(Repair(path, "W102", "retyped", _TEXT))
     is_wrapped = call.object_arguments() is None and isinstance(function.get("arguments"), Mapping)
-    if is_wrapped and out.is_cut_off and call.kind == "function":
-        out.lose(path, _CUT_OFF)
+    if is_wrapped and writing.is_cut_off and call.kind == "function":
+        writing.lose_here(_CUT_OFF)
         return None
     if is_wrapped:
-        out.repairs.append(Repair(path, "I6", "retyped", _NOT_AN_OBJECT))
+        writing.repair_here("I6", "retyped", _NOT_AN_OBJECT)
     return body
+
+
+def _encode_id(call: ToolCall, writing: OllamaWriting) -> str | None:
+    """The id of a call on the wire, which its result has as well.
+
+    An older server gives none: its own calls go back without (W103).
+    """
+    wire_id = call.wire_id
+    found = call.id if isinstance(wire_id, UnsetType) or not writing.is_own(call) else wire_id
+    writing.wire_ids[call.id] = found
+    writing.names[call.id] = call.name
+    return found
 
 
 # --- definitions
@@ -156,24 +161,24 @@ def _decode_tool(wire: Any) -> AnyTool:
     return make_definition(**fields, origin=OWN, extras=extras)
 
 
-def encode_tools(request: Request, out: Outgoing) -> list[Any]:
+def encode_tools(request: Request, writing: Writing) -> list[Any]:
     """The tools to send: those that may be called."""
     choice = request.tool_choice
     if choice is not None:
-        _note_choice(choice, out)
+        _note_choice(choice, writing)
     written: list[Any] = []
     for index, tool in enumerate(request.tools):
         path = f"tools[{index}]"
         if choice is not None and not _is_permitted(tool, choice):
-            out.lose(path, "a tool that must not be called can only be left out here")
+            writing.lose(path, "a tool that must not be called can only be left out here")
         elif isinstance(tool, ToolDefinition):
-            written.append(_encode_tool(tool, out, path))
+            written.append(_encode_tool(tool, writing, path))
         elif tool.dialect == NAME:
             written.append(payload_of(tool))
             if tool.cache is not None:
-                out.lose(f"{path}.cache", "the server decides itself what it keeps of a prompt")
+                writing.lose(f"{path}.cache", "the server decides itself what it keeps of a prompt")
         else:
-            out.lose(path, "a tool that only another provider runs")
+            writing.lose(path, "a tool that only another provider runs")
     return written
 
 
@@ -183,14 +188,14 @@ def _is_permitted(tool: AnyTool, choice: ToolChoice) -> bool:
     return choice.mode != "allowed" or tool.name in choice.names
 
 
-def _note_choice(choice: ToolChoice, out: Outgoing) -> None:
+def _note_choice(choice: ToolChoice, writing: Writing) -> None:
     if choice.mode in ("required", "named") or choice.is_required:
-        out.lose("tool_choice", "a model can't be made to call a tool here")
+        writing.lose("tool_choice", "a model can't be made to call a tool here")
     if choice.parallel is not None:
-        out.lose("tool_choice.parallel", "how many calls a turn may have can't be said")
+        writing.lose("tool_choice.parallel", "how many calls a turn may have can't be said")
 
 
-def _encode_tool(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, Any]:
+def _encode_tool(tool: ToolDefinition, writing: Writing, path: str) -> dict[str, Any]:
     function: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
         function["description"] = tool.description
@@ -198,22 +203,24 @@ def _encode_tool(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, An
         if tool.parameters is not None:
             function["parameters"] = tool.parameters
     else:
-        function["parameters"] = parameters = _encode_parameters(tool, out, path)
+        function["parameters"] = parameters = _encode_parameters(tool, writing, path)
         said = parameters.get("description")
         if said is not None and said != tool.description:
             # The server's type of parameters has no place for it.
             known = "" if tool.description is None else f"{tool.description}\n\n"
             function["description"] = known + said
         if tool.strict:
-            out.lose(f"{path}.strict", "nobody holds the model to the schema here")
+            writing.lose(f"{path}.strict", "nobody holds the model to the schema here")
     if tool.cache is not None:
-        out.lose(f"{path}.cache", "the server decides itself what it keeps of a prompt")
+        writing.lose(f"{path}.cache", "the server decides itself what it keeps of a prompt")
     return with_overlay({"type": "function", "function": function}, tool.extras, NAME)
 
 
-def _encode_parameters(tool: ToolDefinition, out: Outgoing, path: str) -> Mapping[str, Any]:
+def _encode_parameters(tool: ToolDefinition, writing: Writing, path: str) -> Mapping[str, Any]:
     if tool.kind == "custom":
-        out.lose(path, f"a tool that takes text is sent as one that takes it as {TEXT_ARGUMENT!r}")
+        writing.lose(
+            path, f"a tool that takes text is sent as one that takes it as {TEXT_ARGUMENT!r}"
+        )
         return _TEXT_PARAMETERS
-    schema, _ = out.schemas.tool(tool, path, _PROFILES)
+    schema, _ = writing.schemas.tool(tool, path, _PROFILES)
     return schema
