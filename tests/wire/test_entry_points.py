@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,9 +16,20 @@ from dragoman import ConfigError
 from dragoman.cli.commands import dragoman as command
 from dragoman.wire.dialect import unusable_dialects
 
-HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+HELLO: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+CLAUDE = HELLO | {"model": "claude-x", "max_tokens": 1}
+ANSWER = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Hi"}],
+          "stop_reason": "end_turn"}  # fmt: skip
 # One of ours under another name: it is a dialect, but calls itself otherwise.
 RENAMED = "import dragoman\nDIALECT = dragoman.dialect('anthropic')\n"
+LISTED = (
+    RENAMED
+    + """
+from dragoman.wire.codec import Codec
+described = DIALECT.description._replace(name='acme', fields=['hush'])
+DIALECT = Codec(described, DIALECT.target.replace(dialect='acme'), DIALECT._functions)
+"""
+)
 
 
 @pytest.fixture
@@ -48,6 +60,7 @@ def install(folder: Path, code: str, name: str = "acme") -> None:
         ("DIALECT = 'hush'", "str, not a Dialect"),
         ("from dragoman import Dialect as DIALECT", "not a Dialect"),
         (RENAMED, "by another name"),
+        (LISTED, "its description's fields is a list"),
     ],
 )
 def test_a_broken_package_breaks_nothing_else(installed: Path, code: str, problem: str) -> None:
@@ -61,6 +74,41 @@ def test_a_broken_package_breaks_nothing_else(installed: Path, code: str, proble
     assert "hush" not in f"{caught.value}{caught.value.__context__!r}{caught.value.__cause__!r}"
     assert list(unusable_dialects()) == ["acme"]
     assert dragoman.dialect("anthropic").name == "anthropic"
+
+
+RAISING = """
+import sys
+import dragoman
+from dragoman.wire.codec import Codec
+from dragoman.wire.description import SdkModule
+
+def hush(*given):
+    raise RuntimeError('hush')
+
+chat = dragoman.dialect('openai-chat')
+described = chat.description._replace(
+    name='acme', order=1, is_likely=hush, unsupported=hush,
+    messages=chat.description.messages._replace(is_own=hush, is_answer=hush),
+    sdk_modules=(SdkModule('acme_dialect', 'exclude_none', hush, wrap=hush),),
+)
+DIALECT = Codec(described, chat.target.replace(dialect='acme'), chat._functions)
+
+class Said:
+    def model_dump(self, **options):
+        return {'role': 'user', 'content': 'Hi'}
+"""
+
+
+def test_a_description_that_raises_breaks_nothing_else(installed: Path) -> None:
+    """What it can't say is no; it is reported, and still there for who asks for it."""
+    install(installed, RAISING)
+    assert dragoman.detect(CLAUDE) == "anthropic"
+    assert dragoman.detect(HELLO | {"seed": 1}) == "acme"  # by its fields, before Chat
+    assert dragoman.Messages.from_any([ANSWER])[0].text == "Hi"
+    said = sys.modules["acme_dialect"].Said()
+    assert dragoman.Messages.from_any([said, *HELLO["messages"]])[0].text == "Hi"
+    assert unusable_dialects() == {"acme": "its function hush raises RuntimeError"}
+    assert dragoman.dialect("acme").name == "acme"
 
 
 def test_our_own_names_stay_ours(installed: Path) -> None:

@@ -111,3 +111,57 @@ class Description(NamedTuple):
     sdk_modules: tuple[SdkModule, ...] = ()
     tool_input_count: str | None = None
     """The field of its usage that counts what the provider's own tools brought into the prompt."""
+
+
+def problem_of(described: Description) -> str | None:
+    """What keeps a description from being looked things up in; None: nothing does."""
+    for said in (described, described.messages):
+        for field, default in said._field_defaults.items():
+            value = getattr(said, field)
+            if isinstance(default, (frozenset, tuple, int)) and not isinstance(
+                value, type(default)
+            ):
+                return f"its description's {field} is a {type(value).__name__}"
+    return None
+
+
+def guarded(described: Description, report: Callable[[str], None]) -> Description:
+    """The description with functions that never raise: one that would says no, and is reported."""
+
+    def guard(function: Any, no: Callable[..., Any]) -> Any:
+        def ask(*given: Any) -> Any:
+            try:
+                return function(*given)
+            except Exception as error:  # noqa: BLE001 - whatever it does; it may quote anything
+                name = getattr(function, "__name__", "of its description")
+                report(f"its function {name} raises {type(error).__name__}")
+                return no(*given)
+
+        return None if function is None else ask
+
+    form = described.messages
+    return described._replace(
+        is_likely=guard(described.is_likely, _false),
+        unsupported=guard(described.unsupported, _none),
+        messages=form._replace(
+            is_own=guard(form.is_own, _false), is_answer=guard(form.is_answer, _false)
+        ),
+        sdk_modules=tuple(
+            module._replace(
+                is_response=guard(module.is_response, _false), wrap=guard(module.wrap, _as_it_is)
+            )
+            for module in described.sdk_modules
+        ),
+    )
+
+
+def _false(*_given: Any) -> bool:
+    return False
+
+
+def _none(*_given: Any) -> None:
+    return None
+
+
+def _as_it_is(_kind: str, wire: dict[str, Any]) -> dict[str, Any]:
+    return wire

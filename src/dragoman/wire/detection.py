@@ -6,7 +6,7 @@ are looked up together. A dialect that an installed package adds takes part like
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +16,8 @@ from dragoman.wire.description import Description, MessageForm, Wire
 from dragoman.wire.dialect import Body, descriptions, installed_dialects
 from dragoman.wire.entry_points import Installed
 
+_OBJECT = (dict, Mapping)  # a dict is most of what comes, and told faster
+
 
 def detect(body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None) -> str:
     """The dialect that a request or response is in; raises where nothing tells.
@@ -24,17 +26,23 @@ def detect(body: Body, *, path: str | None = None, headers: Mapping[str, str] | 
     one that most servers speak: `openai-chat`.
     """
     known, place = evidence(), (path or "").partition("?")[0]
-    found = known.dialect_of_path(place) or known.dialect_of_headers(headers or {})
+    found = known.dialect_of_path(place) if place else None
+    if found is None and headers:
+        found = known.dialect_of_headers(headers)
     if found is not None:
         return found
-    read: Any = body if isinstance(body, Mapping) else loads(body)
-    wire: Mapping[str, Any] = read if isinstance(read, Mapping) else {}
+    wire = _read(body)
     known.refuse_unsupported(wire, place)
     found = known.dialect_of_body(wire)
     if found is None:
         msg = "nothing in the body tells its dialect; name it"
         raise InvalidInputError(msg)
     return found
+
+
+def _read(body: Body) -> Wire:
+    read: Any = body if isinstance(body, _OBJECT) else loads(body)
+    return read if isinstance(read, _OBJECT) else {}
 
 
 def dialect_of_history(items: Sequence[Any]) -> str:
@@ -73,19 +81,31 @@ class Evidence:
         self.like_ours = next((name for name, form in forms if form.resembles_ours), None)
         """The dialect whose messages our own shapes are variations of."""
         self.sdk_modules = [(one, module) for one in ordered for module in one.sdk_modules]
+        # What a dialect has nothing to say about, it is not asked: most of these lists are short.
+        self._paths = [(one.paths, one.name) for one in ordered if one.paths]
+        self._headers = _claims((one.headers, one.name) for one in ordered)
+        self._unsupported = [one.unsupported for one in ordered if one.unsupported]
+        self._certain_fields = _claims((one.certain_fields, one.name) for one in ordered)
+        self._fields = _claims((one.fields, one.name) for one in ordered)
+        self._tool_fields = _claims((one.tool_fields, one.name) for one in ordered)
+        self._likely = [(one.is_likely, one.name) for one in ordered if one.is_likely]
         self._odd = [(name, form) for name, form in forms if form.content_field != "content"]
+        self._part_fields = _claims((form.part_fields, name) for name, form in self._odd)
         self.message_marks = frozenset({"role", "type"}).union(
             *({form.content_field, *form.own_fields} for _, form in self._odd)
         )
         """Fields of which every message or item has one."""
-        typed = ((name, form.item_types | form.message_types) for name, form in forms)
-        self._item_owners = _owners(typed)
-        self._item_part_owners = _owners((name, form.item_part_types) for name, form in forms)
-        self._part_owners = _owners((name, form.part_types) for name, form in forms)
-        self._role_owners = _owners((name, form.own_roles) for name, form in forms)
-        # Of most dialects there is nothing to ask: the rest is kept in lists, for speed.
-        self._claims = [(name, form) for name, form in forms if form.is_own or form.own_fields]
+        self._own = [
+            (form.own_fields, form.is_own, form.roles, name)
+            for name, form in forms
+            if form.is_own or form.own_fields
+        ]
         self._answers = [(name, form.is_answer) for name, form in forms if form.is_answer]
+        typed = ((form.item_types | form.message_types, name) for name, form in forms)
+        self._item_owners = _owners(typed)
+        self._item_part_owners = _owners((form.item_part_types, name) for name, form in forms)
+        self._part_owners = _owners((form.part_types, name) for name, form in forms)
+        self._role_owners = _owners((form.own_roles, name) for name, form in forms)
         self._endings = [
             (form.part_type_ending, name) for name, form in forms if form.part_type_ending
         ]
@@ -102,63 +122,57 @@ class Evidence:
 
     def dialect_of_path(self, path: str) -> str | None:
         """The dialect whose requests go to such a path."""
-        return self._first(lambda one: path.endswith(one.paths))
+        return next((name for endings, name in self._paths if path.endswith(endings)), None)
 
     def dialect_of_headers(self, headers: Iterable[str]) -> str | None:
         """The dialect whose requests have one of these headers."""
-        names = {name.lower() for name in headers}
-        return self._first(lambda one: not one.headers.isdisjoint(names))
+        return _first(self._headers, {name.lower() for name in headers})
 
     def refuse_unsupported(self, wire: Wire, path: str) -> None:
         """Raise for a body of a format that looks like a dialect's and is not."""
-        for one in self._ordered:
-            problem = one.unsupported(wire, path) if one.unsupported else None
+        for unsupported in self._unsupported:
+            problem = unsupported(wire, path)
             if problem is not None:
                 raise InvalidInputError(problem)
 
     def dialect_of_body(self, wire: Wire) -> str | None:
         """The dialect of a body, by the most certain sign there is."""
-        found = self._first(lambda one: not one.certain_fields.isdisjoint(wire))
+        found = _first(self._certain_fields, wire)
         messages = wire.get("messages")
         if found is None and isinstance(messages, list):
             found = self._dialect_of_messages(messages) or self._dialect_of_tools(wire.get("tools"))
-        return (
-            found
-            or self._first(lambda one: not one.fields.isdisjoint(wire))
-            or self._first(lambda one: one.is_likely is not None and one.is_likely(wire))
-        )
-
-    def _first(self, is_it: Callable[[Description], bool]) -> str | None:
-        return next((one.name for one in self._ordered if is_it(one)), None)
+        if found is None:
+            found = _first(self._fields, wire)
+        if found is None:
+            found = next((name for is_likely, name in self._likely if is_likely(wire)), None)
+        return found
 
     def _dialect_of_messages(self, messages: list[Any]) -> str | None:
         for message in messages:
-            if not isinstance(message, Mapping):
+            if not isinstance(message, _OBJECT):
                 continue
             found = self.dialect_of_message(message) or _owner(self._role_owners, message, "role")
-            content = message.get("content")
-            if found is None and isinstance(content, list):
-                found = next(filter(None, map(self.dialect_of_part, content)), None)
             if found is not None:
                 return found
+            content = message.get("content")
+            for part in content if isinstance(content, list) else ():
+                found = self.dialect_of_part(part)
+                if found is not None:
+                    return found
         return None
 
     def _dialect_of_tools(self, tools: Any) -> str | None:
-        declared = tools if isinstance(tools, list) else ()
-        owners = (
-            one.name
-            for tool in declared
-            if isinstance(tool, Mapping)
-            for one in self._ordered
-            if not one.tool_fields.isdisjoint(tool)
-        )
-        return next(owners, None)
+        for tool in tools if isinstance(tools, list) else ():
+            found = _first(self._tool_fields, tool) if isinstance(tool, _OBJECT) else None
+            if found is not None:
+                return found
+        return None
 
     # --- messages
 
     def dialect_of_item(self, item: Any) -> str | None:
         """The dialect of what no other would have among its messages, whatever is in it."""
-        if not isinstance(item, Mapping):
+        if not isinstance(item, _OBJECT):
             return None
         for name, is_answer in self._answers:
             if is_answer(item):
@@ -179,17 +193,16 @@ class Evidence:
 
     def dialect_of_message(self, message: Wire, role: str | None = None) -> str | None:
         """The dialect of a message by what stands beside its content, of those with that role."""
-        for name, form in self._claims:
-            is_own = not form.own_fields.isdisjoint(message) or (
-                form.is_own and form.is_own(message)
-            )
-            if is_own and (role is None or role in form.roles):
+        for own_fields, is_own, roles, name in self._own:
+            if role is not None and role not in roles:
+                continue
+            if not own_fields.isdisjoint(message) or (is_own and is_own(message)):
                 return name
         return None
 
     def dialect_of_part(self, part: Any) -> str | None:
         """The dialect that alone has parts of this type."""
-        kind = part.get("type") if isinstance(part, Mapping) else None
+        kind = part.get("type") if isinstance(part, _OBJECT) else None
         if not isinstance(kind, str):
             return None
         found = self._part_owners.get(kind)
@@ -199,32 +212,45 @@ class Evidence:
 
     def dialect_of_untyped_part(self, part: Wire) -> str | None:
         """The dialect whose parts have no type, and one of these fields."""
-        for name, form in self._odd:
-            if not form.part_fields.isdisjoint(part):
-                return name
-        return None
+        return _first(self._part_fields, part)
 
 
 def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
     return frozenset[str]().union(*sets)
 
 
-def _owners(claims: Iterable[tuple[str, frozenset[str]]]) -> dict[str, str]:
+Claims = list[tuple[frozenset[str], str]]
+"""Words, and the dialect that has them."""
+
+
+def _claims(claims: Iterable[tuple[frozenset[str], str]]) -> Claims:
+    return [(words, name) for words, name in claims if words]
+
+
+def _first(claims: Claims, found: Iterable[str]) -> str | None:
+    """The first who claims one of the words that were found."""
+    for words, name in claims:
+        if not words.isdisjoint(found):
+            return name
+    return None
+
+
+def _owners(claims: Iterable[tuple[frozenset[str], str]]) -> dict[str, str]:
     """Who owns a word; of several who claim it, the first."""
     owners: dict[str, str] = {}
-    for name, words in claims:
+    for words, name in claims:
         for word in words:
             owners.setdefault(word, name)
     return owners
 
 
 def _owner(owners: Mapping[str, str], wire: Any, field: str) -> str | None:
-    word = wire.get(field) if isinstance(wire, Mapping) else None
+    word = wire.get(field) if isinstance(wire, _OBJECT) else None
     return owners.get(word) if isinstance(word, str) else None
 
 
 def _refuse_pydantic_ai(parts: list[Any]) -> None:
     """Raise for its messages, which have parts as Gemini's do: read so, nothing would be left."""
-    if any(isinstance(part, Mapping) and "part_kind" in part for part in parts):
+    if any(isinstance(part, _OBJECT) and "part_kind" in part for part in parts):
         msg = "these are dumps of pydantic-ai: dragoman.interop.from_pydantic_ai reads them"
         raise InvalidInputError(msg)

@@ -8,7 +8,7 @@ names of ours.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -18,7 +18,7 @@ from dragoman.model.jsontext import JsonText
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.wire.context import Context
-from dragoman.wire.description import Description
+from dragoman.wire.description import Description, guarded, problem_of
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.entry_points import EntryPoints, Installed
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
@@ -176,16 +176,25 @@ def descriptions() -> tuple[Description, ...]:
         for folder in _folders().values()
     ]
     added, _ = _ADDED.load_all(without=_folders())
-    return (*ours, *(found.description for found in added.values()))
+    return (
+        *ours,
+        *(
+            guarded(found.description, partial(_ADDED.report, name))
+            for name, found in added.items()
+        ),
+    )
 
 
 def unusable_dialects() -> dict[str, str]:
-    """What is wrong with dialects that installed packages add, by name."""
+    """What is wrong with dialects that installed packages add, by name.
+
+    Those whose description raised are left in use: whoever asks for one by name gets it.
+    """
     taken = {
         name: "there is one of that name already" for name in _ADDED.names() if name in _folders()
     }
     _, problems = _ADDED.load_all(without=_folders())
-    return {**taken, **{name: str(error) for name, error in problems.items()}}
+    return {**taken, **{name: str(error) for name, error in problems.items()}, **_ADDED.reported()}
 
 
 @cache
@@ -209,7 +218,7 @@ def _problem(name: str, found: object) -> str | None:
         return f"it is a {type(found).__name__}, not a Dialect"
     if found.name != name or found.description.name != name or found.target.dialect != name:
         return "it calls itself by another name"
-    return None
+    return problem_of(found.description)
 
 
 _ADDED: EntryPoints[Dialect] = EntryPoints("dragoman.dialects", "dialect", _problem)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from functools import lru_cache
 from os import scandir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -36,6 +35,8 @@ class EntryPoints(Generic[T]):
         self._group = group
         self._noun = noun
         self._problem = problem
+        self._seen: tuple[list[str], Installed] | None = None
+        """The import path that was looked through last, and what was found."""
 
     def names(self) -> tuple[str, ...]:
         """The names of all, none of which is imported for it."""
@@ -43,11 +44,15 @@ class EntryPoints(Generic[T]):
 
     def installed(self) -> Installed:
         """What is installed: the same object until that changes."""
-        return _installed(self._group, tuple(filter(_is_text, sys.path)))  # as the import system
+        seen = self._seen
+        if seen is None or seen[0] != sys.path:
+            path = [folder for folder in sys.path if _is_text(folder)]  # as the import system
+            seen = self._seen = [*sys.path], _installed(self._group, path)
+        return seen[1]
 
     def refresh(self) -> None:
         """Look again: packages may have been installed since."""
-        _installed.cache_clear()
+        self._seen = None
 
     def load(self, name: str) -> T | None:
         """The value of that name; None where there is none. Raises where it can't be used."""
@@ -81,6 +86,17 @@ class EntryPoints(Generic[T]):
                     usable[name] = found
         return usable, problems
 
+    def report(self, name: str, problem: str) -> None:
+        """Note what is wrong with a value that is used all the same."""
+        entry = self.installed().entries.get(name)
+        if entry is not None:
+            entry.reported = problem
+
+    def reported(self) -> dict[str, str]:
+        """What was noted so, by name."""
+        entries = self.installed().entries.items()
+        return {name: entry.reported for name, entry in entries if entry.reported is not None}
+
     def _load(self, entry: _Entry) -> None:
         entry.is_loaded = True
         try:
@@ -98,6 +114,7 @@ class _Entry:
         self.is_loaded = False
         self.value: Any = None
         self.problem: str | None = None
+        self.reported: str | None = None
 
 
 class Installed:
@@ -111,8 +128,7 @@ def _is_text(folder: object) -> bool:
     return isinstance(folder, str)
 
 
-@lru_cache(maxsize=8)
-def _installed(group: str, path: tuple[str, ...]) -> Installed:
+def _installed(group: str, path: list[str]) -> Installed:
     if not _is_mentioned(group, path):
         return Installed(())
     from importlib.metadata import entry_points
@@ -120,7 +136,7 @@ def _installed(group: str, path: tuple[str, ...]) -> Installed:
     return Installed(entry_points(group=group))
 
 
-def _is_mentioned(group: str, path: tuple[str, ...]) -> bool:
+def _is_mentioned(group: str, path: list[str]) -> bool:
     """Whether any installed package mentions a group.
 
     Hardly any does, and to import `importlib.metadata` takes ten times as long as this.

@@ -21,6 +21,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.call_ids import OpenCalls
 from dragoman.wire.description import MessageForm
+from dragoman.wire.detection import evidence
 from dragoman.wire.dialect import Dialect, dialect
 from dragoman.wire.inputs.message_dialects import OWN, dialects_of
 from dragoman.wire.overlay import fields_of
@@ -131,7 +132,7 @@ def _completed(
     message: Message, wire: Mapping[str, Any], known: frozenset[str], spoken: Dialect
 ) -> Message:
     """The message with the caller's own fields."""
-    is_answer = spoken.description.messages.is_answer
+    is_answer = evidence().form(spoken.name).is_answer
     if is_answer is not None and is_answer(wire):
         return _answered(spoken, wire)
     rest = {key: value for key, value in wire.items() if key not in known}
