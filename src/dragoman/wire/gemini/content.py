@@ -9,7 +9,6 @@ from dragoman.model.content import AnyPart
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.parts import (
     Opaque,
-    Origin,
     Part,
     Refusal,
     ServerToolCall,
@@ -18,8 +17,7 @@ from dragoman.model.parts import (
     Thinking,
 )
 from dragoman.model.tools import ToolCall, ToolResult
-from dragoman.wire.call_ids import CallIds
-from dragoman.wire.gemini.content_media import AnyMedia, decode_media, encode_media
+from dragoman.wire.gemini.content_media import AnyMedia, decode_media, encode_media, media_problem
 from dragoman.wire.gemini.dialect import NAME, SIGNATURE, Writing, keep_fields, snake_names
 from dragoman.wire.gemini.tools_calls import (
     decode_call,
@@ -33,6 +31,7 @@ from dragoman.wire.gemini.tools_calls import (
 )
 from dragoman.wire.json_values import is_object
 from dragoman.wire.overlay import Overlay, with_overlay
+from dragoman.wire.reading import Reading
 from dragoman.wire.tolerance import bare_text
 
 _NAMES = snake_names(
@@ -40,27 +39,24 @@ _NAMES = snake_names(
     "executableCode", "codeExecutionResult", "toolCall", "toolResponse", "videoMetadata",
     "mediaResolution",
 )  # fmt: skip
-_FOREIGN_SIGNATURE = "a signature of another provider was left out"
-_SEALED = "sealed thinking has no place here"
-_FOREIGN_TOOL = "another provider's own tools can't be replayed here"
 
 
 # --- wire → model
 
 
-def decode_parts(wire: Iterable[Any], calls: CallIds, origin: Origin | None) -> tuple[AnyPart, ...]:
-    """The parts of a content; `origin` goes to those that carry opaque state."""
+def decode_parts(wire: Iterable[Any], reading: Reading) -> tuple[AnyPart, ...]:
+    """The parts of a content."""
     parts: list[AnyPart] = []
     for item in wire:
         # Most parts are this.
         if type(item) is dict and len(item) == 1 and type(text := item.get("text")) is str:
             parts.append(Text(text))
         else:
-            parts.append(decode_part(item, calls, origin))
+            parts.append(decode_part(item, reading))
     return tuple(parts)
 
 
-def decode_part(wire: Any, calls: CallIds, origin: Origin | None) -> AnyPart:
+def decode_part(wire: Any, reading: Reading) -> AnyPart:
     """One part, of whatever kind it is."""
     part = None
     if type(wire) is str:
@@ -70,42 +66,36 @@ def decode_part(wire: Any, calls: CallIds, origin: Origin | None) -> AnyPart:
         fields = kept.renamed(wire, _NAMES)
         kinds = [key for key in fields if key in _DECODERS and fields[key] is not None]
         if len(kinds) == 1:
-            part = _DECODERS[kinds[0]](fields, kept, calls, origin)
+            part = _DECODERS[kinds[0]](fields, kept, reading)
         elif not kinds and type(fields.get(SIGNATURE)) is str:
-            part = _decode_lone_signature(fields, kept, origin)
-    return Opaque(NAME, wire, origin=origin) if part is None else part
+            part = _decode_lone_signature(fields, kept, reading)
+    return Opaque(NAME, wire, origin=reading.origin) if part is None else part
 
 
-def _decode_text(
-    fields: dict[str, Any], kept: Overlay, _calls: CallIds, origin: Origin | None
-) -> Text | Thinking | None:
+def _decode_text(fields: dict[str, Any], kept: Overlay, reading: Reading) -> Text | Thinking | None:
     text = fields["text"]
     if type(text) is not str:
         return None
-    if fields.get("thought") is True:
-        signature = keep_fields(kept, fields, "text", "thought")
-        origin = None if signature is None else origin
-        extras = kept.extras()
-        # The API never gives the thoughts themselves.
+    is_thought = fields.get("thought") is True
+    signature = keep_fields(kept, fields, *(("text", "thought") if is_thought else ("text",)))
+    origin = None if signature is None else reading.origin
+    extras = kept.extras()
+    if is_thought:  # the API never gives the thoughts themselves
         return Thinking(text, None, "summary", signature=signature, origin=origin, extras=extras)
-    signature = keep_fields(kept, fields, "text")
-    origin = None if signature is None else origin
-    return Text(text, signature=signature, origin=origin, extras=kept.extras())
+    return Text(text, signature=signature, origin=origin, extras=extras)
 
 
-def _decode_lone_signature(fields: dict[str, Any], kept: Overlay, origin: Origin | None) -> Text:
+def _decode_lone_signature(fields: dict[str, Any], kept: Overlay, reading: Reading) -> Text:
     # It belongs to this place among the parts, and must not be lost (W85).
     signature = keep_fields(kept, fields, "text")
     if "text" in fields:
         kept.value(("text",), "", None)
     else:
         kept.absent(("text",), "")
-    return Text("", signature=signature, origin=origin, extras=kept.extras())
+    return Text("", signature=signature, origin=reading.origin, extras=kept.extras())
 
 
-_DECODERS: dict[
-    str, Callable[[dict[str, Any], Overlay, CallIds, Origin | None], AnyPart | None]
-] = {
+_DECODERS: dict[str, Callable[[dict[str, Any], Overlay, Reading], AnyPart | None]] = {
     "text": _decode_text,
     "inlineData": decode_media,
     "fileData": decode_media,
@@ -124,33 +114,33 @@ _DECODERS: dict[
 def encode_parts(parts: tuple[AnyPart, ...], message: int, writing: Writing) -> list[Any]:
     """The parts of a message; what has no place here is left out and recorded."""
     written: list[Any] = []
+    writing.message = message
     for index, part in enumerate(parts):
+        # Most parts are this.
         if type(part) is Text and part.signature is None and not (part.extras or part.citations):
             written.append({"text": part.text})
         else:
-            written += encode_part(part, message, index, writing)
+            writing.part = index
+            written += encode_part(part, writing)
     return written
 
 
-def encode_part(part: AnyPart, message: int, index: int, writing: Writing) -> list[Any]:
-    """One part; nothing where it has no place here, which is recorded."""
+def encode_part(part: AnyPart, writing: Writing) -> list[Any]:
+    """The part at which `writing` is; nothing where it has no place here, which is recorded."""
     if type(part) is Opaque:
         if part.dialect == NAME:
             return [part.payload]
-        writing.lose_part(message, index, "content that only another dialect knows")
+        writing.lose_here("content that only another dialect knows")
         return []
-    writing.at = (message, index)
     encode = _ENCODERS.get(type(part), _encode_unknown)
-    body, problem = encode(part, writing)
-    if problem is not None:
-        writing.lose_part(message, index, problem)
+    body = encode(part, writing)
     if body is None:
         return []
     if part.signature is not None:
-        if writing.is_verifiable(part):
+        if writing.target.has_made(writing.origin_of(part)):
             body[SIGNATURE] = part.signature
         else:
-            writing.lose_part(message, index, _FOREIGN_SIGNATURE)
+            writing.lose_here("a signature of another provider was left out")
     if not part.extras:
         return [body]
     # A part that was a signature and nothing else is the empty text without it.
@@ -158,50 +148,41 @@ def encode_part(part: AnyPart, message: int, index: int, writing: Writing) -> li
     return [{"text": ""} if came == {} else came]
 
 
-Written = tuple[dict[str, Any] | None, str | None]
-"""A part's data field, or None where there is none for it; and what was lost."""
+def _encode_text(part: Text, writing: Writing) -> dict[str, Any]:
+    if part.citations and not writing.is_response:
+        writing.lose_here("citations have no place here")
+    return {"text": part.text}
 
 
-def _encode_text(part: Text, writing: Writing) -> Written:
-    is_shortened = bool(part.citations) and not writing.is_response
-    return {"text": part.text}, "citations have no place here" if is_shortened else None
+def _encode_refusal(part: Refusal, writing: Writing) -> dict[str, Any]:
+    writing.lose_here("a refusal was sent as plain text")
+    return {"text": part.text}
 
 
-def _encode_refusal(part: Refusal, _writing: Writing) -> Written:
-    return {"text": part.text}, "a refusal was sent as plain text"
+def _encode_thinking(part: Thinking, writing: Writing) -> dict[str, Any] | None:
+    is_foreign = writing.is_foreign(part)
+    if is_foreign and not writing.is_response:
+        writing.lose_here("another provider's thinking can't be replayed here")
+        return None
+    is_sealed = part.data is not None
+    if is_sealed or (is_foreign and not part.text):
+        writing.lose_here("sealed thinking has no place here")
+    if not part.text and (is_sealed or is_foreign):
+        return None
+    return {"text": part.text, "thought": True}
 
 
-def _encode_thinking(part: Thinking, writing: Writing) -> Written:
-    is_own = writing.is_own(part)
-    if not is_own and not writing.is_response:
-        return None, "another provider's thinking can't be replayed here"
-    if not part.text and (part.data is not None or not is_own):
-        return None, _SEALED
-    problem = None if part.data is None else _SEALED
-    return {"text": part.text, "thought": True}, problem
+def _encode_unknown(_part: Part, writing: Writing) -> None:
+    writing.lose_here("a kind of content that is not known here")
 
 
-def _encode_unknown(_part: Part, _writing: Writing) -> Written:
-    return None, "a kind of content that is not known here"
-
-
-def _encode_media(part: AnyMedia, _writing: Writing) -> Written:
+def _encode_media(part: AnyMedia, writing: Writing) -> dict[str, Any] | None:
+    if (problem := media_problem(part)) is not None:
+        writing.lose_here(problem)
     return encode_media(part)
 
 
-def _encode_server_call(part: ServerToolCall, writing: Writing) -> Written:
-    if not writing.is_own(part):
-        return None, _FOREIGN_TOOL
-    return encode_server_call(part), None
-
-
-def _encode_server_result(part: ServerToolResult, writing: Writing) -> Written:
-    if not writing.is_own(part):
-        return None, _FOREIGN_TOOL
-    return encode_server_result(part), None
-
-
-_ENCODERS: dict[type[Part], Callable[[Any, Writing], Written]] = {
+_ENCODERS: dict[type[Part], Callable[[Any, Writing], dict[str, Any] | None]] = {
     Text: _encode_text,
     Thinking: _encode_thinking,
     Refusal: _encode_refusal,
@@ -211,6 +192,6 @@ _ENCODERS: dict[type[Part], Callable[[Any, Writing], Written]] = {
     File: _encode_media,
     ToolCall: encode_call,
     ToolResult: encode_result,
-    ServerToolCall: _encode_server_call,
-    ServerToolResult: _encode_server_result,
+    ServerToolCall: encode_server_call,
+    ServerToolResult: encode_server_result,
 }

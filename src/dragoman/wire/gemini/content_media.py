@@ -7,11 +7,11 @@ from typing import Any
 
 from dragoman.model.content import AnyPart
 from dragoman.model.media import Audio, File, Image, Media, Video
-from dragoman.model.parts import Citation, Origin, Text
-from dragoman.wire.call_ids import CallIds
+from dragoman.model.parts import Citation, Text
 from dragoman.wire.gemini.dialect import keep_fields, snake_names
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.overlay import Overlay
+from dragoman.wire.reading import Reading
 
 AnyMedia = Image | Audio | Video | File
 
@@ -31,9 +31,7 @@ _RESOLUTIONS = {
 _RESOLUTION_OF = {detail: level for level, detail in _RESOLUTIONS.items()}
 
 
-def decode_media(
-    fields: dict[str, Any], kept: Overlay, _calls: CallIds, origin: Origin | None
-) -> AnyMedia | None:
+def decode_media(fields: dict[str, Any], kept: Overlay, reading: Reading) -> AnyMedia | None:
     """The medium in a part; None where it is malformed."""
     kind = "inlineData" if fields.get("inlineData") is not None else "fileData"
     if not is_object(fields[kind]):
@@ -51,25 +49,34 @@ def decode_media(
     kept.compare(blob, _encode_blob(part)[kind], kind)
     signature = keep_fields(kept, fields, *taken)
     if signature is not None:
-        part = part.replace(signature=signature, origin=origin)
+        part = part.replace(signature=signature, origin=reading.origin)
     extras = kept.extras()
     return part.replace(extras=extras) if extras else part
 
 
-_UNWRITTEN = "the words that were spoken are left out: only the sound is sent"
-
-
-def encode_media(part: AnyMedia) -> tuple[dict[str, Any] | None, str | None]:
-    """The data field of a medium, or None; and what was lost."""
-    if part.file_id is not None and not part.file_id.startswith("files/"):
-        return None, "a file that was uploaded to another provider"
+def encode_media(part: AnyMedia) -> dict[str, Any] | None:
+    """The data field of a medium; None for a file that another provider has."""
+    if _is_elsewhere(part):
+        return None
     body = _encode_blob(part)
-    level = _RESOLUTION_OF.get(part.detail) if part.detail is not None else None
-    if level is not None:
+    if (level := _RESOLUTION_OF.get(part.detail or "")) is not None:
         body["mediaResolution"] = {"level": level}
-    elif part.detail not in {None, "auto"} and isinstance(part, Image):
-        return body, "how closely to look can't be said in these words"
-    return body, _UNWRITTEN if isinstance(part, Audio) and part.transcript else None
+    return body
+
+
+def media_problem(part: AnyMedia) -> str | None:
+    """What the data field of a medium doesn't tell."""
+    if _is_elsewhere(part):
+        return "a file that was uploaded to another provider"
+    if isinstance(part, Image) and part.detail not in {None, "auto", *_RESOLUTION_OF}:
+        return "how closely to look can't be said in these words"
+    if isinstance(part, Audio) and part.transcript:
+        return "the words that were spoken are left out: only the sound is sent"
+    return None
+
+
+def _is_elsewhere(part: AnyMedia) -> bool:
+    return part.file_id is not None and not part.file_id.startswith("files/")
 
 
 def _encode_blob(part: AnyMedia) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from typing import Any
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.messages import Message, make_message
-from dragoman.model.parts import Origin, Text
 from dragoman.model.requests import Request, State
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolResult
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
@@ -36,17 +35,17 @@ from dragoman.wire.gemini.tools import (
     encode_choice,
     encode_tools,
 )
-from dragoman.wire.gemini.tools_calls import encode_call, encode_result, in_call_order
+from dragoman.wire.gemini.tools_calls import in_call_order
 from dragoman.wire.json_values import is_list, is_object, parsed
 from dragoman.wire.losses import Repair
 from dragoman.wire.overlay import (
     Overlay,
-    has_overlay,
     original_value,
     with_guesses,
     with_overlay,
 )
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
+from dragoman.wire.reading import Reading
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import Form, plain_text, readable_answer, readable_message
 from dragoman.wire.unsealing import unsealed_messages
@@ -79,10 +78,10 @@ Content = tuple[Role, tuple[AnyPart, ...], FrozenDict]
 """Role, parts and extras of a message."""
 
 
-def decode_content(wire: Any, calls: CallIds, absent_role: Role, origin: Origin | None) -> Content:
-    """What a content says; `origin` goes to parts that carry opaque state."""
+def decode_content(wire: Any, absent_role: Role, reading: Reading) -> Content:
+    """What a content says."""
     if not is_object(wire) or type(wire.get("parts")) not in FORM.kinds:
-        return _decode_odd_content(wire, calls, absent_role, origin)
+        return _decode_odd_content(wire, absent_role, reading)
     parts, role = wire.get("parts"), wire.get("role")
     known = _ROLES.get(role) if type(role) is str else None
     if known is not None and len(wire) == 2 and type(parts) is list and parts:  # noqa: PLR2004 - role and parts
@@ -94,20 +93,18 @@ def decode_content(wire: Any, calls: CallIds, absent_role: Role, origin: Origin 
             known = _irregular_role(wire, kept, absent_role)
         kept.fields.update((key, wire[key]) for key in wire if key not in {"role", "parts"})
         extras = kept.extras()
-    decoded = decode_parts(parts, calls, origin)
+    decoded = decode_parts(parts, reading)
     if known is _USER and decoded and all(type(part) is ToolResult for part in decoded):
         known = _TOOL
     return known, decoded, extras
 
 
-def _decode_odd_content(
-    wire: Any, calls: CallIds, absent_role: Role, origin: Origin | None
-) -> Content:
+def _decode_odd_content(wire: Any, absent_role: Role, reading: Reading) -> Content:
     if is_object(wire):
         made, shapes = readable_answer(wire, FORM)
     else:
         made, shapes = readable_message(wire, FORM, absent_role.value)
-    role, parts, extras = decode_content(made, calls, absent_role, origin)
+    role, parts, extras = decode_content(made, absent_role, reading)
     return role, parts, with_guesses(extras, NAME, shapes)
 
 
@@ -150,36 +147,6 @@ def _spelled_role(message: Message) -> str:
     return str(original_value(message.extras, NAME, "role"))
 
 
-def encode_plain(message: Message, index: int, writing: Writing) -> dict[str, Any] | None:
-    """The content of most messages: a text, a call or a result, and nothing else.
-
-    None where there is more to it; the slow way comes to the same in twice the time.
-    """
-    parts = message.parts
-    if len(parts) != 1 or message.name is not None or has_overlay(message.extras, NAME):
-        return None
-    part, role = parts[0], message.role
-    if part.signature is not None or part.extras is not EMPTY:
-        return None
-    if type(part) is Text:
-        if part.citations or (role is not _USER and role is not _ASSISTANT):
-            return None
-        return {
-            "role": "user" if role is _USER else "model",
-            "parts": [{"text": part.text}],
-        }
-    writing.at = (index, 0)
-    if type(part) is ToolCall and role is _ASSISTANT:
-        body, problem = encode_call(part, writing)
-    elif type(part) is ToolResult and role is _TOOL and type(part.content) is str:
-        body, problem = encode_result(part, writing)
-    else:
-        return None
-    if problem is not None:
-        writing.lose_part(index, 0, problem)
-    return {"role": "model" if role is _ASSISTANT else "user", "parts": [body]}
-
-
 def encode_content(message: Message, index: int, writing: Writing) -> Any:
     """The content for a message; one without parts has none here either."""
     writing.origin = message.origin
@@ -188,7 +155,6 @@ def encode_content(message: Message, index: int, writing: Writing) -> Any:
         in_call_order(parts, message.parts, writing)
     role = _WIRE_ROLES.get(message.role, "user")
     body: dict[str, Any] = {"role": role, "parts": parts} if parts else {"role": role}
-    lose_name(message, index, writing)
     if not message.extras:
         return body
     body = with_overlay(body, message.extras, NAME)
@@ -196,12 +162,6 @@ def encode_content(message: Message, index: int, writing: Writing) -> Any:
     if type(spelled) is str and _OTHER_ROLES.get(spelled, message.role) is not message.role:
         body["role"] = role  # somebody else says it by now
     return body
-
-
-def lose_name(message: Message, index: int, writing: Writing) -> None:
-    """Note the name of who speaks, if there is one."""
-    if message.name is not None:
-        writing.lose_of_message(index, "the name of the speaker has no place here", ".name")
 
 
 # --- whole requests
@@ -223,6 +183,7 @@ _BEARINGS: Places = {
     ),
 }
 _UNSAID = "(content that can't be shown here)"
+NAMELESS = "the name of the speaker has no place here"
 
 
 def decode_request(body: Body, path: str | None = None) -> Request:
@@ -257,7 +218,7 @@ def decode_request(body: Body, path: str | None = None) -> Request:
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body and path for a request, as it is."""
-    writing = Writing("messages[{}]", target=target)
+    writing = Writing(target)
     body: dict[str, Any] = {}
     system, contents = _encode_messages(request, writing)
     if system:
@@ -298,7 +259,7 @@ def _decode_system(wire: Any, kept: Overlay) -> tuple[AnyPart, ...]:
         said = [{"text": plain_text(parts)}]
         kept.guess(("systemInstruction", "parts"), said, parts)
         parts = said
-    decoded = decode_parts(parts, CallIds(), ORIGIN) if is_list(parts) else ()
+    decoded = decode_parts(parts, Reading(ORIGIN, CallIds())) if is_list(parts) else ()
     left = {key: value for key, value in wire.items() if key != "parts" or not decoded}
     if left or not decoded:
         kept.fields["systemInstruction"] = left
@@ -318,6 +279,7 @@ def _decode_contents(wire: Any, kept: Overlay) -> tuple[Message, ...]:
 
 def _decode_listed(wire: list[Any], calls: CallIds) -> list[Message]:
     messages: list[Message] = []
+    reading = Reading(ORIGIN, calls)
     was_model = False
     for index, item in enumerate(wire):
         is_model = is_object(item) and item.get("role") == "model"
@@ -325,26 +287,30 @@ def _decode_listed(wire: list[Any], calls: CallIds) -> list[Message]:
             calls.begin_step()  # neighbouring contents of the model are one
         was_model = is_model
         calls.at(index)
-        role, parts, extras = decode_content(item, calls, _USER, ORIGIN)
+        role, parts, extras = decode_content(item, _USER, reading)
         origin = None if parts else ORIGIN  # one without parts came without
         messages.append(make_message(role, parts, None, "", EMPTY, extras, origin))
     return messages
 
 
+def _encode_system(parts: tuple[AnyPart, ...], writing: Writing) -> list[Any]:
+    place, writing.place = writing.place, "system[{1}]"
+    written = encode_parts(parts, 0, writing)
+    writing.place = place
+    return written
+
+
 def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], list[dict[str, Any]]]:
     """The parts of the system prompt, and the contents, which know no system role (W75)."""
-    system = encode_parts(request.system, -1, writing) if request.system else []
+    system = _encode_system(request.system, writing) if request.system else []
     contents: list[dict[str, Any]] = []
     signing = Signing(request.messages) if writing.target.thinking.signs_calls else None
     for index, message in enumerate(request.messages):
-        plain = encode_plain(message, index, writing) if signing is None else None
-        if plain is not None:
-            contents.append(plain)
-            continue
+        if message.name is not None:
+            writing.lose(f"messages[{index}].name", NAMELESS)
         if is_instruction(message):
             writing.origin = message.origin
             system += encode_parts(message.parts, index, writing)
-            lose_name(message, index, writing)
             if contents:
                 reason = "a later instruction goes to the system prompt"
                 writing.repairs.append(Repair(f"messages[{index}]", "W75", "moved", reason))

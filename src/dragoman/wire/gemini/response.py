@@ -23,9 +23,10 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
 from dragoman.wire.gemini.content_media import decode_citations, encode_citations
 from dragoman.wire.gemini.dialect import NAME, Writing, snake_names, want_array
-from dragoman.wire.gemini.request import Content, decode_content, encode_content
+from dragoman.wire.gemini.request import NAMELESS, Content, decode_content, encode_content
 from dragoman.wire.json_values import is_object, parsed
 from dragoman.wire.overlay import Overlay, fields_of, note_of, with_guesses, with_overlay
+from dragoman.wire.reading import Reading
 
 # --- `usageMetadata`: the prompt's count includes cached tokens, the answer's no thinking (W98)
 
@@ -272,11 +273,11 @@ def decode_blocked(wire: dict[str, Any], origin: Origin) -> Choice | None:
 
 def encode_response(response: Response) -> Encoded:
     """The body for a response."""
-    writing = Writing("choices[{}].message", is_response=True)
+    writing = Writing()
     body = encode_head(response)
     for index, choice in enumerate(response.choices):
-        if choice.message.name is not None and not choice.message.parts:
-            writing.lose(f"choices[{index}].message.name", "there is no message to carry it")
+        if choice.message.name is not None:
+            writing.lose(f"choices[{index}].message.name", NAMELESS)
     if candidates := [
         _encode_candidate(choice, index, writing)
         for index, choice in enumerate(response.choices)
@@ -321,7 +322,7 @@ def _decode_candidate(wire: Any, position: int, identity: Identity, origin: Orig
         index = wire.get("index")
         calls = CallIds(identity)
         calls.at(index if type(index) is int else position)
-        said = decode_content(content, calls, _ASSISTANT, None)
+        said = decode_content(content, _ASSISTANT, Reading(None, calls))
     return decode_candidate(wire, position, said, origin)
 
 

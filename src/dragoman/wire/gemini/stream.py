@@ -50,6 +50,7 @@ from dragoman.wire.gemini.stream_chunks import (
 )
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.overlay import Overlay, overlay_of, with_overlay
+from dragoman.wire.reading import Reading
 from dragoman.wire.stream_decoding import Emit, FrameDecoder, PartEvents, stream_error
 from dragoman.wire.tolerance import plain_text
 
@@ -153,7 +154,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         self._emit(start)
         self._identity = response_identity(start.id, start.created_at, start.model)
         for candidate in self._candidates.values():
-            candidate.calls.identity = self._identity
+            candidate.reading.calls.identity = self._identity
 
     def _take_candidate(self, wire: Any, position: int) -> None:
         if type(wire) is not dict:
@@ -227,8 +228,8 @@ class CandidateDecoder:
         self, number: int, calls: CallIds, emit: Emit, emit_delta: Callable[[PartDelta], None]
     ) -> None:
         self._number = number
-        self.calls = calls
         calls.at(number)
+        self.reading = Reading(None, calls)
         self._emit = emit
         self._emit_delta = emit_delta
         self._events = PartEvents(emit, number)
@@ -304,7 +305,7 @@ class CandidateDecoder:
                 return
             if not call and self._parts and isinstance(self._parts[-1], ToolCall):
                 return  # the end of a call that was whole already
-        self._grow(decode_part(wire, self.calls, None))
+        self._grow(decode_part(wire, self.reading))
 
     def _grow_text(self, text: str) -> None:
         grown = self._open
@@ -362,7 +363,7 @@ class CandidateDecoder:
     # --- calls that come in pieces
 
     def _begin_call(self, wire: dict[str, Any], call: dict[str, Any]) -> bool:
-        part = decode_part(call_head(wire), self.calls, None)
+        part = decode_part(call_head(wire), self.reading)
         if not isinstance(part, ToolCall):
             return False
         # Until it is whole, its arguments can't be taken for any.
@@ -430,7 +431,7 @@ class CandidateDecoder:
     def _content_extras(self) -> FrozenDict:
         if self._content is None or self._content == _MODEL:
             return EMPTY
-        return decode_content(self._content, CallIds(), _ASSISTANT, None)[2]
+        return decode_content(self._content, _ASSISTANT, self.reading)[2]
 
 
 def _is_raw(part: Audio) -> bool:

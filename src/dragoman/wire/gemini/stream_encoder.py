@@ -45,7 +45,7 @@ class StreamEncoder(EventEncoder):
     _has_one_choice = False
 
     def __init__(self, *, form: Form = "sse") -> None:
-        self._writing = Writing("choices[{}].message", is_response=True)
+        self._writing = Writing()
         super().__init__(self._writing)
         self._chunks = ChunkWriter(form)
         self._tail = b"}"  # what each chunk ends with: model and id
@@ -174,9 +174,9 @@ class CandidateWriter:
         self._count += 1
         if isinstance(part, (Text, Thinking, Refusal)):
             return before + self._start_text(index, number, part)
-        if isinstance(part, Audio) and self._writing.is_own(part):
+        if isinstance(part, Audio) and not self._writing.is_foreign(part):
             self._streamed[index] = streamed = _Streamed(number, part)
-            written = encode_part(part, self._number, number, self._writing)
+            written = self._encoded(part, number)
             return before + self._placed(written, streamed)
         self._has_calls = self._has_calls or isinstance(part, ToolCall)
         whole = MessageAccumulator()
@@ -186,13 +186,17 @@ class CandidateWriter:
 
     def _start_text(self, index: int, number: int, part: Text | Thinking | Refusal) -> Parts:
         self._streamed[index] = streamed = _Streamed(number, part)
-        is_own = self._writing.is_own(part)
+        is_own = not self._writing.is_foreign(part)
         is_said = bool(part.text) or (is_own and bool(part.signature or part.extras))
         is_sealed = isinstance(part, Thinking) and part.data is not None
         if not is_said and not is_sealed and not isinstance(part, Refusal):
             return []
-        written = encode_part(part, self._number, number, self._writing)  # or what is lost
+        written = self._encoded(part, number)  # or what is lost
         return self._placed(written, streamed) if is_said else []
+
+    def _encoded(self, part: AnyPart, number: int) -> Parts:
+        self._writing.message, self._writing.part = self._number, number
+        return encode_part(part, self._writing)
 
     def _placed(self, written: Parts, streamed: _Streamed | None = None) -> Parts:
         """The parts that are sent, counted as a reader does."""
@@ -228,7 +232,7 @@ class CandidateWriter:
         number, whole = waiting
         whole.add(events.PartStop(0, final))
         part = whole.message.parts[0]
-        return self._placed(encode_part(part, self._number, number, self._writing))
+        return self._placed(self._encoded(part, number))
 
     def _more(self, streamed: _Streamed, event: PartDelta) -> Parts:
         part, text = streamed.part, event.text or ""
@@ -255,8 +259,8 @@ class CandidateWriter:
         if isinstance(part, Text):
             changes["citations"] = ()
         piece = part.replace_unchecked(**changes)
-        written = encode_part(piece, self._number, streamed.number, self._writing)
-        is_said = bool(event.text or event.data) or self._writing.is_own(part)
+        written = self._encoded(piece, streamed.number)
+        is_said = bool(event.text or event.data) or not self._writing.is_foreign(part)
         return self._placed(written, streamed) if is_said else []
 
     def _rest(self, streamed: _Streamed, final: AnyPart) -> Parts:
@@ -303,7 +307,7 @@ class CandidateWriter:
         written: Parts = []
         found = () if calls is None else calls.response.choices[0].message.parts
         for number, call in zip(numbers, found, strict=True):
-            written += encode_part(call, self._number, number, self._writing)
+            written += self._encoded(call, number)
         return self._placed(written)
 
     # --- the end

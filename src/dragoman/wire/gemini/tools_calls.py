@@ -11,7 +11,6 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.parts import (
     Opaque,
-    Origin,
     Part,
     Refusal,
     ServerToolCall,
@@ -24,14 +23,13 @@ from dragoman.wire.gemini.content_media import decode_media, encode_media
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, SIGNATURE, Writing, keep_fields, snake_names
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.overlay import Overlay, with_overlay
+from dragoman.wire.reading import Reading
 
 _FIELDS = frozenset({"name", "args", "id"})
 _WRAPPED = "arguments that are not a JSON object were wrapped in one"
 
 
-def decode_call(
-    fields: dict[str, Any], kept: Overlay, calls: CallIds, origin: Origin | None
-) -> ToolCall | None:
+def decode_call(fields: dict[str, Any], kept: Overlay, reading: Reading) -> ToolCall | None:
     """The call in a part; None where it is malformed."""
     wire = fields["functionCall"]
     if not is_object(wire) or type(name := wire.get("name")) is not str:
@@ -42,7 +40,8 @@ def decode_call(
     for key, value in wire.items():
         if key not in _FIELDS or value is None or (key == "id" and type(value) is not str):
             kept.fields.setdefault("functionCall", {})[key] = value
-    call_id, given_id = calls.admit_named(name, wire_id if type(wire_id) is str else None, args)
+    wire_id = wire_id if type(wire_id) is str else None
+    call_id, given_id = reading.calls.admit_named(name, wire_id, args)
     signature = keep_fields(kept, fields, "functionCall")
     return make_call(
         call_id,
@@ -52,13 +51,13 @@ def decode_call(
         args,
         wire_id=given_id,
         signature=signature,
-        origin=None if signature is None else origin,
+        origin=None if signature is None else reading.origin,
         extras=kept.extras(),
     )
 
 
-def encode_call(part: ToolCall, writing: Writing) -> tuple[dict[str, Any], str | None]:
-    """The function call, and what was lost."""
+def encode_call(part: ToolCall, writing: Writing) -> dict[str, Any]:
+    """The part's field for a function call."""
     writing.add_call(part)
     call: dict[str, Any] = {"name": part.name}
     if (call_id := wire_id(part, writing)) is not None:
@@ -68,10 +67,10 @@ def encode_call(part: ToolCall, writing: Writing) -> tuple[dict[str, Any], str |
         call["args"] = {"input": part.raw}
         if part.kind != "custom":
             # Something that is no object would poison the conversation for good (I6).
-            writing.repair_part("I6", "retyped", _WRAPPED)
+            writing.repair_here("I6", "retyped", _WRAPPED)
     elif part.raw is None or not (part.raw == "" or part.raw.isspace()):
         call["args"] = arguments
-    return {"functionCall": call}, None
+    return {"functionCall": call}
 
 
 def wire_id(call: ToolCall, writing: Writing) -> str | None:
@@ -94,6 +93,8 @@ _REFERENCES = frozenset({"$ref", "$defs"})
 _NO_NAME = "unknown"
 _NO_PLACE = "content that can't stand in a tool result here"
 _HOISTED = "a tool's media are shown behind the results here (W96)"
+_NO_STATE = Reading(None, CallIds())
+"""For media within results, which hold neither signatures nor calls."""
 
 
 # --- wire → model
@@ -105,9 +106,7 @@ class _Said(NamedTuple):
     is_error: bool | None = None
 
 
-def decode_result(
-    fields: dict[str, Any], kept: Overlay, calls: CallIds, origin: Origin | None
-) -> ToolResult | None:
+def decode_result(fields: dict[str, Any], kept: Overlay, reading: Reading) -> ToolResult | None:
     """The result in a part; None where it is malformed."""
     wire = fields["functionResponse"]
     if not is_object(wire) or type(name := wire.get("name")) is not str:
@@ -116,7 +115,7 @@ def decode_result(
     if response is not None and not is_object(response):
         theirs, response = response, {"output": response}
         kept.value(("functionResponse", "response"), response, theirs)
-    call_id, ours = _decode_answered(wire, name, kept, calls)
+    call_id, ours = _decode_answered(wire, name, kept, reading)
     if response is None:
         _decode_nothing(wire, kept)
     said = _decode_response(response)
@@ -126,10 +125,9 @@ def decode_result(
         if key not in _RESPONSE_FIELDS and not is_said:
             kept.fields.setdefault("functionResponse", {})[key] = value
     signature = keep_fields(kept, fields, "functionResponse")
+    origin = None if signature is None else reading.origin
     if media or _holds_references(said.data):
         origin = ORIGIN  # may go back as it came, and only here
-    elif signature is None:
-        origin = None
     return make_result(
         call_id,
         (*_told(said), *media) if media else said.text,
@@ -143,11 +141,11 @@ def decode_result(
 
 
 def _decode_answered(
-    wire: dict[str, Any], name: str, kept: Overlay, calls: CallIds
+    wire: dict[str, Any], name: str, kept: Overlay, reading: Reading
 ) -> tuple[str, str | None]:
     """The id of the call that is answered, and the one that our encoder writes."""
     given = wire.get("id")
-    call_id, ours = calls.answer_named(name, given if type(given) is str else None)
+    call_id, ours = reading.calls.answer_named(name, given if type(given) is str else None)
     if ours is not None:
         if "id" not in wire:
             kept.absent(("functionResponse", "id"), ours)
@@ -194,7 +192,7 @@ def _decode_part(wire: Any) -> ResultPart:
         fields = kept.renamed(wire, _PART_NAMES)
         kinds = [kind for kind in ("inlineData", "fileData") if fields.get(kind) is not None]
         if len(kinds) == 1 and fields.keys().isdisjoint((SIGNATURE, "mediaResolution")):
-            part = decode_media(fields, kept, CallIds(), None)
+            part = decode_media(fields, kept, _NO_STATE)
     return Opaque(NAME, wire) if part is None else part
 
 
@@ -215,8 +213,8 @@ def _holds_references(data: Any) -> bool:
 # --- model → wire
 
 
-def encode_result(part: ToolResult, writing: Writing) -> tuple[dict[str, Any], str | None]:
-    """The function response, and what was lost."""
+def encode_result(part: ToolResult, writing: Writing) -> dict[str, Any]:
+    """The part's field for a function response."""
     call = writing.calls.get(part.call_id)
     name = part.tool_name
     if call is not None and (name is None or not writing.target.tools.accepts_name(name)):
@@ -231,8 +229,9 @@ def encode_result(part: ToolResult, writing: Writing) -> tuple[dict[str, Any], s
         body["id"] = call_id
     if part.content.__class__ is not str and (inside := _encode_content(part, name, writing)):
         body["parts"] = inside
-    problem = None if name or is_empty else "the name of the tool is not known"
-    return {"functionResponse": body}, problem
+    if not name and not is_empty:
+        writing.lose_here("the name of the tool is not known")
+    return {"functionResponse": body}
 
 
 def _encode_response(part: ToolResult) -> Any:
@@ -259,16 +258,18 @@ def _encode_content(part: ToolResult, name: str | None, writing: Writing) -> lis
     for index, item in enumerate(part.content):
         if isinstance(item, (Text, Refusal)):
             continue
+        writing.item = index
         body = _encode_part(item, is_inside=is_inside)
         if is_inside and getattr(item, "detail", None) not in {None, "auto"}:
-            writing.lose_content(index, "a tool's media are looked at as they are")
+            writing.lose_here("a tool's media are looked at as they are")
         if not body:
-            writing.lose_content(index, _NO_PLACE)
+            writing.lose_here(_NO_PLACE)
         elif is_inside:
             inside += body
         else:
             outside += body
-            writing.lose_content(index, _HOISTED)
+            writing.lose_here(_HOISTED)
+    writing.item = None
     if outside:
         writing.hoisted += [{"text": f"(Shown by the tool {name or _NO_NAME}:)"}, *outside]
     return inside
@@ -280,7 +281,7 @@ def _encode_part(part: str | ResultPart, *, is_inside: bool) -> list[Any]:
         return [part.payload] if part.dialect == NAME else []
     if not isinstance(part, (Image, Audio, Video, File)):
         return []
-    body = encode_media(part)[0]
+    body = encode_media(part)
     if body is None:
         return []
     if is_inside:
@@ -303,13 +304,9 @@ def in_call_order(written: list[Any], parts: tuple[Part, ...], writing: Writing)
             named.setdefault(call.name, []).append(index)
     for places in named.values():
         if len(places) > 1:
-            ordered = sorted(places, key=lambda index: _rank(parts[index], writing))
+            ordered = sorted(places, key=lambda index: writing.order[parts[index].call_id])  # type: ignore[attr-defined]  # a ToolResult
             for place, body in zip(places, [written[index] for index in ordered], strict=True):
                 written[place] = body
-
-
-def _rank(part: Part, writing: Writing) -> int:
-    return writing.order[part.call_id] if isinstance(part, ToolResult) else 0
 
 
 # --- calls of the provider's own tools: code execution, and the tools that Gemini 3 reports
@@ -318,13 +315,14 @@ _OK = "OUTCOME_OK"
 _CODE = "code_execution"
 """Our name for the tool whose parts don't name it; the others' names are in upper case."""
 _NAMES = snake_names("toolType")
+_FOREIGN_TOOL = "another provider's own tools can't be replayed here"
 
 Said = tuple[str, str | None, Any]
 """The name of the tool, the id of the call, and the arguments or the result."""
 
 
 def decode_server_call(
-    fields: dict[str, Any], kept: Overlay, _calls: CallIds, origin: Origin | None
+    fields: dict[str, Any], kept: Overlay, reading: Reading
 ) -> ServerToolCall | None:
     """The call of a server tool in a part; None where it is malformed."""
     if (code := fields.get("executableCode")) is not None:
@@ -334,11 +332,15 @@ def decode_server_call(
     if said is None:
         return None
     signature = keep_fields(kept, fields, kind)
-    return ServerToolCall(*said, signature=signature, origin=origin, extras=kept.extras())
+    extras = kept.extras()
+    return ServerToolCall(*said, signature=signature, origin=reading.origin, extras=extras)
 
 
-def encode_server_call(part: ServerToolCall) -> dict[str, Any]:
+def encode_server_call(part: ServerToolCall, writing: Writing) -> dict[str, Any] | None:
     """The part's field for a call of a server tool."""
+    if writing.is_foreign(part):
+        writing.lose_here(_FOREIGN_TOOL)
+        return None
     if part.name == _CODE:
         code = part.input if is_object(part.input) else {"language": "PYTHON", "code": part.input}
         return {"executableCode": _identified(part.call_id, code)}
@@ -346,7 +348,7 @@ def encode_server_call(part: ServerToolCall) -> dict[str, Any]:
 
 
 def decode_server_result(
-    fields: dict[str, Any], kept: Overlay, _calls: CallIds, origin: Origin | None
+    fields: dict[str, Any], kept: Overlay, reading: Reading
 ) -> ServerToolResult | None:
     """The result of a server tool in a part; None where it is malformed."""
     is_error = None
@@ -358,13 +360,16 @@ def decode_server_result(
         kind, said = "toolResponse", _decode_tool(fields, "toolResponse", "response", kept)
     if said is None:
         return None
-    signature = keep_fields(kept, fields, kind)
+    signature, origin = keep_fields(kept, fields, kind), reading.origin
     extras = kept.extras()
     return ServerToolResult(*said, is_error, signature=signature, origin=origin, extras=extras)
 
 
-def encode_server_result(part: ServerToolResult) -> dict[str, Any]:
+def encode_server_result(part: ServerToolResult, writing: Writing) -> dict[str, Any] | None:
     """The part's field for the result of a server tool."""
+    if writing.is_foreign(part):
+        writing.lose_here(_FOREIGN_TOOL)
+        return None
     content = part.content
     if part.name == _CODE:
         outcome = "OUTCOME_FAILED" if part.is_error else _OK
