@@ -12,10 +12,11 @@ from dragoman.model.parts import CacheHint, Citation, Opaque, Origin, Part, Refu
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.json_values import is_integer, is_list, is_object
 from dragoman.wire.openai_chat.content_thinking import decode_thinking
-from dragoman.wire.openai_chat.dialect import NAME, Outgoing, is_own
+from dragoman.wire.openai_chat.dialect import NAME, ChatWriting, is_own
 from dragoman.wire.overlay import extras_of, overlay_of, with_guesses, with_overlay, words_of
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import bare_text
+from dragoman.wire.writing import Writing
 
 # --- cache hints on parts and tools: OpenAI's breakpoints, and Anthropic's form for routers (C4)
 
@@ -37,17 +38,19 @@ def decode_cache(wire: dict[str, Any]) -> tuple[CacheHint | None, str]:
 
 
 def encode_cache(
-    body: dict[str, Any], item: Part | ToolDefinition, out: Outgoing, path: str
+    body: dict[str, Any], item: Part | ToolDefinition, writing: Writing, path: str
 ) -> None:
-    """Write a hint as it was spelled; hints of other dialects are left out."""
+    """Write a hint as it was spelled; hints of other dialects are left writing."""
     if item.cache is None:
         return
     words = words_of(item.extras, NAME)
-    field = out.target.cache.field or next((field for field in _SPELLINGS if field in words), None)
+    field = writing.target.cache.field or next(
+        (field for field in _SPELLINGS if field in words), None
+    )
     if field is None and isinstance(item, Part) and is_own(item.origin):
         field = "prompt_cache_breakpoint"
     if field is None:
-        out.lose(f"{path}.cache", "prompt caching is automatic; the hint is left out")
+        writing.lose(f"{path}.cache", "prompt caching is automatic; the hint is left out")
         return
     key, value = _SPELLINGS[field]
     body[field] = {key: value} if item.cache.ttl is None else {key: value, "ttl": item.cache.ttl}
@@ -284,22 +287,21 @@ def decode_part(item: Any, origin: Origin | None) -> AnyPart:
     return Opaque(NAME, item, origin=origin) if part is None else part
 
 
-def encode_part(part: AnyPart, out: Outgoing, path: str, origin: Origin | None = None) -> list[Any]:
+def encode_part(part: AnyPart, writing: ChatWriting) -> list[Any]:
     """The content part, in a list; empty, and a loss, for what has no place in content."""
     if type(part) is Text:
-        return [_encode_text(part, out, path)]
+        return [_encode_text(part, writing)]
     if isinstance(part, Opaque) and part.dialect == NAME:
         return [part.payload]
-    is_own = out.sees_as_own(part, origin)
     body: dict[str, Any] | None = None
     if isinstance(part, Media):
-        body = encode_media(part, out.target, is_own=is_own)
+        body = encode_media(part, writing.target, is_own=writing.is_own(part))
         if body is not None and part.cache is not None:
-            encode_cache(body, part, out, path)
+            encode_cache(body, part, writing, writing.here)
     elif isinstance(part, Refusal):
         body = with_overlay({"type": "refusal", "refusal": part.text}, part.extras, NAME)
     if body is None:
-        out.lose_part(part, path)
+        writing.lose_part(part)
         return []
     return [body]
 
@@ -309,10 +311,10 @@ def is_bare(part: Text) -> bool:
     return part.extras is EMPTY and part.cache is None and not part.citations
 
 
-def lose_citations(part: AnyPart, out: Outgoing, path: str) -> None:
+def lose_citations(part: AnyPart, writing: ChatWriting) -> None:
     """Note the citations of a text that is not the model's."""
     if type(part) is Text and part.citations:
-        out.lose(f"{path}.citations", "only the model cites here")
+        writing.lose_here("only the model cites here", ".citations")
 
 
 def _decode_text(item: dict[str, Any], origin: Origin | None) -> Text:
@@ -323,10 +325,10 @@ def _decode_text(item: dict[str, Any], origin: Origin | None) -> Text:
     return Text(item["text"], cache=cache, origin=origin, extras=extras)
 
 
-def _encode_text(part: Text, out: Outgoing, path: str) -> dict[str, Any]:
+def _encode_text(part: Text, writing: ChatWriting) -> dict[str, Any]:
     body: dict[str, Any] = {"type": "text", "text": part.text}
     if part.cache is not None:
-        encode_cache(body, part, out, path)
+        encode_cache(body, part, writing, writing.here)
     return body if part.extras is EMPTY else with_overlay(body, part.extras, NAME)
 
 

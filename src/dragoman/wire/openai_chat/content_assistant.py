@@ -43,8 +43,7 @@ from dragoman.wire.openai_chat.content_thinking import (
 )
 from dragoman.wire.openai_chat.dialect import (
     NAME,
-    Incoming,
-    Outgoing,
+    ChatWriting,
     absent,
     is_own,
     without_absent,
@@ -61,6 +60,7 @@ from dragoman.wire.openai_chat.tools_calls import (
 )
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, with_word, words_of
 from dragoman.wire.overlay_edits import PARTS, Places, with_digests, without_edited
+from dragoman.wire.reading import Reading
 from dragoman.wire.unsealing import unsealed_message
 
 # --- what most assistant messages are, a text and calls and nothing else: the quick way in and out
@@ -68,7 +68,7 @@ from dragoman.wire.unsealing import unsealed_message
 _NO_CONTENT = extras_of({"content": None}, NAME)
 
 
-def decode_plain(wire: dict[str, Any], incoming: Incoming) -> Message | None:
+def decode_plain(wire: dict[str, Any], reading: Reading) -> Message | None:
     """A message with a text, calls, or both; None where there is more to it."""
     if wire.get("role") != "assistant":
         return None
@@ -77,18 +77,18 @@ def decode_plain(wire: dict[str, Any], incoming: Incoming) -> Message | None:
         if size == 2:  # noqa: PLR2004 - role and content
             return make_message(_ASSISTANT, (Text(content),))
         if size == 3 and is_list(calls) and calls:  # noqa: PLR2004 - and calls
-            made = [decode_call(call, incoming) for call in calls]
+            made = [decode_call(call, reading) for call in calls]
             return make_message(_ASSISTANT, (Text(content), *made))
         return None
     has_null = content is None and "content" in wire
     if type(calls) is not list or not calls or size != 2 + has_null:
         return None
-    made = [decode_call(call, incoming) for call in calls]
+    made = [decode_call(call, reading) for call in calls]
     extras = _NO_CONTENT if has_null else EMPTY
     return make_message(_ASSISTANT, tuple(made), None, "", EMPTY, extras)
 
 
-def encode_plain(message: Message, out: Outgoing) -> dict[str, Any] | None:
+def encode_plain(message: Message, writing: ChatWriting) -> dict[str, Any] | None:
     """The message for a text, calls, or both; None where there is more to it."""
     extras = message.extras
     if message.name is not None or (extras is not EMPTY and extras is not _NO_CONTENT):
@@ -99,7 +99,7 @@ def encode_plain(message: Message, out: Outgoing) -> dict[str, Any] | None:
         if part.signature is not None:
             return None
         if type(part) is ToolCall and part.wire_id is UNSET:
-            calls.append(encode_call(part, message.origin, out))
+            calls.append(encode_call(part, writing))
         elif type(part) is Text and len(body) == 1 and not calls:
             if part.extras is not EMPTY or part.citations or part.cache is not None:
                 return None
@@ -138,18 +138,18 @@ def decode_speech(wire: Any, origin: Origin | None, *, is_response: bool) -> lis
     ]
 
 
-def encode_speech(part: Audio, out: Outgoing, *, is_own: bool) -> dict[str, Any] | None:
+def encode_speech(part: Audio, writing: ChatWriting, *, is_own: bool) -> dict[str, Any] | None:
     """The `audio` of a message; None where it can't be one."""
     if is_own and part.file_id is not None:
         return with_overlay({"id": part.file_id}, part.extras, NAME)
     if is_own and part.item_id is not None:
-        if not out.is_response and "whole" not in words_of(part.extras, NAME):
+        if not writing.is_response and "whole" not in words_of(part.extras, NAME):
             return {"id": part.item_id}
         body: dict[str, Any] = {"id": part.item_id, "data": part.data}
         if part.transcript is not None:
             body["transcript"] = part.transcript
         return with_overlay(body, part.extras, NAME)
-    if is_own or not out.is_response or part.data is None:
+    if is_own or not writing.is_response or part.data is None:
         return None
     # The SDKs' type demands all of them.
     return {"id": "", "data": part.data, "expires_at": 0, "transcript": part.transcript or ""}
@@ -201,14 +201,14 @@ _BEARINGS: Places = {
 
 
 def decode_assistant(
-    wire: dict[str, Any], incoming: Incoming, *, is_response: bool = False
+    wire: dict[str, Any], reading: Reading, *, is_response: bool = False
 ) -> Message:
-    """An assistant message; `incoming.origin` says where it came from."""
-    message = decode_plain(wire, incoming)
+    """An assistant message; `reading.origin` says where it came from."""
+    message = decode_plain(wire, reading)
     if message is None:
-        message = _Reader(wire, incoming, is_response=is_response).read()
-    if incoming.has_envelopes:
-        incoming.has_envelopes = False
+        message = _Reader(wire, reading, is_response=is_response).read()
+    if reading.has_envelopes:
+        reading.has_envelopes = False
         if not is_response:
             return unsealed_message(message)
     return message
@@ -217,11 +217,11 @@ def decode_assistant(
 class _Reader:
     """Takes a message apart, and remembers which of its fields were understood."""
 
-    __slots__ = ("_incoming", "_is_response", "_parts", "_used", "_wire")
+    __slots__ = ("_is_response", "_parts", "_reading", "_used", "_wire")
 
-    def __init__(self, wire: dict[str, Any], incoming: Incoming, *, is_response: bool) -> None:
+    def __init__(self, wire: dict[str, Any], reading: Reading, *, is_response: bool) -> None:
         self._wire = wire
-        self._incoming = incoming
+        self._reading = reading
         self._is_response = is_response
         # Nobody else answers: what a response says of the role instead is kept beside it.
         self._used = {"role"} if wire.get("role") == "assistant" else set[str]()
@@ -230,8 +230,8 @@ class _Reader:
     def read(self) -> Message:
         wire = self._wire
         if not wire.keys().isdisjoint(_THINKING):
-            self._parts += decode_reasoning(wire, self._incoming.origin, self._used)
-            self._incoming.has_envelopes = any(map(is_sealed, self._parts))
+            self._parts += decode_reasoning(wire, self._reading.origin, self._used)
+            self._reading.has_envelopes = any(map(is_sealed, self._parts))
         self._read_content()
         if any(map(wire.get, _RARE)):
             self._read_rare()
@@ -258,13 +258,13 @@ class _Reader:
             self._used.add("content")
             self._parts += [
                 # The wire's own assistants may show media; others' may not (W2).
-                part.replace(origin=self._incoming.origin) if isinstance(part, Media) else part
-                for part in decode_parts(content, self._incoming.origin)
+                part.replace(origin=self._reading.origin) if isinstance(part, Media) else part
+                for part in decode_parts(content, self._reading.origin)
             ]
 
     def _read_rare(self) -> None:
         """The fields that most messages lack or have as null."""
-        wire, origin = self._wire, self._incoming.origin
+        wire, origin = self._wire, self._reading.origin
         self._cite(decode_annotations(wire.get("annotations")))
         refusal = wire.get("refusal")
         if refusal and isinstance(refusal, str):
@@ -289,7 +289,7 @@ class _Reader:
         """Hang the annotations on the text they are about; without one they stay in the extras."""
         for index, part in enumerate(self._parts):
             if citations and isinstance(part, Text):
-                self._parts[index] = part.replace(citations=citations, origin=self._incoming.origin)
+                self._parts[index] = part.replace(citations=citations, origin=self._reading.origin)
                 self._used.add("annotations")
                 return
 
@@ -297,8 +297,8 @@ class _Reader:
         calls = self._wire.get("tool_calls")
         if is_list(calls) and calls:
             self._used.add("tool_calls")
-            self._parts += [decode_call(call, self._incoming) for call in calls]
-        call = decode_function_call(self._wire.get("function_call"), self._incoming)
+            self._parts += [decode_call(call, self._reading) for call in calls]
+        call = decode_function_call(self._wire.get("function_call"), self._reading)
         if call is not None:
             self._take("function_call", [call])
 
@@ -319,21 +319,21 @@ def place_of(part: AnyPart) -> int:
     return 5 if isinstance(part, (ServerToolCall, ServerToolResult)) else 1
 
 
-def encode_assistant(message: Message, out: Outgoing, path: str) -> dict[str, Any]:
+def encode_assistant(message: Message, writing: ChatWriting) -> dict[str, Any]:
     """An assistant message."""
-    plain = encode_plain(message, out)
-    return plain if plain is not None else _Writer(message, out, path).write()
+    writing.origin = message.origin
+    plain = encode_plain(message, writing)
+    return plain if plain is not None else _Writer(message, writing).write()
 
 
 class _Writer:
     """Puts each part where the wire has it."""
 
-    __slots__ = ("_body", "_content", "_lists", "_message", "_out", "_path", "_thinking")
+    __slots__ = ("_body", "_content", "_lists", "_message", "_thinking", "_writing")
 
-    def __init__(self, message: Message, out: Outgoing, path: str) -> None:
+    def __init__(self, message: Message, writing: ChatWriting) -> None:
         self._message = message
-        self._out = out
-        self._path = path
+        self._writing = writing
         self._body: dict[str, Any] = {"role": "assistant"}
         if message.extras is not EMPTY:
             without_absent(self._body, message.extras)
@@ -343,11 +343,11 @@ class _Writer:
 
     def write(self) -> dict[str, Any]:
         body, message = self._body, self._message
-        for index, part in enumerate(message.parts):
+        for self._writing.part, part in enumerate(message.parts):
             put = _PLACES.get(type(part), _Writer.put_content)
-            put(self, part, index)
+            put(self, part)
         if self._thinking:
-            encode_reasoning(self._thinking, body, self._out.target)
+            encode_reasoning(self._thinking, body, self._writing.target)
         if self._content:
             body["content"] = self._written_content()
         body.update(self._lists)
@@ -358,109 +358,102 @@ class _Writer:
         return with_overlay(body, without_edited(message, NAME, _BEARINGS), NAME)
 
     def _written_content(self) -> Any:
-        if self._out.is_response and not is_own(self._message.origin):
+        if self._writing.is_response and not is_own(self._message.origin):
             # A response's content is a string; lists are some servers' own.
             texts = [item.get("text") for item in self._content if type(item) is dict]
             if len(texts) == len(self._content) and all(isinstance(text, str) for text in texts):
                 return "".join(map(str, texts))
         return encode_content(self._content)
 
-    def _at(self, index: int) -> str:
-        return f"{self._path}.parts[{index}]"
-
-    def _is_own(self, part: AnyPart) -> bool:
-        return self._out.sees_as_own(part, self._message.origin)
-
-    def put_text(self, part: Any, index: int) -> None:
+    def put_text(self, part: Any) -> None:
         if part.extras is EMPTY and part.cache is None:
             self._content.append({"type": "text", "text": part.text})
         else:
-            self._content += encode_part(part, self._out, self._at(index))
+            self._content += encode_part(part, self._writing)
         if part.citations:
-            self._cite(part, index)
-        self._note_seal(part, index)
+            self._cite(part)
+        self._note_seal(part)
 
-    def _note_seal(self, part: AnyPart, index: int) -> None:
+    def _note_seal(self, part: AnyPart) -> None:
         """Note another provider's signature: only calls have some, in Google's own field."""
-        if part.signature is not None and not self._is_own(part):
-            self._out.lose(f"{self._at(index)}.signature", _SEALED)
+        if part.signature is not None and not self._writing.is_own(part):
+            self._writing.lose_here(_SEALED, ".signature")
 
-    def _cite(self, part: Text, index: int) -> None:
-        is_ours = self._is_own(part)
-        for citation in part.citations if is_ours or self._out.is_response else ():
+    def _cite(self, part: Text) -> None:
+        is_ours = self._writing.is_own(part)
+        for citation in part.citations if is_ours or self._writing.is_response else ():
             annotation = encode_annotation(citation, is_own=is_ours)
             if annotation is not None:
                 self._lists.setdefault("annotations", []).append(annotation)
         is_whole = all(map(is_said_whole, part.citations)) or not is_ours
         if len(self._lists.get("annotations", ())) < len(part.citations) or not is_whole:
-            self._out.lose(f"{self._at(index)}.citations", "not all can be written here")
+            self._writing.lose_here("not all can be written here", ".citations")
 
-    def put_call(self, part: Any, index: int) -> None:
-        origin = self._message.origin
-        if (part.origin or origin) is not None:  # else whoever set the signature means it
-            self._note_seal(part, index)
-        if is_legacy(part, origin, self._out) and "function_call" not in self._body:
-            self._body["function_call"] = encode_function_call(part, self._out)
+    def put_call(self, part: Any) -> None:
+        if self._writing.origin_of(part) is not None:  # else whoever set the signature means it
+            self._note_seal(part)
+        if is_legacy(part, self._writing) and "function_call" not in self._body:
+            self._body["function_call"] = encode_function_call(part, self._writing)
             if part.signature is not None:
-                self._out.lose(f"{self._at(index)}.signature", "the old form of calls has none")
+                self._writing.lose_here("the old form of calls has none", ".signature")
         else:
             calls = self._lists.setdefault("tool_calls", [])
-            calls.append(encode_call(part, origin, self._out))
+            calls.append(encode_call(part, self._writing))
 
-    def put_thinking(self, part: Any, index: int) -> None:
+    def put_thinking(self, part: Any) -> None:
         """Thinking goes back only where it came from; a response may show anybody's."""
-        if self._is_own(part):
-            if is_left_out(part, self._out.target):
-                self._out.repair(self._at(index), "W110", "dropped", "thinking of no words")
-            elif is_moved(part, self._out.target):
-                self._out.repair(self._at(index), "W115", "moved", "the field that this host takes")
-            if belongs_into_content(part, self._out.target):
+        if self._writing.is_own(part):
+            if is_left_out(part, self._writing.target):
+                self._writing.repair_here("W110", "dropped", "thinking of no words")
+            elif is_moved(part, self._writing.target):
+                self._writing.repair_here("W115", "moved", "the field that this host takes")
+            if belongs_into_content(part, self._writing.target):
                 encode_thinking(part, self._content)
             else:
                 self._thinking.append(part)
-            if not can_be_told(part, self._out.target):
-                self._out.lose(self._at(index), "sealed thinking has no place here")
-        elif self._out.is_response and part.text:
+            if not can_be_told(part, self._writing.target):
+                self._writing.lose_here("sealed thinking has no place here")
+        elif self._writing.is_response and part.text:
             self._thinking.append(Thinking(part.text))
             if part.signature or part.data:
-                self._out.lose(self._at(index), "another dialect's sealed thinking is left out")
+                self._writing.lose_here("another dialect's sealed thinking is left out")
         else:
-            self._out.lose(self._at(index), "another dialect's thinking can't be replayed here")
+            self._writing.lose_here("another dialect's thinking can't be replayed here")
 
-    def put_refusal(self, part: Any, index: int) -> None:
+    def put_refusal(self, part: Any) -> None:
         words = words_of(part.extras, NAME)
-        if "refusal" in words or (self._out.is_response and "content" not in words):
+        if "refusal" in words or (self._writing.is_response and "content" not in words):
             self._body["refusal"] = part.text
         else:
-            self.put_content(part, index)
+            self.put_content(part)
 
-    def put_audio(self, part: Any, index: int) -> None:
-        speech = encode_speech(part, self._out, is_own=self._is_own(part))
+    def put_audio(self, part: Any) -> None:
+        speech = encode_speech(part, self._writing, is_own=self._writing.is_own(part))
         if speech is not None:
             self._body["audio"] = speech
             if part.cache is not None:
-                self._out.lose(f"{self._at(index)}.cache", "an answer has no breakpoints")
+                self._writing.lose_here("an answer has no breakpoints", ".cache")
         else:
-            self.put_media(part, index)
+            self.put_media(part)
 
-    def put_media(self, part: Any, index: int) -> None:
-        is_ours = self._is_own(part)
-        is_shown = self._out.is_response and not is_ours and isinstance(part, Image)
+    def put_media(self, part: Any) -> None:
+        is_ours = self._writing.is_own(part)
+        is_shown = self._writing.is_response and not is_ours and isinstance(part, Image)
         if is_shown or "images" in words_of(part.extras, NAME):
-            found = encode_part(part, self._out, self._at(index), self._message.origin)
+            found = encode_part(part, self._writing)
             self._lists.setdefault("images", []).extend(found)
         elif is_ours:
-            self.put_content(part, index)
+            self.put_content(part)
         else:
-            self._out.lose(self._at(index), "an assistant's message holds no media here (W2)")
+            self._writing.lose_here("an assistant's message holds no media here (W2)")
 
-    def put_executed(self, part: Any, index: int) -> None:
-        if self._is_own(part):
+    def put_executed(self, part: Any) -> None:
+        if self._writing.is_own(part):
             encode_executed(part, self._lists.setdefault(FIELD, []))
         else:
-            self._out.lose_part(part, self._at(index))
+            self._writing.lose_part(part)
 
-    def put_content(self, part: AnyPart, index: int) -> None:
+    def put_content(self, part: AnyPart) -> None:
         if (
             type(part) is Opaque
             and part.dialect == NAME
@@ -468,11 +461,10 @@ class _Writer:
         ):
             self._lists.setdefault("tool_calls", []).append(part.payload)
         else:
-            origin = self._message.origin
-            self._content += encode_part(part, self._out, self._at(index), origin)
+            self._content += encode_part(part, self._writing)
 
 
-_PLACES: dict[type, Callable[[_Writer, Any, int], None]] = {
+_PLACES: dict[type, Callable[[_Writer, Any], None]] = {
     Text: _Writer.put_text,
     ToolCall: _Writer.put_call,
     Thinking: _Writer.put_thinking,

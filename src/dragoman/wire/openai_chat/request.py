@@ -11,7 +11,7 @@ from dragoman.model.requests import Request
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import is_object, parsed, want
-from dragoman.wire.openai_chat.dialect import NAME, TARGET, Outgoing
+from dragoman.wire.openai_chat.dialect import NAME, TARGET, ChatWriting
 from dragoman.wire.openai_chat.request_messages import decode_messages, encode_messages
 from dragoman.wire.openai_chat.settings import (
     SAMPLING,
@@ -99,17 +99,17 @@ def _decode(wire: Mapping[str, Any], messages: list[Any]) -> Request:
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body to send for a request."""
-    out = Outgoing(target)
+    writing = ChatWriting(target)
     body: dict[str, Any] = {} if request.model is None else {"model": request.model}
-    body["messages"] = encode_messages(request.system, request.messages, out)
-    encode_tools(request.tools, body, out)
+    body["messages"] = encode_messages(request.system, request.messages, writing)
+    encode_tools(request.tools, body, writing)
     if request.tool_choice is not None:
         encode_choice(request.tool_choice, request.tools, body, target)
-    encode_sampling(request.sampling, body, words_of(request.extras, NAME), out)
+    encode_sampling(request.sampling, body, words_of(request.extras, NAME), writing)
     if request.output is not None:
-        body["response_format"] = encode_output(request.output, out)
+        body["response_format"] = encode_output(request.output, writing)
     if request.thinking is not None:
-        encode_thinking_config(request.thinking, body, out)
+        encode_thinking_config(request.thinking, body, writing)
     if request.state is not None:
         encode_state(request.state, body)
     if request.stream is not None:
@@ -117,9 +117,9 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if request.extras is not EMPTY:
         body = with_overlay(body, without_edited(request, NAME, _BEARINGS), NAME)
     if target.fields.in_request is not None or target.fields.refused:
-        body = admit_request(body, out)
-    return Encoded(body, path=PATH, losses=tuple(out.losses), repairs=tuple(out.repairs),
-                   context=out.schemas.context)  # fmt: skip
+        body = admit_request(body, writing)
+    return Encoded(body, path=PATH, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
+                   context=writing.schemas.context)  # fmt: skip
 
 
 def asks_for_usage(request: Request) -> bool:

@@ -27,9 +27,10 @@ from dragoman.wire.openai_chat.content_assistant import (
     encode_assistant,
 )
 from dragoman.wire.openai_chat.content_thinking import encode_thinking
-from dragoman.wire.openai_chat.dialect import NAME, OWN, Incoming, Outgoing
+from dragoman.wire.openai_chat.dialect import NAME, OWN, ChatWriting
 from dragoman.wire.openai_chat.settings import admit_message
 from dragoman.wire.overlay import overlay_of, with_overlay, words_of
+from dragoman.wire.reading import Reading
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import Form, readable_message, with_original
 
@@ -39,7 +40,7 @@ _TOOL = Role.TOOL
 _HOISTED = "(attached to the next user message)"
 
 
-def decode_result(wire: dict[str, Any], incoming: Incoming) -> Message:
+def decode_result(wire: dict[str, Any], reading: Reading) -> Message:
     """A message with the result of one call."""
     content, wire_id = wire.get("content"), wire.get("tool_call_id")
     if (
@@ -48,12 +49,12 @@ def decode_result(wire: dict[str, Any], incoming: Incoming) -> Message:
         and (wire_id and isinstance(wire_id, str))
         and isinstance(content, str)
     ):
-        return make_message(_TOOL, (make_result(incoming.calls.answer(wire_id) or "", content),))
+        return make_message(_TOOL, (make_result(reading.calls.answer(wire_id) or "", content),))
     known, words = {"role"}, list[str]()
     has_id = isinstance(wire_id, str)
     name = wire.get("name")
     name = name if isinstance(name, str) else None
-    call_id = incoming.calls.answer(wire_id if isinstance(wire_id, str) else None, name) or ""
+    call_id = reading.calls.answer(wire_id if isinstance(wire_id, str) else None, name) or ""
     if has_id and call_id:
         known.add("tool_call_id")
     if isinstance(content, str) or (is_list(content) and content):
@@ -68,58 +69,58 @@ def decode_result(wire: dict[str, Any], incoming: Incoming) -> Message:
         words.append("function")
     elif wire_id is None:
         words.append("tool")  # also where the call was in the old form
-    result = make_result(call_id, _decode_content(content, incoming), tool_name=name)
+    result = make_result(call_id, _decode_content(content, reading), tool_name=name)
     return make_message(_TOOL, (result,), name, extras=overlay_of(wire, known, NAME, words=words))
 
 
-def _decode_content(content: Any, incoming: Incoming) -> str | tuple[ResultPart, ...]:
+def _decode_content(content: Any, reading: Reading) -> str | tuple[ResultPart, ...]:
     if isinstance(content, str):
         return content
     if not is_list(content):
         return ()
     parts: list[ResultPart] = []
     for item in content:
-        for part in decode_parts([item], incoming.origin)[:1]:
+        for part in decode_parts([item], reading.origin)[:1]:
             if isinstance(part, Media):
                 # The wire's own results may hold media; others' may not (W1).
-                parts.append(part.replace(origin=incoming.origin))
+                parts.append(part.replace(origin=reading.origin))
             elif isinstance(part, Text | Opaque):
                 parts.append(part)
             else:
-                parts.append(Opaque(NAME, item, origin=incoming.origin))
+                parts.append(Opaque(NAME, item, origin=reading.origin))
     only = parts[0] if len(parts) == 1 else None
     if type(only) is Text and only.extras is EMPTY and only.cache is None:
         return only.text  # the normal form
     return tuple(parts)
 
 
-def encode_plain(result: ToolResult, out: Outgoing) -> dict[str, Any] | None:
+def encode_plain(result: ToolResult, writing: ChatWriting) -> dict[str, Any] | None:
     """The message that most results are; None where there is more to say."""
     content = result.content
     if content.__class__ is not str or not content or result.is_error:
         return None
-    if result.call_id in out.wire_ids or not result.call_id:
+    if result.call_id in writing.wire_ids or not result.call_id:
         return None
     return {"role": "tool", "tool_call_id": result.call_id, "content": content}
 
 
-def encode_result(result: ToolResult, message: Message, out: Outgoing, path: str) -> dict[str, Any]:
+def encode_result(result: ToolResult, message: Message, writing: ChatWriting) -> dict[str, Any]:
     """The message for a result."""
-    call_id = out.wire_ids.get(result.call_id, result.call_id)
+    call_id = writing.wire_ids.get(result.call_id, result.call_id)
     body: dict[str, Any] = {"role": "tool"}
     if result.call_id and call_id is not None:
         body["tool_call_id"] = call_id
     content: Any = result.content
     if content.__class__ is not str or not content:
-        content = _encode_content(result, message, out, path)
+        content = _encode_content(result, writing)
     if content != []:
         body["content"] = content
     if result.is_error:
-        out.lose(f"{path}.is_error", "a failed call can only be told by its text here")
+        writing.lose_here("a failed call can only be told by its text here", ".is_error")
     name, words = message.name, words_of(message.extras, NAME)
     if "function" in words:
         body["role"] = "function"
-    if result.call_id in out.legacy:
+    if result.call_id in writing.legacy:
         if "tool" not in words:
             body["role"] = "function"
         if name is None and "-name" not in words:
@@ -139,27 +140,26 @@ def _finished(body: dict[str, Any], message: Message) -> dict[str, Any]:
     return body
 
 
-def _encode_content(
-    result: ToolResult, message: Message, out: Outgoing, path: str
-) -> str | list[dict[str, Any]]:
+def _encode_content(result: ToolResult, writing: ChatWriting) -> str | list[dict[str, Any]]:
     if isinstance(result.content, str):
         return result.text  # data as JSON, where there is no text
     items: list[dict[str, Any]] = []
     for index, part in enumerate(result.content):
-        where = f"{path}.content[{index}]"
-        found = encode_part(part, out, where, message.origin)
-        if found and isinstance(part, Media) and not _may_stay(part, message, out):
-            out.hoisted += found
-            out.lose(where, "a tool's media are shown in a user message here (W1)")
+        writing.item = index
+        found = encode_part(part, writing)
+        if found and isinstance(part, Media) and not _may_stay(part, writing):
+            writing.hoisted += found
+            writing.lose_here("a tool's media are shown in a user message here (W1)")
             found = [{"type": "text", "text": _HOISTED}]
-        lose_citations(part, out, where)
+        lose_citations(part, writing)
         items += found
+    writing.item = None
     return encode_content(items)
 
 
-def _may_stay(part: Media, message: Message, out: Outgoing) -> bool:
-    allowed = out.target.media.in_results
-    return out.sees_as_own(part, message.origin) if allowed is None else allowed
+def _may_stay(part: Media, writing: ChatWriting) -> bool:
+    allowed = writing.target.media.in_results
+    return writing.is_own(part) if allowed is None else allowed
 
 
 # --- messages
@@ -181,10 +181,10 @@ _WRITTEN = {role: word for word, role in _TALKERS.items()}
 
 def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
     """One message for each of the wire's."""
-    return decode_calls(lambda calls: _decode_all(wire, Incoming(OWN, calls)))
+    return decode_calls(lambda calls: _decode_all(wire, Reading(OWN, calls)))
 
 
-def _decode_all(wire: list[Any], incoming: Incoming) -> tuple[Message, ...]:
+def _decode_all(wire: list[Any], reading: Reading) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, item in enumerate(wire):
         # A role and a text: more than half of all messages, in a third of the time.
@@ -194,21 +194,21 @@ def _decode_all(wire: list[Any], incoming: Incoming) -> tuple[Message, ...]:
             if role is not None:
                 messages.append(make_message(role, (Text(item["content"]),)))
                 continue
-        messages.append(_decode_message(item, incoming, index))
+        messages.append(_decode_message(item, reading, index))
     return tuple(messages)
 
 
-def _decode_message(wire: Any, incoming: Incoming, index: int) -> Message:
+def _decode_message(wire: Any, reading: Reading, index: int) -> Message:
     if not _is_readable(wire):
         made, shapes = readable_message(wire, FORM)
-        return with_original(_decode_message(made, incoming, index), NAME, shapes)
+        return with_original(_decode_message(made, reading, index), NAME, shapes)
     word = wire["role"]
     if word in ("tool", "function"):
-        return decode_result(wire, incoming)
+        return decode_result(wire, reading)
     if word == "assistant":
-        incoming.calls.begin_turn(index)
-        return decode_assistant(wire, incoming)
-    return _decode_talk(wire, _TALKERS[word], incoming)
+        reading.calls.begin_turn(index)
+        return decode_assistant(wire, reading)
+    return _decode_talk(wire, _TALKERS[word], reading)
 
 
 def _is_readable(wire: Any) -> bool:
@@ -218,7 +218,7 @@ def _is_readable(wire: Any) -> bool:
     return type(wire.get("content")) in _CONTENTS
 
 
-def _decode_talk(wire: dict[str, Any], role: Role, incoming: Incoming) -> Message:
+def _decode_talk(wire: dict[str, Any], role: Role, reading: Reading) -> Message:
     """A message of a user, a developer or the system."""
     content = wire.get("content")
     used = 2
@@ -226,7 +226,7 @@ def _decode_talk(wire: dict[str, Any], role: Role, incoming: Incoming) -> Messag
     if isinstance(content, str):
         parts = (Text(content),)
     elif is_list(content):
-        parts = tuple(decode_parts(content, incoming.origin))
+        parts = tuple(decode_parts(content, reading.origin))
     if parts and len(wire) == used:
         return make_message(role, parts)
     name = wire.get("name")
@@ -240,33 +240,43 @@ def _decode_talk(wire: dict[str, Any], role: Role, incoming: Incoming) -> Messag
 
 
 def encode_messages(
-    system: tuple[AnyPart, ...], messages: tuple[Message, ...], out: Outgoing
+    system: tuple[AnyPart, ...], messages: tuple[Message, ...], writing: ChatWriting
 ) -> list[dict[str, Any]]:
     """The wire's messages; a system prompt from outside the list goes first."""
     written: list[dict[str, Any]] = []
-    content: list[Any] = []
-    for index, part in enumerate(system):
-        content += encode_part(part, out, f"system[{index}]")
-        lose_citations(part, out, f"system[{index}]")
-    if content:
-        written.append({"role": "system", "content": encode_content(content)})
-    is_choosy = bool(out.target.fields.refused) or out.target.fields.in_message is not None
-    takes_texts = not is_choosy or _takes_texts(out.target)
+    if system:
+        _encode_system(system, written, writing)
+    is_choosy = bool(writing.target.fields.refused) or writing.target.fields.in_message is not None
+    takes_texts = not is_choosy or _takes_texts(writing.target)
     for index, message in enumerate(messages):
         start = len(written)
+        writing.message, writing.origin = index, message.origin
         if message.role is _ASSISTANT:
-            _flush(written, out)
-            body = encode_assistant(message, out, f"messages[{index}]")
+            _flush(written, writing)
+            body = encode_assistant(message, writing)
             if body.keys() != {"role"} or not message.parts:  # else nothing of it could be said
                 written.append(_with_content(body, message))
         else:
-            _encode_other(message, written, out, index)
+            _encode_other(message, written, writing)
         for at in range(start, len(written)) if is_choosy else ():
             if is_object(written[at]) and not (takes_texts and _is_text(written[at])):
-                written[at] = admit_message(written[at], out, f"messages[{index}]")
-    _flush(written, out)
-    is_joined = out.target.turns.alternates_roles and all(map(is_object, written))
+                written[at] = admit_message(written[at], writing, f"messages[{index}]")
+    _flush(written, writing)
+    is_joined = writing.target.turns.alternates_roles and all(map(is_object, written))
     return _alternating(written) if is_joined else written
+
+
+def _encode_system(
+    system: tuple[AnyPart, ...], written: list[dict[str, Any]], writing: ChatWriting
+) -> None:
+    place, writing.place = writing.place, "system[{1}]"
+    content: list[Any] = []
+    for writing.part, part in enumerate(system):
+        content += encode_part(part, writing)
+        lose_citations(part, writing)
+    writing.place = place
+    if content:
+        written.append({"role": "system", "content": encode_content(content)})
 
 
 def _takes_texts(target: Target) -> bool:
@@ -300,49 +310,46 @@ def _listed(content: Any) -> list[Any]:
     return content or []
 
 
-def _encode_other(
-    message: Message, written: list[dict[str, Any]], out: Outgoing, index: int
-) -> None:
+def _encode_other(message: Message, written: list[dict[str, Any]], writing: ChatWriting) -> None:
     """A message of anybody but the model. Results come first, each in a message of its own."""
     parts, word = message.parts, _WRITTEN.get(message.role)
     only = parts[0] if len(parts) == 1 else None
     if word is not None and type(only) is Text and is_bare(only):
-        _flush(written, out)
+        _flush(written, writing)
         written.append(_with_luggage({"role": word, "content": only.text}, message))
         return
     if type(only) is ToolResult and message.name is None and message.extras is EMPTY:
-        plain = encode_plain(only, out)
+        plain = encode_plain(only, writing)
         if plain is not None:
             written.append(plain)
             return
     content: list[Any] = []
-    for place, part in enumerate(parts):
-        path = f"messages[{index}].parts[{place}]"
+    for writing.part, part in enumerate(parts):
         if type(part) is ToolResult:
-            written.append(encode_result(part, message, out, path))
+            written.append(encode_result(part, message, writing))
         elif word is None:
-            out.lose_part(part, path)
+            writing.lose_part(part)
         else:
-            _say(part, message, content, out, path)
+            _say(part, content, writing)
     if word is None and not parts:
-        out.lose(f"messages[{index}]", "a tool's message that holds no result")
+        writing.lose(f"messages[{writing.message}]", "a tool's message that holds no result")
     if word is not None and (content or not parts):
-        _flush(written, out)
+        _flush(written, writing)
         body: dict[str, Any] = {"role": word}
         if content:
             body["content"] = encode_content(content)
         written.append(_with_content(_with_luggage(body, message), message))
 
 
-def _say(part: AnyPart, message: Message, content: list[Any], out: Outgoing, path: str) -> None:
+def _say(part: AnyPart, content: list[Any], writing: ChatWriting) -> None:
     """Add what anybody but the model says to the content."""
-    if type(part) is Thinking and out.sees_as_own(part, message.origin):
+    if type(part) is Thinking and writing.is_own(part):
         encode_thinking(part, content)  # Mistral's, which anybody may say
         if part.signature is not None or part.data is not None:
-            out.lose(path, "sealed thinking has no place here")
+            writing.lose_here("sealed thinking has no place here")
         return
-    content += encode_part(part, out, path, message.origin)
-    lose_citations(part, out, path)
+    content += encode_part(part, writing)
+    lose_citations(part, writing)
 
 
 def _with_luggage(body: dict[str, Any], message: Message) -> dict[str, Any]:
@@ -360,8 +367,8 @@ def _with_content(body: dict[str, Any], message: Message) -> dict[str, Any]:
     return body
 
 
-def _flush(written: list[dict[str, Any]], out: Outgoing) -> None:
+def _flush(written: list[dict[str, Any]], writing: ChatWriting) -> None:
     """Show media out of tool results in a user message, after all results of the turn (W1)."""
-    if out.hoisted:
-        written.append({"role": "user", "content": list(out.hoisted)})
-        out.hoisted.clear()
+    if writing.hoisted:
+        written.append({"role": "user", "content": list(writing.hoisted)})
+        writing.hoisted.clear()

@@ -22,8 +22,7 @@ from dragoman.wire.json_values import is_integer, is_object, parsed, want
 from dragoman.wire.openai_chat.content_assistant import decode_assistant, encode_assistant
 from dragoman.wire.openai_chat.dialect import (
     NAME,
-    Incoming,
-    Outgoing,
+    ChatWriting,
     absent,
     is_own,
     without_absent,
@@ -39,6 +38,7 @@ from dragoman.wire.overlay import (
     words_of,
 )
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
+from dragoman.wire.reading import Reading
 from dragoman.wire.tolerance import readable_answer, with_original
 
 # --- why the model stopped
@@ -82,7 +82,7 @@ def decode_finish(raw: Any) -> FinishReason | None:
 def encode_finish(
     finish: FinishReason | None,
     raw: str | None,
-    out: Outgoing,
+    writing: ChatWriting,
     path: str,
     *,
     is_ours: bool,
@@ -96,7 +96,7 @@ def encode_finish(
     if finish is _STOP and has_calls:
         return "tool_calls"  # clients run tools on this word only (W11)
     if finish not in _WORDS:
-        out.lose(f"{path}.finish", "this reason has no word here")
+        writing.lose(f"{path}.finish", "this reason has no word here")
     return _WORDS.get(finish, "stop")
 
 
@@ -218,6 +218,7 @@ def _count(wire: dict[str, Any], key: str) -> int:
 
 _OBJECT = "chat.completion"
 _ASSISTANT = Role.ASSISTANT
+PLACE = "choices[{}].message.parts[{}]"
 _SAFE_INTEGER = 2**53  # what a float holds exactly
 
 
@@ -268,7 +269,7 @@ def _decode(wire: Mapping[str, Any], choices: list[Any]) -> Response:
 
 def encode_response(response: Response) -> Encoded:
     """The body to answer with for a response."""
-    out = Outgoing(is_response=True)
+    writing = ChatWriting(place=PLACE, is_response=True)
     body: dict[str, Any] = {
         "id": response.id or "",
         "object": _OBJECT,
@@ -278,15 +279,14 @@ def encode_response(response: Response) -> Encoded:
     said = {key: body[key] for key in ("id", "created", "model") if body[key]}
     body = {**without_absent(body, response.extras), **said}  # it may have been set since
     body["choices"] = [
-        _encode_choice(choice, out, f"choices[{index}]")
-        for index, choice in enumerate(response.choices)
+        _encode_choice(choice, writing) for writing.message, choice in enumerate(response.choices)
     ]
     if response.usage is not None:
         body["usage"] = encode_usage(response.usage)
     return Encoded(
         with_overlay(body, response.extras, NAME),
-        losses=tuple(out.losses),
-        repairs=tuple(out.repairs),
+        losses=tuple(writing.losses),
+        repairs=tuple(writing.repairs),
     )
 
 
@@ -307,7 +307,7 @@ def _decode_choice(
     finish = decode_finish(raw)
     number = index if is_integer(index) else position
     calls.at(number)
-    message = _decode_message(wire, Incoming(None, calls), used)
+    message = _decode_message(wire, Reading(None, calls), used)
     return Choice(
         number,
         replace(message, origin=origin, usage=usage and usage.counts, finish=finish),
@@ -318,17 +318,18 @@ def _decode_choice(
     )
 
 
-def _encode_choice(choice: Choice, out: Outgoing, path: str) -> dict[str, Any]:
+def _encode_choice(choice: Choice, writing: ChatWriting) -> dict[str, Any]:
+    path = f"choices[{writing.message}]"
     message, is_ours = choice.message, is_own(choice.message.origin)
-    out.is_cut_off = choice.finish is not None and choice.finish.is_cut_off
+    writing.is_cut_off = choice.finish is not None and choice.finish.is_cut_off
     body: dict[str, Any] = {
         "index": choice.index,
-        "message": _encode_message(message, out, f"{path}.message", is_ours=is_ours),
+        "message": _encode_message(message, writing, is_ours=is_ours),
     }
     finish = encode_finish(
         choice.finish,
         choice.finish_raw,
-        out,
+        writing,
         path,
         is_ours=is_ours,
         has_calls=bool(message.tool_calls),
@@ -338,28 +339,28 @@ def _encode_choice(choice: Choice, out: Outgoing, path: str) -> dict[str, Any]:
     if not is_ours:
         body["logprobs"] = None
         if choice.logprobs is not None:
-            out.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
+            writing.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
     elif choice.logprobs is not None:
         body["logprobs"] = choice.logprobs
     said = {"message": body["message"]} if message.parts else {}
     return with_overlay({**without_absent(body, choice.extras), **said}, choice.extras, NAME)
 
 
-def _decode_message(wire: dict[str, Any], incoming: Incoming, used: set[str]) -> Message:
+def _decode_message(wire: dict[str, Any], reading: Reading, used: set[str]) -> Message:
     message = wire.get("message")
     if not is_object(message):
         return make_message(_ASSISTANT)  # Azure's filter leaves none
     used.add("message")
     if type(message.get("content")) in FORM.kinds:
-        return decode_assistant(message, incoming, is_response=True)
+        return decode_assistant(message, reading, is_response=True)
     made, shapes = readable_answer(message, FORM)
-    return with_original(decode_assistant(made, incoming, is_response=True), NAME, shapes)
+    return with_original(decode_assistant(made, reading, is_response=True), NAME, shapes)
 
 
-def _encode_message(message: Message, out: Outgoing, path: str, *, is_ours: bool) -> dict[str, Any]:
+def _encode_message(message: Message, writing: ChatWriting, *, is_ours: bool) -> dict[str, Any]:
     if message.role is not _ASSISTANT:
-        out.lose(f"{path}.role", "only an assistant answers")
-    body = encode_assistant(message, out, path)
+        writing.lose(f"choices[{writing.message}].message.role", "only an assistant answers")
+    body = encode_assistant(message, writing)
     if not is_ours:  # every client expects them, null or not
         body.setdefault("content", None)
         body.setdefault("refusal", None)

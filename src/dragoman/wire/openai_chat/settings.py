@@ -7,10 +7,11 @@ from typing import Any
 
 from dragoman.model.requests import Output, Sampling, State, ThinkingConfig
 from dragoman.wire.json_values import is_integer, is_list, is_object
-from dragoman.wire.openai_chat.dialect import NAME, OWN, Outgoing, is_own
+from dragoman.wire.openai_chat.dialect import NAME, OWN, is_own
 from dragoman.wire.overlay import extras_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.schemas import openai_profiles
+from dragoman.wire.writing import Writing
 
 _TEMPLATE, _ENABLE = "chat_template_kwargs", "enable_thinking"  # vLLM, llama.cpp
 _FORM_WORDS = {"reasoning": ("reasoning",), "switch": ("thinking",), "template": (_TEMPLATE,)}
@@ -64,19 +65,19 @@ def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> S
     return Sampling(**fields, stop=_decode_stop(wire.get("stop"), used, words))
 
 
-def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, out: Outgoing) -> None:
+def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, writing: Writing) -> None:
     """Write the sampling fields."""
     for key in _FLOATS:
         if (value := getattr(sampling, key)) is not None:
             body[key] = int(value) if value == int(value) and key not in words else value
     for name, key in _FIRST_SPELLINGS.items():
         if (value := getattr(sampling, name)) is not None:
-            body[_spelled(name, words, out) if name in _SPELLINGS else key] = value
+            body[_spelled(name, words, writing) if name in _SPELLINGS else key] = value
     if sampling.top_k is not None:
         if "top_k" in words:
             body["top_k"] = sampling.top_k
         else:
-            out.lose("sampling.top_k", "OpenAI knows no top_k")
+            writing.lose("sampling.top_k", "OpenAI knows no top_k")
     if sampling.logprobs is not None:
         body["logprobs"] = sampling.logprobs
     if sampling.stop:
@@ -84,14 +85,14 @@ def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, out: O
         body["stop"] = sampling.stop[0] if is_one else list(sampling.stop)
 
 
-def _spelled(name: str, words: Any, out: Outgoing) -> str:
+def _spelled(name: str, words: Any, writing: Writing) -> str:
     """The field for a setting that has two: as it was spelled, if the target takes that (W12)."""
-    known, own = out.target.sampling.token_limit_fields, out.target.sampling.seed_field
+    known, own = writing.target.sampling.token_limit_fields, writing.target.sampling.seed_field
     if name == "seed":
         known = _SPELLINGS[name] if own is None else (own,)
     found = next((key for key in known if f"{name}={key}" in words), None)
     if found is None and any(f"{name}={key}" in words for key in _SPELLINGS[name]):
-        out.repair(f"sampling.{name}", "W12", "renamed", "the field that this host takes")
+        writing.repair(f"sampling.{name}", "W12", "renamed", "the field that this host takes")
     return found or known[0]
 
 
@@ -129,7 +130,7 @@ def decode_output(wire: Any) -> Output | None:
     return with_digests(output, NAME, _OUTPUT)
 
 
-def encode_output(output: Output, out: Outgoing) -> dict[str, Any]:
+def encode_output(output: Output, writing: Writing) -> dict[str, Any]:
     """The `response_format`."""
     extras = without_edited(output, NAME, _OUTPUT)
     if output.format != "schema":
@@ -140,7 +141,7 @@ def encode_output(output: Output, out: Outgoing) -> dict[str, Any]:
         if (value := getattr(output, name)) is not None:
             spec[name] = value
     if output.schema is not None and not is_own(output.origin):
-        schema, is_strict = out.schemas.output(output, openai_profiles(out.target))
+        schema, is_strict = writing.schemas.output(output, openai_profiles(writing.target))
         spec["schema"] = schema
         if output.strict and not is_strict:
             del spec["strict"]
@@ -198,9 +199,9 @@ def _decode_reasoning(wire: dict[str, Any]) -> ThinkingConfig:
     return ThinkingConfig(**fields, extras=extras)
 
 
-def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], out: Outgoing) -> None:
+def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing: Writing) -> None:
     """Write how hard to think, in the target's form; OpenAI's own API knows the effort only."""
-    form = out.target.thinking.form
+    form = writing.target.thinking.form
     words = words_of(config.extras, NAME) if form == "any" else _FORM_WORDS.get(form, ())
     if "reasoning" in words:
         exclude = None if config.visible is None else not config.visible
@@ -208,7 +209,7 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], out: Ou
                  "enabled": config.enabled, "exclude": exclude}  # fmt: skip
         body["reasoning"] = {key: value for key, value in found.items() if value is not None}
         if config.summary is not None:
-            out.lose("thinking.summary", "only whether it is shown can be told here")
+            writing.lose("thinking.summary", "only whether it is shown can be told here")
     else:
         if config.effort is not None:
             body["reasoning_effort"] = config.effort
@@ -221,11 +222,11 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], out: Ou
             said = ("enabled",)
         for name in ("enabled", "budget", "visible", "summary"):
             if name not in said and getattr(config, name) is not None:
-                out.lose(f"thinking.{name}", "only the effort can be told here")
+                writing.lose(f"thinking.{name}", "only the effort can be told here")
     if form == "any" or _FORM_WORDS.get(form, ()) == tuple(words_of(config.extras, NAME)):
         with_overlay(body, config.extras, NAME)
     elif with_overlay({}, config.extras, NAME):
-        out.lose("thinking.extras", "settings that another host has for it")
+        writing.lose("thinking.extras", "settings that another host has for it")
 
 
 def decode_state(wire: dict[str, Any], used: set[str]) -> State | None:
@@ -262,27 +263,27 @@ _PLACES = {
 }
 
 
-def admit_request(body: dict[str, Any], out: Outgoing) -> dict[str, Any]:
+def admit_request(body: dict[str, Any], writing: Writing) -> dict[str, Any]:
     """The body without fields that the target refuses; those that are null are not missed."""
-    target = out.target
+    target = writing.target
     for key, value in list(body.items()):
         if target.fields.admits(key, target.fields.in_request):
             continue
         del body[key]
         if value is not None:
-            out.lose(_PLACES.get(key, "extras"), _STRANGE)
+            writing.lose(_PLACES.get(key, "extras"), _STRANGE)
     tools = body.get("tools")
     if target.fields.refused and is_list(tools):
         body["tools"] = [
-            _without_refused(tool, out, f"tools[{index}].extras")
+            _without_refused(tool, writing, f"tools[{index}].extras")
             for index, tool in enumerate(tools)
         ]
     return body
 
 
-def admit_message(wire: dict[str, Any], out: Outgoing, path: str) -> dict[str, Any]:
+def admit_message(wire: dict[str, Any], writing: Writing, path: str) -> dict[str, Any]:
     """A message without fields that the target refuses, in it and in its parts and calls."""
-    target = out.target
+    target = writing.target
     kept = wire
     if not all(target.fields.admits(key, target.fields.in_message) for key in wire):
         kept = {}
@@ -290,20 +291,20 @@ def admit_message(wire: dict[str, Any], out: Outgoing, path: str) -> dict[str, A
             if target.fields.admits(key, target.fields.in_message):
                 kept[key] = value
             elif value is not None:
-                out.lose(f"{path}.name" if key == "name" else f"{path}.extras", _STRANGE)
+                writing.lose(f"{path}.name" if key == "name" else f"{path}.extras", _STRANGE)
     if target.fields.refused:
         for key in ("content", "tool_calls"):
             items = kept.get(key)
             if is_list(items):
-                kept[key] = [_without_refused(item, out, f"{path}.parts") for item in items]
+                kept[key] = [_without_refused(item, writing, f"{path}.parts") for item in items]
     return kept
 
 
-def _without_refused(item: Any, out: Outgoing, path: str) -> Any:
-    refused = out.target.fields.refused
+def _without_refused(item: Any, writing: Writing, path: str) -> Any:
+    refused = writing.target.fields.refused
     if not isinstance(item, Mapping) or item.keys().isdisjoint(refused):
         return item
     for key in refused:
         if item.get(key) is not None:
-            out.lose(path, _STRANGE)
+            writing.lose(path, _STRANGE)
     return {key: value for key, value in item.items() if key not in refused}

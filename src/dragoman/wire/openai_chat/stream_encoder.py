@@ -24,14 +24,13 @@ from dragoman.model.usage import FinishReason
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import is_event_name, sse
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.losses import Losses
 from dragoman.wire.openai_chat.content_assistant import (
     encode_assistant,
     encode_speech_delta,
     is_speech,
 )
 from dragoman.wire.openai_chat.content_thinking import TEXT_FIELDS
-from dragoman.wire.openai_chat.dialect import NAME, SHOWN, Outgoing, is_own
+from dragoman.wire.openai_chat.dialect import NAME, SHOWN, ChatWriting, is_own
 from dragoman.wire.openai_chat.response import encode_finish, encode_usage
 from dragoman.wire.openai_chat.stream_deltas import (
     encode_call_delta,
@@ -65,7 +64,8 @@ class StreamEncoder(EventEncoder):
     _reports_late_events = False
 
     def __init__(self, *, include_usage: bool = False) -> None:
-        super().__init__()
+        self._writing = ChatWriting(is_response=True)
+        super().__init__(self._writing)
         self._include_usage = include_usage
         self._head: dict[str, Any] = {"id": "", "object": _OBJECT, "created": 0, "model": ""}
         self._is_waiting = False
@@ -146,10 +146,12 @@ class StreamEncoder(EventEncoder):
     def _choice(self, number: int) -> ChoiceEncoder:
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = ChoiceEncoder(number, self._start, self._losses)
+            choice = self._choices[number] = ChoiceEncoder(number, self._start, self._writing)
         return choice
 
     def _deltas(self, number: int, deltas: list[dict[str, Any]]) -> bytes:
+        if self._writing.losses:
+            self._collect()  # each once, however many pieces lose the same
         if len(deltas) == 1:
             return self._chunk(number, deltas[0])
         return b"".join([self._chunk(number, delta) for delta in deltas])
@@ -184,10 +186,10 @@ class _Call:
 class ChoiceEncoder:
     """Remembers the parts and calls of a choice while they grow."""
 
-    def __init__(self, number: int, start: events.ResponseStart, losses: Losses) -> None:
+    def __init__(self, number: int, start: events.ResponseStart, writing: ChatWriting) -> None:
         self.origin = start.origin
         self._number = number
-        self._losses = losses
+        self._writing = writing
         self._path = f"choices[{number}].message"
         self._parts: dict[int, SentPart] = {}
         self._count = 0  # the parts so far
@@ -276,7 +278,7 @@ class ChoiceEncoder:
 
     def _losing(self, sent: SentPart) -> Callable[[str], None]:
         path = f"{self._path}.parts[{sent.number}]"
-        return lambda reason: self._losses.add(path, reason)
+        return lambda reason: self._writing.lose(path, reason)
 
     def stop_all(self, finish: FinishReason | None = None) -> list[Delta]:
         """The deltas that still wait when the choice ends.
@@ -327,11 +329,8 @@ class ChoiceEncoder:
                 return [{"tool_calls": [{"index": self._place(), **part.payload}]}]
         elif isinstance(part, Thinking) and not is_ours:
             parts = (self._apart(number, part),)
-        out = Outgoing(is_response=True)
-        message = make_message(_ASSISTANT, parts, origin=self.origin)
-        body = encode_assistant(message, out, self._path)
-        for loss in out.losses:
-            self._losses.add(loss.path.replace(".parts[0]", f".parts[{number}]"), loss.reason)
+        self._writing.place = f"{self._path}.parts[{number}]"
+        body = encode_assistant(make_message(_ASSISTANT, parts, origin=self.origin), self._writing)
         del body["role"]
         if isinstance(part, Thinking) and SHOWN in words_of(part.extras, NAME) and part.text:
             body[TEXT_FIELDS[0]] = self._apart(number, part).text
@@ -370,7 +369,7 @@ class ChoiceEncoder:
         if call.is_legacy:
             return [{"function_call": encode_function_delta(piece)}]
         if piece.signature is not None and not is_ours:
-            self._losses.add(f"{self._path}.tool_calls", _SIGNATURE)
+            self._writing.lose(f"{self._path}.tool_calls", _SIGNATURE)
         wire_id = piece.id
         if is_first and wire_id is None and not is_ours:
             wire_id = head.id
@@ -383,7 +382,7 @@ class ChoiceEncoder:
         call.has_arguments = bool(arguments)
         is_ours = is_own(part.origin or self.origin)
         if part.signature is not None and not is_ours:
-            self._losses.add(f"{self._path}.parts[{sent.number}].signature", _SIGNATURE)
+            self._writing.lose(f"{self._path}.parts[{sent.number}].signature", _SIGNATURE)
         piece = ToolCallDelta(
             None, part.id, part.name, arguments, self._number, part.kind,
             part.signature, part.extras,
@@ -395,7 +394,7 @@ class ChoiceEncoder:
     def _grow_call(self, sent: SentPart, event: PartDelta) -> list[Delta]:
         call = self._calls[("part", event.index)]
         if event.signature is not None:
-            self._losses.add(f"{self._path}.parts[{sent.number}].signature", _SIGNATURE)
+            self._writing.lose(f"{self._path}.parts[{sent.number}].signature", _SIGNATURE)
         if not event.text:
             return []
         call.has_arguments = True
@@ -428,11 +427,10 @@ class ChoiceEncoder:
         """The last chunk's choice; None where a second finish adds nothing."""
         known, self._finished = self._finished, event
         is_ours = is_own(self.origin)
-        out = Outgoing(is_response=True)
         path = f"choices[{self._number}]"
         body: dict[str, Any] = {"index": self._number, "delta": self.greeting()}
         body["finish_reason"] = None if known else encode_finish(
-            event.finish, event.finish_raw, out, path,
+            event.finish, event.finish_raw, self._writing, path,
             is_ours=is_ours, has_calls=bool(self._calls),
         )  # fmt: skip
         if is_ours:
@@ -442,9 +440,7 @@ class ChoiceEncoder:
                 body["logprobs"] = logprobs
             body = with_overlay(body, event.extras, NAME)
         elif event.logprobs is not None:
-            out.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
-        for loss in out.losses:
-            self._losses.add(loss.path, loss.reason)
+            self._writing.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
         is_same = known is not None and (not is_ours or event == known)
         return None if is_same else body
 

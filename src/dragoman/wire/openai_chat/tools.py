@@ -9,11 +9,12 @@ from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.openai_chat.content import decode_cache, encode_cache
-from dragoman.wire.openai_chat.dialect import NAME, OWN, TARGET, Outgoing, is_own
+from dragoman.wire.openai_chat.dialect import NAME, OWN, TARGET, is_own
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, words_of
 from dragoman.wire.schemas import is_refused_strict, openai_profiles
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import odd_tool, payload_of
+from dragoman.wire.writing import Writing
 
 WEB_SEARCH = "web_search_options"
 """The name of the server's own search, which is a field of the request and not in its tools."""
@@ -37,22 +38,22 @@ def decode_tools(wire: dict[str, Any], used: set[str]) -> tuple[AnyTool, ...]:
     return tuple(tools)
 
 
-def encode_tools(tools: tuple[AnyTool, ...], body: dict[str, Any], out: Outgoing) -> None:
+def encode_tools(tools: tuple[AnyTool, ...], body: dict[str, Any], writing: Writing) -> None:
     """Write tools where the wire has them."""
     for index, tool in enumerate(tools):
         path = f"tools[{index}]"
         if isinstance(tool, ToolDefinition):
             is_old = "functions" in words_of(tool.extras, NAME) and tool.kind == "function"
             field = "functions" if is_old else "tools"
-            body.setdefault(field, []).append(_encode_tool(tool, field, out, path))
+            body.setdefault(field, []).append(_encode_tool(tool, field, writing, path))
         elif tool.dialect != NAME:
-            out.lose(path, "a tool that another provider runs can't be asked for here")
+            writing.lose(path, "a tool that another provider runs can't be asked for here")
         elif tool.name == WEB_SEARCH and WEB_SEARCH not in body:
             body[WEB_SEARCH] = tool.payload
         else:
             body.setdefault("tools", []).append(payload_of(tool))
         if isinstance(tool, ServerTool) and tool.cache is not None:
-            out.lose(f"{path}.cache", "the provider's own tools have no breakpoints here")
+            writing.lose(f"{path}.cache", "the provider's own tools have no breakpoints here")
 
 
 def _decode_tool(wire: Any) -> AnyTool:
@@ -96,43 +97,43 @@ def _decode_functions(wire: Any) -> list[ToolDefinition]:
     return tools
 
 
-def _encode_tool(tool: ToolDefinition, field: str, out: Outgoing, path: str) -> dict[str, Any]:
-    inner = _encode_definition(tool, out, path)
+def _encode_tool(tool: ToolDefinition, field: str, writing: Writing, path: str) -> dict[str, Any]:
+    inner = _encode_definition(tool, writing, path)
     if field == "functions":
         if tool.cache is not None:
-            out.lose(f"{path}.cache", "the old form of tools has no breakpoints")
+            writing.lose(f"{path}.cache", "the old form of tools has no breakpoints")
         return with_overlay(inner, tool.extras, NAME)
     body: dict[str, Any] = {"type": tool.kind, tool.kind: inner}
     if "-type" in words_of(tool.extras, NAME) and tool.kind == "function":
         del body["type"]
-    encode_cache(body, tool, out, path)
+    encode_cache(body, tool, writing, path)
     return with_overlay(body, tool.extras, NAME)
 
 
-def _encode_definition(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, Any]:
+def _encode_definition(tool: ToolDefinition, writing: Writing, path: str) -> dict[str, Any]:
     body: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
         body["description"] = tool.description
     is_ours = is_own(tool.origin)
-    if is_ours and is_refused_strict(tool, out.target, TARGET):
-        out.repair(f"{path}.parameters", "W14", "retyped", "the schema as strict mode takes it")
+    if is_ours and is_refused_strict(tool, writing.target, TARGET):
+        writing.repair(f"{path}.parameters", "W14", "retyped", "the schema as strict mode takes it")
         is_ours = False
     if not is_ours:
-        return body | _encode_foreign(tool, out, path)
+        return body | _encode_foreign(tool, writing, path)
     for name in ("parameters", "format", "strict"):
         if (value := getattr(tool, name)) is not None:
             body[name] = value
     return body
 
 
-def _encode_foreign(tool: ToolDefinition, out: Outgoing, path: str) -> dict[str, Any]:
+def _encode_foreign(tool: ToolDefinition, writing: Writing, path: str) -> dict[str, Any]:
     """What a tool from elsewhere takes, as the target takes it."""
     if tool.kind == "custom":
         return {} if tool.format is None else {"format": _encode_format(tool.format)}
     if tool.parameters is None and tool.strict is not True:
         return {} if tool.strict is None else {"strict": False}
     # A schema outside the strict subset fails the whole request (W14).
-    schema, is_strict = out.schemas.tool(tool, path, openai_profiles(out.target))
+    schema, is_strict = writing.schemas.tool(tool, path, openai_profiles(writing.target))
     body: dict[str, Any] = {"parameters": schema}
     if is_strict or tool.strict is False:
         body["strict"] = is_strict
