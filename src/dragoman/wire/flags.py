@@ -165,8 +165,9 @@ class TurnFlags(Flags, frozen=True, kw_only=True):
     refuses_call_first: bool = demand(False, "W77")
     """Whether the first message must be no call."""
     prefill: Literal["free", "trimmed", "uncertain", "refused"] = demand("free", "W48", "W79")
-    """Whether the last message may be the assistant's, to be gone on with: as it is, without white
-    space at its end, at some models only, or not at all."""
+    """Whether the last message may be the beginning of an answer that the model continues: `free`,
+    `trimmed` (if it has no white space at its end), `uncertain` (only some models allow it), or
+    `refused`."""
     system_place: Literal["anywhere", "first", "nowhere"] = demand("anywhere", "W117")
     """Where instructions among the messages may stand: anywhere, in one message before all others,
     or in the user's words only."""
@@ -277,8 +278,8 @@ class SchemaFlags(Flags, frozen=True, kw_only=True):
     """Whether an answer in JSON and tools exclude each other: it refuses them (before Gemini 3),
     or, held to a form, the model can't call (servers that make a grammar of it)."""
     uses_chat_format: bool = False
-    """Whether a Responses host looks for the form of the answer where Chat has it, in
-    `response_format` (llama.cpp)."""
+    """Whether a Responses host reads the answer's format from Chat's field `response_format`, not
+    from `text.format` (llama.cpp)."""
 
 
 class StateFlags(Flags, frozen=True, kw_only=True):
@@ -315,7 +316,8 @@ class FieldFlags(Flags, frozen=True, kw_only=True):
     content_types: tuple[str, ...] = ()
     """The types of parts that a Chat host has besides text and media (Groq, Mistral)."""
     needs_model: bool = demand(False)
-    """Whether a request must name its model: no path does, and there is no default."""
+    """Whether the body of a request must name the model: there is no default, and the path does
+    not name it."""
     needs_message_type: bool = False
     """Whether a Responses host knows the assistant's words only by `"type": "message"`, which its
     vendor does not ask for (llama.cpp)."""

@@ -2,7 +2,7 @@
 
 Clients, gateways and scripts send roles that nobody knows, a number or an object as content, a
 bare text among the messages. Such a message is rewritten into one that its dialect's reader
-takes, as near to what was meant as can be told. What it was is kept as shapes in the message's
+takes, as near to what was meant as can be told. What it was is kept as guesses in the message's
 extras (`overlay.with_guesses`): in its own dialect it goes back as it came unless edited, and
 any other dialect is sent the readable form, with a `Loss` that says so.
 
@@ -22,7 +22,7 @@ from dragoman.model.parts import Text
 from dragoman.model.tools import ServerTool
 from dragoman.wire.overlay import with_guesses
 
-_Shaped = TypeVar("_Shaped", Message, Text)
+_Kept = TypeVar("_Kept", Message, Text)
 _ODD = "$odd"  # no wire has a tool of such a name
 
 # What others call the three who speak in every dialect.
@@ -53,32 +53,32 @@ class Form(NamedTuple):
 def readable_message(
     wire: Any, form: Form, speaker: str = "user"
 ) -> tuple[dict[str, Any], list[Any]]:
-    """A message that the reader takes instead of this one, and the shapes that lead back."""
+    """A message that the reader takes instead of this one, and the guesses that lead back."""
     if not isinstance(wire, dict):
         made = {"role": form.roles[speaker], form.content: form.said(plain_text(wire))}
         return made, [[[], made, wire]]
-    made, shapes = dict(wire), list[Any]()
+    made, guesses = dict(wire), list[Any]()
     if not _is_known(made.get("role"), form):
-        _put(made, "role", _likely_role(made, form), shapes)
-    _read_content(made, form, shapes)
-    return made, shapes
+        _put(made, "role", _likely_role(made, form), guesses)
+    _read_content(made, form, guesses)
+    return made, guesses
 
 
 def readable_answer(wire: dict[str, Any], form: Form) -> tuple[dict[str, Any], list[Any]]:
     """As `readable_message`, for the message of a response: who speaks is known there."""
-    made, shapes = dict(wire), list[Any]()
-    _read_content(made, form, shapes)
-    return made, shapes
+    made, guesses = dict(wire), list[Any]()
+    _read_content(made, form, guesses)
+    return made, guesses
 
 
-def _read_content(made: dict[str, Any], form: Form, shapes: list[Any]) -> None:
+def _read_content(made: dict[str, Any], form: Form, guesses: list[Any]) -> None:
     content = made.get(form.content)
     if not isinstance(content, form.kinds):
-        _put(made, form.content, _likely_content(content, form), shapes)
+        _put(made, form.content, _likely_content(content, form), guesses)
 
 
-def _put(made: dict[str, Any], key: str, ours: Any, shapes: list[Any]) -> None:
-    shapes.append([[key], ours, made[key]] if key in made else [[key], ours])
+def _put(made: dict[str, Any], key: str, ours: Any, guesses: list[Any]) -> None:
+    guesses.append([[key], ours, made[key]] if key in made else [[key], ours])
     made[key] = ours
 
 
@@ -120,7 +120,7 @@ def plain_text(value: Any) -> str:
     return dumps(value).decode("utf-8")
 
 
-def with_original(value: _Shaped, dialect: str, values: Iterable[Any]) -> _Shaped:
+def with_original(value: _Kept, dialect: str, values: Iterable[Any]) -> _Kept:
     """A message or a part that came in another form, with what leads back in its extras."""
     return replace(value, extras=with_guesses(value.extras, dialect, values))
 
