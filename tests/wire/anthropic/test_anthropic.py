@@ -328,6 +328,7 @@ def test_a_conversation_made_by_hand() -> None:
         Message.tool(ToolResult.error("c1", "too dark")),
         tools=(ToolDefinition.create("look", "Look at it.", strict=False),),
         tool_choice=ToolChoice("required", parallel=False),
+        sampling=Sampling(max_tokens=4096),
     )
     schema = {"type": "object", "properties": {}}
     call = {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "cat"}}
@@ -482,7 +483,7 @@ def test_thinking_made_by_hand(
     config: ThinkingConfig, fields: dict[str, Any], is_lossless: bool
 ) -> None:
     """Budget and effort as this wire says them; efforts it does not know are reported."""
-    encoded = encode_request(Request(thinking=config))
+    encoded = DIALECT.encode_request(Request(thinking=config))
     assert encoded.body == {"max_tokens": 4096, "messages": [], **fields}
     assert (encoded.losses == ()) is is_lossless
 
@@ -493,7 +494,7 @@ def test_settings_that_do_not_exist_here_are_reported() -> None:
         sampling=Sampling(seed=1, choices=2, logprobs=True),
         output=Output(format="json"),
     )
-    encoded = encode_request(asked)
+    encoded = DIALECT.encode_request(asked)
     assert encoded.body == {"max_tokens": 4096, "messages": []}
     assert {loss.path for loss in encoded.losses} == {
         *("sampling.seed", "sampling.choices", "sampling.logprobs", "output"),

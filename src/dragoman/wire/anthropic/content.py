@@ -22,7 +22,7 @@ from dragoman.wire.anthropic.content_blocks import (
     encode_thinking,
     encoder_of,
 )
-from dragoman.wire.anthropic.dialect import Block, Decoding, Encoding
+from dragoman.wire.anthropic.dialect import Block
 from dragoman.wire.anthropic.tools_calls import (
     RESULT_SUFFIX,
     decode_mcp_tool_use,
@@ -35,8 +35,10 @@ from dragoman.wire.anthropic.tools_calls import (
     encode_tool_call,
     encode_tool_result,
 )
+from dragoman.wire.reading import Reading
+from dragoman.wire.writing import Writing
 
-_DECODERS: dict[str, Callable[[Block, Decoding], AnyPart]] = {
+_DECODERS: dict[str, Callable[[Block, Reading], AnyPart]] = {
     "text": decode_text,
     "image": decode_image,
     "document": decode_document,
@@ -48,7 +50,7 @@ _DECODERS: dict[str, Callable[[Block, Decoding], AnyPart]] = {
     "mcp_tool_use": decode_mcp_tool_use,
 }
 
-_ENCODERS: dict[type[Part], Callable[[Any, Encoding], Any]] = {
+_ENCODERS: dict[type[Part], Callable[[Any, Writing], Any]] = {
     **ENCODERS,
     ToolCall: encode_tool_call,
     ToolResult: encode_tool_result,
@@ -58,25 +60,25 @@ _ENCODERS: dict[type[Part], Callable[[Any, Encoding], Any]] = {
 }
 
 
-def decode_part(block: Any, context: Decoding) -> AnyPart:
+def decode_part(block: Any, reading: Reading) -> AnyPart:
     """A content block of any type; those that nobody knows are carried whole."""
     kind = block.get("type") if isinstance(block, dict) else None
     if type(kind) is not str:
-        return decode_unknown(block, context)
+        return decode_unknown(block, reading)
     decode = _DECODERS.get(kind)
     if decode is not None:
-        return decode(block, context)
+        return decode(block, reading)
     if kind.endswith(RESULT_SUFFIX):
-        return decode_server_tool_result(block, context)
-    return decode_opaque(block, context)
+        return decode_server_tool_result(block, reading)
+    return decode_opaque(block, reading)
 
 
-def encode_parts(parts: tuple[AnyPart, ...], context: Encoding, first: int = 0) -> list[Any]:
+def encode_parts(parts: tuple[AnyPart, ...], writing: Writing, first: int = 0) -> list[Any]:
     """The content blocks of parts, without those that have no place here."""
     blocks: list[Any] = []
     for index, part in enumerate(parts, first):
-        context.part = index
-        block = encoder_of(part, _ENCODERS)(part, context)
+        writing.part = index
+        block = encoder_of(part, _ENCODERS)(part, writing)
         if block is not UNSET:
             blocks.append(block)
     return blocks

@@ -14,10 +14,12 @@ from dragoman.model.media import Audio, File, Image, Media, Video, sniff_base64
 from dragoman.model.parts import CacheHint, Opaque, Part, Refusal, Text, Thinking
 from dragoman.model.tools import ResultPart
 from dragoman.wire.anthropic.content_citations import decode_citations, encode_citations
-from dragoman.wire.anthropic.dialect import NAME, Block, Decoding, Encoding, is_ours
+from dragoman.wire.anthropic.dialect import NAME, Block, is_ours
 from dragoman.wire.envelope import PREFIX
 from dragoman.wire.overlay import overlay_of, with_overlay
+from dragoman.wire.reading import Reading
 from dragoman.wire.tolerance import bare_text
+from dragoman.wire.writing import Writing
 
 # --- the fields that any block may have: its cache hint, and those that nobody knows
 
@@ -73,60 +75,60 @@ _TEXTUAL = ("text/", "application/json", "application/xml")
 """Types that are sent as plain text: of the others, documents may only be PDF."""
 
 
-def decode_image(block: Block, context: Decoding) -> Image | Opaque:
+def decode_image(block: Block, reading: Reading) -> Image | Opaque:
     """An image; opaque where its source is of no kind we know."""
     place: Any = _decode_source(block.get("source"))
     if place is None:
-        return Opaque(NAME, block, origin=context.origin)
-    image = Image(**place, origin=context.origin, cache=decode_cache(block))
+        return Opaque(NAME, block, origin=reading.origin)
+    image = Image(**place, origin=reading.origin, cache=decode_cache(block))
     extras = overlay_of(block, (), NAME, _image(image))
     return image.replace(extras=extras) if extras else image
 
 
-def encode_image(image: Image, context: Encoding) -> Any:
+def encode_image(image: Image, writing: Writing) -> Any:
     """An image block."""
-    if _is_foreign_upload(image, context):
+    if _is_foreign_upload(image, writing):
         return UNSET
     if image.detail not in {None, "auto"}:
-        context.lose("how closely to look at an image can't be said", ".detail")
+        writing.lose_here("how closely to look at an image can't be said", ".detail")
     return with_overlay(_image(image), image.extras, NAME)
 
 
-def decode_document(block: Block, context: Decoding) -> File | Opaque:
+def decode_document(block: Block, reading: Reading) -> File | Opaque:
     """A document; opaque where it is made of blocks, which a file can't hold."""
     place: Any = _decode_document_source(block.get("source"))
     if place is None:
-        return Opaque(NAME, block, origin=context.origin)
+        return Opaque(NAME, block, origin=reading.origin)
     title = block.get("title")
     file = File(
         **place,
         name=title if type(title) is str else None,
-        origin=context.origin,
+        origin=reading.origin,
         cache=decode_cache(block),
     )
     extras = overlay_of(block, (), NAME, _document(file))
     return file.replace(extras=extras) if extras else file
 
 
-def encode_file(file: File, context: Encoding) -> Any:
+def encode_file(file: File, writing: Writing) -> Any:
     """A document block, or an image block where the file is a picture."""
-    if _is_foreign_upload(file, context):
+    if _is_foreign_upload(file, writing):
         return UNSET
     mime = file.mime or _PDF
     is_strange = file.data is not None and mime != _PDF and not mime.startswith(_TEXTUAL)
-    if not is_strange or is_ours(context.origin_of(file)):
+    if not is_strange or writing.is_own(file):
         return with_overlay(_document(file), file.extras, NAME)
     if mime.startswith("image/"):
         return _image(file)
-    context.lose("documents other than PDF and text can't be sent inline")
+    writing.lose_here("documents other than PDF and text can't be sent inline")
     return UNSET
 
 
-def _is_foreign_upload(media: Media, context: Encoding) -> bool:
+def _is_foreign_upload(media: Media, writing: Writing) -> bool:
     """Whether this is a file that was uploaded to another provider."""
-    if media.file_id is None or not context.is_foreign(media):
+    if media.file_id is None or not writing.is_foreign(media):
         return False
-    context.lose("a file uploaded to another provider is left out")
+    writing.lose_here("a file uploaded to another provider is left out")
     return True
 
 
@@ -208,26 +210,26 @@ FOREIGN_SIGNATURE = "another provider's signature has no place on it here"
 _CITED_TEXT = _TEXT | {"citations"}
 
 
-def decode_text(block: Block, context: Decoding) -> Text | Opaque:
+def decode_text(block: Block, reading: Reading) -> Text | Opaque:
     """A text and the sources it cites."""
     text = block.get("text")
     if type(text) is not str:
-        return decode_opaque(block, context)
+        return decode_opaque(block, reading)
     if len(block) == len(_TEXT):
         return Text(text)
     citations = decode_citations(block.get("citations"))
     cache, extras = decode_common_fields(block, _CITED_TEXT if citations else _TEXT)
-    origin = context.origin if citations else None  # they hold sealed references: W71
+    origin = reading.origin if citations else None  # they hold sealed references: W71
     return Text(text, citations, cache=cache, extras=extras, origin=origin)
 
 
-def encode_text(part: Text, context: Encoding) -> Block:
+def encode_text(part: Text, writing: Writing) -> Block:
     """A text block."""
     block: Block = {"type": "text", "text": part.text}
     if part.signature is not None:
-        context.lose(FOREIGN_SIGNATURE)
+        writing.lose_here(FOREIGN_SIGNATURE)
     if part.citations:
-        citations = encode_citations(part.citations, context)
+        citations = encode_citations(part.citations, writing)
         if citations:
             block["citations"] = citations
     return with_common_fields(block, part)
@@ -254,45 +256,45 @@ def text_or_blocks(blocks: list[Any]) -> str | list[Any]:
     return text if type(text) is str else blocks
 
 
-def encode_refusal(part: Refusal, context: Encoding) -> Block:
+def encode_refusal(part: Refusal, writing: Writing) -> Block:
     """Text: in a request there are no refusals, and an empty turn would be refused (I15)."""
-    context.lose("a refusal is sent as text")
+    writing.lose_here("a refusal is sent as text")
     return with_common_fields({"type": "text", "text": part.text}, part)
 
 
-def decode_unknown(block: Any, context: Decoding) -> Text | Opaque:
+def decode_unknown(block: Any, reading: Reading) -> Text | Opaque:
     """A bare text among the blocks, or something of no type we know."""
     if type(block) is str:
         return bare_text(block, {"type": "text", "text": block}, NAME)
-    return decode_opaque(block, context)
+    return decode_opaque(block, reading)
 
 
-def decode_opaque(block: Any, context: Decoding) -> Opaque:
+def decode_opaque(block: Any, reading: Reading) -> Opaque:
     """A block of no type we know, or not as its type should be: carried whole."""
-    return Opaque(NAME, block, origin=context.origin)
+    return Opaque(NAME, block, origin=reading.origin)
 
 
-def encode_opaque(part: Opaque, context: Encoding) -> Any:
+def encode_opaque(part: Opaque, writing: Writing) -> Any:
     """What was carried, if it came from here."""
     if part.dialect == NAME:
         return part.payload
-    context.lose("a part that only another dialect understands is left out")
+    writing.lose_here("a part that only another dialect understands is left out")
     return UNSET
 
 
-def encode_unsupported(part: Part, context: Encoding) -> Any:
+def encode_unsupported(part: Part, writing: Writing) -> Any:
     """Nothing, for media that have no place here."""
-    context.lose(f"{type(part).__name__.lower()} can't be sent")
+    writing.lose_here(f"{type(part).__name__.lower()} can't be sent")
     return UNSET
 
 
-_DECODERS: dict[str, Callable[[Block, Decoding], ResultPart]] = {
+_DECODERS: dict[str, Callable[[Block, Reading], ResultPart]] = {
     "text": decode_text,
     "image": decode_image,
     "document": decode_document,
 }
 
-ENCODERS: dict[type[Part], Callable[[Any, Encoding], Any]] = {
+ENCODERS: dict[type[Part], Callable[[Any, Writing], Any]] = {
     Text: encode_text,
     Image: encode_image,
     File: encode_file,
@@ -303,27 +305,27 @@ ENCODERS: dict[type[Part], Callable[[Any, Encoding], Any]] = {
 }
 
 
-def decode_content(block: Any, context: Decoding) -> ResultPart:
+def decode_content(block: Any, reading: Reading) -> ResultPart:
     """A block inside a tool result."""
     kind = block.get("type") if isinstance(block, dict) else None
     decode = _DECODERS.get(kind) if type(kind) is str else None
-    return decode(block, context) if decode is not None else decode_unknown(block, context)
+    return decode(block, reading) if decode is not None else decode_unknown(block, reading)
 
 
-def encode_content(parts: tuple[ResultPart, ...], context: Encoding) -> str | list[Any]:
+def encode_content(parts: tuple[ResultPart, ...], writing: Writing) -> str | list[Any]:
     """The parts inside a tool result, without those that have no place there."""
     blocks: list[Any] = []
-    for context.item, part in enumerate(parts):
-        block = encoder_of(part, ENCODERS)(part, context)
+    for writing.item, part in enumerate(parts):
+        block = encoder_of(part, ENCODERS)(part, writing)
         if block is not UNSET:
             blocks.append(block)
-    context.item = None
+    writing.item = None
     return text_or_blocks(blocks)
 
 
 def encoder_of(
-    part: Part, encoders: dict[type[Part], Callable[[Any, Encoding], Any]]
-) -> Callable[[Any, Encoding], Any]:
+    part: Part, encoders: dict[type[Part], Callable[[Any, Writing], Any]]
+) -> Callable[[Any, Writing], Any]:
     """What writes parts of this kind, or of the kind it is derived from."""
     for kind in type(part).__mro__:
         if kind in encoders:
@@ -339,46 +341,40 @@ _REDACTED = frozenset({"type", "data"})
 BESIDE_DATA = "a block is readable or sealed: what can be read of sealed thinking is left out"
 
 
-def decode_thinking(block: Block, context: Decoding) -> Thinking | Opaque:
+def decode_thinking(block: Block, reading: Reading) -> Thinking | Opaque:
     """Readable thinking; some servers leave the signature out."""
     text, signature = block.get("thinking"), block.get("signature")
     if type(text) is not str:
-        return decode_opaque(block, context)
+        return decode_opaque(block, reading)
     if type(signature) is not str:
         signature = None
     elif signature.startswith(PREFIX):
-        context.has_envelopes = True
+        reading.has_envelopes = True
     extras = overlay_of(block, _UNSIGNED if signature is None else _SIGNED, NAME)
-    return Thinking(text, signature=signature, extras=extras, origin=context.origin)
+    return Thinking(text, signature=signature, extras=extras, origin=reading.origin)
 
 
-def decode_redacted_thinking(block: Block, context: Decoding) -> Thinking | Opaque:
+def decode_redacted_thinking(block: Block, reading: Reading) -> Thinking | Opaque:
     """Thinking that only the provider can read; it must come back all the same (W57)."""
     data = block.get("data")
     if type(data) is not str:
-        return decode_opaque(block, context)
+        return decode_opaque(block, reading)
     if data.startswith(PREFIX):
-        context.has_envelopes = True
+        reading.has_envelopes = True
     extras = overlay_of(block, _REDACTED, NAME)
-    return Thinking("", data, "redacted", extras=extras, origin=context.origin)
+    return Thinking("", data, "redacted", extras=extras, origin=reading.origin)
 
 
-def encode_thinking(part: Thinking, context: Encoding) -> Any:
+def encode_thinking(part: Thinking, writing: Writing) -> Any:
     """A thinking block; W54: unsigned ones and those of others would be refused."""
-    if (
-        context.first_without_thinking is not None
-        and context.message >= context.first_without_thinking
-    ):
-        context.lose("with thinking off, there is none in an answer to be gone on with")
-        return UNSET
-    origin = context.origin_of(part)
+    origin = writing.origin_of(part)
     is_sealed = part.signature is not None or part.data is not None
     if not (is_ours(origin) or (origin is None and is_sealed)):
-        context.lose("thinking that this provider did not sign is left out")
+        writing.lose_here("thinking that this provider did not sign is left out")
         return UNSET
     if part.data is not None:
         if part.text or part.signature is not None:
-            context.lose(BESIDE_DATA)
+            writing.lose_here(BESIDE_DATA)
         return with_overlay({"type": "redacted_thinking", "data": part.data}, part.extras, NAME)
     block: Block = {"type": "thinking", "thinking": part.text}
     if part.signature is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dragoman.model.parts import Citation
-from dragoman.wire.anthropic.dialect import NAME, Block, Encoding
+from dragoman.wire.anthropic.dialect import NAME, Block
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
+from dragoman.wire.writing import Writing
 
 
 class _Field(NamedTuple):
@@ -71,7 +72,7 @@ def decode_citations(wire: Any) -> tuple[Citation, ...]:
 
 
 def encode_citations(
-    citations: tuple[Citation, ...], context: Encoding, first: int = 0
+    citations: tuple[Citation, ...], writing: Writing, first: int = 0
 ) -> list[Block]:
     """The citations as the wire has them, without those that it would refuse.
 
@@ -82,10 +83,10 @@ def encode_citations(
         if _is_anchored(citation):
             encoded.append(_encode_citation(citation))
             for name in _unsupported_fields(citation):
-                context.lose("this type of citation has no such field",
+                writing.lose_here("this type of citation has no such field",
                              f".citations[{index}].{name}")  # fmt: skip
         else:
-            context.lose("a citation of something this request does not hold is left out",
+            writing.lose_here("a citation of something this request does not hold is left out",
                          f".citations[{index}]")  # fmt: skip
     return encoded
 

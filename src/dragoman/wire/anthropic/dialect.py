@@ -1,12 +1,11 @@
-"""What is particular to Messages, and the state of a body that is read or written."""
+"""What Messages says about itself: how it is recognised, and what Anthropic's own host takes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dragoman.model.parts import Origin, Part
+from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
-from dragoman.wire.call_ids import CallIds
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import (
     CacheFlags,
@@ -20,15 +19,7 @@ from dragoman.wire.flags import (
     TurnFlags,
 )
 from dragoman.wire.fronts import Front
-from dragoman.wire.losses import Action, Loss, Repair
-from dragoman.wire.schemas import (
-    ANTHROPIC_STRICT,
-    ANTHROPICS,
-    Profiles,
-    Projection,
-    SentSchemas,
-    Weight,
-)
+from dragoman.wire.schemas import ANTHROPIC_STRICT
 from dragoman.wire.target import Target
 
 NAME = "anthropic"
@@ -150,115 +141,8 @@ TARGET = Target(
 FRONT = Front(HERE)
 
 
-# --- how much of strict schemas one request may hold: there are limits for all of them together
+# --- how much of strict schemas one request may hold
 
 MAX_STRICT_TOOLS = 20
 MAX_OPTIONAL = ANTHROPIC_STRICT.most_optional or 0
 MAX_UNIONS = ANTHROPIC_STRICT.most_unions or 0
-
-
-class StrictSchemaLimits:
-    """What is left of it."""
-
-    __slots__ = ("_optional", "_tools", "_unions")
-
-    def __init__(self) -> None:
-        self._tools = MAX_STRICT_TOOLS
-        self._optional = MAX_OPTIONAL
-        self._unions = MAX_UNIONS
-
-    def spend(self, weight: Weight, *, tools: int = 0) -> None:
-        """Count a schema that is going to be sent."""
-        self._tools -= tools
-        self._optional -= weight.optional
-        self._unions -= weight.unions
-
-    def refusal(self, made: Projection) -> str | None:
-        """Why one more strict tool is too much; where it is not, it is counted."""
-        weight = made.weight
-        if self._tools < 1:
-            return f"there are more strict tools than the {MAX_STRICT_TOOLS} that are taken"
-        if weight.optional > self._optional:
-            return f"all strict schemas may have {MAX_OPTIONAL} optional properties together"
-        if weight.unions > self._unions:
-            return f"all strict schemas may have {MAX_UNIONS} unions together"
-        self.spend(weight, tools=1)
-        return None
-
-
-# --- a body being read, a body being written
-
-
-class Decoding:
-    """A body being read: the origin of its parts, and the ids of its tool calls."""
-
-    __slots__ = ("calls", "has_envelopes", "origin")
-
-    def __init__(self, origin: Origin | None, calls: CallIds) -> None:
-        self.origin = origin
-        """For parts with opaque state; None where the message says it for all its parts."""
-        self.has_envelopes = False
-        """Whether the message being read holds another provider's state; see `unsealing`."""
-        self.calls = calls
-
-
-class Encoding:
-    """A body being written: what it could not say, and where the writer is."""
-
-    __slots__ = (
-        "first_without_thinking",
-        "item",
-        "losses",
-        "message",
-        "origin",
-        "part",
-        "place",
-        "profiles",
-        "repairs",
-        "schemas",
-        "strict_limits",
-        "wire_ids",
-    )  # fmt: skip
-
-    def __init__(self, place: str, profiles: Profiles = ANTHROPICS) -> None:
-        self.losses: list[Loss] = []
-        self.repairs: list[Repair] = []
-        self.profiles = profiles
-        """What is taken of the schemas of tools."""
-        self.schemas = SentSchemas(self.losses, self.repairs)
-        self.strict_limits = StrictSchemaLimits()
-        self.place = place
-        """The path of a part, to be filled in with the numbers of its message and its own."""
-        self.message = 0
-        self.part = 0
-        self.item: int | None = None
-        self.origin: Origin | None = None
-        """The message's origin, which its parts share unless they have their own."""
-        self.first_without_thinking: int | None = None
-        """The message from which on there must be no thinking (W53)."""
-        self.wire_ids: dict[str, str] = {}
-        """What calls are called on the wire, where that is not their id."""
-
-    def lose(self, reason: str, field: str = "") -> None:
-        """Note that the part being written, or a field of it, is left out or changed."""
-        path = self.place.format(self.message, self.part)
-        inner = "" if self.item is None else f".content[{self.item}]"
-        self.losses.append(Loss(f"{path}{inner}{field}", reason))
-
-    def repair(self, rule: str, action: Action, reason: str) -> None:
-        """Note that the part being written is put right."""
-        path = self.place.format(self.message, self.part)
-        self.repairs.append(Repair(path, rule, action, reason))
-
-    def lose_at(self, path: str, reason: str) -> None:
-        """Note that what stands at this path is left out or changed."""
-        self.losses.append(Loss(path, reason))
-
-    def origin_of(self, part: Part) -> Origin | None:
-        """Where a part comes from: its own origin, or its message's."""
-        return part.origin if part.origin is not None else self.origin
-
-    def is_foreign(self, part: Part) -> bool:
-        """Whether a part is known to come from another dialect."""
-        origin = self.origin_of(part)
-        return origin is not None and origin.dialect != NAME

@@ -9,9 +9,9 @@ from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Refusal, Text
-from dragoman.model.requests import AnyTool, Request, State
+from dragoman.model.requests import Request, State
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolDefinition, ToolResult
+from dragoman.model.tools import ToolResult
 from dragoman.wire.anthropic.content import decode_part, encode_parts
 from dragoman.wire.anthropic.content_blocks import (
     decode_text,
@@ -19,32 +19,30 @@ from dragoman.wire.anthropic.content_blocks import (
     is_plain,
     text_or_blocks,
 )
-from dragoman.wire.anthropic.dialect import HERE, NAME, TARGET, Block, Decoding, Encoding, is_ours
-from dragoman.wire.anthropic.rules_view import View
+from dragoman.wire.anthropic.dialect import HERE, NAME, TARGET, Block, is_ours
 from dragoman.wire.anthropic.settings import (
     SETTINGS,
     decode_output,
     decode_sampling,
     decode_thinking_config,
-    encode_settings,
+    encode_request_settings,
 )
 from dragoman.wire.anthropic.tools import (
-    decode_tool,
     decode_tool_choice,
-    encode_tool,
+    decode_tools,
     encode_tool_choice,
-    permitted_tools,
+    encode_tools,
 )
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import want
-from dragoman.wire.losses import Repair
 from dragoman.wire.overlay import overlay_of, with_guesses, with_overlay
 from dragoman.wire.overlay_edits import PartlyRead, Places, with_digests, without_edited
-from dragoman.wire.schemas import PLAIN, anthropic_profiles, projected
+from dragoman.wire.reading import Reading
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import Form, plain_text, readable_message, with_original
 from dragoman.wire.unsealing import EMPTIED, unsealed
+from dragoman.wire.writing import Writing
 
 # --- messages, and the system prompt beside them
 
@@ -65,33 +63,33 @@ FORM = Form(NAME, {word: word for word in _ROLES})
 _IN_SYSTEM = (Text, Refusal, Opaque)
 
 
-def decode_message(wire: Any, context: Decoding) -> Message:
+def decode_message(wire: Any, reading: Reading) -> Message:
     """One message. A user's that holds nothing but tool results is a tool's."""
     name, content = (wire.get("role"), wire.get("content")) if type(wire) is dict else (None, None)
     if type(name) is not str or name not in _ROLES:
-        return _decode_odd_message(wire, context)
+        return _decode_odd_message(wire, reading)
     parts: tuple[AnyPart, ...] = ()
     if type(content) is str:
         parts = (Text(content),)
     elif isinstance(content, list):
-        parts = tuple([decode_part(block, context) for block in content])
+        parts = tuple([decode_part(block, reading) for block in content])
     elif name != "system" or content is not None:
-        return _decode_odd_message(wire, context)
+        return _decode_odd_message(wire, reading)
     if name == "system":
         return _decode_system_message(wire, parts)
     role = _ASSISTANT if name == "assistant" else _TOOL if _are_results(parts) else _USER
     origin = None
-    if role is _ASSISTANT and context.has_envelopes:
-        context.has_envelopes, parts = False, unsealed(parts)
+    if role is _ASSISTANT and reading.has_envelopes:
+        reading.has_envelopes, parts = False, unsealed(parts)
         origin = None if parts else EMPTIED
     if len(wire) == len(_MESSAGE):
         return make_message(role, parts, origin=origin)
     return make_message(role, parts, origin=origin, extras=overlay_of(wire, _MESSAGE, NAME))
 
 
-def _decode_odd_message(wire: Any, context: Decoding) -> Message:
+def _decode_odd_message(wire: Any, reading: Reading) -> Message:
     made, shapes = readable_message(wire, FORM)
-    return with_original(decode_message(made, context), NAME, shapes)
+    return with_original(decode_message(made, reading), NAME, shapes)
 
 
 def _decode_system_message(wire: Block, parts: tuple[AnyPart, ...]) -> Message:
@@ -108,26 +106,26 @@ def _are_results(parts: tuple[AnyPart, ...]) -> bool:
     return bool(parts)
 
 
-def encode_message(message: Message, context: Encoding) -> Any:
+def encode_message(message: Message, writing: Writing) -> Any:
     """One message; an object, unless it came as something else."""
     parts = message.parts
     content: str | list[Any]
     if len(parts) == 1 and is_plain(parts[0]):
         content = parts[0].text  # type: ignore[union-attr]  # a Text: it is plain
     else:
-        context.origin = message.origin
-        content = text_or_blocks(encode_parts(parts, context))
+        writing.origin = message.origin
+        content = text_or_blocks(encode_parts(parts, writing))
     wire: Block = {"role": _TO_WIRE[message.role], "content": content}
     if not parts and message.role is _SYSTEM:
         del wire["content"]
-    _lose_name(message, context)
+    _lose_name(message, writing)
     return wire if message.extras is EMPTY else with_overlay(wire, message.extras, NAME)
 
 
-def _lose_name(message: Message, context: Encoding) -> None:
+def _lose_name(message: Message, writing: Writing) -> None:
     """Note the name of who speaks, if there is one."""
     if message.name is not None:
-        context.lose_at(f"messages[{context.message}].name", "messages carry no names here")
+        writing.lose(f"messages[{writing.message}].name", "messages carry no names here")
 
 
 def belongs_to_system_prompt(message: Message) -> bool:
@@ -141,26 +139,26 @@ def decode_system(wire: Any) -> tuple[AnyPart, ...]:
     if type(wire) is str:
         return (Text(wire),)
     if isinstance(wire, list):
-        context = Decoding(HERE, CallIds())
-        return tuple([_decode_system_block(block, context) for block in wire])
+        reading = Reading(HERE, CallIds())
+        return tuple([_decode_system_block(block, reading) for block in wire])
     return () if wire is None else (Text(plain_text(wire)),)
 
 
-def _decode_system_block(block: Any, context: Decoding) -> Text | Opaque:
+def _decode_system_block(block: Any, reading: Reading) -> Text | Opaque:
     if isinstance(block, dict) and block.get("type") == "text":
-        return decode_text(block, context)
-    return decode_unknown(block, context)
+        return decode_text(block, reading)
+    return decode_unknown(block, reading)
 
 
-def encode_system(parts: tuple[AnyPart, ...], context: Encoding) -> list[Any]:
+def encode_system(parts: tuple[AnyPart, ...], writing: Writing) -> list[Any]:
     """The blocks of a system prompt: text only, and what this dialect itself put there."""
     blocks: list[Any] = []
     for index, part in enumerate(parts):
         if isinstance(part, _IN_SYSTEM):
-            blocks += encode_parts((part,), context, index)
+            blocks += encode_parts((part,), writing, index)
         else:
-            context.part = index
-            context.lose("the system prompt takes text only")
+            writing.part = index
+            writing.lose_here("the system prompt takes text only")
     return blocks
 
 
@@ -168,7 +166,7 @@ def encode_system(parts: tuple[AnyPart, ...], context: Encoding) -> list[Any]:
 
 PATH = "/v1/messages"
 PLACEHOLDER = "(Something that can't be shown here.)"
-_BEARINGS: Places = {
+PLACES: Places = {
     "model": "model",
     "stream": "stream",
     "system": "system",
@@ -177,6 +175,7 @@ _BEARINGS: Places = {
     "thread": PartlyRead("state.thread"),
     **SETTINGS,
 }
+"""By the wire's field: what it says of the request."""
 
 
 def decode_request(wire: Block) -> Request:
@@ -187,7 +186,7 @@ def decode_request(wire: Block) -> Request:
         model=model if type(model) is str else None,
         system=decode_system(wire.get("system")),
         messages=decode_calls(lambda calls: _decode_messages(messages, calls)),
-        tools=_decode_tools(wire.get("tools")),
+        tools=decode_tools(wire.get("tools")),
         tool_choice=decode_tool_choice(wire.get("tool_choice")),
         sampling=decode_sampling(wire),
         output=decode_output(wire),
@@ -195,13 +194,11 @@ def decode_request(wire: Block) -> Request:
         state=_decode_state(wire.get("thread")),
         stream=stream if type(stream) is bool else None,
     )
-    rebuilt = _fields(request, Encoding(""))
-    if "max_tokens" not in wire:
-        del rebuilt["max_tokens"]  # the default, which some targets must be sent (W50)
+    rebuilt = _fields(request, Writing(TARGET))
     extras = overlay_of(_without_lists(wire, request), (), NAME, rebuilt)
     if not isinstance(system := wire.get("system"), str | list | None):
         extras = with_guesses(extras, NAME, [[["system"], plain_text(system), system]])
-    return with_digests(request.replace(extras=extras), NAME, _BEARINGS) if extras else request
+    return with_digests(request.replace(extras=extras), NAME, PLACES) if extras else request
 
 
 def _decode_state(thread: Any) -> State | None:
@@ -210,38 +207,27 @@ def _decode_state(thread: Any) -> State | None:
 
 
 def _decode_messages(wire: list[Any], calls: CallIds) -> tuple[Message, ...]:
-    context = Decoding(HERE, calls)
+    reading = Reading(HERE, calls)
     messages: list[Message] = []
     for index, message in enumerate(wire):
         calls.at(index)
-        messages.append(decode_message(message, context))
+        messages.append(decode_message(message, reading))
     return tuple(messages)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body for a request."""
-    profiles = anthropic_profiles(target)
-    context = Encoding("messages[{}].parts[{}]", profiles)
-    body = _fields(request, context)
-    tools = _encode_tools(request, body, context)
+    writing = Writing(target)
+    body = _fields(request, writing)
+    tools = encode_tools(request, body, writing)
     if tools:
         body["tools"] = tools
-    if target.thinking.is_refused_in_prefill:
-        context.first_without_thinking = _first_without_thinking(request, body)
-    system, messages = _encode_conversation(request, context)
+    system, messages = _encode_conversation(request, writing)
     if system:
         body["system"] = text_or_blocks(system)
     body["messages"] = messages
-    limit = body.get("max_tokens")
     if request.extras is not EMPTY:
-        body = with_overlay(body, without_edited(request, NAME, _BEARINGS), NAME)
-    repairs: tuple[Repair, ...] = ()
-    if request.sampling.max_tokens is None and body.get("max_tokens") is limit:
-        if target.sampling.needs_token_limit:
-            reason = "a limit on the answer, which must be there"
-            repairs = (Repair("sampling.max_tokens", "W50", "added", reason),)
-        else:
-            body.pop("max_tokens", None)
+        body = with_overlay(body, without_edited(request, NAME, PLACES), NAME)
     if target.host.names_model_in_path:
         body.pop("model", None)
     if target.host.api_version is not None:
@@ -249,49 +235,10 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     return Encoded(
         body,
         path=PATH,
-        losses=tuple(context.losses),
-        repairs=(*context.repairs, *repairs),
-        context=context.schemas.context,
+        losses=tuple(writing.losses),
+        repairs=tuple(writing.repairs),
+        context=writing.schemas.context,
     )
-
-
-def _first_without_thinking(request: Request, body: Block) -> int | None:
-    """The place of an answer to be gone on with, while thinking is off (W53)."""
-    thinking = body.get("thinking")
-    if thinking is not None and thinking.get("type") in ("enabled", "adaptive"):
-        return None
-    found = None
-    for index in range(len(request.messages) - 1, -1, -1):
-        message = request.messages[index]
-        if message.role is _ASSISTANT:
-            found = index  # those before it are of the same turn
-        elif not belongs_to_system_prompt(message):
-            break
-    return found
-
-
-def _decode_tools(wire: Any) -> tuple[AnyTool, ...]:
-    if isinstance(wire, list):
-        return tuple([decode_tool(tool) for tool in wire])
-    return ()
-
-
-def _encode_tools(request: Request, body: Block, context: Encoding) -> list[Block]:
-    tools = permitted_tools(request.tools, request.tool_choice)
-    definitions = [tool for tool in tools.values() if isinstance(tool, ToolDefinition)]
-    strict = [tool for tool in definitions if tool.strict is True]
-    if any(not is_ours(tool.origin) for tool in strict):
-        _reserve_strict_schemas(body, [tool for tool in strict if is_ours(tool.origin)], context)
-    return [wire for index, tool in tools.items() for wire in encode_tool(tool, index, context)]
-
-
-def _reserve_strict_schemas(body: Block, own: list[ToolDefinition], context: Encoding) -> None:
-    """Count what is sent in any case, before tools from elsewhere are strict: it goes first."""
-    _, answer = View(body, TARGET).output_schema
-    if isinstance(answer, Mapping):
-        context.strict_limits.spend(projected(answer, PLAIN).weight)
-    for tool in own:
-        context.strict_limits.spend(projected(tool.parameters or EMPTY, PLAIN).weight, tools=1)
 
 
 def _without_lists(wire: Block, request: Request) -> Block:
@@ -304,10 +251,10 @@ def _without_lists(wire: Block, request: Request) -> Block:
     return {key: value for key, value in wire.items() if key not in written}
 
 
-def _fields(request: Request, context: Encoding) -> Block:
+def _fields(request: Request, writing: Writing) -> Block:
     """All of a body but its lists."""
     body: Block = {} if request.model is None else {"model": request.model}
-    body |= encode_settings(request, context)
+    body |= encode_request_settings(request, writing)
     if request.tool_choice is not None:
         body["tool_choice"] = encode_tool_choice(request.tool_choice)
     if request.stream is not None:
@@ -317,29 +264,28 @@ def _fields(request: Request, context: Encoding) -> Block:
     return body
 
 
-def _encode_conversation(request: Request, context: Encoding) -> tuple[list[Any], list[Block]]:
+def _encode_conversation(request: Request, writing: Writing) -> tuple[list[Any], list[Block]]:
     """The system prompt, with system messages that belong into it, and all other messages."""
-    in_messages, context.place = context.place, "system[{1}]"
-    system = encode_system(request.system, context)
-    context.place = in_messages
+    in_messages, writing.place = writing.place, "system[{1}]"
+    system = encode_system(request.system, writing)
+    writing.place = in_messages
     messages: list[Block] = []
-    for context.message, message in enumerate(request.messages):
+    for writing.message, message in enumerate(request.messages):
         if not belongs_to_system_prompt(message):
-            messages += _encode_spoken(message, context)
+            messages += _encode_spoken(message, writing)
             continue
-        context.origin = message.origin
-        system += encode_system(message.parts, context)
-        _lose_name(message, context)
+        writing.origin = message.origin
+        system += encode_system(message.parts, writing)
+        _lose_name(message, writing)
         if messages:
             reason = "a system message amid the others goes to the system prompt"
-            path = f"messages[{context.message}]"
-            context.repairs.append(Repair(path, "W49", "moved", reason))
+            writing.repair(f"messages[{writing.message}]", "W49", "moved", reason)
     return system, messages
 
 
-def _encode_spoken(message: Message, context: Encoding) -> list[Block]:
+def _encode_spoken(message: Message, writing: Writing) -> list[Block]:
     """A message in a list; empty for an answer of which nothing can be said here."""
-    wire = encode_message(message, context)
+    wire = encode_message(message, writing)
     is_empty = isinstance(wire, dict) and wire.get("content") == []
     if is_empty and message.parts:  # an empty message would be refused (W47)
         if message.role is _ASSISTANT:

@@ -1,15 +1,27 @@
-"""Settings that Anthropic refuses together, or beyond their limits (W59)."""
+"""What Anthropic alone refuses: settings that exclude each other, thinking in a begun answer."""
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
+from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.parts import Thinking
 from dragoman.model.requests import Request
+from dragoman.model.roles import Role
+from dragoman.wire.anthropic.dialect import NAME
+from dragoman.wire.anthropic.request import PLACES, belongs_to_system_prompt
 from dragoman.wire.anthropic.settings import LEAST_TOP_P, MIN_BUDGET, is_on, thinking_field
 from dragoman.wire.fitting.steps import Step
-from dragoman.wire.losses import Loss, Note
+from dragoman.wire.losses import Loss, Note, Repair
+from dragoman.wire.overlay import fields_of
+from dragoman.wire.overlay_edits import without_edited
 from dragoman.wire.target import Target
+
+DEFAULT_MAX_TOKENS = 4096
+"""Where a request names no limit (W50): every model takes it."""
 
 
 def with_low_temperature(request: Request, target: Target, notes: list[Note]) -> Request:
@@ -56,9 +68,65 @@ def with_sampling_for_thinking(request: Request, target: Target, notes: list[Not
     return request.replace(sampling=sampling.replace(**changes))
 
 
+def with_token_limit(request: Request, target: Target, notes: list[Note]) -> Request:
+    """With a limit on the answer, where there must be one (W50)."""
+    if not target.sampling.needs_token_limit or request.sampling.max_tokens is not None:
+        return request
+    if "max_tokens" in fields_of(without_edited(request, NAME, PLACES), NAME):
+        return request  # one that can't be read: the target shall say so
+    config, limit = request.thinking, DEFAULT_MAX_TOKENS
+    if config is not None and is_on(thinking_field(config)):
+        limit += config.budget or 0  # it counts: what is left must not be less than without it
+    reason = "a limit on the answer, which must be there"
+    notes.append(Repair("sampling.max_tokens", "W50", "added", reason))
+    return request.replace(sampling=request.sampling.replace(max_tokens=limit))
+
+
+def without_thinking_in_prefill(request: Request, target: Target, notes: list[Note]) -> Request:
+    """Without thinking in an answer to be gone on with, while it is off (W53)."""
+    config = request.thinking
+    is_off = config is None or thinking_field(config).get("type") not in ("enabled", "adaptive")
+    if not target.thinking.is_refused_in_prefill or not is_off:
+        return request
+    reason = "with thinking off, there is none in an answer to be gone on with"
+    first = _begun_answer(request.messages)
+    messages = list(request.messages[:first])
+    for index, message in enumerate(request.messages[first:], first):
+        thoughts = [place for place, part in enumerate(message.parts) if _is_thinking(part)]
+        if not thoughts or message.role is not Role.ASSISTANT:
+            messages.append(message)
+            continue
+        notes.extend(Loss(f"messages[{index}].parts[{place}]", reason) for place in thoughts)
+        if left := tuple(part for part in message.parts if not _is_thinking(part)):
+            messages.append(message.replace_unchecked(parts=left))
+    is_same = len(messages) == len(request.messages) and all(map(is_, messages, request.messages))
+    return request if is_same else request.replace(messages=tuple(messages))
+
+
+def _begun_answer(messages: tuple[Message, ...]) -> int:
+    """Where the answer to be gone on with begins, of however many messages it is."""
+    first = len(messages)
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role is Role.ASSISTANT:
+            first = index
+        elif not belongs_to_system_prompt(messages[index]):
+            break
+    return first
+
+
+def _is_thinking(part: AnyPart) -> bool:
+    return isinstance(part, Thinking)
+
+
 STEPS = (
     Step(with_low_temperature, ("is_strict",)),
     Step(with_smaller_budget, ("is_strict",)),
     Step(with_sampling_for_thinking, ("is_strict",)),
+    Step(
+        without_thinking_in_prefill,
+        ("thinking.is_refused_in_prefill",),
+        lambda seen, _: seen.has_thinking,
+    ),
+    Step(with_token_limit, ("sampling.needs_token_limit",)),
 )
 """What fitting sees to for this dialect alone."""

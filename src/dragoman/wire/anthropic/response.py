@@ -15,13 +15,15 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.content import decode_part, encode_parts
-from dragoman.wire.anthropic.dialect import NAME, Block, Decoding, Encoding, is_ours
+from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_ours
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
 from dragoman.wire.json_values import want
 from dragoman.wire.overlay import overlay_of, with_guesses, with_overlay
+from dragoman.wire.reading import Reading
 from dragoman.wire.stream_decoding import stream_error
+from dragoman.wire.writing import Writing
 
 # --- token counts and reasons to stop
 
@@ -120,10 +122,10 @@ def decode_response(wire: Block) -> Response:
     model = model if type(model) is str else None
     finish, usage = decode_finish(reason), decode_usage(wire.get("usage"))
     calls = CallIds(response_identity(response_id, None, model))
-    context = Decoding(None, calls)  # the message's origin is its parts' too
+    reading = Reading(None, calls)  # the message's origin is its parts' too
     message = make_message(
         _ASSISTANT,
-        tuple([decode_part(block, context) for block in content]) + _decode_refusal(wire),
+        tuple([decode_part(block, reading) for block in content]) + _decode_refusal(wire),
         origin=Origin(dialect=NAME, model=model, response_id=response_id),
         usage=usage and usage.counts,
         finish=finish,
@@ -140,25 +142,25 @@ def decode_response(wire: Block) -> Response:
 
 def encode_response(response: Response) -> Encoded:
     """The body for a response: of its first choice, since there is only one here."""
-    context = Encoding("choices[0].message.parts[{1}]")
+    writing = Writing(TARGET, place="choices[0].message.parts[{1}]", is_response=True)
     for index in range(1, len(response.choices)):
-        context.lose_at(f"choices[{index}]", "there is one choice only")
+        writing.lose(f"choices[{index}]", "there is one choice only")
     choice = response.choices[0] if response.choices else Choice(0, make_message(_ASSISTANT))
     if choice.logprobs is not None:
-        context.lose_at("choices[0].logprobs", "there are no log probabilities here")
+        writing.lose("choices[0].logprobs", "there are no log probabilities here")
     if choice.message.name is not None:
-        context.lose_at("choices[0].message.name", "messages carry no names here")
+        writing.lose("choices[0].message.name", "messages carry no names here")
     if choice.message.role is not _ASSISTANT:
-        context.lose_at("choices[0].message.role", "only an assistant answers")
+        writing.lose("choices[0].message.role", "only an assistant answers")
     if not _is_told(choice):
-        context.lose_at("choices[0].finish", "this reason has no word here")
+        writing.lose("choices[0].finish", "this reason has no word here")
     body = _fields(response, choice)
-    context.origin = choice.message.origin
-    body["content"] = encode_parts(_content(choice.message), context)
+    writing.origin = choice.message.origin
+    body["content"] = encode_parts(_content(choice.message), writing)
     body = with_overlay(body, response.extras, NAME)
     if not is_ours(choice.message.origin):
         _complete(body, choice.message)
-    return Encoded(body, losses=tuple(context.losses), repairs=tuple(context.repairs))
+    return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
 
 
 def _fields(response: Response, choice: Choice) -> Block:

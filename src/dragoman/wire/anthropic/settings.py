@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
-from dragoman.wire.anthropic.dialect import (
-    HERE,
-    MAX_OPTIONAL,
-    MAX_UNIONS,
-    NAME,
-    Block,
-    Encoding,
-    is_ours,
-)
+from dragoman.wire.anthropic.dialect import HERE, MAX_OPTIONAL, MAX_UNIONS, NAME, Block, is_ours
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.schemas import ANTHROPIC_STRICT
-
-DEFAULT_MAX_TOKENS = 4096
-"""Sent where a request names no limit, since the wire demands one (W50); every model takes it."""
+from dragoman.wire.settings_table import (
+    Setting,
+    decode_settings,
+    encode_settings,
+    number,
+    texts,
+    whole,
+)
+from dragoman.wire.writing import Writing
 
 _EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
 _VISIBLE = {"summarized": True, "omitted": False}
@@ -44,47 +42,33 @@ SETTINGS = {
     _LEGACY: "output",
 }
 """By the wire's field: the setting."""
-_INT64 = 1 << 63
+
+
+# --- sampling
+
+_SAMPLING = (
+    Setting("max_tokens", "max_tokens", whole),
+    Setting("temperature", "temperature", number),
+    Setting("top_p", "top_p", number),
+    Setting("top_k", "top_k", whole),
+    Setting("stop_sequences", "stop", texts),
+)
 
 
 def decode_sampling(wire: Block) -> Sampling:
     """Limits and temperature; what is not as it should be stays in the request's extras."""
-    stop = wire.get("stop_sequences")
-    return Sampling(
-        max_tokens=_whole(wire.get("max_tokens")),
-        temperature=_number(wire.get("temperature")),
-        top_p=_number(wire.get("top_p")),
-        top_k=_whole(wire.get("top_k")),
-        stop=tuple(stop) if isinstance(stop, list) and _are_texts(stop) else (),
-    )
+    return Sampling(**decode_settings(wire, _SAMPLING))
 
 
-def encode_sampling(sampling: Sampling, context: Encoding) -> Block:
-    """The fields of the request that limit and steer the drawing."""
-    limit = sampling.max_tokens
-    wire: Block = {"max_tokens": DEFAULT_MAX_TOKENS if limit is None else limit}
-    for name in ("temperature", "top_p", "top_k"):
-        if (value := getattr(sampling, name)) is not None:
-            wire[name] = value
-    if sampling.stop:
-        wire["stop_sequences"] = list(sampling.stop)
+def _encode_sampling(sampling: Sampling, writing: Writing) -> Block:
     for name in _FOREIGN_SAMPLING:
         value = getattr(sampling, name)
         if value and not (name == "choices" and value == 1):
-            context.lose_at(f"sampling.{name}", "there is no such setting here")
-    return wire
+            writing.lose(f"sampling.{name}", "there is no such setting here")
+    return encode_settings(sampling, _SAMPLING)
 
 
-def _whole(value: Any) -> int | None:
-    return value if type(value) is int and -_INT64 <= value < _INT64 else None
-
-
-def _number(value: Any) -> float | None:
-    return value if type(value) is float else _whole(value)
-
-
-def _are_texts(items: list[Any]) -> bool:
-    return all(type(item) is str for item in items)
+# --- thinking
 
 
 def decode_thinking_config(wire: Block) -> ThinkingConfig | None:
@@ -98,32 +82,32 @@ def decode_thinking_config(wire: Block) -> ThinkingConfig | None:
     config = ThinkingConfig(
         enabled=kind != "disabled",
         effort=effort,
-        budget=_whole(thinking.get("budget_tokens")) if kind == "enabled" else None,
+        budget=whole(thinking.get("budget_tokens")) if kind == "enabled" else None,
         visible=_VISIBLE.get(display) if type(display) is str else None,
     )
     extras = overlay_of(thinking, (), NAME, _thinking(config))
     return config.replace(extras=extras) if extras else config
 
 
-def encode_thinking_config(config: ThinkingConfig, context: Encoding) -> Block:
+def encode_thinking_config(config: ThinkingConfig, writing: Writing) -> Block:
     """`thinking`, and the effort in `output_config`."""
     wire: Block = {}
     thinking = thinking_field(config)
     if config.budget is not None and thinking.get("budget_tokens", config.budget) != config.budget:
-        context.lose_at("thinking.budget", "raised to the smallest that there is")
+        writing.lose("thinking.budget", "raised to the smallest that there is")
     if thinking:
         wire["thinking"] = thinking
     if config.visible is not None and not thinking:
-        context.lose_at("thinking.visible", "it can be asked for where thinking is turned on only")
+        writing.lose("thinking.visible", "it can be asked for where thinking is turned on only")
     if config.summary is not None:
-        context.lose_at("thinking.summary", "summaries are shown or not, and are of one kind")
+        writing.lose("thinking.summary", "summaries are shown or not, and are of one kind")
     effort = "low" if config.effort == "minimal" else config.effort
     if effort in _EFFORTS:
         wire["output_config"] = {"effort": effort}
     if effort not in {None, "none"} and effort != wire.get("output_config", {}).get("effort"):
-        context.lose_at("thinking.effort", "there is no such effort here")
+        writing.lose("thinking.effort", "there is no such effort here")
     elif effort != config.effort:
-        context.lose_at("thinking.effort", "sent as the lowest effort there is")
+        writing.lose("thinking.effort", "sent as the lowest effort there is")
     return wire
 
 
@@ -166,6 +150,9 @@ def _thinking(config: ThinkingConfig) -> Block:
     return wire
 
 
+# --- the form of the answer
+
+
 def decode_output(wire: Block) -> Output | None:
     """The schema of the answer, from `output_config` or from the field it had before."""
     config = wire.get("output_config")
@@ -185,31 +172,31 @@ def decode_output(wire: Block) -> Output | None:
     return output
 
 
-def encode_output(output: Output, context: Encoding) -> Block:
+def encode_output(output: Output, writing: Writing) -> Block:
     """`output_config` with the schema; free text needs no word, any JSON has none."""
     if output.format == "text":
         return {}
     if output.format == "json" or output.schema is None:
-        context.lose_at("output", "JSON can be demanded with a schema only")
+        writing.lose("output", "JSON can be demanded with a schema only")
         return {}
-    schema = output.schema if is_ours(output.origin) else _accepted(output.schema, context)
+    schema = output.schema if is_ours(output.origin) else _accepted(output.schema, writing)
     if schema is None:
         return {}
-    schema = context.schemas.labelled(schema, output)
+    schema = writing.schemas.labelled(schema, output)
     ours = fields_of(output.extras, NAME)
     place = _LEGACY if _LEGACY in ours else "format"
     wire = with_overlay({place: _schema_format(schema)}, output.extras, NAME)
     return wire if place == _LEGACY else {"output_config": wire}
 
 
-def _accepted(schema: Mapping[str, Any], context: Encoding) -> Mapping[str, Any] | None:
+def _accepted(schema: Mapping[str, Any], writing: Writing) -> Mapping[str, Any] | None:
     """A schema from elsewhere as it is taken here, where every answer is held to its schema."""
-    made = context.schemas.projected(schema, ANTHROPIC_STRICT, "output.schema")
+    made = writing.schemas.projected(schema, ANTHROPIC_STRICT, "output.schema")
     if made.weight.optional > MAX_OPTIONAL or made.weight.unions > MAX_UNIONS:
         reason = f"it has more than {MAX_OPTIONAL} optional properties, or {MAX_UNIONS} unions"
-        context.lose_at("output.schema", reason)
+        writing.lose("output.schema", reason)
         return None
-    context.schemas.answer(made)
+    writing.schemas.answer(made)
     return made.schema
 
 
@@ -217,19 +204,16 @@ def _schema_format(schema: Mapping[str, Any]) -> Block:
     return {"type": "json_schema", "schema": schema}
 
 
-def encode_settings(request: Request, context: Encoding) -> Block:
+def encode_request_settings(request: Request, writing: Writing) -> Block:
     """All settings of a request, as fields of its body."""
-    wire = encode_sampling(request.sampling, context)
+    wire = _encode_sampling(request.sampling, writing)
     if request.output is not None:
-        wire |= encode_output(request.output, context)
+        wire |= encode_output(request.output, writing)
     if request.thinking is not None:
-        thinking = encode_thinking_config(request.thinking, context)
+        thinking = encode_thinking_config(request.thinking, writing)
         if "output_config" in wire and "output_config" in thinking:
             thinking["output_config"] |= wire["output_config"]
         wire |= thinking
-        if request.sampling.max_tokens is None and is_on(wire.get("thinking")):
-            # The budget counts: what is left must not be less than without it.
-            wire["max_tokens"] += request.thinking.budget or 0
     return wire
 
 

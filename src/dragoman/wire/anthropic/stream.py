@@ -10,7 +10,7 @@ from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.anthropic.dialect import NAME, Block, Decoding
+from dragoman.wire.anthropic.dialect import NAME, Block
 from dragoman.wire.anthropic.response import (
     decode_finish,
     decode_response,
@@ -21,6 +21,7 @@ from dragoman.wire.anthropic.stream_blocks import TEXT_DELTAS, GrowingBlock, una
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.overlay import overlay_of
+from dragoman.wire.reading import Reading
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, PartEvents, object_in
 
 _LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
@@ -39,7 +40,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def __init__(self) -> None:
         super().__init__(SseParser())
         # The message's origin is its parts' too.
-        self._context = Decoding(None, CallIds(UNKNOWN_RESPONSE))
+        self._reading = Reading(None, CallIds(UNKNOWN_RESPONSE))
         self._message: Block | None = None
         self._parts = PartEvents(self._emit)
         self._blocks: dict[Any, GrowingBlock] = {}  # by the wire's index: the last one there
@@ -132,7 +133,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         settled = {k: v for k, v in fields.items() if k not in _LATE and v is not None}
         head = _head_of(settled)
         self._emit_start(head, head.extras if settled else EMPTY)
-        self._context.calls.identity = response_identity(head.id, None, head.model)
+        self._reading.calls.identity = response_identity(head.id, None, head.model)
         usage = decode_usage(fields.get("usage"))
         if usage is not None:
             self._emit(events.UsageUpdate(usage))
@@ -165,7 +166,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         self._stop(self._blocks.get(index))  # one that was never stopped
         if type(block) is str:
             block = {"type": "text", "text": block}
-        growing = GrowingBlock(self._parts.count, block, self._context)
+        growing = GrowingBlock(self._parts.count, block, self._reading)
         self._parts.start(growing.part)
         self._blocks[index] = self._last = growing
         return growing
@@ -201,7 +202,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     def _stop(self, block: GrowingBlock | None) -> None:
         if block is not None and block.is_open:
-            self._parts.stop(block.index, block.stop(self._context))
+            self._parts.stop(block.index, block.stop(self._reading))
 
     # --- what nobody knows
 

@@ -11,12 +11,13 @@ from dragoman.model.parts import Citation, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall
 from dragoman.wire.anthropic.content import encode_parts
 from dragoman.wire.anthropic.content_citations import encode_citations
-from dragoman.wire.anthropic.dialect import NAME, Encoding, is_ours
+from dragoman.wire.anthropic.dialect import NAME
 from dragoman.wire.anthropic.stream_arguments import Arguments, TextArguments, UntouchedArguments
 from dragoman.wire.anthropic.tools_calls import NOT_AN_OBJECT
 from dragoman.wire.framing import sse
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.stream_encoding import CORRECTED, SentPart, unsent_arguments
+from dragoman.wire.writing import Writing
 
 _LATE_DATA = "a block is readable or sealed: what was sealed of shown thinking is left out"
 
@@ -62,9 +63,9 @@ def block_stop(index: int) -> bytes:
 class BlockWriter(SentPart):
     """A part that has no place here; or, derived from it, one that has."""
 
-    def __init__(self, part: AnyPart, number: int, context: Encoding) -> None:
+    def __init__(self, part: AnyPart, number: int, writing: Writing) -> None:
         super().__init__(number, part)
-        self._context = context
+        self._writing = writing
 
     @property
     def may_end(self) -> bool:
@@ -90,11 +91,11 @@ class BlockWriter(SentPart):
 
     def _blocks(self, part: AnyPart) -> list[Any]:
         """The part as the plain form has it; empty where it has no place here."""
-        return encode_parts((part,), self._context, self.number)
+        return encode_parts((part,), self._writing, self.number)
 
     def _lose(self, reason: str) -> None:
-        self._context.part = self.number
-        self._context.lose(reason)
+        self._writing.part = self.number
+        self._writing.lose_here(reason)
 
 
 class WholeWriter(BlockWriter):
@@ -122,8 +123,8 @@ class UnknownThinkingWriter(WholeWriter):
 
     part: Thinking
 
-    def __init__(self, part: Thinking, number: int, context: Encoding) -> None:
-        super().__init__(part, number, context)
+    def __init__(self, part: Thinking, number: int, writing: Writing) -> None:
+        super().__init__(part, number, writing)
         self._texts = [part.text]
         self._signature = part.signature
         self._data = part.data
@@ -150,7 +151,7 @@ class UnknownThinkingWriter(WholeWriter):
             return super().end(index, whole)
         if not self._blocks(whole):
             return b""
-        writer = ThinkingWriter(whole, self.number, self._context)
+        writer = ThinkingWriter(whole, self.number, self._writing)
         return writer.begin(index) + writer.end(index, None)
 
 
@@ -184,8 +185,8 @@ class TextWriter(BlockWriter):
         """More sources, as the wire has them."""
         first = self.cited
         self.cited += len(citations)
-        self._context.part = self.number  # where citations without a place are lost
-        return encode_citations(citations, self._context, first)
+        self._writing.part = self.number  # where citations without a place are lost
+        return encode_citations(citations, self._writing, first)
 
     def end(self, index: int, final: AnyPart | None) -> bytes:
         """What the final form of the text adds, and the stop."""
@@ -205,8 +206,8 @@ class ThinkingWriter(BlockWriter):
 
     part: Thinking
 
-    def __init__(self, part: Thinking, number: int, context: Encoding) -> None:
-        super().__init__(part, number, context)
+    def __init__(self, part: Thinking, number: int, writing: Writing) -> None:
+        super().__init__(part, number, writing)
         self.pieces = [part.text]
         self._signature = part.signature or ""
 
@@ -248,12 +249,12 @@ class CallWriter(BlockWriter):
 
     part: ToolCall | ServerToolCall
 
-    def __init__(self, part: ToolCall | ServerToolCall, number: int, context: Encoding) -> None:
-        super().__init__(part, number, context)
+    def __init__(self, part: ToolCall | ServerToolCall, number: int, writing: Writing) -> None:
+        super().__init__(part, number, writing)
         self._arguments = Arguments()
         if isinstance(part, ToolCall) and part.kind == "custom":
             self._arguments = TextArguments()
-        elif is_ours(context.origin_of(part)):
+        elif writing.is_own(part):
             self._arguments = UntouchedArguments()
 
     @property
@@ -298,8 +299,8 @@ class CallWriter(BlockWriter):
         if self._arguments.is_changed and self._arguments.is_complete:
             self._lose("what came after the arguments' object is left out")
         elif self._arguments.is_changed:
-            self._context.part = self.number
-            self._context.repair("I6", "retyped", NOT_AN_OBJECT)
+            self._writing.part = self.number
+            self._writing.repair_here("I6", "retyped", NOT_AN_OBJECT)
         return written + block_stop(index)
 
 
@@ -310,18 +311,18 @@ def _written(part: ToolCall | ServerToolCall) -> str:
     return dumps(part.input).decode() if part.input else ""
 
 
-def writer_of(part: AnyPart, number: int, context: Encoding) -> BlockWriter:
+def writer_of(part: AnyPart, number: int, writing: Writing) -> BlockWriter:
     """What writes the block of a part; `number` is its place in the message."""
     if isinstance(part, Text):
-        return TextWriter(part, number, context)
+        return TextWriter(part, number, writing)
     if isinstance(part, ToolCall):
-        return CallWriter(part, number, context)
+        return CallWriter(part, number, writing)
     if isinstance(part, Thinking) and part.data is None:
-        if context.origin_of(part) is None:
-            return UnknownThinkingWriter(part, number, context)
-        has_place = encode_parts((part,), context, number)  # notes the loss, if it has none
-        return (ThinkingWriter if has_place else BlockWriter)(part, number, context)
+        if writing.origin_of(part) is None:
+            return UnknownThinkingWriter(part, number, writing)
+        has_place = encode_parts((part,), writing, number)  # notes the loss, if it has none
+        return (ThinkingWriter if has_place else BlockWriter)(part, number, writing)
     if isinstance(part, ServerToolCall):
-        has_place = encode_parts((part,), context, number)
-        return (CallWriter if has_place else BlockWriter)(part, number, context)
-    return WholeWriter(part, number, context)
+        has_place = encode_parts((part,), writing, number)
+        return (CallWriter if has_place else BlockWriter)(part, number, writing)
+    return WholeWriter(part, number, writing)

@@ -12,7 +12,8 @@ from dragoman.model.parts import Opaque, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall
 from dragoman.wire.anthropic.content import decode_part
 from dragoman.wire.anthropic.content_citations import decode_citations
-from dragoman.wire.anthropic.dialect import Block, Decoding
+from dragoman.wire.anthropic.dialect import Block
+from dragoman.wire.reading import Reading
 
 # What a block starts out with; some servers leave it out, or say null.
 _BEGINNINGS: dict[str, tuple[str, Any]] = {
@@ -51,10 +52,10 @@ class GrowingBlock:
 
     __slots__ = ("_citations", "_field", "_form", "_pieces", "_wire", "index", "is_open", "part")
 
-    def __init__(self, index: int, wire: Any, context: Decoding) -> None:
+    def __init__(self, index: int, wire: Any, reading: Reading) -> None:
         self.index = index
         self._wire: Any = _begun(wire)
-        self.part: AnyPart = decode_part(self._wire, context)
+        self.part: AnyPart = decode_part(self._wire, reading)
         self._pieces: list[str] = []
         self._citations: list[Any] = []
         self._form: Block = {}
@@ -105,19 +106,19 @@ class GrowingBlock:
         self._pieces.append(text)
         return PartDelta(self.index, text)
 
-    def stop(self, context: Decoding) -> AnyPart | None:
+    def stop(self, reading: Reading) -> AnyPart | None:
         """The whole part, where that is more than its start and its deltas say."""
         self.is_open = False
         part = self.part
         if type(part) is Opaque:
-            return decode_part(self._wire, context)
+            return decode_part(self._wire, reading)
         if type(part) is Text and self._citations:
             text = part.text + "".join(self._pieces)
             known = self._wire.get("citations")
             citations = [*(known if isinstance(known, list) else ()), *self._citations]
-            return decode_part({**self._wire, "text": text, "citations": citations}, context)
+            return decode_part({**self._wire, "text": text, "citations": citations}, reading)
         if type(part) is ServerToolCall and (written := "".join(self._pieces)):
-            return decode_part({**self._wire, "input": _arguments(written)}, context)
+            return decode_part({**self._wire, "input": _arguments(written)}, reading)
         return None
 
 

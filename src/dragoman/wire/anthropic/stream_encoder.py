@@ -22,7 +22,7 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.anthropic.dialect import NAME, Block, Encoding, is_ours
+from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_ours
 from dragoman.wire.anthropic.response import (
     decode_usage,
     encode_response,
@@ -41,6 +41,7 @@ from dragoman.wire.anthropic.stream_block_writers import (
 from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS, TEXT_DELTAS
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.stream_encoding import CORRECTED, EventEncoder
+from dragoman.wire.writing import Writing
 
 _AT_START = frozenset({"type", "role", "id", "model", "content", "usage"})
 _BESIDE_DELTA = frozenset({"context_management", "input_transformations"})
@@ -53,9 +54,9 @@ class StreamEncoder(EventEncoder):
     _dialect = NAME
 
     def __init__(self) -> None:
-        self._context = Encoding("choices[0].message.parts[{1}]")
-        super().__init__(self._context)
-        self._queue = BlockQueue(self._context)
+        self._writing = Writing(TARGET, place="choices[0].message.parts[{1}]", is_response=True)
+        super().__init__(self._writing)
+        self._queue = BlockQueue(self._writing)
         self._begun: Block | None = None  # the message as it was sent at the start
         self._refusals: dict[int, list[str]] = {}
         self._calls = MessageAccumulator()  # tells which call a delta belongs to
@@ -66,7 +67,7 @@ class StreamEncoder(EventEncoder):
     def _started(self, event: events.ResponseStart) -> bytes:
         self._calls.add(event)
         start = self._start
-        self._context.origin = start.origin
+        self._writing.origin = start.origin
         # Our own decoder tells the usage next, which belongs into the message; others tell it at
         # the end, and nobody should wait for that (G3). Azure's preamble tells nothing, and some
         # servers' first chunk half of it: the first part, if not a second start, ends the waiting.
@@ -238,10 +239,10 @@ class _Queued:
 class BlockQueue:
     """Writes parts as blocks, one at a time (W66)."""
 
-    __slots__ = ("_context", "_index", "_is_open", "_number", "_parts", "_queue")
+    __slots__ = ("_index", "_is_open", "_number", "_parts", "_queue", "_writing")
 
-    def __init__(self, context: Encoding) -> None:
-        self._context = context
+    def __init__(self, writing: Writing) -> None:
+        self._writing = writing
         self._queue: deque[_Queued] = deque()
         self._parts: dict[Hashable, _Queued] = {}
         self._number = 0  # of the next part
@@ -341,7 +342,7 @@ class BlockQueue:
         """What has been waiting."""
         written = b""
         if queued.writer is None:
-            queued.writer = writer_of(queued.part, queued.number, self._context)
+            queued.writer = writer_of(queued.part, queued.number, self._writing)
             written = queued.writer.begin(self._index)
             self._is_open = bool(written)
         waiting, queued.waiting = queued.waiting, []
@@ -392,8 +393,8 @@ class BlockQueue:
             self._lose(queued, "citations that came after the end of their text are left out")
 
     def _lose(self, queued: _Queued, reason: str) -> None:
-        self._context.part = queued.number
-        self._context.lose(reason)
+        self._writing.part = queued.number
+        self._writing.lose_here(reason)
 
 
 def _may_end(queued: _Queued) -> bool:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from operator import sub
 from typing import Any, Literal
 
-from dragoman.model.requests import AnyTool
+from dragoman.model.frozen import EMPTY
+from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.anthropic.content_blocks import decode_cache, encode_cache
-from dragoman.wire.anthropic.dialect import HERE, NAME, Block, Encoding, is_ours
+from dragoman.wire.anthropic.dialect import (
+    HERE,
+    MAX_OPTIONAL,
+    MAX_STRICT_TOOLS,
+    MAX_UNIONS,
+    NAME,
+    TARGET,
+    Block,
+    is_ours,
+)
+from dragoman.wire.anthropic.rules_view import View
 from dragoman.wire.anthropic.tools_calls import TEXT_ARGUMENT
 from dragoman.wire.overlay import overlay_of, with_overlay
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
+from dragoman.wire.schemas import PLAIN, Projection, Weight, anthropic_profiles, projected
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
+from dragoman.wire.writing import Writing
 
 _CHOICE: Places = {"name": "", "disable_parallel_tool_use": ""}
 _MODES: dict[str, Literal["auto", "none", "required", "named"]] = {
@@ -29,7 +43,32 @@ _TEXT_PARAMETERS: Mapping[str, Any] = {
 }
 
 
-def decode_tool(wire: Any) -> AnyTool:
+# --- definitions
+
+
+def decode_tools(wire: Any) -> tuple[AnyTool, ...]:
+    """The tools of a request; what is no list stays in its extras."""
+    return tuple([_decode_tool(tool) for tool in wire]) if isinstance(wire, list) else ()
+
+
+def encode_tools(request: Request, body: Block, writing: Writing) -> list[Any]:
+    """The tools of a request; `body` is the rest of it."""
+    tools = permitted_tools(request.tools, request.tool_choice)
+    limits = StrictSchemaLimits(tools.values(), body)
+    return [
+        wire for index, tool in tools.items() for wire in _encode_tool(tool, index, limits, writing)
+    ]
+
+
+def permitted_tools(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> dict[int, AnyTool]:
+    """The tools to send, by their number in the request: all, or those that the choice allows."""
+    numbered = dict(enumerate(tools))
+    if choice is None or choice.mode != "allowed":
+        return numbered
+    return {index: tool for index, tool in numbered.items() if tool.name in choice.names}
+
+
+def _decode_tool(wire: Any) -> AnyTool:
     """A definition, or one of the provider's own tools, which have a type."""
     kind = wire.get("type") if isinstance(wire, dict) else None
     if isinstance(kind, str) and kind != _CUSTOM:
@@ -45,16 +84,18 @@ def decode_tool(wire: Any) -> AnyTool:
     return tool.replace(extras=extras) if extras else tool
 
 
-def encode_tool(tool: AnyTool, index: int, context: Encoding) -> list[Any]:
+def _encode_tool(
+    tool: AnyTool, index: int, limits: StrictSchemaLimits, writing: Writing
+) -> list[Any]:
     """A tool as the wire has it, in a list; empty for the own tools of another provider."""
     if isinstance(tool, ToolDefinition):
         wire = _definition(tool)
         if not is_ours(tool.origin) or tool.kind == "custom":
-            _encode_foreign(tool, wire, f"tools[{index}]", context)
+            _encode_foreign(tool, wire, f"tools[{index}]", limits, writing)
         return [with_overlay(wire, tool.extras, NAME)]
     if tool.dialect == NAME:
         return [_encode_server_tool(tool)]
-    context.lose_at(f"tools[{index}]", "another provider's own tool is left out")
+    writing.lose(f"tools[{index}]", "another provider's own tool is left out")
     return []
 
 
@@ -84,16 +125,18 @@ def _definition(tool: ToolDefinition) -> Block:
     return wire
 
 
-def _encode_foreign(tool: ToolDefinition, wire: Block, path: str, context: Encoding) -> None:
+def _encode_foreign(
+    tool: ToolDefinition, wire: Block, path: str, limits: StrictSchemaLimits, writing: Writing
+) -> None:
     """Write what a tool from elsewhere takes as it is taken here (W62)."""
     wire.pop("strict", None)
     if tool.kind == "custom":
         wire["input_schema"] = _TEXT_PARAMETERS
         reason = f"a tool that takes text is sent as one that takes it as {TEXT_ARGUMENT!r}"
-        context.lose_at(path, reason)
+        writing.lose(path, reason)
         return
-    refusal = context.strict_limits.refusal
-    wire["input_schema"], is_strict = context.schemas.tool(tool, path, context.profiles, refusal)
+    profiles = anthropic_profiles(writing.target)
+    wire["input_schema"], is_strict = writing.schemas.tool(tool, path, profiles, limits.refusal)
     if is_strict:
         wire["strict"] = True
 
@@ -114,6 +157,49 @@ def _encode_server_tool(tool: ServerTool) -> Any:
     if tool.cache is not None and "cache_control" not in wire:
         wire["cache_control"] = encode_cache(tool.cache)
     return wire
+
+
+class StrictSchemaLimits:
+    """How much of strict schemas is left: there are limits for all of a request together.
+
+    What is sent in any case, the schema of the answer and strict tools of the dialect's own, goes
+    first.
+    """
+
+    __slots__ = ("_body", "_left", "_tools")
+
+    def __init__(self, tools: Iterable[AnyTool], body: Block) -> None:
+        self._tools, self._body = tools, body
+        self._left: list[int] = []
+
+    def refusal(self, made: Projection) -> str | None:
+        """Why one more strict tool is too much; where it is not, it is counted."""
+        if not self._left:
+            self._left = [MAX_STRICT_TOOLS, MAX_OPTIONAL, MAX_UNIONS]
+            self._reserve()
+        tools, optional, unions = self._left
+        if tools < 1:
+            return f"there are more strict tools than the {MAX_STRICT_TOOLS} that are taken"
+        if made.weight.optional > optional:
+            return f"all strict schemas may have {MAX_OPTIONAL} optional properties together"
+        if made.weight.unions > unions:
+            return f"all strict schemas may have {MAX_UNIONS} unions together"
+        self._count(1, made.weight)
+        return None
+
+    def _reserve(self) -> None:
+        _, answer = View(self._body, TARGET).output_schema
+        if isinstance(answer, Mapping):
+            self._count(0, projected(answer, PLAIN).weight)
+        for tool in self._tools:
+            if isinstance(tool, ToolDefinition) and tool.strict is True and is_ours(tool.origin):
+                self._count(1, projected(tool.parameters or EMPTY, PLAIN).weight)
+
+    def _count(self, tools: int, weight: Weight) -> None:
+        self._left = [*map(sub, self._left, (tools, weight.optional, weight.unions))]
+
+
+# --- the choice among them
 
 
 def decode_tool_choice(wire: Any) -> ToolChoice | None:
@@ -149,11 +235,3 @@ def _tool_choice(choice: ToolChoice) -> Block:
     if choice.parallel is not None:
         wire["disable_parallel_tool_use"] = not choice.parallel
     return wire
-
-
-def permitted_tools(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> dict[int, AnyTool]:
-    """The tools to send, by their number in the request: all, or those that the choice allows."""
-    numbered = dict(enumerate(tools))
-    if choice is None or choice.mode != "allowed":
-        return numbered
-    return {index: tool for index, tool in numbered.items() if tool.name in choice.names}

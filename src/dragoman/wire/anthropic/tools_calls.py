@@ -18,9 +18,11 @@ from dragoman.wire.anthropic.content_blocks import (
     encode_content,
     with_common_fields,
 )
-from dragoman.wire.anthropic.dialect import NAME, Block, Decoding, Encoding, is_ours
+from dragoman.wire.anthropic.dialect import NAME, Block
 from dragoman.wire.overlay import with_guesses
+from dragoman.wire.reading import Reading
 from dragoman.wire.tolerance import Form, readable_answer
+from dragoman.wire.writing import Writing
 
 _CALL = frozenset({"type", "id", "name", "input"})
 _CALL_WITHOUT_ID = _CALL - {"id"}
@@ -32,7 +34,7 @@ TEXT_ARGUMENT = "input"
 NOT_AN_OBJECT = f"arguments that are not a JSON object are sent as text, in {TEXT_ARGUMENT!r}"
 
 
-def decode_tool_use(block: Block, context: Decoding) -> ToolCall | Opaque:
+def decode_tool_use(block: Block, reading: Reading) -> ToolCall | Opaque:
     """A call; opaque without a name or without arguments."""
     name, arguments, wire_id = block.get("name"), block.get("input"), block.get("id")
     if (
@@ -40,44 +42,44 @@ def decode_tool_use(block: Block, context: Decoding) -> ToolCall | Opaque:
         or not isinstance(arguments, dict)
         or not (wire_id is None or type(wire_id) is str)
     ):
-        return decode_opaque(block, context)
-    call_id, kept = context.calls.admit(name, wire_id, arguments)
+        return decode_opaque(block, reading)
+    call_id, kept = reading.calls.admit(name, wire_id, arguments)
     if len(block) == len(_CALL) and kept is UNSET:
         return make_call(call_id, name, None, arguments)
     cache, extras = decode_common_fields(block, _CALL if wire_id is not None else _CALL_WITHOUT_ID)
-    origin = None if kept is UNSET else context.origin  # else nobody knew whose id that was
+    origin = None if kept is UNSET else reading.origin  # else nobody knew whose id that was
     return make_call(
         call_id, name, None, arguments, wire_id=kept, cache=cache, extras=extras, origin=origin
     )
 
 
-def encode_tool_call(call: ToolCall, context: Encoding) -> Block:
+def encode_tool_call(call: ToolCall, writing: Writing) -> Block:
     """A `tool_use` block."""
     block: Block = {
         "type": "tool_use",
         "id": call.id,
         "name": call.name,
-        "input": _encode_arguments(call, context),
+        "input": _encode_arguments(call, writing),
     }
-    if call.wire_id is not UNSET and is_ours(context.origin_of(call)):
+    if call.wire_id is not UNSET and writing.is_own(call):
         if call.wire_id is None:
             del block["id"]
         else:
-            block["id"] = context.wire_ids[call.id] = call.wire_id
+            block["id"] = writing.wire_ids[call.id] = call.wire_id
     if call.signature is not None:
-        context.lose(FOREIGN_SIGNATURE)
+        writing.lose_here(FOREIGN_SIGNATURE)
     return with_common_fields(block, call)
 
 
-def _encode_arguments(call: ToolCall, context: Encoding) -> Mapping[str, Any]:
+def _encode_arguments(call: ToolCall, writing: Writing) -> Mapping[str, Any]:
     found = call.object_arguments()
     if found is not None:
         return found
-    context.repair("I6", "retyped", NOT_AN_OBJECT)
+    writing.repair_here("I6", "retyped", NOT_AN_OBJECT)
     return {TEXT_ARGUMENT: call.raw_arguments}
 
 
-def decode_tool_result(block: Block, context: Decoding) -> ToolResult | Opaque:
+def decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:
     """A result; opaque where it does not name its call.
 
     No content is an empty tuple, which is not the empty text.
@@ -86,15 +88,15 @@ def decode_tool_result(block: Block, context: Decoding) -> ToolResult | Opaque:
     content: Any = block.get("content")
     is_text = type(content) is str
     if type(wire_id) is not str:
-        return decode_opaque(block, context)
+        return decode_opaque(block, reading)
     if not (is_text or content is None or isinstance(content, list)):
         made, shapes = readable_answer(block, _FORM)
-        result = decode_tool_result(made, context)
+        result = decode_tool_result(made, reading)
         return result.replace(extras=with_guesses(result.extras, NAME, shapes))
-    call_id = context.calls.answer(wire_id) or ""
+    call_id = reading.calls.answer(wire_id) or ""
     if is_text and len(block) == len(_BARE_RESULT):
         return make_result(call_id, content)
-    inner: str | tuple[ResultPart, ...] = content if is_text else _decode_content(content, context)
+    inner: str | tuple[ResultPart, ...] = content if is_text else _decode_content(content, reading)
     known = {"type", "tool_use_id"}
     if inner != ():
         known.add("content")
@@ -107,12 +109,12 @@ def decode_tool_result(block: Block, context: Decoding) -> ToolResult | Opaque:
     return make_result(call_id, inner, is_error=is_error, cache=cache, extras=extras)
 
 
-def encode_tool_result(result: ToolResult, context: Encoding) -> Block:
+def encode_tool_result(result: ToolResult, writing: Writing) -> Block:
     """A `tool_result` block."""
     call_id = result.call_id
     block: Block = {
         "type": "tool_result",
-        "tool_use_id": context.wire_ids.get(call_id, call_id) if context.wire_ids else call_id,
+        "tool_use_id": writing.wire_ids.get(call_id, call_id) if writing.wire_ids else call_id,
     }
     content = result.content
     if not content and result.data is not UNSET:
@@ -120,20 +122,20 @@ def encode_tool_result(result: ToolResult, context: Encoding) -> Block:
     elif isinstance(content, str):
         block["content"] = content
     elif content:
-        block["content"] = encode_content(content, context)
+        block["content"] = encode_content(content, writing)
     if result.is_error is not None:
         block["is_error"] = result.is_error
     return with_common_fields(block, result)
 
 
-def _decode_content(blocks: Any, context: Decoding) -> str | tuple[ResultPart, ...]:
+def _decode_content(blocks: Any, reading: Reading) -> str | tuple[ResultPart, ...]:
     if not blocks:
         return ()
     if len(blocks) == 1 and isinstance(block := blocks[0], dict) and len(block) == 2:  # noqa: PLR2004 - type and text
         text = block.get("text")
         if type(text) is str and block.get("type") == "text":
             return text
-    return tuple([decode_content(block, context) for block in blocks])
+    return tuple([decode_content(block, reading) for block in blocks])
 
 
 # --- calls and results of tools that the provider runs itself, MCP servers' among them
@@ -145,35 +147,35 @@ _MCP_CALL = _CALL | {"server_name"}
 _MCP = "mcp"
 
 
-def decode_server_tool_use(block: Block, context: Decoding) -> ServerToolCall | Opaque:
+def decode_server_tool_use(block: Block, reading: Reading) -> ServerToolCall | Opaque:
     """A call of a tool that runs at the provider's."""
-    return _decode_call(block, None, context)
+    return _decode_call(block, None, reading)
 
 
-def decode_mcp_tool_use(block: Block, context: Decoding) -> ServerToolCall | Opaque:
+def decode_mcp_tool_use(block: Block, reading: Reading) -> ServerToolCall | Opaque:
     """A call of an MCP server's tool."""
     server = block.get("server_name")
     return (
-        _decode_call(block, server, context)
+        _decode_call(block, server, reading)
         if type(server) is str
-        else decode_opaque(block, context)
+        else decode_opaque(block, reading)
     )
 
 
-def _decode_call(block: Block, server: str | None, context: Decoding) -> ServerToolCall | Opaque:
+def _decode_call(block: Block, server: str | None, reading: Reading) -> ServerToolCall | Opaque:
     call_id, name, arguments = block.get("id"), block.get("name"), block.get("input")
     if type(call_id) is not str or type(name) is not str or not isinstance(arguments, dict):
-        return decode_opaque(block, context)
+        return decode_opaque(block, reading)
     cache, extras = decode_common_fields(block, _CALL if server is None else _MCP_CALL)
     return ServerToolCall(
-        name, call_id, arguments, server, cache=cache, extras=extras, origin=context.origin
+        name, call_id, arguments, server, cache=cache, extras=extras, origin=reading.origin
     )
 
 
-def encode_server_tool_call(call: ServerToolCall, context: Encoding) -> Any:
+def encode_server_tool_call(call: ServerToolCall, writing: Writing) -> Any:
     """A `server_tool_use` or `mcp_tool_use` block; W71: only the provider's own go back."""
-    if context.is_foreign(call) or call.call_id is None:
-        context.lose("a call of another provider's own tool is left out")
+    if writing.is_foreign(call) or call.call_id is None:
+        writing.lose_here("a call of another provider's own tool is left out")
         return UNSET
     arguments = call.input if isinstance(call.input, dict) else {}
     block = {"type": "server_tool_use", "id": call.call_id, "name": call.name, "input": arguments}
@@ -182,11 +184,11 @@ def encode_server_tool_call(call: ServerToolCall, context: Encoding) -> Any:
     return with_common_fields(block, call)
 
 
-def decode_server_tool_result(block: Block, context: Decoding) -> ServerToolResult | Opaque:
+def decode_server_tool_result(block: Block, reading: Reading) -> ServerToolResult | Opaque:
     """What such a tool returned, whole: much of it is sealed."""
     call_id, content = block.get("tool_use_id"), block.get("content")
     if type(call_id) is not str:
-        return decode_opaque(block, context)
+        return decode_opaque(block, reading)
     name = str(block["type"]).removesuffix(RESULT_SUFFIX)
     known = {"type", "tool_use_id"}
     if content is not None:
@@ -199,14 +201,14 @@ def decode_server_tool_result(block: Block, context: Decoding) -> ServerToolResu
         known.add("is_error")
     cache, extras = decode_common_fields(block, known)
     return ServerToolResult(
-        name, call_id, content, is_error, cache=cache, extras=extras, origin=context.origin
+        name, call_id, content, is_error, cache=cache, extras=extras, origin=reading.origin
     )
 
 
-def encode_server_tool_result(result: ServerToolResult, context: Encoding) -> Any:
+def encode_server_tool_result(result: ServerToolResult, writing: Writing) -> Any:
     """The result block of the tool's own type."""
-    if context.is_foreign(result) or result.call_id is None:
-        context.lose("the result of another provider's own tool is left out")
+    if writing.is_foreign(result) or result.call_id is None:
+        writing.lose_here("the result of another provider's own tool is left out")
         return UNSET
     block: Block = {"type": result.name + RESULT_SUFFIX, "tool_use_id": result.call_id}
     if result.content is not None:
@@ -214,7 +216,7 @@ def encode_server_tool_result(result: ServerToolResult, context: Encoding) -> An
     if result.name == _MCP and result.is_error is not None:
         block["is_error"] = result.is_error
     elif bool(result.is_error) is not bool(_is_error(result.content)):
-        context.lose("whether it failed is told by its content here", ".is_error")
+        writing.lose_here("whether it failed is told by its content here", ".is_error")
     return with_common_fields(block, result)
 
 

@@ -19,7 +19,7 @@ from dragoman.wire.fitting.cache_hints import has_hints_outside, with_accepted_h
 from dragoman.wire.fitting.content import with_accepted_media, without_blank_texts
 from dragoman.wire.fitting.identifiers import with_accepted_ids, with_accepted_names
 from dragoman.wire.fitting.pairing import with_paired_results, with_paired_results_among_kept
-from dragoman.wire.fitting.paths import Numbers, renumbered, restored
+from dragoman.wire.fitting.paths import Numbers, left, renumbered, restored
 from dragoman.wire.fitting.settings import (
     has_hidden_context,
     with_supported_settings,
@@ -185,12 +185,13 @@ def fitted(request: Request, target: Target, own_steps: OwnSteps = ()) -> Fitted
     request, context = with_accepted_names(request, target, seen.calls, found, kept.names)
     request = with_call_opening(request, target, found)
     notes += restored(found, given, placed)
-    if own_steps:
-        found = []
-        for step in own_steps:
-            if step.concerns(seen, target):
-                request = step.fit(request, target, found)
+    for step in own_steps:
+        if not step.concerns(seen, target):
+            continue
+        found, messages = [], request.messages
+        request = step.fit(request, target, found)
         notes += restored(renumbered(found, tools), given, placed)
+        placed = left(placed, messages, request.messages)
     has_extra_fields = has_extra_fields or any(map(_has_extra_fields, request.system))
     return Fitted(request, tuple(notes), context, placed, tools, has_extra_fields)
 

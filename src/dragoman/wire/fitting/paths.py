@@ -69,6 +69,25 @@ def restored(notes: Iterable[N], given: Messages, fitted: Messages) -> tuple[N, 
     return tuple([note for told in found if (note := places.restored(told)) is not None])
 
 
+def left(placed: Messages, before: Messages, after: Messages) -> Messages:
+    """What is left of `placed` where a step made `after` of `before`, by leaving something out."""
+    if after is before:
+        return placed
+    whole = {id(new): old for new, old in zip(before, placed, strict=False)}
+    known = {
+        id(part): given
+        for new, old in zip(before, placed, strict=False)
+        for part, given in zip(new.parts, old.parts, strict=False)
+    }
+    return tuple(
+        [
+            whole.get(id(message))
+            or message.replace_unchecked(parts=tuple(known.get(id(p), p) for p in message.parts))
+            for message in after
+        ]
+    )
+
+
 def renumbered(notes: Iterable[N], kept: Numbers | None) -> tuple[N, ...]:
     """The losses or repairs, where the tools have the numbers that they had."""
     if kept is None:
