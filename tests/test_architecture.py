@@ -68,7 +68,6 @@ BRIDGES = (
     "wire/peers/",
     "cli/tour.py",
     "providers/",
-    "wire/schemas/profiles.py",
     "wire/overlay_stored.py",
 )
 

@@ -35,6 +35,7 @@ from dragoman.cli.commands import dragoman as command
 from dragoman.providers import registry
 from dragoman.providers.registry import register
 from dragoman.transport.client import Client
+from dragoman.wire import schemas
 from dragoman.wire.services import services
 
 if TYPE_CHECKING:
@@ -189,6 +190,24 @@ def test_its_rules_and_its_errors_are_its_own() -> None:
     error = courier.decode_error(429, {"error": {"message": "slow down"}})
     assert isinstance(error, RateLimited)
     assert courier.encode_error(error)[0] == 429
+
+
+@pytest.mark.usefixtures("installed")
+def test_its_schemas_are_compiled_for_its_profile() -> None:
+    """Alternatives at the root, which it refuses, become one object; all know the profile."""
+    forms = [{"properties": {key: {"type": "string"}}, "required": [key]} for key in ("a", "b")]
+    parameters = {"type": "object", "anyOf": forms}
+    request = dragoman.Request(
+        model="m",
+        messages=(Message.user("Hi"),),
+        tools=(dragoman.ToolDefinition("f", "Does it.", parameters, strict=False),),
+    )
+    (sent,) = dragoman.dialect("courier").encode_request(request).body["tools"]
+    assert "anyOf" not in sent["takes"]
+    assert sent["takes"]["properties"].keys() == {"a", "b"}
+    profile = schemas.PROFILES["courier"]
+    assert [profile] == list(dragoman.dialect("courier").schema_profiles)
+    assert {"plain", "openai-strict", "ollama"} < schemas.PROFILES.keys()
 
 
 @pytest.mark.usefixtures("installed")

@@ -76,6 +76,7 @@ class Codec:
         missing_counts: tuple[str, ...] = (),
         services: Callable[[], Services] | None = None,
         output_profile: Profile | None = None,
+        schema_profiles: tuple[Profile, ...] = (),
     ) -> None:
         self.name = description.name
         self.description = description
@@ -87,6 +88,7 @@ class Codec:
         self._front = front
         self._services = services
         self.output_profile = output_profile
+        self.schema_profiles = schema_profiles
         self._limits = ResponseLimits(self.name, front, missing_counts, self.target)
 
     def __repr__(self) -> str:

@@ -66,6 +66,11 @@ class Dialect(Protocol):
         """What it takes of the schema of an answer, where it holds every answer to its schema."""
         ...
 
+    @property
+    def schema_profiles(self) -> tuple[Profile, ...]:
+        """What its hosts take of JSON Schema, where that is not everything."""
+        ...
+
     def decode_request(
         self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None
     ) -> Request:
@@ -183,6 +188,17 @@ def descriptions() -> tuple[Description, ...]:
             for name, found in added.items()
         ),
     )
+
+
+def schema_profiles() -> dict[str, Profile]:
+    """What targets take of JSON Schema: the profiles of all dialects, by name."""
+    added, _ = _ADDED.load_all(without=_folders())
+    ours = map(dialect, _folders())
+    return {
+        profile.name: profile
+        for found in (*ours, *added.values())
+        for profile in found.schema_profiles
+    }
 
 
 def unusable_dialects() -> dict[str, str]:

@@ -1,11 +1,82 @@
-"""The rules for OpenAI's strict schemas, wherever they stand in a body."""
+"""What OpenAI takes of JSON Schema, and the rules for its strict schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
+from dragoman.model.tools import ToolDefinition
+from dragoman.wire.schemas import PLAIN, Profiles
+from dragoman.wire.schemas.profiles import (
+    ANNOTATIONS,
+    BOUNDS,
+    CORE,
+    FORMATS,
+    REFERENCES,
+    SCALARS,
+    Profile,
+)
+from dragoman.wire.target import Target
 from dragoman.wire.violations import Found, Object, field, subschemas, texts_in
+
+# --- what its hosts take
+
+OPENAI = Profile(
+    name="openai",
+    # "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top
+    # level", "array schema missing items", "[…] is not of type 'object', 'boolean'".
+    refused_at_root=frozenset({"oneOf", "anyOf", "allOf", "enum", "not"}),
+    needs_items=True,
+)
+"""Functions that are not strict."""
+
+OPENAI_STRICT = Profile(
+    name="openai-strict",
+    keywords=CORE
+    | REFERENCES
+    | BOUNDS
+    | {"definitions", "$schema", "const", "additionalProperties", "maxItems", "pattern", "format"}
+    | {"multipleOf", "exclusiveMinimum", "exclusiveMaximum"},
+    formats=FORMATS,
+    literals=SCALARS,
+    any_types=("string", "number", "boolean", "null"),
+    refused_at_root=frozenset({"anyOf", "enum", "const"}),
+    wraps_root=True,
+    reference_siblings=frozenset(),
+    union_siblings=ANNOTATIONS,
+    needs_type=True,
+    needs_items=True,
+    is_closed=True,
+    requires_all=True,
+    defines_required=True,
+    has_distinct_first_keys=True,
+    refuses_lookaround=True,
+    most_levels=10,
+    most_properties=5000,
+    most_literals=1000,
+)
+"""Strict functions and strict `json_schema` formats (W14, W15)."""
+
+_OPENAIS = Profiles(OPENAI_STRICT, OPENAI)
+_ANYONES = Profiles(PLAIN, PLAIN)
+
+
+def openai_profiles(target: Target) -> Profiles:
+    """Those of a host that speaks one of OpenAI's dialects."""
+    return _OPENAIS if target.schemas.checks_strict else _ANYONES
+
+
+def is_refused_strict(tool: ToolDefinition, target: Target, vendor: Target) -> bool:
+    """Whether a strict schema of the dialect's own, which one host took, would be refused here.
+
+    Without a target named, what came in the dialect goes back as it came.
+    """
+    is_named = target is not vendor and not target.keeps_own_messages
+    is_checked = is_named and tool.strict is True and target.schemas.checks_strict
+    return is_checked and not is_strict(tool.parameters)
+
+
+# --- rules for strict schemas, wherever they stand in a body
 
 
 class HasStrictSchemas(Protocol):

@@ -14,6 +14,7 @@ from dragoman.wire.flags import (
     ToolFlags,
     TurnFlags,
 )
+from dragoman.wire.schemas import Profile
 from dragoman.wire.target import Target
 
 NAME = "courier"
@@ -55,3 +56,6 @@ TARGET = Target(
     fields=FieldFlags(needs_model=True),
 )  # fmt: skip
 """The vendor's own deployment. Fitting does what these flags ask for; encoders only write."""
+
+SCHEMAS = Profile(name="courier", refused_at_root=frozenset({"anyOf", "oneOf"}))
+"""What the vendor takes of JSON Schema: everything, but a tool's parameters are a plain object."""

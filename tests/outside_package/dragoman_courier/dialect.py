@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.wire.codec import Codec, Functions
-from dragoman_courier.description import DESCRIPTION, TARGET
+from dragoman_courier.description import DESCRIPTION, SCHEMAS, TARGET
 from dragoman_courier.request import decode_request, encode_request
 from dragoman_courier.response import decode_response, encode_error, encode_response
 from dragoman_courier.rules import RULEBOOK, STEPS
@@ -23,4 +23,5 @@ DIALECT = Codec(
         rulebook=RULEBOOK,
         steps=STEPS,
     ),
+    schema_profiles=(SCHEMAS,),
 )

@@ -11,14 +11,14 @@ from dragoman.model.requests import AnyTool, Output, Request, Sampling
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire import json_values, overlay
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.schemas import PLAIN, Profiles, SentSchemas
+from dragoman.wire.schemas import Profiles, SentSchemas
 from dragoman.wire.target import Target
 from dragoman_courier.content import Report, decode_turn, encode_turn
-from dragoman_courier.description import NAME, OWN, TARGET
+from dragoman_courier.description import NAME, OWN, SCHEMAS, TARGET
 
 PATH = "/send"
 _SETTINGS = {"limit": "max_tokens", "temperature": "temperature"}
-_PROFILES = Profiles(PLAIN, PLAIN)
+_PROFILES = Profiles(strict=SCHEMAS, loose=SCHEMAS)
 
 
 def decode_request(wire: Mapping[str, Any]) -> Request:

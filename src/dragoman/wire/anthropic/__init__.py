@@ -18,11 +18,11 @@ from dragoman.wire.anthropic.response import (
 from dragoman.wire.anthropic.rules import RULEBOOK
 from dragoman.wire.anthropic.stream import StreamDecoder
 from dragoman.wire.anthropic.stream_encoder import StreamEncoder
+from dragoman.wire.anthropic.tools_schemas import ANTHROPIC, ANTHROPIC_STRICT
 from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import fields_of
-from dragoman.wire.schemas import ANTHROPIC_STRICT
 from dragoman.wire.target import Target
 
 if TYPE_CHECKING:
@@ -86,4 +86,5 @@ DIALECT = Anthropic(
     front=FRONT,
     services=_services,
     output_profile=ANTHROPIC_STRICT,
+    schema_profiles=(ANTHROPIC, ANTHROPIC_STRICT),
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
+from dragoman.wire.anthropic.tools_schemas import ANTHROPIC_STRICT
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import (
     CacheFlags,
@@ -19,7 +20,6 @@ from dragoman.wire.flags import (
     TurnFlags,
 )
 from dragoman.wire.fronts import Front
-from dragoman.wire.schemas import ANTHROPIC_STRICT
 from dragoman.wire.target import Target
 
 NAME = "anthropic"

@@ -7,8 +7,8 @@ from typing import Any
 
 from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
 from dragoman.wire.anthropic.dialect import HERE, MAX_OPTIONAL, MAX_UNIONS, NAME, Block, is_ours
+from dragoman.wire.anthropic.tools_schemas import ANTHROPIC_STRICT
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
-from dragoman.wire.schemas import ANTHROPIC_STRICT
 from dragoman.wire.settings_table import (
     Setting,
     decode_settings,

@@ -22,9 +22,10 @@ from dragoman.wire.anthropic.dialect import (
 )
 from dragoman.wire.anthropic.rules_view import View
 from dragoman.wire.anthropic.tools_calls import TEXT_ARGUMENT
+from dragoman.wire.anthropic.tools_schemas import anthropic_profiles
 from dragoman.wire.overlay import overlay_of, with_overlay
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
-from dragoman.wire.schemas import PLAIN, Projection, Weight, anthropic_profiles, projected
+from dragoman.wire.schemas import PLAIN, Projection, Weight, projected
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 from dragoman.wire.writing import Writing
 

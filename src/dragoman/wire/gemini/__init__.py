@@ -18,6 +18,7 @@ from dragoman.wire.gemini.rules import RULEBOOK
 from dragoman.wire.gemini.stream import StreamDecoder
 from dragoman.wire.gemini.stream_chunks import Form
 from dragoman.wire.gemini.stream_encoder import StreamEncoder
+from dragoman.wire.gemini.tools_schemas import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, GEMINI_PARAMETERS
 from dragoman.wire.streams import StreamEncoder as AnyEncoder
 
 if TYPE_CHECKING:
@@ -62,4 +63,5 @@ DIALECT = Gemini(
     front=FRONT,
     missing_counts=("cache_write",),
     services=_services,
+    schema_profiles=(GEMINI_PARAMETERS, GEMINI_JSON_SCHEMA, GEMINI_OUTPUT),
 )

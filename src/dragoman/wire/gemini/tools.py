@@ -9,9 +9,10 @@ from dragoman.model.frozen import FrozenDict, freeze_mapping
 from dragoman.model.requests import AnyTool, Output
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, Writing, camel_case, snake_names
+from dragoman.wire.gemini.tools_schemas import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, GEMINI_PARAMETERS
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.overlay import Overlay, note_of, with_overlay
-from dragoman.wire.schemas import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, GEMINI_PARAMETERS, Profiles
+from dragoman.wire.schemas import Profiles
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 

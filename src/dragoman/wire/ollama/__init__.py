@@ -11,6 +11,7 @@ from dragoman.wire.ollama.request_repairs import STEPS
 from dragoman.wire.ollama.response import decode_response, encode_error, encode_response
 from dragoman.wire.ollama.rules import RULEBOOK
 from dragoman.wire.ollama.stream import StreamDecoder, StreamEncoder
+from dragoman.wire.ollama.tools import OLLAMA
 
 if TYPE_CHECKING:
     from dragoman.wire.services import Services
@@ -40,4 +41,5 @@ DIALECT = Codec(
     ),
     missing_counts=("cache_read", "cache_write", "thinking"),
     services=_services,
+    schema_profiles=(OLLAMA,),
 )

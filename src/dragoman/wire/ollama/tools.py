@@ -23,7 +23,7 @@ from dragoman.model.tools import (
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.ollama.dialect import NAME, OWN, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.overlay import Overlay, overlay_of, with_overlay
-from dragoman.wire.schemas import OLLAMA, Profiles
+from dragoman.wire.schemas import Profile, Profiles
 from dragoman.wire.tolerance import odd_tool, payload_of
 from dragoman.wire.writing import Writing
 
@@ -133,6 +133,13 @@ _TEXT_PARAMETERS: Mapping[str, Any] = {
     "properties": {TEXT_ARGUMENT: {"type": "string"}},
     "required": [TEXT_ARGUMENT],
 }
+OLLAMA = Profile(
+    name="ollama",
+    keywords=frozenset({"type", "description", "enum", "anyOf", "properties", "required", "items"}),
+    refused_at_root=frozenset({"anyOf", "enum"}),
+    cycles="cut",
+)
+"""Tools for Ollama: its server reads them into types, and what those lack never reaches a model."""
 _PROFILES = Profiles(OLLAMA, OLLAMA)
 _KINDS = {"name": str, "description": str, "parameters": dict}
 

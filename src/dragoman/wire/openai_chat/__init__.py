@@ -18,6 +18,7 @@ from dragoman.wire.openai_chat.response import (
 from dragoman.wire.openai_chat.rules import RULEBOOK
 from dragoman.wire.openai_chat.stream import StreamDecoder
 from dragoman.wire.openai_chat.stream_encoder import StreamEncoder
+from dragoman.wire.openai_strict_schemas import OPENAI, OPENAI_STRICT
 from dragoman.wire.restoring import restoring
 from dragoman.wire.streams import StreamDecoder as AnyDecoder
 from dragoman.wire.streams import StreamEncoder as AnyEncoder
@@ -80,4 +81,5 @@ DIALECT = OpenAIChat(
     ),
     front=FRONT,
     services=_services,
+    schema_profiles=(OPENAI, OPENAI_STRICT),
 )

@@ -8,9 +8,9 @@ from typing import Any
 from dragoman.model.requests import Output, Sampling, State, ThinkingConfig
 from dragoman.wire.json_values import is_integer, is_list, is_object
 from dragoman.wire.openai_chat.dialect import NAME, OWN, is_own
+from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
-from dragoman.wire.schemas import openai_profiles
 from dragoman.wire.writing import Writing
 
 _TEMPLATE, _ENABLE = "chat_template_kwargs", "enable_thinking"  # vLLM, llama.cpp

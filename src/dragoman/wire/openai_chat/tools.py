@@ -10,8 +10,8 @@ from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_de
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.openai_chat.content import decode_cache, encode_cache
 from dragoman.wire.openai_chat.dialect import NAME, OWN, TARGET, is_own
+from dragoman.wire.openai_strict_schemas import is_refused_strict, openai_profiles
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, words_of
-from dragoman.wire.schemas import is_refused_strict, openai_profiles
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import odd_tool, payload_of
 from dragoman.wire.writing import Writing

@@ -16,6 +16,7 @@ from dragoman.wire.openai_responses.response import (
 from dragoman.wire.openai_responses.rules import RULEBOOK
 from dragoman.wire.openai_responses.stream import StreamDecoder
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
+from dragoman.wire.openai_strict_schemas import OPENAI, OPENAI_STRICT
 
 if TYPE_CHECKING:
     from dragoman.wire.services import Services
@@ -45,4 +46,5 @@ DIALECT = Codec(
     ),
     front=FRONT,
     services=_services,
+    schema_profiles=(OPENAI, OPENAI_STRICT),
 )

@@ -10,8 +10,9 @@ from dragoman.model.requests import Output, Request, Sampling, State, ThinkingCo
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.content_forms import present
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
+from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import fields_of, note_of
-from dragoman.wire.schemas import SentSchemas, openai_profiles
+from dragoman.wire.schemas import SentSchemas
 from dragoman.wire.target import Target
 
 _EXACT = 2**53  # whole numbers below it survive being stored as a double

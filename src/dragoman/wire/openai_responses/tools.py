@@ -18,7 +18,8 @@ from dragoman.wire.openai_responses.content_forms import (
     without,
 )
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN, TARGET
-from dragoman.wire.schemas import SentSchemas, is_refused_strict, openai_profiles
+from dragoman.wire.openai_strict_schemas import is_refused_strict, openai_profiles
+from dragoman.wire.schemas import SentSchemas
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 

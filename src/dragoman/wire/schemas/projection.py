@@ -164,9 +164,9 @@ def projected(
 ) -> Projection:
     """The schema for the target that the profile describes.
 
-    >>> from dragoman.wire.schemas import OPENAI_STRICT
+    >>> from dragoman.wire.schemas import PROFILES
     >>> schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    >>> made = projected(schema, OPENAI_STRICT)
+    >>> made = projected(schema, PROFILES["openai-strict"])
     >>> made.schema["required"], made.schema["properties"]["n"]["type"], made.undo({"n": None})
     (['n'], ['integer', 'null'], {})
 

@@ -9,17 +9,8 @@ from dragoman.model.requests import Output
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.context import NOTHING, Context, Undo
 from dragoman.wire.losses import Loss, Repair
-from dragoman.wire.openai_strict_schemas import is_strict
-from dragoman.wire.schemas.profiles import (
-    ANTHROPIC,
-    ANTHROPIC_STRICT,
-    OPENAI,
-    OPENAI_STRICT,
-    PLAIN,
-    Profile,
-)
+from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.schemas.projection import Costs, Projection, projected
-from dragoman.wire.target import Target
 
 NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _LABELS = "titles, comments or the like, which no answer shows, are left out"
@@ -32,32 +23,6 @@ class Profiles(NamedTuple):
 
     strict: Profile
     loose: Profile
-
-
-_OPENAIS = Profiles(OPENAI_STRICT, OPENAI)
-_ANYONES = Profiles(PLAIN, PLAIN)
-ANTHROPICS = Profiles(ANTHROPIC_STRICT, ANTHROPIC)
-_ANTHROPICS_OF_OTHERS = Profiles(ANTHROPIC, ANTHROPIC)
-
-
-def openai_profiles(target: Target) -> Profiles:
-    """Those of a host that speaks one of OpenAI's dialects."""
-    return _OPENAIS if target.schemas.checks_strict else _ANYONES
-
-
-def anthropic_profiles(target: Target) -> Profiles:
-    """Those of a host that speaks Anthropic's dialect."""
-    return ANTHROPICS if target.schemas.checks_strict else _ANTHROPICS_OF_OTHERS
-
-
-def is_refused_strict(tool: ToolDefinition, target: Target, vendor: Target) -> bool:
-    """Whether a strict schema of the dialect's own, which one host took, would be refused here.
-
-    Without a target named, what came in the dialect goes back as it came.
-    """
-    is_named = target is not vendor and not target.keeps_own_messages
-    is_checked = is_named and tool.strict is True and target.schemas.checks_strict
-    return is_checked and not is_strict(tool.parameters)
 
 
 class SentSchemas:
