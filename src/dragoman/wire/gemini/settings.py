@@ -8,43 +8,50 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, Writing, snake_names
 from dragoman.wire.gemini.tools import OPENAPI, decode_schema, encode_schema, is_own, profiles_of
-from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.json_values import is_object
 from dragoman.wire.overlay import Overlay, note_of
+from dragoman.wire.settings_table import (
+    Setting,
+    decode_settings,
+    encode_settings,
+    flag,
+    number,
+    texts,
+    whole,
+)
 
-_INTEGERS = {
-    "maxOutputTokens": "max_tokens",
-    "topK": "top_k",
-    "seed": "seed",
-    "candidateCount": "choices",
-    "logprobs": "top_logprobs",
-}
-_NUMBERS = {
-    "temperature": "temperature",
-    "topP": "top_p",
-    "presencePenalty": "presence_penalty",
-    "frequencyPenalty": "frequency_penalty",
-}
-_NAMES = snake_names(
-    *_INTEGERS, *_NUMBERS, "stopSequences", "responseLogprobs", "responseMimeType",
-    "responseSchema", "responseJsonSchema", "thinkingConfig",
-)  # fmt: skip
-_THINKING_NAMES = snake_names("includeThoughts", "thinkingBudget", "thinkingLevel")
+
+def _count(value: Any) -> int | None:
+    """A count, which JSON writers may put down as 40.0; how it was written is compared later."""
+    return whole(int(value) if type(value) is float and value.is_integer() else value)
+
+
+_SAMPLING = (
+    Setting("maxOutputTokens", "max_tokens", _count),
+    Setting("topK", "top_k", _count),
+    Setting("seed", "seed", _count),
+    Setting("candidateCount", "choices", _count),
+    Setting("logprobs", "top_logprobs", _count),
+    Setting("temperature", "temperature", number),
+    Setting("topP", "top_p", number),
+    Setting("presencePenalty", "presence_penalty", number),
+    Setting("frequencyPenalty", "frequency_penalty", number),
+    Setting("stopSequences", "stop", texts),
+    Setting("responseLogprobs", "logprobs", flag),
+)
+_OUTPUT = ("responseMimeType", "responseSchema", "responseJsonSchema")
+_THINKING = ("includeThoughts", "thinkingBudget", "thinkingLevel")
+_NAMES = snake_names(*(row.key for row in _SAMPLING), *_OUTPUT, "thinkingConfig")
+_THINKING_NAMES = snake_names(*_THINKING)
 GENERATION_CONFIG = {
-    **{key: f"sampling.{name}" for key, name in (_INTEGERS | _NUMBERS).items()},
-    "stopSequences": "sampling.stop",
-    "responseLogprobs": "sampling.logprobs",
-    "responseMimeType": "output",
-    "responseSchema": "output",
-    "responseJsonSchema": "output",
-    "thinkingConfig": dict.fromkeys(
-        ("includeThoughts", "thinkingBudget", "thinkingLevel"), "thinking"
-    ),
+    **{row.key: f"sampling.{row.name}" for row in _SAMPLING},
+    **dict.fromkeys(_OUTPUT, "output"),
+    "thinkingConfig": dict.fromkeys(_THINKING, "thinking"),
 }
 """By the wire's field: the setting."""
 _LEVELS = frozenset({"minimal", "low", "medium", "high"})
 _JSON = "application/json"
 _DYNAMIC = -1
-_MAX_INTEGER = 2**63
 
 
 def decode_generation(wire: Any, kept: Overlay) -> dict[str, Any]:
@@ -57,7 +64,7 @@ def decode_generation(wire: Any, kept: Overlay) -> dict[str, Any]:
     if is_object(thinking):
         thinking = kept.renamed(thinking, _THINKING_NAMES, "generationConfig", "thinkingConfig")
         config = {**config, "thinkingConfig": thinking}
-    sampled = _decode_sampling(config)
+    sampled = decode_settings(config, _SAMPLING)
     sampling = Sampling(**sampled)
     output, thinking = _decode_output(config), _decode_thinking(thinking)
     kept.compare(config, _encode_settings(sampling, output, thinking), "generationConfig")
@@ -92,53 +99,12 @@ def encode_generation(request: Request, writing: Writing) -> dict[str, Any]:
 def _encode_settings(
     sampling: Sampling, output: Output | None, thinking: ThinkingConfig | None
 ) -> dict[str, Any]:
-    config = _encode_sampling(sampling)
+    config = encode_settings(sampling, _SAMPLING)
     if output is not None:
         config |= _encode_output(output)
     if thinking is not None and (wire := _encode_thinking(thinking)):
         config["thinkingConfig"] = wire
     return config
-
-
-def _decode_sampling(config: dict[str, Any]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for key, name in _INTEGERS.items():
-        if (integer := _integer(config.get(key))) is not None:
-            fields[name] = integer
-    for key, name in _NUMBERS.items():
-        if (number := _number(config.get(key))) is not None:
-            fields[name] = number
-    stop = config.get("stopSequences")
-    if is_list(stop) and all(type(item) is str for item in stop):
-        fields["stop"] = tuple(stop)
-    if type(logprobs := config.get("responseLogprobs")) is bool:
-        fields["logprobs"] = logprobs
-    return fields
-
-
-def _encode_sampling(sampling: Sampling) -> dict[str, Any]:
-    config: dict[str, Any] = {}
-    for key, name in (_INTEGERS | _NUMBERS).items():
-        if (value := getattr(sampling, name)) is not None:
-            config[key] = value
-    if sampling.stop:
-        config["stopSequences"] = list(sampling.stop)
-    if sampling.logprobs is not None:
-        config["responseLogprobs"] = sampling.logprobs
-    return config
-
-
-def _integer(value: Any) -> int | None:
-    """A count, which JSON writers may put down as 40.0; how it was written is compared later."""
-    if type(value) is float and value.is_integer():
-        value = int(value)
-    return value if type(value) is int and -_MAX_INTEGER <= value < _MAX_INTEGER else None
-
-
-def _number(value: Any) -> float | None:
-    if type(value) is int and -_MAX_INTEGER <= value < _MAX_INTEGER:
-        return float(value)
-    return value if type(value) is float else None
 
 
 def _decode_output(config: dict[str, Any]) -> Output | None:
@@ -184,7 +150,7 @@ def _decode_thinking(wire: Any) -> ThinkingConfig | None:
         fields["visible"] = visible
     if type(level := wire.get("thinkingLevel")) is str and level.lower() in _LEVELS:
         fields["effort"] = level.lower()
-    budget = _integer(wire.get("thinkingBudget"))
+    budget = _count(wire.get("thinkingBudget"))
     if budget == _DYNAMIC:
         fields["enabled"] = True
     elif budget is not None:

@@ -13,6 +13,7 @@ from dragoman.wire.gemini.tools_schemas import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.overlay import Overlay, note_of, with_overlay
 from dragoman.wire.schemas import Profiles
+from dragoman.wire.settings_table import texts
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 
@@ -350,6 +351,13 @@ TOOL_CONFIG = {
     "functionCallingConfig": {"mode": "tool_choice", "allowedFunctionNames": "tool_choice"}
 }
 """By the wire's field: the setting."""
+# VALIDATED lets the model choose, and holds it to the schemas if it calls.
+_CHOICES: dict[str, Literal["auto", "none", "required"]] = {
+    "AUTO": "auto",
+    "VALIDATED": "auto",
+    "NONE": "none",
+    "ANY": "required",
+}
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY", "allowed": "ANY"}
 
 
@@ -385,17 +393,11 @@ def encode_choice(choice: ToolChoice | None, writing: Writing | None = None) -> 
 
 
 def _decode_calling(wire: dict[str, Any]) -> ToolChoice | None:
-    mode, listed = wire.get("mode"), wire.get("allowedFunctionNames")
-    names = tuple(listed) if is_list(listed) and all(type(n) is str for n in listed) else ()
-    if type(mode) is not str:
+    mode, names = wire.get("mode"), texts(wire.get("allowedFunctionNames"))
+    if type(mode) is not str or mode not in _CHOICES:
         return None
-    if mode == "NONE":
-        return ToolChoice("none")
+    if not names or mode == "NONE":
+        return ToolChoice(_CHOICES[mode])
     if mode == "ANY" and len(names) == 1:
         return ToolChoice("named", names)
-    if mode in {"ANY", "AUTO", "VALIDATED"} and names:
-        return ToolChoice("allowed", names, is_required=mode == "ANY")
-    if mode == "ANY":
-        return ToolChoice("required")
-    # VALIDATED lets the model choose, and holds it to the schemas if it calls.
-    return ToolChoice("auto") if mode in {"AUTO", "VALIDATED"} else None
+    return ToolChoice("allowed", names, is_required=mode == "ANY")
