@@ -39,6 +39,7 @@ _NAMES = snake_names(
     "executableCode", "codeExecutionResult", "toolCall", "toolResponse", "videoMetadata",
     "mediaResolution",
 )  # fmt: skip
+FOREIGN_SIGNATURE = "a signature of another provider was left out"
 
 
 # --- wire → model
@@ -140,7 +141,7 @@ def encode_part(part: AnyPart, writing: Writing) -> list[Any]:
         if writing.target.has_made(writing.origin_of(part)):
             body[SIGNATURE] = part.signature
         else:
-            writing.lose_here("a signature of another provider was left out")
+            writing.lose_here(FOREIGN_SIGNATURE)
     if not part.extras:
         return [body]
     # A part that was a signature and nothing else is the empty text without it.

@@ -26,7 +26,6 @@ from dragoman.wire.gemini.dialect import (
     spelled,
     want_array,
 )
-from dragoman.wire.gemini.request_repairs import Signing
 from dragoman.wire.gemini.settings import GENERATION_CONFIG, decode_generation, encode_generation
 from dragoman.wire.gemini.tools import (
     TOOL_CONFIG,
@@ -37,7 +36,6 @@ from dragoman.wire.gemini.tools import (
 )
 from dragoman.wire.gemini.tools_calls import in_call_order
 from dragoman.wire.json_values import is_list, is_object, parsed
-from dragoman.wire.losses import Repair
 from dragoman.wire.overlay import (
     Overlay,
     original_value,
@@ -304,7 +302,6 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
     """The parts of the system prompt, and the contents, which know no system role (W75)."""
     system = _encode_system(request.system, writing) if request.system else []
     contents: list[dict[str, Any]] = []
-    signing = Signing(request.messages) if writing.target.thinking.signs_calls else None
     for index, message in enumerate(request.messages):
         if message.name is not None:
             writing.lose(f"messages[{index}].name", NAMELESS)
@@ -313,7 +310,7 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
             system += encode_parts(message.parts, index, writing)
             if contents:
                 reason = "a later instruction goes to the system prompt"
-                writing.repairs.append(Repair(f"messages[{index}]", "W75", "moved", reason))
+                writing.repair(f"messages[{index}]", "W75", "moved", reason)
             continue
         content = encode_content(message, index, writing)
         if message.parts and is_object(content) and "parts" not in content:
@@ -321,9 +318,6 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
                 continue  # nothing of it could be said, and each part has its loss
             # Who spoke is part of the conversation; without them two answers would be one.
             content["parts"] = [{"text": _UNSAID}]
-        if signing is not None and is_object(content) and signing.sign(content, index):
-            reason = "a word that stands for a signature"
-            writing.repairs.append(Repair(f"messages[{index}]", "W83", "added", reason))
         contents.append(content)
         if writing.hoisted:
             contents.append({"role": "user", "parts": writing.hoisted})

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from operator import is_
 
 from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.roles import Role
-from dragoman.model.tools import ServerTool, ToolDefinition, ToolResult
+from dragoman.model.tools import ServerTool, ToolCall, ToolDefinition, ToolResult
 from dragoman.wire.fitting.steps import Step
-from dragoman.wire.gemini.dialect import SENTINEL, SIGNATURE
-from dragoman.wire.json_values import is_object
+from dragoman.wire.gemini.content import FOREIGN_SIGNATURE
+from dragoman.wire.gemini.dialect import NAME, ORIGIN, SENTINEL, SIGNATURE
+from dragoman.wire.gemini.request import is_instruction
 from dragoman.wire.losses import Loss, Note, Repair
+from dragoman.wire.overlay import fields_of
 from dragoman.wire.target import Target
 
 _LITTLE = "low"  # the least that all models with levels know
@@ -79,26 +81,28 @@ def with_json_or_tools(request: Request, target: Target, losses: list[Note]) -> 
     return request.replace(output=None)
 
 
-STEPS = (
-    Step(with_functions_only, ("tools.refuses_mixed",)),
-    Step(with_useful_choice, ("is_strict",)),
-    Step(with_budget_or_effort, ("is_strict",)),
-    Step(with_json_or_tools, ("schemas.refuses_json_with_tools",)),
-)
-"""What fitting sees to for this dialect alone."""
+def with_signed_calls(request: Request, target: Target, losses: list[Note]) -> Request:
+    """With a signature on the first call of each step of the current turn (W83).
+
+    Its parallel siblings and earlier turns are not verified. A call that another provider's model
+    made, or a person, has no signature that would pass: the API has a word for that (W84).
+    """
+    if not target.thinking.signs_calls:
+        return request
+    messages = list(request.messages)
+    has_calls = False  # in this step
+    for index in range(_turn_under_way(request.messages), len(messages)):
+        message = messages[index]
+        if message.role is not Role.ASSISTANT:
+            has_calls = has_calls and is_instruction(message)  # which stands elsewhere
+        elif not has_calls and message.tool_calls:
+            has_calls = True
+            messages[index] = _with_signed_call(message, index, target, losses)
+    is_same = all(map(is_, messages, request.messages))
+    return request if is_same else request.replace(messages=tuple(messages))
 
 
-# --- calls that nobody signed, for models that insist (W83)
-#
-# The first call of each step of the current turn is verified; its parallel siblings and earlier
-# turns are not. A call that another provider's model made, or a person, has no signature that
-# would pass: the API has a word that stands for one (W84).
-
-_CALLS = ("functionCall", "function_call")
-_SIGNATURES = (SIGNATURE, "thought_signature")
-
-
-def turn_under_way(messages: tuple[Message, ...]) -> int:
+def _turn_under_way(messages: tuple[Message, ...]) -> int:
     """Where the current turn begins: behind the last message in which the user spoke.
 
     Words beside results may count as a new turn or not: here they don't, which asks for more.
@@ -110,33 +114,26 @@ def turn_under_way(messages: tuple[Message, ...]) -> int:
     return 0
 
 
-class Signing:
-    """The steps of a turn, as they are written: neighbouring contents of the model are one."""
+def _with_signed_call(message: Message, index: int, target: Target, losses: list[Note]) -> Message:
+    place = next(i for i, part in enumerate(message.parts) if type(part) is ToolCall)
+    call = message.parts[place]
+    is_verifiable = target.has_made(message.origin if call.origin is None else call.origin)
+    if (call.signature and is_verifiable) or fields_of(call.extras, NAME).get(SIGNATURE):
+        return message
+    if call.signature is not None and not is_verifiable:
+        losses.append(Loss(f"messages[{index}].parts[{place}]", FOREIGN_SIGNATURE))
+    reason = "a word that stands for a signature"
+    losses.append(Repair(f"messages[{index}]", "W83", "added", reason))
+    signed = call.replace_unchecked(signature=SENTINEL, origin=ORIGIN)
+    parts = (*message.parts[:place], signed, *message.parts[place + 1 :])
+    return message.replace_unchecked(parts=parts)
 
-    __slots__ = ("_begin", "_is_open")
 
-    def __init__(self, messages: tuple[Message, ...]) -> None:
-        self._begin = turn_under_way(messages)
-        self._is_open = False
-
-    def sign(self, content: dict[str, Any], index: int) -> bool:
-        """See to it that the first call of a step is signed; `content` is that of a message.
-
-        Returns whether it was not.
-        """
-        if content.get("role") != "model":
-            self._is_open = False
-            return False
-        parts = content.get("parts")
-        if self._is_open or index < self._begin or not isinstance(parts, list):
-            return False
-        for place, part in enumerate(parts):
-            if is_object(part) and any(part.get(key) is not None for key in _CALLS):
-                self._is_open = True
-                if not any(part.get(key) for key in _SIGNATURES):
-                    signed = {key: part[key] for key in part if key not in _SIGNATURES}
-                    content["parts"] = [*parts]
-                    content["parts"][place] = {**signed, SIGNATURE: SENTINEL}
-                    return True
-                return False
-        return False
+STEPS = (
+    Step(with_functions_only, ("tools.refuses_mixed",)),
+    Step(with_useful_choice, ("is_strict",)),
+    Step(with_budget_or_effort, ("is_strict",)),
+    Step(with_json_or_tools, ("schemas.refuses_json_with_tools",)),
+    Step(with_signed_calls, ("thinking.signs_calls",)),
+)
+"""What fitting sees to for this dialect alone."""
