@@ -9,11 +9,8 @@ from dragoman.wire.context import Context
 from dragoman.wire.gemini.dialect import DESCRIPTION, FRONT, TARGET
 from dragoman.wire.gemini.request import decode_request, encode_request
 from dragoman.wire.gemini.request_repairs import STEPS
-from dragoman.wire.gemini.response import (
-    decode_response,
-    encode_error,
-    encode_response,
-)
+from dragoman.wire.gemini.response import decode_response, encode_response
+from dragoman.wire.gemini.response_errors import encode_error
 from dragoman.wire.gemini.rules import RULEBOOK
 from dragoman.wire.gemini.stream import StreamDecoder
 from dragoman.wire.gemini.stream_chunks import Form

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 from dragoman.errors import InvalidInputError, WireError
@@ -14,7 +14,6 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import CacheFlags, StateFlags, ToolFlags, TurnFlags
 from dragoman.wire.fronts import Front
-from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.overlay import Overlay
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing as AnyWriting
@@ -28,6 +27,8 @@ SIGNATURE = "thoughtSignature"
 
 SENTINEL = "skip_thought_signature_validator"
 """Stands for a signature where there is none that would pass (W84)."""
+_KINDS: dict[type, str] = {dict: "an object", list: "an array"}
+T = TypeVar("T", dict[str, Any], list[Any])
 _STAND_INS = frozenset({
     SENTINEL,
     "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",  # by clients whose signatures are bytes
@@ -36,19 +37,11 @@ _STAND_INS = frozenset({
 })  # fmt: skip
 
 
-def want_object(value: object, path: str) -> dict[str, Any]:
-    """A value that has to be a JSON object; the error names the place, not the value."""
-    if is_object(value):
+def expected(value: object, kind: type[T], path: str) -> T:
+    """A value that has to be of a kind; the error names the place, not the value."""
+    if isinstance(value, kind):
         return value
-    msg = f"expected an object at {path}, found {type(value).__name__}"
-    raise WireError(msg, dialect=NAME, path=path)
-
-
-def want_array(value: object, path: str) -> list[Any]:
-    """As `want_object`, for an array."""
-    if is_list(value):
-        return value
-    msg = f"expected an array at {path}, found {type(value).__name__}"
+    msg = f"expected {_KINDS[kind]} at {path}, found {type(value).__name__}"
     raise WireError(msg, dialect=NAME, path=path)
 
 
@@ -167,24 +160,14 @@ TARGET = Target(
     dialect=NAME,
     provider="google",
     unsupported_part_fields=(
-        "Text.cache",
+        *(f"{kind}.cache" for kind in ("Text", "Thinking", "Refusal", "ToolCall", "ToolResult")),
+        *(f"{kind}.cache" for kind in ("Image", "Audio", "Video", "File", "Opaque")),
+        *(f"{kind}.detail" for kind in ("Audio", "Video", "File")),
         "Text.citations",
-        "Thinking.cache",
-        "Refusal.cache",
-        "Image.cache",
-        "ToolCall.cache",
-        "Video.cache",
-        "Video.detail",
-        "File.cache",
-        "File.detail",
-        "Audio.cache",
-        "Audio.detail",
         "Audio.transcript",
-        "ToolResult.cache",
         "ServerToolCall.cache",
         "ServerToolCall.server",
         "ServerToolResult.cache",
-        "Opaque.cache",
         "Opaque.signature",
     ),
     tools=ToolFlags(

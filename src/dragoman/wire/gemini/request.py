@@ -22,9 +22,9 @@ from dragoman.wire.gemini.dialect import (
     bare_model,
     decode_path,
     encode_path,
+    expected,
     snake_names,
     spelled,
-    want_array,
 )
 from dragoman.wire.gemini.settings import GENERATION_CONFIG, decode_generation, encode_generation
 from dragoman.wire.gemini.tools import (
@@ -167,7 +167,7 @@ def encode_content(message: Message, index: int, writing: Writing) -> Any:
 _STATE = {"cachedContent": "cached_content", "continuationToken": "continuation_token"}
 _NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig", *_STATE)
 _TAKEN = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
-_BEARINGS: Places = {
+_PLACES: Places = {
     "model": "model",
     **spelled(
         {
@@ -211,7 +211,7 @@ def decode_request(body: Body, path: str | None = None) -> Request:
     if held:
         fields["state"] = State(**held)
     request = Request(model=model, stream=stream, extras=kept.extras(), **fields)
-    return request if request.extras is EMPTY else with_digests(request, NAME, _BEARINGS)
+    return request if request.extras is EMPTY else with_digests(request, NAME, _PLACES)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
@@ -236,7 +236,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if request.model is not None:
         path = encode_path(request.model, stream=bool(request.stream))
     if request.extras is not EMPTY:
-        body = with_overlay(body, without_edited(request, NAME, _BEARINGS), NAME)
+        body = with_overlay(body, without_edited(request, NAME, _PLACES), NAME)
     return Encoded(body, path=path, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
                    context=writing.schemas.context)  # fmt: skip
 
@@ -271,7 +271,7 @@ def _decode_contents(wire: Any, kept: Overlay) -> tuple[Message, ...]:
     if wire is None or wire == []:
         kept.fields["contents"] = wire
         return ()
-    listed = want_array(wire, "$.contents")
+    listed = expected(wire, list, "$.contents")
     return tuple(unsealed_messages(decode_calls(lambda calls: _decode_listed(listed, calls))))
 
 

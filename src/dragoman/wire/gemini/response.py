@@ -1,4 +1,4 @@
-"""Responses: candidates, token counts, reasons to stop, and errors."""
+"""Responses: candidates, token counts, and reasons to stop."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman import errors
-from dragoman.errors import DragomanError, ProviderError
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity, response_identity
 from dragoman.model.frozen import EMPTY, FrozenDict, FrozenList
@@ -20,13 +18,13 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
 from dragoman.wire.gemini.content_media import decode_citations, encode_citations
-from dragoman.wire.gemini.dialect import NAME, Writing, snake_names, want_array
+from dragoman.wire.gemini.dialect import NAME, Writing, expected, snake_names
 from dragoman.wire.gemini.request import NAMELESS, Content, decode_content, encode_content
 from dragoman.wire.json_values import is_object, parsed
-from dragoman.wire.overlay import Overlay, fields_of, note_of, with_guesses, with_overlay
+from dragoman.wire.overlay import Overlay, fields_of, note_of, with_guesses, with_note, with_overlay
 from dragoman.wire.reading import Reading
+from dragoman.wire.settings_table import text
 
 # --- `usageMetadata`: the prompt's count includes cached tokens, the answer's no thinking (W98)
 
@@ -134,44 +132,37 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
 
 # --- why an answer ended. `STOP` stands for tool calls too; what failed is told apart (W88)
 
-_STOP, _LENGTH, _TOOL_CALLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
-_FILTERED, _OTHER, _MALFORMED = (
-    FinishReason.CONTENT_FILTER,
-    FinishReason.OTHER,
-    FinishReason.MALFORMED_CALL,
-)
-
+_STOP, _TOOL_CALLS, _OTHER = FinishReason.STOP, FinishReason.TOOL_CALLS, FinishReason.OTHER
 _REASONS = {
     "STOP": _STOP,
-    "MAX_TOKENS": _LENGTH,
-    "SAFETY": _FILTERED,
-    "RECITATION": _FILTERED,
-    "BLOCKLIST": _FILTERED,
-    "PROHIBITED_CONTENT": _FILTERED,
-    "SPII": _FILTERED,
-    "IMAGE_SAFETY": _FILTERED,
-    "IMAGE_PROHIBITED_CONTENT": _FILTERED,
-    "IMAGE_RECITATION": _FILTERED,
-    "MODEL_ARMOR": _FILTERED,  # Vertex AI's own filter; recorded, not in the SDK
-    "LANGUAGE": FinishReason.ERROR,
-    "NO_IMAGE": FinishReason.ERROR,
-    "IMAGE_OTHER": FinishReason.ERROR,
-    "MALFORMED_FUNCTION_CALL": _MALFORMED,
-    "UNEXPECTED_TOOL_CALL": _MALFORMED,
-    "TOO_MANY_TOOL_CALLS": _MALFORMED,
-    "MALFORMED_RESPONSE": FinishReason.ERROR,
+    "MAX_TOKENS": FinishReason.LENGTH,
     "CONTINUATION": FinishReason.PAUSE,
-}
+    **dict.fromkeys(
+        (
+            "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
+            "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
+            "MODEL_ARMOR",  # Vertex AI's own filter; recorded, not in the SDK
+        ),
+        FinishReason.CONTENT_FILTER,
+    ),
+    **dict.fromkeys(
+        ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"),
+        FinishReason.MALFORMED_CALL,
+    ),
+    **dict.fromkeys(
+        ("LANGUAGE", "NO_IMAGE", "IMAGE_OTHER", "MALFORMED_RESPONSE"), FinishReason.ERROR
+    ),
+}  # fmt: skip
 _NUMBERS = ("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER")
 """The same as numbers, which some clients' recordings hold."""
 _FINISH_WORDS = {
     _STOP: "STOP",
     _TOOL_CALLS: "STOP",
-    _LENGTH: "MAX_TOKENS",
+    FinishReason.LENGTH: "MAX_TOKENS",
     FinishReason.CONTEXT_FULL: "MAX_TOKENS",
-    _FILTERED: "SAFETY",
+    FinishReason.CONTENT_FILTER: "SAFETY",
     FinishReason.REFUSAL: "SAFETY",
-    _MALFORMED: "MALFORMED_FUNCTION_CALL",
+    FinishReason.MALFORMED_CALL: "MALFORMED_FUNCTION_CALL",
     FinishReason.PAUSE: "CONTINUATION",
 }
 
@@ -229,25 +220,31 @@ def decode_response(body: Body) -> Response:
     """The response in a body; a blocked prompt is answered by an empty choice that says so."""
     kept = Overlay(NAME)
     wire = kept.renamed(dict(parsed(body, NAME)), _NAMES)
-    model, response_id = wire.get("modelVersion"), wire.get("responseId")
     response = Response(
-        model=model if type(model) is str else None,
-        id=response_id if type(response_id) is str else None,
+        model=text(wire.get("modelVersion")),
+        id=text(wire.get("responseId")),
         created_at=decode_time(wire.get("createTime")),
         usage=decode_usage(wire.get("usageMetadata")),
     )
-    origin = _origin(response)
+    origin = Origin(dialect=NAME, model=response.model, response_id=response.id)
     identity = response_identity(response.id, response.created_at, response.model)
-    choices = _decode_candidates(wire.get("candidates"), origin, identity)
-    taken = {"candidates"} if choices else set[str]()
+    listed = wire.get("candidates")
+    choices = tuple(
+        [
+            _decode_candidate(item, index, identity, origin)
+            for index, item in enumerate(
+                expected([] if listed is None else listed, list, "$.candidates")
+            )
+        ]
+    )
+    left = {key: value for key, value in wire.items() if key != "candidates" or not choices}
     if not choices and (blocked := decode_blocked(wire, origin)) is not None:
         choices = (blocked,)
-    if len(choices) == 1 and response.usage is not None:
-        only = choices[0]
-        choices = (only.replace(message=only.message.replace(usage=response.usage.counts)),)
     if response.usage is not None:
-        taken.add("usageMetadata")
-    left = {key: value for key, value in wire.items() if key not in taken}
+        del left["usageMetadata"]
+        if len(choices) == 1:
+            only = choices[0]
+            choices = (only.replace(message=only.message.replace(usage=response.usage.counts)),)
     kept.compare(left, encode_head(response))
     return response.replace(choices=choices, extras=kept.extras())
 
@@ -263,26 +260,23 @@ def decode_blocked(wire: dict[str, Any], origin: Origin) -> Choice | None:
     reason = feedback.get("blockReason", feedback.get("block_reason"))
     if not reason:
         return None
-    kept = Overlay(NAME)
-    kept.note(BLOCKED, True)  # noqa: FBT003 - the note's value
     finish = FinishReason.CONTENT_FILTER
-    word = reason if type(reason) is str else None
-    return Choice(0, make_message(_ASSISTANT, origin=origin, finish=finish), finish, word,
-                  extras=kept.extras())  # fmt: skip
+    message = make_message(_ASSISTANT, origin=origin, finish=finish)
+    extras = with_note(EMPTY, NAME, BLOCKED, value=True)
+    return Choice(0, message, finish, text(reason), extras=extras)
 
 
 def encode_response(response: Response) -> Encoded:
     """The body for a response."""
     writing = Writing()
     body = encode_head(response)
+    candidates = []
     for index, choice in enumerate(response.choices):
         if choice.message.name is not None:
             writing.lose(f"choices[{index}].message.name", NAMELESS)
-    if candidates := [
-        _encode_candidate(choice, index, writing)
-        for index, choice in enumerate(response.choices)
-        if choice.message.parts or not note_of(choice.extras, NAME, BLOCKED)
-    ]:
+        if choice.message.parts or not note_of(choice.extras, NAME, BLOCKED):
+            candidates.append(_encode_candidate(choice, index, writing))
+    if candidates:
         body["candidates"] = candidates
     if response.usage is not None:
         body["usageMetadata"] = encode_usage(response.usage)
@@ -300,17 +294,6 @@ def encode_head(response: Response) -> dict[str, Any]:
     if (created := encode_time(response.created_at)) is not None:
         head["createTime"] = created
     return head
-
-
-def _origin(response: Response) -> Origin:
-    return Origin(dialect=NAME, model=response.model, response_id=response.id)
-
-
-def _decode_candidates(wire: Any, origin: Origin, identity: Identity) -> tuple[Choice, ...]:
-    if wire is None:
-        return ()
-    listed = enumerate(want_array(wire, "$.candidates"))
-    return tuple([_decode_candidate(item, index, identity, origin) for index, item in listed])
 
 
 def _decode_candidate(wire: Any, position: int, identity: Identity, origin: Origin) -> Choice:
@@ -342,23 +325,18 @@ def decode_candidate(
         fields = {**fields, "finishReason": word}
     cited = decode_citations(fields, parts)
     message = make_message(role, cited, None, "", EMPTY, extras, origin, None, finish)
-    index, logprobs = fields.get("index"), fields.get("logprobsResult")
-    choice = Choice(
-        index if type(index) is int else position,
-        message,
-        finish,
-        word,
-        logprobs,
-    )
+    index = fields.get("index")
+    number = index if type(index) is int else position
+    choice = Choice(number, message, finish, word, fields.get("logprobsResult"))
     left = {key: value for key, value in fields.items() if key != "content" or value is None}
-    kept.compare(left, encode_verdict(choice))
+    kept.compare(left, encode_candidate_fields(choice))
     return choice.replace(extras=kept.extras())
 
 
 def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[str, Any]:
     message = choice.message
-    body = encode_verdict(choice)
-    lose_probabilities(choice, position, writing)
+    body = encode_candidate_fields(choice)
+    lose_logprobs(choice, position, writing)
     place = f"choices[{position}]"
     is_told = has_word(choice.finish) or encode_finish(choice) == choice.finish_raw
     if is_own(message) and not is_told:
@@ -370,7 +348,7 @@ def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[s
     return with_overlay(body, choice.extras, NAME) if choice.extras else body
 
 
-def encode_verdict(choice: Choice) -> dict[str, Any]:
+def encode_candidate_fields(choice: Choice) -> dict[str, Any]:
     """What a candidate says beside its content."""
     body: dict[str, Any] = {"index": choice.index}
     if (finish := encode_finish(choice)) is not None:
@@ -380,7 +358,7 @@ def encode_verdict(choice: Choice) -> dict[str, Any]:
     return body | encode_citations(choice.message.parts)
 
 
-def lose_probabilities(choice: Choice, position: int, writing: Writing) -> None:
+def lose_logprobs(choice: Choice, position: int, writing: Writing) -> None:
     """Note that another dialect's are left out."""
     if choice.logprobs is not None and not is_own(choice.message):
         place = f"choices[{position}].logprobs"
@@ -407,77 +385,3 @@ def encode_time(created_at: float | None) -> str | None:
     except (ValueError, OverflowError, OSError):
         return None
     return moment.replace(tzinfo=None).isoformat() + "Z"
-
-
-# --- errors, as bodies and in the place of a chunk: Google's `{"error": {code, message, status}}`
-
-_TYPE = "type.googleapis.com/google.rpc."
-_SERVER = 500
-
-# The first name of a status is the one to say.
-STATUSES = {
-    "INVALID_ARGUMENT": 400,
-    "FAILED_PRECONDITION": 400,
-    "OUT_OF_RANGE": 400,
-    "UNAUTHENTICATED": 401,
-    "PERMISSION_DENIED": 403,
-    "NOT_FOUND": 404,
-    "ABORTED": 409,
-    "ALREADY_EXISTS": 409,
-    "RESOURCE_EXHAUSTED": 429,
-    "CANCELLED": 499,
-    "INTERNAL": 500,
-    "UNKNOWN": 500,
-    "DATA_LOSS": 500,
-    "UNIMPLEMENTED": 501,
-    "UNAVAILABLE": 503,
-    "DEADLINE_EXCEEDED": 504,
-}
-"""Google's names of what went wrong, and the HTTP status that each goes with."""
-_STATUS_NAMES = {status: name for name, status in reversed(STATUSES.items())}
-
-# Status, and the words that tell errors of one status apart.
-_FORMS: Forms[tuple[int, str]] = {
-    errors.AuthenticationError: (401, ""),
-    errors.PermissionDenied: (403, ""),
-    errors.RateLimited: (429, ""),
-    errors.QuotaExceeded: (429, "You exceeded your current quota: "),
-    errors.Overloaded: (503, ""),
-    errors.ContextTooLong: (
-        400,
-        "The input token count exceeds the maximum number of tokens allowed: ",
-    ),
-    errors.Refused: (400, "The prompt was blocked by the content filter: "),
-    errors.InvalidRequest: (400, ""),
-    errors.ModelNotFound: (404, "The model is not found: "),
-    errors.ServerError: (500, ""),
-}
-
-
-def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """The status and the body to answer with; in mid-stream the body is the chunk."""
-    told = reported(error)
-    usual, words = form_of(told, _FORMS)
-    status = status_of(told, usual)
-    body: dict[str, Any] = {
-        "code": status,
-        "message": f"{words}{told}",
-        "status": name_of(status),
-    }
-    if details := _details(told):
-        body["details"] = details
-    return status, {"error": body}
-
-
-def name_of(status: int) -> str:
-    """Google's name for an HTTP status."""
-    return _STATUS_NAMES.get(status) or ("INVALID_ARGUMENT" if status < _SERVER else "INTERNAL")
-
-
-def _details(error: ProviderError) -> list[dict[str, Any]]:
-    details: list[dict[str, Any]] = []
-    if error.retry_after is not None:
-        details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": f"{error.retry_after:.9g}s"})
-    if error.request_id is not None:
-        details.append({"@type": f"{_TYPE}RequestInfo", "requestId": error.request_id})
-    return details

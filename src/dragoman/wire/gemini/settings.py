@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.frozen import EMPTY
@@ -74,26 +75,29 @@ def decode_generation(wire: Any, kept: Overlay) -> dict[str, Any]:
 
 def encode_generation(request: Request, writing: Writing) -> dict[str, Any]:
     """The `generationConfig` of a request; empty where it leaves everything open."""
-    thinking = request.thinking
+    thinking, output = request.thinking, request.output
     if thinking is not None and thinking.effort not in {None, "none", *_LEVELS}:
         writing.lose("thinking.effort", "an effort that is not known here became high")
     if thinking is not None and thinking.summary is not None:
         writing.lose("thinking.summary", "summaries are shown or not, and are of one kind")
-    output = request.output
-    if output is not None and output.format == "schema" and output.schema is None:
-        writing.lose("output", "there is no schema; any JSON is asked for")
-    if output is not None and output.schema is not None and not is_own(output):
-        profiles = profiles_of(writing.target, is_output=True)
-        schema, _ = writing.schemas.output(output, profiles)
-        extras = EMPTY if writing.target.schemas.takes_json_schema else OPENAPI
-        output = output.replace(schema=schema, extras=extras)
-    if output is not None and output.schema is not None:
-        schema = writing.schemas.labelled(output.schema, output)
-        if schema is not output.schema:
-            output = output.replace(schema=schema)
-    elif output is not None:
-        writing.schemas.lose_labels(output)
+    if output is not None:
+        output = _fitted_output(output, writing)
     return _encode_settings(request.sampling, output, thinking)
+
+
+def _fitted_output(output: Output, writing: Writing) -> Output:
+    """The form of the answer with a schema that is taken here, if it has one."""
+    if output.schema is None:
+        if output.format == "schema":
+            writing.lose("output", "there is no schema; any JSON is asked for")
+        writing.schemas.lose_labels(output)
+        return output
+    schema: Mapping[str, Any] = output.schema
+    if not is_own(output):
+        schema, _ = writing.schemas.output(output, profiles_of(writing.target, is_output=True))
+        takes_json_schema = writing.target.schemas.takes_json_schema
+        output = output.replace(extras=EMPTY if takes_json_schema else OPENAPI)
+    return output.replace(schema=writing.schemas.labelled(schema, output))
 
 
 def _encode_settings(
@@ -113,19 +117,14 @@ def _decode_output(config: dict[str, Any]) -> Output | None:
     kept = Overlay(NAME)
     if type(mime) is str and mime != _JSON:
         kept.note("mime", mime)
+    if is_object(openapi) and not is_object(schema):
+        schema, form = decode_schema(openapi)
+        kept.note("openapi", form)
     if is_object(schema):
         return Output(format="schema", schema=schema, extras=kept.extras(), origin=ORIGIN)
-    if is_object(openapi):
-        converted, form = decode_schema(openapi)
-        kept.note("openapi", form)
-        return Output(format="schema", schema=converted, extras=kept.extras(), origin=ORIGIN)
-    match mime:
-        case "application/json":
-            return Output(format="json")
-        case "text/plain":
-            return Output(format="text")
-        case _:
-            return None
+    if mime == _JSON:
+        return Output(format="json")
+    return Output(format="text") if mime == "text/plain" else None
 
 
 def _encode_output(output: Output) -> dict[str, Any]:
@@ -136,7 +135,7 @@ def _encode_output(output: Output) -> dict[str, Any]:
     form, mime = note_of(output.extras, NAME, "openapi"), note_of(output.extras, NAME, "mime")
     wire: dict[str, Any] = {"responseMimeType": mime if isinstance(mime, str) else _JSON}
     if mime == "":  # it had none
-        del wire["responseMimeType"]
+        wire = {}
     if isinstance(form, str):
         return wire | {"responseSchema": encode_schema(output.schema, form)}
     return wire | {"responseJsonSchema": output.schema}

@@ -9,7 +9,7 @@ another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from dragoman.errors import InvalidInputError
@@ -25,11 +25,10 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.content import decode_part
-from dragoman.wire.gemini.dialect import NAME, want_object
+from dragoman.wire.gemini.dialect import NAME, expected
 from dragoman.wire.gemini.request import decode_content
 from dragoman.wire.gemini.response import (
     CANDIDATE_NAMES,
-    STATUSES,
     decode_blocked,
     decode_candidate,
     decode_finish,
@@ -38,8 +37,8 @@ from dragoman.wire.gemini.response import (
     decode_usage,
     encode_time,
     has_calls,
-    name_of,
 )
+from dragoman.wire.gemini.response_errors import decode_stream_error
 from dragoman.wire.gemini.stream_chunks import (
     ChunkReader,
     GrowingCall,
@@ -49,9 +48,9 @@ from dragoman.wire.gemini.stream_chunks import (
     is_piece,
 )
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.overlay import Overlay, overlay_of, with_overlay
+from dragoman.wire.overlay import Overlay
 from dragoman.wire.reading import Reading
-from dragoman.wire.stream_decoding import Emit, FrameDecoder, PartEvents, stream_error
+from dragoman.wire.stream_decoding import Emit, FrameDecoder, PartEvents
 from dragoman.wire.tolerance import plain_text
 
 _NAMED, _DATED = 2, 3  # fields: who answers, its id, and when
@@ -112,7 +111,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
             self._take_chunk(chunk)
         else:
             for item in chunk if is_list(chunk) else [chunk]:
-                self._take_chunk(want_object(item, "$"))
+                self._take_chunk(expected(item, dict, "$"))
 
     def _take_chunk(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error") is not None:
@@ -437,27 +436,3 @@ class CandidateDecoder:
 def _is_raw(part: Audio) -> bool:
     is_bare = part.signature is None and not part.extras and bool(part.data)
     return is_bare and part.mime is not None and part.mime.lower().startswith(_PCM)
-
-
-# --- errors in mid-stream
-
-_INTERNAL = 500
-_ERRORS = range(400, 600)  # what HTTP calls errors
-
-
-def decode_stream_error(wire: Mapping[str, Any]) -> events.StreamError:
-    """The error that stands where a chunk was expected."""
-    error = wire.get("error")
-    fields = error if isinstance(error, dict) else {"message": error}
-    name, status = fields.get("status"), fields.get("code")
-    return stream_error(fields.get("message"), name, status, overlay_of(wire, (), NAME))
-
-
-def encode_stream_error(error: events.StreamError) -> dict[str, Any]:
-    """The chunk for an error. The SDK wants `error` to come first, and a number for its code."""
-    name = error.code if error.code in STATUSES else None
-    status = error.status if error.status in _ERRORS else STATUSES.get(name or "", _INTERNAL)
-    if name is None:
-        name = name_of(status or _INTERNAL)
-    body: dict[str, Any] = {"error": {"code": status, "message": error.message, "status": name}}
-    return with_overlay(body, error.extras, NAME)

@@ -21,12 +21,12 @@ from dragoman.wire.gemini.dialect import NAME, Writing
 from dragoman.wire.gemini.response import (
     BLOCKED,
     WITHOUT_CONTENT,
+    encode_candidate_fields,
     encode_head,
     encode_usage,
-    encode_verdict,
-    lose_probabilities,
+    lose_logprobs,
 )
-from dragoman.wire.gemini.stream import encode_stream_error
+from dragoman.wire.gemini.response_errors import encode_stream_error
 from dragoman.wire.gemini.stream_chunks import ChunkWriter, Form
 from dragoman.wire.overlay import note_of, with_overlay
 from dragoman.wire.stream_encoding import EventEncoder, SentPart
@@ -337,8 +337,8 @@ class CandidateWriter:
         choice = Choice(
             self._number, message, event.finish, event.finish_raw, event.logprobs, event.extras
         )
-        lose_probabilities(choice, self._number, self._writing)
-        body = encode_verdict(choice)
+        lose_logprobs(choice, self._number, self._writing)
+        body = encode_candidate_fields(choice)
         if self._count or not note_of(choice.extras, NAME, WITHOUT_CONTENT):
             # Clients look for parts in every chunk, and the API has an empty text there too.
             content = {"parts": [{"text": ""}], "role": "model"}

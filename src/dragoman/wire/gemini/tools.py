@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-from dragoman.model.frozen import FrozenDict, freeze_mapping
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.requests import AnyTool, Output
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, Writing, camel_case, snake_names
 from dragoman.wire.gemini.tools_schemas import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, GEMINI_PARAMETERS
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.overlay import Overlay, note_of, with_overlay
+from dragoman.wire.overlay import Overlay, note_of, with_note, with_overlay
 from dragoman.wire.schemas import Profiles
 from dragoman.wire.settings_table import texts
 from dragoman.wire.target import Target
@@ -55,13 +55,7 @@ def profiles_of(target: Target, *, is_output: bool = False) -> Profiles:
     return _OUTPUT if is_output else _JSON_SCHEMA
 
 
-def _noted(form: Form) -> FrozenDict:
-    kept = Overlay(NAME)
-    kept.note("openapi", form)
-    return kept.extras()
-
-
-OPENAPI = _noted("upper")
+OPENAPI = with_note(EMPTY, NAME, "openapi", "upper")
 """The extras of a schema that is to be written in OpenAPI's form."""
 
 
@@ -129,9 +123,6 @@ def _within(key: str, value: Any, convert: Callable[[Mapping[str, Any]], dict[st
 _DECLARATIONS = "functionDeclarations"
 _NAMES = snake_names("parametersJsonSchema", "responseJsonSchema")
 
-Fitted = dict[int, dict[str, Any]]
-"""By the identity of tools from elsewhere: what is written for their parameters."""
-
 _LAYOUT = "tools"
 """The note that says how the tools were spread over the wire's objects, where that was not plain:
 for each object the name of its declarations and their `count`, its `servers` and the `rest`."""
@@ -156,17 +147,16 @@ def encode_tools(
     tools: Iterable[AnyTool], extras: Mapping[str, Any], writing: Writing
 ) -> list[dict[str, Any]]:
     """The wire's tool objects; tools that only others have are left out and recorded."""
-    usable: list[AnyTool] = []
-    fitted: Fitted = {}
-    for index, tool in enumerate(tools):
-        if _is_usable(tool, index, writing):
-            usable.append(tool)
-            _fit(tool, index, fitted, writing)
+    usable = [
+        _fitted(tool, index, writing)
+        for index, tool in enumerate(tools)
+        if _is_usable(tool, index, writing)
+    ]
     layout = note_of(extras, NAME, _LAYOUT)
-    arranged = _arranged(usable, layout, fitted) if is_list(layout) else None
+    arranged = _arranged(usable, layout) if is_list(layout) else None
     if arranged is not None:
         return arranged
-    written = [_encode_tool(group, _entry_of(group), fitted) for group in _groups(usable)]
+    written = [_encode_tool(group, _entry_of(group)) for group in _groups(usable)]
     if written and isinstance(written[0], dict):
         written[0] = {**_unplaced(layout), **written[0]}
     return written
@@ -187,17 +177,17 @@ def _is_usable(tool: AnyTool, index: int, writing: Writing) -> bool:
     return True
 
 
-def _fit(tool: AnyTool, index: int, fitted: Fitted, writing: Writing) -> None:
-    """Note the schema that is taken here for a tool from elsewhere; others are as they came."""
+def _fitted(tool: AnyTool, index: int, writing: Writing) -> AnyTool:
+    """A tool from elsewhere with the schema that is taken here; others are as they came."""
     if isinstance(tool, ServerTool) or tool.parameters is None or is_own(tool):
-        return
+        return tool
     schema, _ = writing.schemas.tool(tool, f"tools[{index}]", profiles_of(writing.target))
     if writing.target.schemas.takes_json_schema:
-        fitted[id(tool)] = {"parametersJsonSchema": schema}
-    elif schema.get("properties"):
-        fitted[id(tool)] = {"parameters": encode_schema(schema, "upper")}
-    else:  # "should be non-empty for OBJECT type": refused while there was no other form
-        fitted[id(tool)] = {}
+        return tool.replace_unchecked(parameters=schema)
+    # "should be non-empty for OBJECT type": refused while there was no other form
+    parameters = schema if schema.get("properties") else None
+    extras = with_note(tool.extras, NAME, "openapi", "upper")
+    return tool.replace_unchecked(parameters=parameters, extras=extras)
 
 
 def _decode_tool(wire: Any, tools: list[AnyTool]) -> dict[str, Any]:
@@ -233,7 +223,7 @@ def _is_declaration(wire: Any) -> bool:
     return is_object(wire) and type(wire.get("name")) is str
 
 
-def _encode_tool(tools: list[AnyTool], entry: Mapping[str, Any], fitted: Fitted) -> Any:
+def _encode_tool(tools: list[AnyTool], entry: Mapping[str, Any]) -> Any:
     """The object that holds these tools, laid out as the entry says."""
     if tools and isinstance(tools[0], ServerTool) and is_odd_tool(tools[0]):
         return payload_of(tools[0])
@@ -241,9 +231,7 @@ def _encode_tool(tools: list[AnyTool], entry: Mapping[str, Any], fitted: Fitted)
     body: dict[str, Any] = dict(rest) if is_object(rest) else {}
     if "declarations" in entry:
         body[str(entry["declarations"])] = [
-            encode_declaration(tool, fitted.get(id(tool)))
-            for tool in tools
-            if isinstance(tool, ToolDefinition)
+            encode_declaration(tool) for tool in tools if isinstance(tool, ToolDefinition)
         ]
     servers = [tool for tool in tools if isinstance(tool, ServerTool)]
     body.update(zip(entry.get("servers", ()), (tool.payload for tool in servers), strict=True))
@@ -267,9 +255,7 @@ def _entry_of(group: list[AnyTool]) -> dict[str, Any]:
     return {"servers": servers} if servers else {"declarations": _DECLARATIONS, "count": len(group)}
 
 
-def _arranged(
-    tools: list[AnyTool], layout: list[Any], fitted: Fitted
-) -> list[dict[str, Any]] | None:
+def _arranged(tools: list[AnyTool], layout: list[Any]) -> list[dict[str, Any]] | None:
     """The tools in the layout they came in; None where they are no longer the same tools."""
     written: list[dict[str, Any]] = []
     start = 0
@@ -284,7 +270,7 @@ def _arranged(
         expected = [None] * count + [camel_case(str(name)) for name in servers]
         if [_server_name(tool) for tool in group] != expected:
             return None
-        written.append(_encode_tool(group, entry, fitted))
+        written.append(_encode_tool(group, entry))
         start += len(group)
     return written if start == len(tools) else None
 
@@ -322,19 +308,12 @@ def decode_declaration(wire: dict[str, Any]) -> ToolDefinition:
     return tool.replace(extras=kept.extras())
 
 
-def encode_declaration(
-    tool: ToolDefinition, fitted: Mapping[str, Any] | None = None, *, as_came: bool = True
-) -> dict[str, Any]:
-    """A function declaration; JSON Schema has its own field, which takes most of it (W93).
-
-    `fitted`: the field and the schema of a tool from elsewhere.
-    """
+def encode_declaration(tool: ToolDefinition, *, as_came: bool = True) -> dict[str, Any]:
+    """A function declaration; JSON Schema has its own field, which takes most of it (W93)."""
     body: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
         body["description"] = tool.description
-    if fitted is not None:
-        body |= fitted
-    elif tool.parameters is not None:
+    if tool.parameters is not None:
         form = note_of(tool.extras, NAME, "openapi")
         if isinstance(form, str):
             body["parameters"] = encode_schema(tool.parameters, form)
