@@ -12,6 +12,7 @@ from dragoman.wire.gemini.dialect import keep_fields, snake_names
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.overlay import Overlay
 from dragoman.wire.reading import Reading
+from dragoman.wire.settings_table import text
 
 AnyMedia = Image | Audio | Video | File
 
@@ -40,12 +41,11 @@ def decode_media(fields: dict[str, Any], kept: Overlay, reading: Reading) -> Any
     source, field = ("data", "data") if kind == "inlineData" else ("fileUri", "url")
     if type(blob.get(source)) is not str:
         return None
-    content = {field: blob[source], **_described(blob)}
-    taken = [kind]
-    if (detail := _decode_resolution(fields.get("mediaResolution"))) is not None:
-        content["detail"] = detail
-        taken.append("mediaResolution")
-    part = _media_type(content.get("mime"), is_video="videoMetadata" in fields)(**content)
+    mime, detail = text(blob.get("mimeType")), _decode_resolution(fields.get("mediaResolution"))
+    content: dict[str, Any] = {field: blob[source], "mime": mime, "detail": detail}
+    taken = [kind] if detail is None else [kind, "mediaResolution"]
+    kind_of_media = _media_type(mime, is_video="videoMetadata" in fields)
+    part = kind_of_media(name=text(blob.get("displayName")), **content)
     kept.compare(blob, _encode_blob(part)[kind], kind)
     signature = keep_fields(kept, fields, *taken)
     if signature is not None:
@@ -80,19 +80,13 @@ def _is_elsewhere(part: AnyMedia) -> bool:
 
 
 def _encode_blob(part: AnyMedia) -> dict[str, Any]:
-    described = {"mimeType": part.mime, "displayName": part.name}
-    blob = {key: value for key, value in described.items() if value is not None}
+    blob = _filled(mimeType=part.mime, displayName=part.name)
     if part.data is None:
         blob["fileUri"] = part.url if part.url is not None else _file_uri(part.file_id or "")
         return {"fileData": blob}
     blob["data"] = part.data
     blob.setdefault("mimeType", _FALLBACK_MIMES.get(type(part), "application/octet-stream"))
     return {"inlineData": blob}
-
-
-def _described(blob: dict[str, Any]) -> dict[str, Any]:
-    named = {"mime": blob.get("mimeType"), "name": blob.get("displayName")}
-    return {field: value for field, value in named.items() if type(value) is str}
 
 
 def _decode_resolution(wire: Any) -> str | None:
@@ -120,8 +114,6 @@ def _file_uri(file_id: str) -> str:
 _SOURCE_KINDS = {"citationSources": "citation_source", "citations": "citation"}
 _SOURCE_KEYS = {kind: key for key, kind in _SOURCE_KINDS.items()}
 _CHUNK_KINDS = ("web", "retrievedContext", "maps", "image")
-_Source = tuple[str, str | None, str | None]
-"""What a chunk says of a source: its kind, address and title."""
 
 
 def decode_citations(candidate: dict[str, Any], parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
@@ -147,7 +139,7 @@ def encode_citations(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
     """A candidate's metadata, as far as its texts' citations say."""
     metadata: dict[str, Any] = {}
     home = _first_text(parts)
-    chunks: dict[_Source, int] = {}
+    chunks: dict[tuple[str, str | None, str | None], int] = {}
     supports: list[dict[str, Any]] = []
     for index, part in enumerate(parts):
         if type(part) is Text:
@@ -162,7 +154,7 @@ def encode_citations(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
                     chunk = chunks.setdefault(source, len(chunks))
                     _add_support(supports, chunk, citation, place)
     if supports:
-        sources = [_encode_chunk(source) for source in chunks]
+        sources = [{kind: _filled(uri=uri, title=title)} for kind, uri, title in chunks]
         metadata["groundingMetadata"] = {"groundingChunks": sources, "groundingSupports": supports}
     return metadata
 
@@ -178,36 +170,35 @@ Cited = tuple[int | None, Citation]
 def _decode_grounding(wire: Any) -> Iterator[Cited]:
     if not is_object(wire):
         return
-    chunks, supports = wire.get("groundingChunks"), wire.get("groundingSupports")
-    for support in supports if is_list(supports) else ():
+    chunks = _listed(wire, "groundingChunks")
+    for support in _listed(wire, "groundingSupports"):
         if not is_object(support) or not is_object(segment := support.get("segment")):
             continue
-        indices = support.get("groundingChunkIndices")
-        for index in indices if is_list(indices) else ():
-            if is_list(chunks) and type(index) is int and 0 <= index < len(chunks):
-                citation = _decode_support(segment, chunks[index])
-                if citation is not None:
+        for index in _listed(support, "groundingChunkIndices"):
+            if type(index) is int and 0 <= index < len(chunks) and is_object(chunks[index]):
+                kinds = [kind for kind in _CHUNK_KINDS if is_object(chunks[index].get(kind))]
+                for kind in kinds[:1]:
+                    citation = _decode_source(kind, chunks[index][kind], segment)
                     yield _natural(segment.get("partIndex")), citation
 
 
-def _decode_support(segment: dict[str, Any], chunk: Any) -> Citation | None:
-    known = _CHUNK_KINDS if is_object(chunk) else ()
-    kind = next((name for name in known if is_object(chunk.get(name))), None)
-    if kind is None:
-        return None
+def _decode_sources(wire: Any) -> Iterator[Cited]:
+    for key, kind in _SOURCE_KINDS.items() if is_object(wire) else ():
+        for source in _listed(wire, key):
+            if is_object(source):
+                yield None, _decode_source(kind, source, source)
+
+
+def _decode_source(kind: str, source: dict[str, Any], segment: dict[str, Any]) -> Citation:
+    """A citation of what `source` names, for the stretch of text that is `segment`."""
     return Citation(
         kind=kind,
-        url=_text(chunk[kind].get("uri")),
-        title=_text(chunk[kind].get("title")),
-        quote=_text(segment.get("text")),
+        url=text(source.get("uri")),
+        title=text(source.get("title")),
+        quote=text(segment.get("text")),
         start=_natural(segment.get("startIndex")),
         end=_natural(segment.get("endIndex")),
     )
-
-
-def _encode_chunk(source: _Source) -> dict[str, Any]:
-    kind, uri, title = source
-    return {kind: _filled(uri=uri, title=title)}
 
 
 def _add_support(
@@ -223,33 +214,15 @@ def _add_support(
         supports.append({"segment": segment, "groundingChunkIndices": [chunk]})
 
 
-def _decode_sources(wire: Any) -> Iterator[Cited]:
-    if not is_object(wire):
-        return
-    for key, kind in _SOURCE_KINDS.items():
-        sources = wire.get(key)
-        for source in sources if is_list(sources) else ():
-            if is_object(source):
-                yield (
-                    None,
-                    Citation(
-                        kind=kind,
-                        url=_text(source.get("uri")),
-                        title=_text(source.get("title")),
-                        start=_natural(source.get("startIndex")),
-                        end=_natural(source.get("endIndex")),
-                    ),
-                )
-
-
 def _encode_source(citation: Citation) -> dict[str, Any]:
     return _filled(
         startIndex=citation.start, endIndex=citation.end, uri=citation.url, title=citation.title
     )
 
 
-def _text(value: Any) -> str | None:
-    return value if type(value) is str else None
+def _listed(wire: dict[str, Any], key: str) -> list[Any]:
+    found = wire.get(key)
+    return found if is_list(found) else []
 
 
 def _natural(value: Any) -> int | None:

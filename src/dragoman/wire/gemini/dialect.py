@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote, unquote
 
-from dragoman.errors import InvalidInputError, WireError
+from dragoman.errors import InvalidInputError
 from dragoman.model.media import Media
 from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
@@ -27,22 +27,12 @@ SIGNATURE = "thoughtSignature"
 
 SENTINEL = "skip_thought_signature_validator"
 """Stands for a signature where there is none that would pass (W84)."""
-_KINDS: dict[type, str] = {dict: "an object", list: "an array"}
-T = TypeVar("T", dict[str, Any], list[Any])
 _STAND_INS = frozenset({
     SENTINEL,
     "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",  # by clients whose signatures are bytes
     "context_engineering_is_the_way_to_go",
     "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv",
 })  # fmt: skip
-
-
-def expected(value: object, kind: type[T], path: str) -> T:
-    """A value that has to be of a kind; the error names the place, not the value."""
-    if isinstance(value, kind):
-        return value
-    msg = f"expected {_KINDS[kind]} at {path}, found {type(value).__name__}"
-    raise WireError(msg, dialect=NAME, path=path)
 
 
 def snake_names(*names: str) -> dict[str, str]:

@@ -22,7 +22,6 @@ from dragoman.wire.gemini.dialect import (
     bare_model,
     decode_path,
     encode_path,
-    expected,
     snake_names,
     spelled,
 )
@@ -35,7 +34,7 @@ from dragoman.wire.gemini.tools import (
     encode_tools,
 )
 from dragoman.wire.gemini.tools_calls import in_call_order
-from dragoman.wire.json_values import is_list, is_object, parsed
+from dragoman.wire.json_values import is_list, is_object, parsed, want
 from dragoman.wire.overlay import (
     Overlay,
     original_value,
@@ -200,7 +199,7 @@ def decode_request(body: Body, path: str | None = None) -> Request:
     if "systemInstruction" in wire:
         fields["system"] = _decode_system(wire["systemInstruction"], kept)
     if "contents" in wire:
-        fields["messages"] = _decode_contents(wire["contents"], kept)
+        fields["messages"] = _decode_contents(wire, kept)
     if "tools" in wire:
         fields["tools"] = decode_tools(wire["tools"], kept)
     if "toolConfig" in wire:
@@ -264,15 +263,17 @@ def _decode_system(wire: Any, kept: Overlay) -> tuple[AnyPart, ...]:
     return decoded
 
 
-def _decode_contents(wire: Any, kept: Overlay) -> tuple[Message, ...]:
-    if is_object(wire):
-        kept.single("contents")
-        wire = [wire]
-    if wire is None or wire == []:
-        kept.fields["contents"] = wire
+def _decode_contents(wire: dict[str, Any], kept: Overlay) -> tuple[Message, ...]:
+    contents = wire["contents"]
+    if contents is None or contents == []:
+        kept.fields["contents"] = contents
         return ()
-    listed = expected(wire, list, "$.contents")
-    return tuple(unsealed_messages(decode_calls(lambda calls: _decode_listed(listed, calls))))
+    if is_object(contents):
+        kept.single("contents")
+        contents = [contents]
+    else:
+        want(wire, "contents", list, NAME, "$")
+    return tuple(unsealed_messages(decode_calls(lambda calls: _decode_listed(contents, calls))))
 
 
 def _decode_listed(wire: list[Any], calls: CallIds) -> list[Message]:

@@ -19,9 +19,9 @@ from dragoman.wire.call_ids import CallIds
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.gemini.content_media import decode_citations, encode_citations
-from dragoman.wire.gemini.dialect import NAME, Writing, expected, snake_names
+from dragoman.wire.gemini.dialect import NAME, Writing, snake_names
 from dragoman.wire.gemini.request import NAMELESS, Content, decode_content, encode_content
-from dragoman.wire.json_values import is_object, parsed
+from dragoman.wire.json_values import is_object, parsed, want
 from dragoman.wire.overlay import Overlay, fields_of, note_of, with_guesses, with_note, with_overlay
 from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import text
@@ -228,15 +228,8 @@ def decode_response(body: Body) -> Response:
     )
     origin = Origin(dialect=NAME, model=response.model, response_id=response.id)
     identity = response_identity(response.id, response.created_at, response.model)
-    listed = wire.get("candidates")
-    choices = tuple(
-        [
-            _decode_candidate(item, index, identity, origin)
-            for index, item in enumerate(
-                expected([] if listed is None else listed, list, "$.candidates")
-            )
-        ]
-    )
+    items = [] if wire.get("candidates") is None else want(wire, "candidates", list, NAME, "$")
+    choices = tuple([_decode_candidate(item, n, identity, origin) for n, item in enumerate(items)])
     left = {key: value for key, value in wire.items() if key != "candidates" or not choices}
     if not choices and (blocked := decode_blocked(wire, origin)) is not None:
         choices = (blocked,)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.errors import InvalidInputError
+from dragoman.errors import InvalidInputError, WireError
 from dragoman.model import events
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
@@ -25,7 +25,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.content import decode_part
-from dragoman.wire.gemini.dialect import NAME, expected
+from dragoman.wire.gemini.dialect import NAME
 from dragoman.wire.gemini.request import decode_content
 from dragoman.wire.gemini.response import (
     CANDIDATE_NAMES,
@@ -111,7 +111,10 @@ class StreamDecoder(FrameDecoder[str | bytes]):
             self._take_chunk(chunk)
         else:
             for item in chunk if is_list(chunk) else [chunk]:
-                self._take_chunk(expected(item, dict, "$"))
+                if not is_object(item):
+                    msg = "a chunk of the stream is not a JSON object"
+                    raise WireError(msg, dialect=NAME, path="$")
+                self._take_chunk(item)
 
     def _take_chunk(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error") is not None:

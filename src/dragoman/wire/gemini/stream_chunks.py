@@ -35,12 +35,12 @@ _END = b"\r\n\r\n"  # of an event, where Google itself writes it
 class ChunkReader:
     """Cuts a stream into the JSON of its chunks; the first byte tells the form."""
 
-    __slots__ = ("_array", "_events", "_form", "_is_between")
+    __slots__ = ("_array", "_events", "_has_begun", "_is_between")
 
     def __init__(self) -> None:
-        self._form: Form | None = None
         self._array: JsonArrayParser | None = None
         self._events: SseParser | None = None
+        self._has_begun = False
         self._is_between = True  # events: nothing of the next one has come
 
     @property
@@ -50,23 +50,20 @@ class ChunkReader:
 
     def feed(self, data: bytes) -> list[str | bytes]:
         """The chunks that these bytes complete."""
-        if self._form is None:
+        if not self._has_begun:
             data = data.lstrip(_BEFORE)
             if not data:
                 return []
-            self._form = "array" if data[:1] in {b"[", b"{"} else "sse"
-        return self._read_array(data) if self._form == "array" else self._read_events(data)
+            self._has_begun = True
+            if data[:1] in {b"[", b"{"}:
+                self._array = JsonArrayParser()
+        return self._read_events(data) if self._array is None else [*self._array.feed(data)]
 
     def close(self) -> list[str | bytes]:
         """The last chunk, if only its blank line is missing."""
         if self._events is None or self._is_between:
             return []
         return _data_of(self._events.close())
-
-    def _read_array(self, data: bytes) -> list[str | bytes]:
-        if self._array is None:
-            self._array = JsonArrayParser()
-        return [*self._array.feed(data)]
 
     def _read_events(self, data: bytes) -> list[str | bytes]:
         if self._is_between and (found := _whole_events(data)) is not None:
