@@ -90,7 +90,12 @@ def extras_of(fields: Mapping[str, Any], dialect: str, words: Iterable[str] = ()
 
 def with_word(extras: Mapping[str, Any], dialect: str, word: str) -> FrozenDict:
     """The extras with one word more."""
-    return with_note(extras, dialect, _WORDS, [*words_of(extras, dialect), word])
+    return with_words(extras, dialect, (*words_of(extras, dialect), word))
+
+
+def with_words(extras: Mapping[str, Any], dialect: str, words: Iterable[str]) -> FrozenDict:
+    """The extras with these words, and no others."""
+    return with_note(extras, dialect, _WORDS, list(words))
 
 
 def with_guesses(extras: Mapping[str, Any], dialect: str, guesses: Iterable[Any]) -> FrozenDict:

@@ -60,12 +60,19 @@ def texts(value: Any) -> tuple[str, ...] | None:
 # --- both ways
 
 
-def decode_settings(wire: Mapping[str, Any], table: Iterable[Setting]) -> dict[str, Any]:
-    """What the wire says, by the model's names; of two fields for one setting the first counts."""
+def decode_settings(
+    wire: Mapping[str, Any], table: Iterable[Setting], used: set[str] | None = None
+) -> dict[str, Any]:
+    """What the wire says, by the model's names; of two fields for one setting the first counts.
+
+    The fields that were read are added to `used`.
+    """
     found: dict[str, Any] = {}
     for key, name, read in table:
         if key in wire and name not in found and (value := read(wire[key])) is not None:
             found[name] = value
+            if used is not None:
+                used.add(key)
     return found
 
 

@@ -559,3 +559,27 @@ def test_a_broken_response_says_where() -> None:
             DIALECT.decode_response(body)
         assert caught.value.path == path
         assert caught.value.__context__ is None
+
+
+def test_a_message_without_a_role_is_joined_to_no_other() -> None:
+    """Where roles alternate: it goes back as it came."""
+    target = DIALECT.target.with_flags({"turns.alternates_roles": True})
+    odd = [{"role": "user", "content": "a"}, {"content": "b"}, {"content": "c"}]
+    request_ = DIALECT.decode_request({"model": "m", "messages": odd})
+    edited = request_.replace(messages=(*request_.messages, Message.user("d")))
+    assert encode_request(edited, target).body["messages"][1:3] == odd[1:]
+
+
+def test_thinking_that_is_only_signed_is_not_told_to_be_dropped() -> None:
+    """It is a detail, and goes back: nothing is repaired (W110)."""
+    target = DIALECT.target.with_flags({"thinking.fields": ("reasoning", "reasoning_details")})
+    details = [{"type": "reasoning.text", "text": "", "signature": "s"}]
+    said = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "b", "reasoning_details": details},
+        {"role": "user", "content": "c"},
+    ]
+    encoded = DIALECT.encode_request(
+        DIALECT.decode_request({"model": "m", "messages": said}), target
+    )
+    assert (encoded.body["messages"], encoded.repairs, encoded.losses) == (said, (), ())

@@ -10,6 +10,7 @@ from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.openai_chat.dialect import DESCRIPTION, FRONT, TARGET
 from dragoman.wire.openai_chat.request import asks_for_usage, decode_request, encode_request
+from dragoman.wire.openai_chat.request_repairs import STEPS
 from dragoman.wire.openai_chat.response import (
     decode_response,
     encode_error,
@@ -78,6 +79,7 @@ DIALECT = OpenAIChat(
         stream_encoder=StreamEncoder,
         encode_error=encode_error,
         rulebook=RULEBOOK,
+        steps=STEPS,
     ),
     front=FRONT,
     services=_services,

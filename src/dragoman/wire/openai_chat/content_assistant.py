@@ -33,13 +33,11 @@ from dragoman.wire.openai_chat.content import (
     is_said_whole,
 )
 from dragoman.wire.openai_chat.content_thinking import (
-    belongs_into_content,
-    can_be_told,
+    SEALED_THINKING,
     decode_reasoning,
     encode_reasoning,
     encode_thinking,
-    is_left_out,
-    is_moved,
+    is_sealed_thinking,
 )
 from dragoman.wire.openai_chat.dialect import (
     NAME,
@@ -49,13 +47,13 @@ from dragoman.wire.openai_chat.dialect import (
     without_absent,
 )
 from dragoman.wire.openai_chat.tools_calls import (
-    FIELD,
+    EXECUTED_TOOLS,
     decode_call,
-    decode_executed,
     decode_function_call,
+    decode_server_tools,
     encode_call,
-    encode_executed,
     encode_function_call,
+    encode_server_tool,
     is_legacy,
 )
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, with_word, words_of
@@ -184,19 +182,19 @@ def encode_speech_delta(part: Audio) -> dict[str, Any]:
 # --- assistant messages
 
 _ASSISTANT = Role.ASSISTANT
-_RARE = ("refusal", "annotations", "audio", "images", FIELD)
+_RARE = ("refusal", "annotations", "audio", "images", EXECUTED_TOOLS)
 SAID = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
 """The fields of which a message needs one (W2)."""
 NO_CONTENT = "-content"
 """The word for a message that had none of them."""
 _SEALED = "another provider's seal has no place here"
 _THINKING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
-_BEARINGS: Places = {
+FIELD_PLACES: Places = {
     **dict.fromkeys(_THINKING, f"{PARTS}Thinking"),
     "refusal": f"{PARTS}Refusal",
     "audio": f"{PARTS}Audio",
     "images": f"{PARTS}Image",
-    FIELD: f"{PARTS}ServerToolCall",
+    EXECUTED_TOOLS: f"{PARTS}ServerToolCall",
 }
 
 
@@ -247,7 +245,7 @@ class _Reader:
         is_whole = len(wire) == len(self._used) and not words
         extras = EMPTY if is_whole else overlay_of(wire, self._used, NAME, words=words)
         message = make_message(_ASSISTANT, tuple(self._parts), name, extras=extras)
-        return message if extras is EMPTY else with_digests(message, NAME, _BEARINGS)
+        return message if extras is EMPTY else with_digests(message, NAME, FIELD_PLACES)
 
     def _read_content(self) -> None:
         content = self._wire.get("content")
@@ -278,7 +276,7 @@ class _Reader:
                 for part in shown
             ]
             self._take("images", marked)
-        self._take(FIELD, decode_executed(wire.get(FIELD), origin))
+        self._take(EXECUTED_TOOLS, decode_server_tools(wire.get(EXECUTED_TOOLS), origin))
 
     def _take(self, field: str, parts: list[AnyPart]) -> None:
         if parts:
@@ -347,7 +345,7 @@ class _Writer:
             put = _PLACES.get(type(part), _Writer.put_content)
             put(self, part)
         if self._thinking:
-            encode_reasoning(self._thinking, body, self._writing.target)
+            encode_reasoning(self._thinking, body)
         if self._content:
             body["content"] = self._written_content()
         body.update(self._lists)
@@ -355,7 +353,7 @@ class _Writer:
             body["name"] = message.name
         if message.extras is EMPTY:
             return body
-        return with_overlay(body, without_edited(message, NAME, _BEARINGS), NAME)
+        return with_overlay(body, without_edited(message, NAME, FIELD_PLACES), NAME)
 
     def _written_content(self) -> Any:
         if self._writing.is_response and not is_own(self._message.origin):
@@ -403,16 +401,12 @@ class _Writer:
     def put_thinking(self, part: Any) -> None:
         """Thinking goes back only where it came from; a response may show anybody's."""
         if self._writing.is_own(part):
-            if is_left_out(part, self._writing.target):
-                self._writing.repair_here("W110", "dropped", "thinking of no words")
-            elif is_moved(part, self._writing.target):
-                self._writing.repair_here("W115", "moved", "the field that this host takes")
-            if belongs_into_content(part, self._writing.target):
-                encode_thinking(part, self._content)
-            else:
+            if "content" not in words_of(part.extras, NAME):
                 self._thinking.append(part)
-            if not can_be_told(part, self._writing.target):
-                self._writing.lose_here("sealed thinking has no place here")
+                return
+            encode_thinking(part, self._content)
+            if is_sealed_thinking(part):
+                self._writing.lose_here(SEALED_THINKING)
         elif self._writing.is_response and part.text:
             self._thinking.append(Thinking(part.text))
             if part.signature or part.data:
@@ -447,9 +441,9 @@ class _Writer:
         else:
             self._writing.lose_here("an assistant's message holds no media here (W2)")
 
-    def put_executed(self, part: Any) -> None:
+    def put_server_tool(self, part: Any) -> None:
         if self._writing.is_own(part):
-            encode_executed(part, self._lists.setdefault(FIELD, []))
+            encode_server_tool(part, self._lists.setdefault(EXECUTED_TOOLS, []))
         else:
             self._writing.lose_part(part)
 
@@ -473,6 +467,6 @@ _PLACES: dict[type, Callable[[_Writer, Any], None]] = {
     Image: _Writer.put_media,
     Video: _Writer.put_media,
     File: _Writer.put_media,
-    ServerToolCall: _Writer.put_executed,
-    ServerToolResult: _Writer.put_executed,
+    ServerToolCall: _Writer.put_server_tool,
+    ServerToolResult: _Writer.put_server_tool,
 }

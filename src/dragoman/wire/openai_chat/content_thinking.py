@@ -15,9 +15,12 @@ from dragoman.wire.envelope import is_sealed
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.openai_chat.dialect import DETAILS, NAME, SHOWN
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, with_word, words_of
-from dragoman.wire.target import Target
 
+SEALED_THINKING = "sealed thinking has no place here"
+NOT_WRITTEN = "-reasoning"
+"""The word for thinking of no words that a host would refuse (W110)."""
 TEXT_FIELDS = ("reasoning_content", "reasoning")
+_TEXT_WORDS = (*TEXT_FIELDS, NOT_WRITTEN)
 
 _Form = Literal["full", "summary", "redacted"]
 DETAIL_TYPES: dict[str, tuple[_Form, str]] = {
@@ -39,7 +42,7 @@ def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]
         used.add(DETAILS)
         if field is not None:
             used.add(field)
-            details[0] = mirrored(details[0], field)
+            details[0] = with_copy_in(details[0], field)
         return details
     if any(map(is_sealed, details)):  # by us: what the client was shown beside them is the same
         used.update((DETAILS, *([] if field is None else [field])))
@@ -51,7 +54,7 @@ def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]
     other = TEXT_FIELDS[1 - TEXT_FIELDS.index(field)]
     if wire.get(other) == text:  # some servers write both
         used.add(other)
-        thought = mirrored(thought, other)
+        thought = with_copy_in(thought, other)
     return [thought]
 
 
@@ -60,27 +63,22 @@ def text_words(field: str) -> tuple[str, ...]:
     return () if field == "reasoning_content" else (field,)
 
 
-def encode_reasoning(parts: list[Thinking], body: dict[str, Any], target: Target) -> None:
-    """Write thinking into a message's own fields, those that the target takes."""
+def encode_reasoning(parts: list[Thinking], body: dict[str, Any]) -> None:
+    """Write thinking into a message's own fields."""
     details: list[Thinking] = []
     texts: dict[str, list[str]] = {}
     for part in parts:
         words = words_of(part.extras, NAME)
-        # A field holds one text: without a word, what is signed, sealed or one of many is a detail.
-        is_sealed = part.data is not None or part.signature is not None
-        is_detail = is_sealed or (len(parts) > 1 and "reasoning" not in words)
-        if _takes(target, DETAILS) and (DETAILS in words or is_detail):
+        # A field holds one text: without a word, what is one of many is a detail.
+        is_one_of_many = len(parts) > 1 and not any(word in words for word in _TEXT_WORDS)
+        if DETAILS in words or is_sealed_thinking(part) or is_one_of_many:
             details.append(part)
             continue
-        spelled = "reasoning" if "reasoning" in words else "reasoning_content"
-        field = spelled if _takes(target, spelled) else _text_field(target)
-        # Only `reasoning_content` may be empty, and has to be at times (C2, W110).
-        may_be_empty = field == "reasoning_content" or not target.thinking.fields
-        if field is not None and (part.text or (may_be_empty and part.data is None)):
+        fields = [field for field in TEXT_FIELDS if f"={field}" in words]
+        if NOT_WRITTEN not in words:
+            fields.append("reasoning" if "reasoning" in words else "reasoning_content")
+        for field in fields:
             texts.setdefault(field, []).append(part.text)
-        for other in TEXT_FIELDS:
-            if f"={other}" in words and _takes(target, other):
-                texts.setdefault(other, []).append(part.text)
     body.update({field: "\n".join(pieces) for field, pieces in texts.items()})
     if details:
         body[DETAILS] = [_encode_detail(piece) for part in details for piece in _pieces(part)]
@@ -89,50 +87,16 @@ def encode_reasoning(parts: list[Thinking], body: dict[str, Any], target: Target
         ]:
             body[TEXT_FIELDS[0]] = "\n".join(shown)
         for field in TEXT_FIELDS:
-            if f"={field}" in words_of(details[0].extras, NAME) and _takes(target, field):
+            if f"={field}" in words_of(details[0].extras, NAME):
                 body[field] = "".join(part.text for part in details)
 
 
-def _takes(target: Target, field: str) -> bool:
-    return not target.thinking.fields or field in target.thinking.fields
+def is_sealed_thinking(part: Thinking) -> bool:
+    """Whether there is something to it that only a detail has a place for."""
+    return part.data is not None or part.signature is not None
 
 
-def _text_field(target: Target) -> str | None:
-    """The best field for thinking that is a text."""
-    return next((field for field in target.thinking.fields if field in TEXT_FIELDS), None)
-
-
-def belongs_into_content(part: Thinking, target: Target) -> bool:
-    """Whether thinking is a part of the content: as it was, or as the target wants it."""
-    if not target.thinking.fields:
-        return "content" in words_of(part.extras, NAME)
-    return "content" in target.thinking.fields
-
-
-def is_moved(part: Thinking, target: Target) -> bool:
-    """Whether thinking that came in one field stands in another, which the target takes."""
-    if not target.thinking.fields:
-        return False
-    words = words_of(part.extras, NAME)
-    came = next((field for field in (DETAILS, "content", "reasoning") if field in words), None)
-    return (came or "reasoning_content") not in target.thinking.fields
-
-
-def is_left_out(part: Thinking, target: Target) -> bool:
-    """Whether thinking of no words can't be told: only one field may be empty (C2, W110)."""
-    if part.text or part.data is not None or belongs_into_content(part, target):
-        return False
-    return bool(target.thinking.fields) and _text_field(target) != "reasoning_content"
-
-
-def can_be_told(part: Thinking, target: Target) -> bool:
-    """Whether the target has a place for all of it: seals are in the details."""
-    is_sealed = part.data is not None or part.signature is not None
-    has_details = _takes(target, DETAILS) and not belongs_into_content(part, target)
-    return not is_sealed or has_details
-
-
-def mirrored(part: Thinking, field: str) -> Thinking:
+def with_copy_in(part: Thinking, field: str) -> Thinking:
     """A detail whose text stands in a field of the message as well."""
     return part.replace(extras=with_word(part.extras, NAME, f"={field}"))
 

@@ -15,7 +15,6 @@ from dragoman.wire.openai_chat.dialect import NAME, TARGET, ChatWriting
 from dragoman.wire.openai_chat.request_messages import decode_messages, encode_messages
 from dragoman.wire.openai_chat.settings import (
     SAMPLING,
-    admit_request,
     decode_output,
     decode_sampling,
     decode_state,
@@ -24,6 +23,7 @@ from dragoman.wire.openai_chat.settings import (
     encode_sampling,
     encode_state,
     encode_thinking_config,
+    without_refused_fields,
 )
 from dragoman.wire.openai_chat.tools import (
     WEB_SEARCH,
@@ -37,7 +37,7 @@ from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.target import Target
 
 PATH = "/v1/chat/completions"
-_BEARINGS: Places = {
+_FIELD_PLACES: Places = {
     "model": "model",
     "stream": "stream",
     "tools": "tools",
@@ -94,7 +94,7 @@ def _decode(wire: Mapping[str, Any], messages: list[Any]) -> Request:
         extras=overlay_of(wire, used, NAME, words=words),
         **fields,
     )
-    return request if request.extras is EMPTY else with_digests(request, NAME, _BEARINGS)
+    return request if request.extras is EMPTY else with_digests(request, NAME, _FIELD_PLACES)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
@@ -115,9 +115,9 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if request.stream is not None:
         body["stream"] = request.stream
     if request.extras is not EMPTY:
-        body = with_overlay(body, without_edited(request, NAME, _BEARINGS), NAME)
+        body = with_overlay(body, without_edited(request, NAME, _FIELD_PLACES), NAME)
     if target.fields.in_request is not None or target.fields.refused:
-        body = admit_request(body, writing)
+        body = without_refused_fields(body, writing)
     return Encoded(body, path=PATH, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
                    context=writing.schemas.context)  # fmt: skip
 

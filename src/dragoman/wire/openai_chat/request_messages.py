@@ -28,7 +28,7 @@ from dragoman.wire.openai_chat.content_assistant import (
 )
 from dragoman.wire.openai_chat.content_thinking import encode_thinking
 from dragoman.wire.openai_chat.dialect import NAME, OWN, ChatWriting
-from dragoman.wire.openai_chat.settings import admit_message
+from dragoman.wire.openai_chat.settings import message_without_refused_fields
 from dragoman.wire.overlay import overlay_of, with_overlay, words_of
 from dragoman.wire.reading import Reading
 from dragoman.wire.target import Target
@@ -165,18 +165,18 @@ def _may_stay(part: Media, writing: ChatWriting) -> bool:
 # --- messages
 
 _ASSISTANT = Role.ASSISTANT
-_TALKERS = {
+_SPEAKERS = {
     "user": Role.USER,
     "system": Role.SYSTEM,
     "developer": Role.DEVELOPER,
 }
-_ANYONE = {**_TALKERS, "assistant": _ASSISTANT}
+_ROLES = {**_SPEAKERS, "assistant": _ASSISTANT}
 _PLAIN = 2  # a role and a content
-_WORDS = frozenset({*_ANYONE, "tool", "function"})
+_WORDS = frozenset({*_ROLES, "tool", "function"})
 _CONTENTS = frozenset({str, list, type(None)})
 FORM = Form(NAME, {word: word for word in _WORDS}, kinds=(str, list, type(None)))
 """What is read here as a message."""
-_WRITTEN = {role: word for word, role in _TALKERS.items()}
+_WRITTEN = {role: word for word, role in _SPEAKERS.items()}
 
 
 def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
@@ -190,7 +190,7 @@ def _decode_all(wire: list[Any], reading: Reading) -> tuple[Message, ...]:
         # A role and a text: more than half of all messages, in a third of the time.
         if type(item) is dict and len(item) == _PLAIN and type(item.get("content")) is str:
             word = item.get("role")
-            role = _ANYONE.get(word) if type(word) is str else None
+            role = _ROLES.get(word) if type(word) is str else None
             if role is not None:
                 messages.append(make_message(role, (Text(item["content"]),)))
                 continue
@@ -208,7 +208,7 @@ def _decode_message(wire: Any, reading: Reading, index: int) -> Message:
     if word == "assistant":
         reading.calls.begin_turn(index)
         return decode_assistant(wire, reading)
-    return _decode_talk(wire, _TALKERS[word], reading)
+    return _decode_spoken(wire, _SPEAKERS[word], reading)
 
 
 def _is_readable(wire: Any) -> bool:
@@ -218,7 +218,7 @@ def _is_readable(wire: Any) -> bool:
     return type(wire.get("content")) in _CONTENTS
 
 
-def _decode_talk(wire: dict[str, Any], role: Role, reading: Reading) -> Message:
+def _decode_spoken(wire: dict[str, Any], role: Role, reading: Reading) -> Message:
     """A message of a user, a developer or the system."""
     content = wire.get("content")
     used = 2
@@ -260,7 +260,9 @@ def encode_messages(
             _encode_other(message, written, writing)
         for at in range(start, len(written)) if is_choosy else ():
             if is_object(written[at]) and not (takes_texts and _is_text(written[at])):
-                written[at] = admit_message(written[at], writing, f"messages[{index}]")
+                written[at] = message_without_refused_fields(
+                    written[at], writing, f"messages[{index}]"
+                )
     _flush(written, writing)
     is_joined = writing.target.turns.alternates_roles and all(map(is_object, written))
     return _alternating(written) if is_joined else written
@@ -293,8 +295,8 @@ def _alternating(written: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The messages, neighbours of one role joined: what can't be said leaves gaps (W117)."""
     done: list[dict[str, Any]] = []
     for body in written:
-        before = done[-1] if done else {}
-        if before.get("role") != body["role"] or body["role"] == "tool":
+        before, role = done[-1] if done else {}, body.get("role")
+        if role in (None, "tool") or before.get("role") != role:
             done.append(body)
         elif body.get("content"):
             content = [*_listed(before.get("content")), *_listed(body["content"])]
@@ -316,7 +318,7 @@ def _encode_other(message: Message, written: list[dict[str, Any]], writing: Chat
     only = parts[0] if len(parts) == 1 else None
     if word is not None and type(only) is Text and is_bare(only):
         _flush(written, writing)
-        written.append(_with_luggage({"role": word, "content": only.text}, message))
+        written.append(_with_name_and_extras({"role": word, "content": only.text}, message))
         return
     if type(only) is ToolResult and message.name is None and message.extras is EMPTY:
         plain = encode_plain(only, writing)
@@ -330,7 +332,7 @@ def _encode_other(message: Message, written: list[dict[str, Any]], writing: Chat
         elif word is None:
             writing.lose_part(part)
         else:
-            _say(part, content, writing)
+            _encode_into(part, content, writing)
     if word is None and not parts:
         writing.lose(f"messages[{writing.message}]", "a tool's message that holds no result")
     if word is not None and (content or not parts):
@@ -338,10 +340,10 @@ def _encode_other(message: Message, written: list[dict[str, Any]], writing: Chat
         body: dict[str, Any] = {"role": word}
         if content:
             body["content"] = encode_content(content)
-        written.append(_with_content(_with_luggage(body, message), message))
+        written.append(_with_content(_with_name_and_extras(body, message), message))
 
 
-def _say(part: AnyPart, content: list[Any], writing: ChatWriting) -> None:
+def _encode_into(part: AnyPart, content: list[Any], writing: ChatWriting) -> None:
     """Add what anybody but the model says to the content."""
     if type(part) is Thinking and writing.is_own(part):
         encode_thinking(part, content)  # Mistral's, which anybody may say
@@ -352,7 +354,7 @@ def _say(part: AnyPart, content: list[Any], writing: ChatWriting) -> None:
     lose_citations(part, writing)
 
 
-def _with_luggage(body: dict[str, Any], message: Message) -> dict[str, Any]:
+def _with_name_and_extras(body: dict[str, Any], message: Message) -> dict[str, Any]:
     if message.name is not None:
         body["name"] = message.name
     return body if message.extras is EMPTY else with_overlay(body, message.extras, NAME)

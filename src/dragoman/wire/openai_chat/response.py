@@ -105,7 +105,7 @@ def encode_finish(
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
 # Where other servers count what they read from a cache: DeepSeek, Mistral, Kimi.
 _CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")
-_BEARINGS: Places = {
+_FIELD_PLACES: Places = {
     **dict.fromkeys(_CACHED, "cache_read"),
     "reasoning_tokens": "thinking",
 }
@@ -147,7 +147,7 @@ def _decode_detailed(wire: dict[str, Any]) -> Usage:
     whole = all_input + all_output if reported is None else reported
     extras = _extras(wire, _written(all_input, all_output, whole, read, write, thinking))
     usage = Usage(fresh, output, read, write, thinking, reported, extras)
-    return with_digests(usage, NAME, _BEARINGS)
+    return with_digests(usage, NAME, _FIELD_PLACES)
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
         usage.cache_write,
         usage.thinking,
     )
-    extras = without_edited(usage, NAME, _BEARINGS)
+    extras = without_edited(usage, NAME, _FIELD_PLACES)
     words, over = words_of(extras, NAME), fields_of(extras, NAME)
     # A detail that was not there stays out while there is nothing to say, or it is said elsewhere.
     has_read = bool(usage.cache_read) and over.keys().isdisjoint(_CACHED)

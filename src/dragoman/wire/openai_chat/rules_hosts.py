@@ -69,9 +69,11 @@ def w105_images_are_of_known_types(view: View) -> Found:
 
 def w109_fields_are_known(view: View) -> Found:
     """Requests and messages have the fields that the host knows, and no others."""
-    yield from ((name, _UNKNOWN) for name in _strangers(view.body, view.target.fields.in_request))
+    yield from (
+        (name, _UNKNOWN) for name in _unknown_fields(view.body, view.target.fields.in_request)
+    )
     for path, message in view.messages:
-        for name in _strangers(message, view.target.fields.in_message):
+        for name in _unknown_fields(message, view.target.fields.in_message):
             yield f"{path}.{name}", _UNKNOWN
 
 
@@ -163,7 +165,7 @@ _DIALECTS = frozenset({
 })  # fmt: skip
 
 
-def _strangers(wire: Object, known: tuple[str, ...] | None) -> Iterator[str]:
+def _unknown_fields(wire: Object, known: tuple[str, ...] | None) -> Iterator[str]:
     """The fields that are not known."""
     for key, value in wire.items() if known is not None else ():
         if value is not None and key not in (known or ()):

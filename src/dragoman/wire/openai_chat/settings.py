@@ -11,100 +11,101 @@ from dragoman.wire.openai_chat.dialect import NAME, OWN, is_own
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
+from dragoman.wire.settings_table import (
+    Setting,
+    decode_settings,
+    encode_settings,
+    flag,
+    lose_settings,
+    text,
+    texts,
+    whole,
+)
+from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
 
-_TEMPLATE, _ENABLE = "chat_template_kwargs", "enable_thinking"  # vLLM, llama.cpp
-_FORM_WORDS = {"reasoning": ("reasoning",), "switch": ("thinking",), "template": (_TEMPLATE,)}
-"""By the target's form of asking: the word for the spelling it takes."""
-_FLOATS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
-# Wire field, canonical field.
-_INTEGERS = (
-    ("max_completion_tokens", "max_tokens"),
-    ("max_tokens", "max_tokens"),  # older models and most other servers (W12)
-    ("seed", "seed"),
-    ("random_seed", "seed"),  # Mistral
-    ("n", "choices"),
-    ("top_logprobs", "top_logprobs"),
+# --- sampling
+
+_REALS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+
+
+def _real(value: Any) -> float | None:
+    """A number that a float holds exactly."""
+    if type(value) is float:
+        return value
+    return float(value) if is_integer(value) and int(float(value)) == value else None
+
+
+def _is_whole_float(value: Any) -> bool:
+    return type(value) is float and value.is_integer()
+
+
+def _stops(value: Any) -> tuple[str, ...] | None:
+    return (value,) if isinstance(value, str) else texts(value) or None
+
+
+_SAMPLING = (
+    *[Setting(key, key, _real) for key in _REALS],
+    Setting("top_logprobs", "top_logprobs", whole),
+    Setting("n", "choices", whole),
+    Setting("seed", "seed", whole),
+    Setting("random_seed", "seed", whole),  # Mistral
+    Setting("max_completion_tokens", "max_tokens", whole),
+    Setting("max_tokens", "max_tokens", whole),  # older models and most other servers (W12)
+    Setting("top_k", "top_k", whole),  # other servers' own
+    Setting("logprobs", "logprobs", flag),
+    Setting("stop", "stop", _stops),
 )
-_OUTPUT: Places = {"json_schema": "format"}
-SAMPLING = {
-    key: f"sampling.{name}"
-    for key, name in (*((key, key) for key in (*_FLOATS, "top_k", "logprobs", "stop")), *_INTEGERS)
-}
+_WRITTEN = [one for one in _SAMPLING if one.key not in ("max_tokens", "random_seed")]
+SAMPLING = {key: f"sampling.{name}" for key, name, _ in _SAMPLING}
 """By the wire's field: the setting."""
-_SPELLINGS = {
-    "max_tokens": ("max_completion_tokens", "max_tokens"),
-    "seed": ("seed", "random_seed"),
-}
-_FIRST_SPELLINGS = {name: key for key, name in reversed(_INTEGERS)}
+FIELDS = {"max_tokens": ("max_completion_tokens", "max_tokens"), "seed": ("seed", "random_seed")}
+"""The settings that have two fields; a word like `seed=random_seed` tells which one it was."""
+
+
+def accepted_fields(name: str, target: Target) -> tuple[str, ...]:
+    """Those of the fields for a setting that the target takes, the best one first (W12)."""
+    if name == "max_tokens":
+        return target.sampling.token_limit_fields
+    return FIELDS[name] if target.sampling.seed_field is None else (target.sampling.seed_field,)
 
 
 def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> Sampling:
     """The sampling fields; those understood are added to `used`, their spellings to `words`."""
-    fields: dict[str, Any] = {}
-    for key in _FLOATS:
-        value = wire.get(key)
-        if type(value) is float or (is_integer(value) and int(float(value)) == value):
-            fields[key] = float(value)
-            if type(value) is float and value.is_integer():
-                words.append(key)  # 1 and 1.0 differ on the wire, but not in the model
-            used.add(key)
-    for key, name in _INTEGERS:
-        if name not in fields and is_integer(wire.get(key)):
-            fields[name] = wire[key]
-            used.add(key)
-            if key in _SPELLINGS.get(name, ()):
-                words.append(f"{name}={key}")
-    if is_integer(wire.get("top_k")):  # other servers' own
-        fields["top_k"] = wire["top_k"]
-        used.add("top_k")
-        words.append("top_k")
-    if isinstance(wire.get("logprobs"), bool):
-        fields["logprobs"] = wire["logprobs"]
-        used.add("logprobs")
-    return Sampling(**fields, stop=_decode_stop(wire.get("stop"), used, words))
+    found: set[str] = set()
+    sampling = Sampling(**decode_settings(wire, _SAMPLING, found))
+    if found:
+        used |= found
+        # 1 and 1.0 differ on the wire, but not in the model.
+        words += [key for key in _REALS if key in found and _is_whole_float(wire[key])]
+        words += [f"{name}={key}" for name in FIELDS for key in FIELDS[name] if key in found]
+        words += ["top_k"] if "top_k" in found else []
+        words += ["stop"] if isinstance(wire.get("stop"), str) else []
+    return sampling
 
 
 def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, writing: Writing) -> None:
     """Write the sampling fields."""
-    for key in _FLOATS:
-        if (value := getattr(sampling, key)) is not None:
-            body[key] = int(value) if value == int(value) and key not in words else value
-    for name, key in _FIRST_SPELLINGS.items():
-        if (value := getattr(sampling, name)) is not None:
-            body[_spelled(name, words, writing) if name in _SPELLINGS else key] = value
-    if sampling.top_k is not None:
-        if "top_k" in words:
-            body["top_k"] = sampling.top_k
-        else:
+    for key, name, _ in _WRITTEN:
+        value = getattr(sampling, name)
+        if value is None or value == ():
+            continue
+        if name in FIELDS:
+            known = accepted_fields(name, writing.target)
+            body[next((key for key in known if f"{name}={key}" in words), known[0])] = value
+        elif key == "stop":
+            body[key] = value[0] if len(value) == 1 and key in words else list(value)
+        elif key in words:
+            body[key] = value  # as it came
+        elif key == "top_k":
             writing.lose("sampling.top_k", "OpenAI knows no top_k")
-    if sampling.logprobs is not None:
-        body["logprobs"] = sampling.logprobs
-    if sampling.stop:
-        is_one = len(sampling.stop) == 1 and "stop" in words
-        body["stop"] = sampling.stop[0] if is_one else list(sampling.stop)
+        else:
+            body[key] = int(value) if _is_whole_float(value) else value
 
 
-def _spelled(name: str, words: Any, writing: Writing) -> str:
-    """The field for a setting that has two: as it was spelled, if the target takes that (W12)."""
-    known, own = writing.target.sampling.token_limit_fields, writing.target.sampling.seed_field
-    if name == "seed":
-        known = _SPELLINGS[name] if own is None else (own,)
-    found = next((key for key in known if f"{name}={key}" in words), None)
-    if found is None and any(f"{name}={key}" in words for key in _SPELLINGS[name]):
-        writing.repair(f"sampling.{name}", "W12", "renamed", "the field that this host takes")
-    return found or known[0]
+# --- the form of the answer
 
-
-def _decode_stop(wire: Any, used: set[str], words: list[str]) -> tuple[str, ...]:
-    if isinstance(wire, str):
-        used.add("stop")
-        words.append("stop")
-        return (wire,)
-    if is_list(wire) and wire and all(isinstance(text, str) for text in wire):
-        used.add("stop")
-        return tuple(wire)
-    return ()
+_OUTPUT: Places = {"json_schema": "format"}
 
 
 def decode_output(wire: Any) -> Output | None:
@@ -150,11 +151,33 @@ def encode_output(output: Output, writing: Writing) -> dict[str, Any]:
     return with_overlay({"type": "json_schema", "json_schema": spec}, extras, NAME)
 
 
+# --- how hard to think
+
+_TEMPLATE = "chat_template_kwargs"
+_SWITCHES: dict[str, tuple[str, dict[str | bool, bool]]] = {
+    "thinking": ("type", {"enabled": True, "disabled": False}),
+    _TEMPLATE: ("enable_thinking", {True: True, False: False}),  # vLLM, llama.cpp
+}
+"""Objects that turn thinking on or off: the field in them, and its values."""
+_FORM_WORDS = {"reasoning": ("reasoning",), "switch": ("thinking",), "template": (_TEMPLATE,)}
+"""By the target's form of asking: the word for the spelling it takes."""
+
+
+def _inverted(value: Any) -> bool | None:
+    return not value if isinstance(value, bool) else None
+
+
+_REASONING = (
+    Setting("effort", "effort", text),
+    Setting("max_tokens", "budget", whole),
+    Setting("enabled", "enabled", flag),
+    Setting("exclude", "visible", _inverted),
+)
+
+
 def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConfig | None:
     """How hard to think: OpenAI's `reasoning_effort`, OpenRouter's, Z.ai's and vLLM's objects."""
-    effort, reasoning, thinking, template = (
-        wire.get(key) for key in ("reasoning_effort", "reasoning", "thinking", _TEMPLATE)
-    )
+    effort, reasoning = wire.get("reasoning_effort"), wire.get("reasoning")
     if isinstance(effort, str):
         used.add("reasoning_effort")
     elif is_object(reasoning):
@@ -162,39 +185,21 @@ def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConf
         return _decode_reasoning(reasoning)
     else:
         effort = None
-    if is_object(thinking) and thinking.get("type") in ("enabled", "disabled"):
-        used.add("thinking")
-        left = {key: value for key, value in thinking.items() if key != "type"}
-        return ThinkingConfig(
-            effort=effort,
-            enabled=thinking["type"] == "enabled",
-            extras=extras_of({"thinking": left} if left else {}, NAME, ("thinking",)),
-        )
-    if is_object(template) and isinstance(template.get(_ENABLE), bool):
-        used.add(_TEMPLATE)
-        left = {key: value for key, value in template.items() if key != _ENABLE}
-        return ThinkingConfig(
-            effort=effort,
-            enabled=template[_ENABLE],
-            extras=extras_of({_TEMPLATE: left} if left else {}, NAME, (_TEMPLATE,)),
-        )
+    for field, (key, values) in _SWITCHES.items():
+        inner = wire.get(field)
+        value = inner.get(key) if is_object(inner) else None
+        if is_object(inner) and isinstance(value, str | bool) and value in values:
+            used.add(field)
+            left = {name: inner[name] for name in inner if name != key}
+            extras = extras_of({field: left} if left else {}, NAME, (field,))
+            return ThinkingConfig(effort=effort, enabled=values[value], extras=extras)
     return None if effort is None else ThinkingConfig(effort=effort)
 
 
 def _decode_reasoning(wire: dict[str, Any]) -> ThinkingConfig:
-    fields: dict[str, Any] = {}
-    left: dict[str, Any] = {}
-    for key, value in wire.items():
-        if key == "effort" and isinstance(value, str):
-            fields["effort"] = value
-        elif key == "max_tokens" and is_integer(value):
-            fields["budget"] = value
-        elif key == "enabled" and isinstance(value, bool):
-            fields["enabled"] = value
-        elif key == "exclude" and isinstance(value, bool):
-            fields["visible"] = not value
-        else:
-            left[key] = value
+    known: set[str] = set()
+    fields = decode_settings(wire, _REASONING, known)
+    left = {key: value for key, value in wire.items() if key not in known}
     extras = extras_of({"reasoning": left} if left else {}, NAME, ("reasoning",))
     return ThinkingConfig(**fields, extras=extras)
 
@@ -204,25 +209,20 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing
     form = writing.target.thinking.form
     words = words_of(config.extras, NAME) if form == "any" else _FORM_WORDS.get(form, ())
     if "reasoning" in words:
-        exclude = None if config.visible is None else not config.visible
-        found = {"effort": config.effort, "max_tokens": config.budget,
-                 "enabled": config.enabled, "exclude": exclude}  # fmt: skip
-        body["reasoning"] = {key: value for key, value in found.items() if value is not None}
+        body["reasoning"] = found = encode_settings(config, _REASONING)
+        if "exclude" in found:
+            found["exclude"] = not found["exclude"]
         if config.summary is not None:
             writing.lose("thinking.summary", "only whether it is shown can be told here")
     else:
         if config.effort is not None:
             body["reasoning_effort"] = config.effort
-        said: tuple[str, ...] = ()
-        if "thinking" in words and config.enabled is not None:
-            body["thinking"] = {"type": "enabled" if config.enabled else "disabled"}
-            said = ("enabled",)
-        elif _TEMPLATE in words and config.enabled is not None:
-            body[_TEMPLATE] = {_ENABLE: config.enabled}
-            said = ("enabled",)
-        for name in ("enabled", "budget", "visible", "summary"):
-            if name not in said and getattr(config, name) is not None:
-                writing.lose(f"thinking.{name}", "only the effort can be told here")
+        unsaid: tuple[str, ...] = ("enabled", "budget", "visible", "summary")
+        for field, (key, values) in _SWITCHES.items() if config.enabled is not None else ():
+            if field in words:
+                body[field] = {key: next(v for v in values if values[v] is config.enabled)}
+                unsaid = unsaid[1:]
+        lose_settings(config, unsaid, writing, "thinking", "only the effort can be told here")
     if form == "any" or _FORM_WORDS.get(form, ()) == tuple(words_of(config.extras, NAME)):
         with_overlay(body, config.extras, NAME)
     elif with_overlay({}, config.extras, NAME):
@@ -248,7 +248,7 @@ def encode_state(state: State, body: dict[str, Any]) -> None:
 #
 # OpenAI's dialect has many speakers. Some ignore what they don't know, others refuse the request.
 
-_STRANGE = "this host takes no such field"
+_NO_SUCH_FIELD = "this host takes no such field"
 # Where a field of the wire stands in the request; all others are in its extras.
 _PLACES = {
     "store": "state.store",
@@ -263,7 +263,7 @@ _PLACES = {
 }
 
 
-def admit_request(body: dict[str, Any], writing: Writing) -> dict[str, Any]:
+def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, Any]:
     """The body without fields that the target refuses; those that are null are not missed."""
     target = writing.target
     for key, value in list(body.items()):
@@ -271,7 +271,7 @@ def admit_request(body: dict[str, Any], writing: Writing) -> dict[str, Any]:
             continue
         del body[key]
         if value is not None:
-            writing.lose(_PLACES.get(key, "extras"), _STRANGE)
+            writing.lose(_PLACES.get(key, "extras"), _NO_SUCH_FIELD)
     tools = body.get("tools")
     if target.fields.refused and is_list(tools):
         body["tools"] = [
@@ -281,7 +281,9 @@ def admit_request(body: dict[str, Any], writing: Writing) -> dict[str, Any]:
     return body
 
 
-def admit_message(wire: dict[str, Any], writing: Writing, path: str) -> dict[str, Any]:
+def message_without_refused_fields(
+    wire: dict[str, Any], writing: Writing, path: str
+) -> dict[str, Any]:
     """A message without fields that the target refuses, in it and in its parts and calls."""
     target = writing.target
     kept = wire
@@ -291,7 +293,7 @@ def admit_message(wire: dict[str, Any], writing: Writing, path: str) -> dict[str
             if target.fields.admits(key, target.fields.in_message):
                 kept[key] = value
             elif value is not None:
-                writing.lose(f"{path}.name" if key == "name" else f"{path}.extras", _STRANGE)
+                writing.lose(f"{path}.name" if key == "name" else f"{path}.extras", _NO_SUCH_FIELD)
     if target.fields.refused:
         for key in ("content", "tool_calls"):
             items = kept.get(key)
@@ -306,5 +308,5 @@ def _without_refused(item: Any, writing: Writing, path: str) -> Any:
         return item
     for key in refused:
         if item.get(key) is not None:
-            writing.lose(path, _STRANGE)
+            writing.lose(path, _NO_SUCH_FIELD)
     return {key: value for key, value in item.items() if key not in refused}

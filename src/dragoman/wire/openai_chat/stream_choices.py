@@ -25,8 +25,7 @@ from dragoman.wire.openai_chat.stream_deltas import (
     decode_function_delta,
     is_empty,
 )
-from dragoman.wire.openai_chat.tools_calls import FIELD as EXECUTED
-from dragoman.wire.openai_chat.tools_calls import decode_executed
+from dragoman.wire.openai_chat.tools_calls import EXECUTED_TOOLS, decode_server_tools
 from dragoman.wire.overlay import extras_of, overlay_of, with_word
 from dragoman.wire.stream_decoding import Emit, PartEvents
 from dragoman.wire.tolerance import plain_text
@@ -291,10 +290,10 @@ class ChoiceDecoder:
 
     def take_executed(self, executed: Any) -> bool:
         """Tools that the server ran: each comes when it is called, and again with its result."""
-        if not is_list(executed) or not decode_executed(executed, None):
+        if not is_list(executed) or not decode_server_tools(executed, None):
             return False
         for item in executed:
-            call, *outcome = decode_executed([item], None)
+            call, *outcome = decode_server_tools([item], None)
             place = item.get("index")
             if not is_integer(place):
                 place = -1 - self._parts.count  # a place of its own
@@ -356,7 +355,7 @@ _FIELDS: dict[str, Callable[[ChoiceDecoder, Any], bool]] = {
     "refusal": ChoiceDecoder.take_refusal,
     "audio": ChoiceDecoder.take_audio,
     "images": ChoiceDecoder.take_images,
-    EXECUTED: ChoiceDecoder.take_executed,
+    EXECUTED_TOOLS: ChoiceDecoder.take_executed,
     "tool_calls": ChoiceDecoder.take_calls,
     "function_call": ChoiceDecoder.take_function_call,
 }

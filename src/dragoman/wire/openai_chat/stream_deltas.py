@@ -17,8 +17,8 @@ from dragoman.wire.openai_chat.content_thinking import (
     DETAIL_TYPES,
     TEXT_FIELDS,
     decode_detail,
-    mirrored,
     text_words,
+    with_copy_in,
 )
 from dragoman.wire.openai_chat.dialect import DETAILS, NAME
 from dragoman.wire.openai_chat.tools_calls import decode_signature
@@ -208,7 +208,7 @@ class ThinkingDecoder:
             self._parts.grow(self._texts[field], text=text)
         else:
             part = Thinking(text, extras=extras_of({}, NAME, text_words(field)))
-            part = part if mirror is None else mirrored(part, mirror)
+            part = part if mirror is None else with_copy_in(part, mirror)
             self._texts[field] = self._parts.start(part)
 
     def _take_details(self, pieces: list[dict[str, Any]], texts: dict[str, Any]) -> None:
@@ -228,7 +228,7 @@ class ThinkingDecoder:
         if known is None:
             part = decode_detail({**piece, DETAIL_TYPES[kind][1]: _content(piece)}, None)
             if part is not None:
-                started = self._parts.start(part if mirror is None else mirrored(part, mirror))
+                started = self._parts.start(part if mirror is None else with_copy_in(part, mirror))
                 self._details[place] = (started, set(piece))
             return
         at, fields = known

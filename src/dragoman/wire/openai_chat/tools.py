@@ -9,8 +9,8 @@ from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.openai_chat.content import decode_cache, encode_cache
-from dragoman.wire.openai_chat.dialect import NAME, OWN, TARGET, is_own
-from dragoman.wire.openai_strict_schemas import is_refused_strict, openai_profiles
+from dragoman.wire.openai_chat.dialect import NAME, OWN, is_own
+from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, words_of
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import odd_tool, payload_of
@@ -114,11 +114,7 @@ def _encode_definition(tool: ToolDefinition, writing: Writing, path: str) -> dic
     body: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
         body["description"] = tool.description
-    is_ours = is_own(tool.origin)
-    if is_ours and is_refused_strict(tool, writing.target, TARGET):
-        writing.repair(f"{path}.parameters", "W14", "retyped", "the schema as strict mode takes it")
-        is_ours = False
-    if not is_ours:
+    if not is_own(tool.origin):
         return body | _encode_foreign(tool, writing, path)
     for name in ("parameters", "format", "strict"):
         if (value := getattr(tool, name)) is not None:

@@ -213,11 +213,11 @@ def is_legacy(call: ToolCall, writing: ChatWriting) -> bool:
 
 # --- tools that the server ran: Groq's `executed_tools`, where one object is call and result
 
-FIELD = "executed_tools"
+EXECUTED_TOOLS = "executed_tools"
 _OUTCOME = ("output", "search_results", "code_results", "browser_results")
 
 
-def decode_executed(wire: Any, origin: Origin | None) -> list[AnyPart]:
+def decode_server_tools(wire: Any, origin: Origin | None) -> list[AnyPart]:
     """A call and its result for each executed tool; none where one of them is malformed."""
     parts: list[AnyPart] = []
     for item in wire if is_list(wire) else ():
@@ -239,7 +239,7 @@ def decode_executed(wire: Any, origin: Origin | None) -> list[AnyPart]:
     return parts
 
 
-def encode_executed(
+def encode_server_tool(
     part: ServerToolCall | ServerToolResult, executed: list[dict[str, Any]]
 ) -> None:
     """Write a call as a new executed tool, or a result into the last one."""

@@ -1,0 +1,145 @@
+"""What some hosts refuse in the form that a request came in, or do not read there."""
+
+from __future__ import annotations
+
+from operator import is_
+
+from dragoman.model.messages import Message
+from dragoman.model.parts import Thinking
+from dragoman.model.requests import AnyTool, Request
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolDefinition
+from dragoman.wire.fitting.steps import Step
+from dragoman.wire.losses import Loss, Note, Repair
+from dragoman.wire.openai_chat.content_assistant import FIELD_PLACES
+from dragoman.wire.openai_chat.content_thinking import (
+    NOT_WRITTEN,
+    SEALED_THINKING,
+    TEXT_FIELDS,
+    is_sealed_thinking,
+)
+from dragoman.wire.openai_chat.dialect import DETAILS, NAME, TARGET, is_own
+from dragoman.wire.openai_chat.settings import FIELDS, accepted_fields
+from dragoman.wire.openai_strict_schemas import is_refused_strict
+from dragoman.wire.overlay import with_words, words_of
+from dragoman.wire.overlay_edits import with_digests, without_edited
+from dragoman.wire.target import Target
+
+_FIELDS = (DETAILS, "content", *reversed(TEXT_FIELDS))
+_THIS_FIELD = "the field that this host takes"
+
+# --- thinking, in a field that the host reads
+
+
+def with_thinking_in_known_fields(request: Request, target: Target, notes: list[Note]) -> Request:
+    """With thinking where the host looks for it (W115), and none of no words (W110)."""
+    if not target.thinking.fields:
+        return request
+    messages = tuple(
+        [
+            _with_thinking_in_known_fields(message, target.thinking.fields, notes, index)
+            for index, message in enumerate(request.messages)
+        ]
+    )
+    same = all(map(is_, messages, request.messages))
+    return request if same else request.replace(messages=messages)
+
+
+def _with_thinking_in_known_fields(
+    message: Message, known: tuple[str, ...], notes: list[Note], index: int
+) -> Message:
+    own = {
+        place: part
+        for place, part in enumerate(message.parts)
+        if isinstance(part, Thinking) and is_own(message.origin_of(part))
+    }
+    if not own or message.role is not Role.ASSISTANT:
+        return message
+    parts = list(message.parts)
+    for place, part in own.items():
+        path = f"messages[{index}].parts[{place}]"
+        parts[place] = _in_known_field(part, known, notes, path, is_only=len(own) == 1)
+    if all(map(is_, parts, message.parts)):
+        return message
+    # What is kept of the message for this very thinking is kept for what it is now.
+    extras = without_edited(message, NAME, FIELD_PLACES)
+    changed = message.replace_unchecked(parts=tuple(parts), extras=extras)
+    return with_digests(changed, NAME, FIELD_PLACES)
+
+
+def _in_known_field(
+    part: Thinking, known: tuple[str, ...], notes: list[Note], path: str, *, is_only: bool
+) -> Thinking:
+    words = list(words_of(part.extras, NAME))
+    came = next((field for field in _FIELDS if field in words), "reasoning_content")
+    field = _field_of(part, came, known, is_only=is_only)
+    # Of the texts only `reasoning_content` may be empty, and has to be at times (C2).
+    may_be_empty = field in ("content", DETAILS, "reasoning_content")
+    if not part.text and part.data is None and not may_be_empty:
+        notes.append(Repair(path, "W110", "dropped", "thinking of no words"))
+    elif came not in known:
+        notes.append(Repair(path, "W115", "moved", _THIS_FIELD))
+    is_written = bool(part.text) or may_be_empty
+    if is_sealed_thinking(part) and field != DETAILS:
+        notes.append(Loss(path, SEALED_THINKING))
+        is_written = bool(part.text) or field == "content" or part.data is None
+        part = part.replace(signature=None, data=None)
+    gone = [*_FIELDS, *[f"={name}" for name in TEXT_FIELDS if name not in known]]
+    now = [field if field is not None and is_written else NOT_WRITTEN]
+    now += [word for word in words if word not in gone]
+    if now == words or (now == ["reasoning_content"] and not words and is_only):
+        return part
+    return part.replace(extras=with_words(part.extras, NAME, now))
+
+
+def _field_of(part: Thinking, came: str, known: tuple[str, ...], *, is_only: bool) -> str | None:
+    """The best of the fields that the host reads for a thought; None: there is none."""
+    if "content" in known:
+        return "content"
+    is_detail = is_sealed_thinking(part) or not (is_only or came == "reasoning")
+    if DETAILS in known and (came == DETAILS or is_detail):
+        return DETAILS
+    texts = [field for field in known if field in TEXT_FIELDS]
+    spelled = "reasoning" if came == "reasoning" else "reasoning_content"
+    return spelled if spelled in texts else next(iter(texts), None)
+
+
+# --- schemas and settings
+
+
+def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> Request:
+    """With schemas that strict mode takes: the dialect's own are otherwise written as they came."""
+    if not target.schemas.checks_strict or not request.tools:
+        return request
+    tools = list[AnyTool](request.tools)
+    for index, tool in enumerate(request.tools):
+        if not isinstance(tool, ToolDefinition) or not is_own(tool.origin):
+            continue
+        if is_refused_strict(tool, target, TARGET):
+            reason = "the schema as strict mode takes it"
+            notes.append(Repair(f"tools[{index}].parameters", "W14", "retyped", reason))
+            tools[index] = tool.replace_unchecked(origin=None)
+    same = all(map(is_, tools, request.tools))
+    return request if same else request.replace(tools=tuple(tools))
+
+
+def with_known_setting_fields(request: Request, target: Target, notes: list[Note]) -> Request:
+    """With settings in the fields that the host takes, where the wire has two for one (W12)."""
+    words = [*words_of(request.extras, NAME)]
+    for name, fields in FIELDS.items():
+        known = accepted_fields(name, target)
+        came = [field for field in fields if f"{name}={field}" in words]
+        if getattr(request.sampling, name) is None or not came or came[0] in known:
+            continue
+        notes.append(Repair(f"sampling.{name}", "W12", "renamed", _THIS_FIELD))
+        words.remove(f"{name}={came[0]}")
+        request = request.replace(extras=with_words(request.extras, NAME, words))
+    return request
+
+
+STEPS = (
+    Step(with_thinking_in_known_fields, ("thinking.fields",), lambda seen, _: seen.has_thinking),
+    Step(with_strict_schemas, ("schemas.checks_strict",)),
+    Step(with_known_setting_fields, ("sampling.token_limit_fields", "sampling.seed_field")),
+)
+"""What fitting sees to for this dialect alone."""
