@@ -33,89 +33,59 @@ _SAYS: dict[_Kind, str] = {
     errors.ServerError: "the provider failed",
 }
 
+
+def _by_code(codes: dict[_Kind, str]) -> dict[str, _Kind]:
+    return {code: kind for kind, listed in codes.items() for code in listed.split()}
+
+
 # Codes that say all, whatever the status.
-_SPECIFIC: dict[str, _Kind] = {
-    "api_key_invalid": errors.AuthenticationError,
-    "authentication_error": errors.AuthenticationError,
-    "invalid_api_key": errors.AuthenticationError,
-    "unauthenticated": errors.AuthenticationError,
-    "country_not_supported": errors.PermissionDenied,
-    "permission_denied": errors.PermissionDenied,
-    "unsupported_country_region_territory": errors.PermissionDenied,
-    "billing_error": errors.QuotaExceeded,
-    "billing_hard_limit_reached": errors.QuotaExceeded,
-    "billing_not_active": errors.QuotaExceeded,
-    "insufficient_balance": errors.QuotaExceeded,
-    "insufficient_quota": errors.QuotaExceeded,
-    "payment_method_required": errors.QuotaExceeded,
-    "payment_required": errors.QuotaExceeded,
-    "capacity_exceeded": errors.Overloaded,
-    "engine_overloaded_error": errors.Overloaded,
-    "overloaded_error": errors.Overloaded,
-    "service_unavailable": errors.Overloaded,
-    "context_length_exceeded": errors.ContextTooLong,
-    "exceed_context_size_error": errors.ContextTooLong,
-    "model_context_window_exceeded": errors.ContextTooLong,
-    "request_too_large": errors.ContextTooLong,
-    "content_filter": errors.Refused,
-    "bio_policy": errors.Refused,
-    "content_policy_violation": errors.Refused,
-    "image_content_policy_violation": errors.Refused,
-    "misalignment_policy_violation": errors.Refused,
-    "invalid_prompt": errors.Refused,
-    "moderation_blocked": errors.Refused,
-    "responsibleaipolicyviolation": errors.Refused,
-    "deploymentnotfound": errors.ModelNotFound,
-    "invalid_model": errors.ModelNotFound,
-    "model_not_found": errors.ModelNotFound,
+_SPECIFIC = _by_code({
+    errors.AuthenticationError: (
+        "api_key_invalid authentication_error invalid_api_key unauthenticated"
+    ),
+    errors.PermissionDenied: (
+        "country_not_supported permission_denied unsupported_country_region_territory"
+    ),
+    errors.QuotaExceeded: (
+        "billing_error billing_hard_limit_reached billing_not_active insufficient_balance "
+        "insufficient_quota payment_method_required payment_required"
+    ),
+    errors.Overloaded: (
+        "capacity_exceeded engine_overloaded_error overloaded_error service_unavailable"
+    ),
+    errors.ContextTooLong: (
+        "context_length_exceeded exceed_context_size_error model_context_window_exceeded "
+        "request_too_large"
+    ),
+    errors.Refused: (
+        "content_filter bio_policy content_policy_violation image_content_policy_violation "
+        "misalignment_policy_violation invalid_prompt moderation_blocked "
+        "responsibleaipolicyviolation"
+    ),
+    errors.ModelNotFound: "deploymentnotfound invalid_model model_not_found",
     # Groq: the model wrote a bad call, and may do better next time (W112).
-    "json_validate_failed": errors.ServerError,
-    "output_parse_failed": errors.ServerError,
-    "tool_use_failed": errors.ServerError,
-    "rate_limit_error": errors.RateLimited,
-    "rate_limit_exceeded": errors.RateLimited,
-}
+    errors.ServerError: "json_validate_failed output_parse_failed tool_use_failed",
+    errors.RateLimited: "rate_limit_error rate_limit_exceeded",
+})  # fmt: skip
 # Types that are given to many faults: the status is better evidence.
-_GENERAL: dict[str, _Kind] = {
-    "permission_error": errors.PermissionDenied,
-    "forbidden": errors.PermissionDenied,
-    "rate_limit": errors.RateLimited,
-    "resource_exhausted": errors.RateLimited,
-    "too_many_requests": errors.RateLimited,
-    "unavailable": errors.Overloaded,
-    "deadline_exceeded": errors.ServerError,
-    "api_error": errors.ServerError,
-    "internal": errors.ServerError,
-    "internal_error": errors.ServerError,
-    "internal_server_error": errors.ServerError,
-    "server_error": errors.ServerError,
-    "timeout_error": errors.ServerError,
-    "bad_request": errors.InvalidRequest,
-    "badrequest": errors.InvalidRequest,
-    "failed_precondition": errors.InvalidRequest,
-    "invalid_argument": errors.InvalidRequest,
-    "invalid_request": errors.InvalidRequest,
-    "invalid_request_error": errors.InvalidRequest,
-    "not_found": errors.InvalidRequest,
-    "not_found_error": errors.InvalidRequest,
-    # What a response of OpenAI's may have failed for, without a status.
-    "data_residency_mismatch": errors.InvalidRequest,
-    "empty_image_file": errors.InvalidRequest,
-    "failed_to_download_image": errors.InvalidRequest,
-    "image_file_not_found": errors.InvalidRequest,
-    "image_file_too_large": errors.InvalidRequest,
-    "image_parse_error": errors.InvalidRequest,
-    "image_too_large": errors.InvalidRequest,
-    "image_too_small": errors.InvalidRequest,
-    "invalid_base64_image": errors.InvalidRequest,
-    "invalid_encrypted_content": errors.InvalidRequest,
-    "invalid_image": errors.InvalidRequest,
-    "invalid_image_format": errors.InvalidRequest,
-    "invalid_image_mode": errors.InvalidRequest,
-    "invalid_image_url": errors.InvalidRequest,
-    "previous_response_not_found": errors.InvalidRequest,
-    "unsupported_image_media_type": errors.InvalidRequest,
-}
+_GENERAL = _by_code({
+    errors.PermissionDenied: "permission_error forbidden",
+    errors.RateLimited: "rate_limit resource_exhausted too_many_requests",
+    errors.Overloaded: "unavailable",
+    errors.ServerError: (
+        "deadline_exceeded api_error internal internal_error internal_server_error server_error "
+        "timeout_error"
+    ),
+    # From `data_residency_mismatch` on: what a response of OpenAI's fails for, without a status.
+    errors.InvalidRequest: (
+        "bad_request badrequest failed_precondition invalid_argument invalid_request "
+        "invalid_request_error not_found not_found_error data_residency_mismatch "
+        "empty_image_file failed_to_download_image image_file_not_found image_file_too_large "
+        "image_parse_error image_too_large image_too_small invalid_base64_image "
+        "invalid_encrypted_content invalid_image invalid_image_format invalid_image_mode "
+        "invalid_image_url previous_response_not_found unsupported_image_media_type"
+    ),
+})  # fmt: skip
 _BY_STATUS: dict[int, _Kind] = {
     401: errors.AuthenticationError,
     402: errors.QuotaExceeded,

@@ -31,18 +31,15 @@ def foreign_request_losses(request: Request, dialect: str) -> Iterator[Loss]:
     """What a request says beyond the model, in another dialect's words."""
     yield from foreign_losses(request.extras, dialect, "extras")
     for index, tool in enumerate(request.tools):
-        for source, _ in foreign_fields(getattr(tool, "extras", EMPTY), dialect):
-            yield Loss(f"tools[{index}].extras", f"only {source} knows it")
+        yield from _at(f"tools[{index}]", getattr(tool, "extras", EMPTY), dialect)
     if request.output is not None:
         yield from foreign_losses(request.output.extras, dialect, "output.extras")
     if request.thinking is not None:
         yield from foreign_losses(request.thinking.extras, dialect, "thinking.extras")
     if request.tool_choice is not None:
-        for source, _ in foreign_fields(request.tool_choice.extras, dialect):
-            yield Loss("tool_choice.extras", f"only {source} knows it")
+        yield from _at("tool_choice", request.tool_choice.extras, dialect)
     for index, part in enumerate(request.system):
-        for source, _ in foreign_fields(part.extras, dialect):
-            yield Loss(f"system[{index}].extras", f"only {source} knows it")
+        yield from _at(f"system[{index}]", part.extras, dialect)
         origin = part.origin
         if part.signature is not None and origin is not None and origin.dialect != dialect:
             yield Loss(f"system[{index}].signature", f"only {origin.dialect} knows it")
@@ -52,24 +49,23 @@ def foreign_message_losses(
     messages: tuple[Message, ...], extended: Iterable[int], dialect: str
 ) -> Iterator[Loss]:
     """As `foreign_request_losses`, of messages and their parts, where they have any extras."""
-    familiar: Mapping[str, Any] = EMPTY  # many share the same few notes
     for index in dict.fromkeys(extended):
-        message = messages[index]
-        if message.extras is not EMPTY and message.extras is not familiar:
-            strange = tuple(foreign_fields(message.extras, dialect))
-            familiar = familiar if strange else message.extras
-            for source, _ in strange:
-                yield Loss(f"messages[{index}].extras", f"only {source} knows it")
+        message, path = messages[index], f"messages[{index}]"
+        yield from _at(path, message.extras, dialect)
         for place, part in enumerate(message.parts):
             if part.extras is not EMPTY:
-                for source, _ in foreign_fields(part.extras, dialect):
-                    path = f"messages[{index}].parts[{place}].extras"
-                    yield Loss(path, f"only {source} knows it")
+                yield from _at(f"{path}.parts[{place}]", part.extras, dialect)
             if type(part) is ToolResult and not isinstance(part.content, str):
                 for number, inner in enumerate(part.content):
-                    for source, _ in foreign_fields(inner.extras, dialect):
-                        path = f"messages[{index}].parts[{place}].content[{number}].extras"
-                        yield Loss(path, f"only {source} knows it")
+                    where = f"{path}.parts[{place}].content[{number}]"
+                    yield from _at(where, inner.extras, dialect)
+
+
+def _at(path: str, extras: Mapping[str, Any], dialect: str) -> Iterator[Loss]:
+    """The losses of the extras of what stands at this path."""
+    if extras is not EMPTY:
+        for source, _ in foreign_fields(extras, dialect):
+            yield Loss(f"{path}.extras", f"only {source} knows it")
 
 
 def foreign_losses(extras: Mapping[str, Any], dialect: str, path: str) -> Iterator[Loss]:

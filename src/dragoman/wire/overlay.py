@@ -22,7 +22,7 @@ makes is as good as absent. What earlier versions stored is read by `overlay_sto
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, TypeVar, cast
@@ -30,7 +30,7 @@ from typing import Any, TypeVar, cast
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.jsontext import dumps
-from dragoman.wire.overlay_stored import OLD_ENDINGS, OLD_NOTES, old_keys, upgraded
+from dragoman.wire.overlay_stored import OLD_ENDINGS, is_old, old_keys, upgraded
 
 T = TypeVar("T")
 Path = Sequence[str | int]
@@ -40,6 +40,7 @@ _SINGLE, _WORDS = "single", "words"
 _BOTH = (_VALUES, _GUESSES)
 _DIGEST = "sha256:"  # begins what is kept of a list of ours, which would be too much
 _ENTRY = (2, 3)
+_ABSENT: Any = object()
 
 
 @lru_cache(maxsize=256)  # extras may come from clients: any number of names
@@ -237,55 +238,59 @@ def _fill(body: dict[str, Any], fields: Mapping[str, Any]) -> None:
 
 
 def _spelled(body: Any, spelling: Mapping[str, Any]) -> Any:
-    for path, ours, *theirs in _values(spelling):
-        body = _with_value(body, path, ours, theirs)
+    for kind in _BOTH:
+        for path, ours, *theirs in _entries(spelling.get(kind)):
+            if path or theirs:
+                body = _changed(body, path, _restore, (ours, theirs))
     for path in _listed(spelling.get(_SINGLE)):
-        body = _with_single(body, path)
+        body = _changed(body, path, _unlist, None)
     # The names of outer objects were noted first: the paths are in our own names.
     for entry in reversed(_listed(spelling.get(_NAMES))):
-        if len(entry) == 2 and isinstance(entry[0], list) and isinstance(entry[1], str):  # noqa: PLR2004 - a pair
-            body = _with_name(body, entry[0], entry[1])
+        match entry:
+            case [[*outer, str(name)], str(spelled)]:
+                body = _changed(body, outer, _rename, (name, spelled))
     return body
 
 
-def _with_value(value: Any, path: list[Any], ours: Any, theirs: list[Any]) -> Any:
+def _changed(value: Any, path: list[Any], change: Callable[[Any, Any], Any], how: Any) -> Any:
+    """A value with what stands at a path changed; objects and lists may be shared, and are copied.
+
+    What is changed to `_ABSENT` is taken out of the object that it stands in.
+    """
     if not path:
-        return theirs[0] if theirs and _is_still(value, ours) else value
+        return change(value, how)
     step, *rest = path
     if not _holds(value, step):
         return value
-    if not rest and not theirs:
-        is_ours = isinstance(value, dict) and _is_still(value[step], ours)
-        return {key: value[key] for key in value if key != step} if is_ours else value
-    return _replaced(value, step, _with_value(value[step], rest, ours, theirs))
-
-
-def _with_single(value: Any, path: list[Any]) -> Any:
-    if not path:
-        return value[0] if isinstance(value, list) and len(value) == 1 else value
-    step, *rest = path
-    return _replaced(value, step, _with_single(value[step], rest)) if _holds(value, step) else value
-
-
-def _with_name(value: Any, path: list[Any], name: str) -> Any:
-    if not path or not _holds(value, path[0]):
-        return value
-    step, *rest = path
-    if rest:
-        return _replaced(value, step, _with_name(value[step], rest, name))
-    if not isinstance(value, dict):
-        return value
-    changed = dict(value)
-    changed[name] = changed.pop(step)
-    return changed
-
-
-def _replaced(value: Any, step: Any, inner: Any) -> Any:
-    """An object or a list with another value in one place; what was there may be shared."""
+    inner = _changed(value[step], rest, change, how)
     if inner is value[step]:
         return value
-    changed: Any = dict(value) if isinstance(value, dict) else list(value)
-    changed[step] = inner
+    copied: Any = dict(value) if isinstance(value, dict) else list(value)
+    if inner is not _ABSENT:
+        copied[step] = inner
+    elif isinstance(value, dict):
+        del copied[step]
+    return copied
+
+
+def _restore(value: Any, spelled: tuple[Any, list[Any]]) -> Any:
+    """What the wire had, while we write what we wrote then."""
+    ours, theirs = spelled
+    if not _is_still(value, ours):
+        return value
+    return theirs[0] if theirs else _ABSENT
+
+
+def _unlist(value: Any, _how: None) -> Any:
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _rename(value: Any, names: tuple[str, str]) -> Any:
+    ours, theirs = names
+    if not isinstance(value, dict) or ours not in value:
+        return value
+    changed = dict(value)
+    changed[theirs] = changed.pop(ours)
     return changed
 
 
@@ -417,12 +422,8 @@ def all_kept(
     extras: Mapping[str, Any],
 ) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     """What extras keep, dialect by dialect: its name, the fields, and how it spelled others."""
-    for dialect in map(_dialect_of, extras) if len(extras) == 1 else _dialects_in(extras):
+    for dialect in dict.fromkeys(map(_dialect_of, extras)):
         yield (dialect, *_kept(extras, dialect))
-
-
-def _dialects_in(extras: Mapping[str, Any]) -> Iterable[str]:
-    return dict.fromkeys(map(_dialect_of, extras))
 
 
 def guesses_in(spelling: Mapping[str, Any]) -> list[list[Any]]:
@@ -432,13 +433,8 @@ def guesses_in(spelling: Mapping[str, Any]) -> list[list[Any]]:
 
 def _kept(extras: Mapping[str, Any], dialect: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """What extras keep of a dialect: the fields, and how it spelled others."""
-    fields, spelling = extras.get(dialect), extras.get(spelling_key(dialect))
-    # Only other keys, and the notes among the fields, could be an earlier version's.
-    has_others = len(extras) != (fields is not None) + (spelling is not None)
-    old_note = OLD_NOTES.get(dialect)
-    if has_others or (old_note is not None and isinstance(fields, dict) and old_note in fields):
-        given = current(extras, dialect)
-        fields, spelling = given.get(dialect), given.get(spelling_key(dialect))
+    given = current(extras, dialect)
+    fields, spelling = given.get(dialect), given.get(spelling_key(dialect))
     # Extras are frozen: an object in them is a dict.
     return (
         fields if isinstance(fields, dict) else EMPTY,
@@ -448,13 +444,7 @@ def _kept(extras: Mapping[str, Any], dialect: str) -> tuple[Mapping[str, Any], M
 
 def current(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
     """The extras as this version keeps them, whichever has stored them."""
-    if old_keys(dialect).isdisjoint(extras):
-        field = OLD_NOTES.get(dialect)
-        if field is None or not isinstance(fields := extras.get(dialect), dict):
-            return extras
-        if field not in fields:
-            return extras
-    return upgraded(extras, dialect, spelling_key(dialect))
+    return upgraded(extras, dialect, spelling_key(dialect)) if is_old(extras, dialect) else extras
 
 
 @lru_cache(maxsize=256)
@@ -480,12 +470,6 @@ def _entries(found: Any) -> list[list[Any]]:
     return [
         entry for entry in _listed(found) if len(entry) in _ENTRY and isinstance(entry[0], list)
     ]
-
-
-def _values(spelling: Mapping[str, Any]) -> Iterator[list[Any]]:
-    for kind in _BOTH:
-        if kind in spelling:
-            yield from _entries(spelling[kind])
 
 
 def _is_inside(entry: list[Any]) -> bool:

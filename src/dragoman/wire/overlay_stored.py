@@ -15,7 +15,7 @@ from dragoman.model.frozen import EMPTY
 
 OLD_ENDINGS = (" instead", " absent", " shape", " meant", " unasked")
 """What the keys of earlier versions ended in, after the dialect."""
-OLD_NOTES = {"gemini": "$wire", "openai-chat": ":words"}
+_OLD_NOTES = {"gemini": "$wire", "openai-chat": ":words"}
 """The field among a dialect's own that held notes; no wire has such a field."""
 _PAIR = 2
 
@@ -26,18 +26,23 @@ def old_keys(dialect: str) -> frozenset[str]:
     return frozenset(dialect + ending for ending in OLD_ENDINGS)
 
 
+def is_old(extras: Mapping[str, Any], dialect: str) -> bool:
+    """Whether an earlier version has stored this dialect's part of extras."""
+    note = _OLD_NOTES.get(dialect)
+    if note is not None and isinstance(fields := extras.get(dialect), dict) and note in fields:
+        return True
+    return not old_keys(dialect).isdisjoint(extras)
+
+
 def upgraded(extras: Mapping[str, Any], dialect: str, key: str) -> Mapping[str, Any]:
-    """The extras with this dialect's spelling under `key`; themselves where nothing is old."""
-    fields, field = extras.get(dialect), OLD_NOTES.get(dialect)
-    has_notes = isinstance(fields, dict) and field in fields
+    """Extras that are old, with this dialect's spelling under `key`."""
     names = [dialect + ending for ending in OLD_ENDINGS]
-    if not has_notes and not any(name in extras for name in names):
-        return extras
     changed = {name: extras[name] for name in extras if name not in names}
+    fields = changed.get(dialect)
     notes: Any = EMPTY
-    if isinstance(fields, dict) and has_notes:
-        notes = fields[field]
-        changed[dialect] = {name: fields[name] for name in fields if name != field}
+    if isinstance(fields, dict) and _OLD_NOTES.get(dialect) in fields:
+        changed[dialect] = dict(fields)
+        notes = changed[dialect].pop(_OLD_NOTES[dialect])
         if not changed[dialect]:
             del changed[dialect]
     given = extras.get(key)

@@ -160,6 +160,20 @@ class SealingEncoder(EventHandler):
         started = self._encoder.feed(events.PartStart(self._carriers, carrier, choice.number))
         return started + self._encoder.feed(events.PartStop(self._carriers, choice=choice.number))
 
+    def _carry_state(
+        self,
+        choice: OpenChoice,
+        number: int,
+        part: AnyPart,
+        home: Origin,
+        place: tuple[int, int] | None,
+    ) -> bytes:
+        """The state of a part that the client has been shown, as a part of its own."""
+        envelope = choice.sealer.envelope(part, home, place)
+        return b"" if envelope is None else self._carry(
+            choice, number, choice.sealer.carrier(envelope)
+        )  # fmt: skip
+
     def _part_delta(self, event: PartDelta) -> bytes:
         choice = self._choice(event.choice)
         self._rest()
@@ -234,10 +248,7 @@ class SealingEncoder(EventHandler):
 
     def _stop_late(self, choice: OpenChoice, part: AnyPart, home: Origin) -> bytes:
         """The state of a part that has ended before."""
-        envelope = choice.sealer.envelope(part, home, choice.sealer.place)
-        if envelope is None:
-            return b""
-        return self._carry(choice, choice.count - 1, choice.sealer.carrier(envelope))
+        return self._carry_state(choice, choice.count - 1, part, home, choice.sealer.place)
 
     def _ends(self, choice: OpenChoice) -> bytes:
         """The ends that were waiting."""
@@ -269,10 +280,7 @@ class SealingEncoder(EventHandler):
         written = self._encoder.feed(events.PartStop(growing.index, shown, choice.number))
         if home is None or _is_same_state(growing.state, whole):
             return written
-        envelope = choice.sealer.envelope(whole, home, growing.place)
-        if envelope is None:
-            return written
-        return written + self._carry(choice, growing.number, choice.sealer.carrier(envelope))
+        return written + self._carry_state(choice, growing.number, whole, home, growing.place)
 
     def _stop_unseen(
         self, choice: OpenChoice, growing: OpenPart, whole: AnyPart, home: Origin | None
@@ -311,10 +319,7 @@ class SealingEncoder(EventHandler):
         whole = growing.late_state(rest)
         if home is None or whole is None or _is_same_state(growing.state, whole):
             return b""
-        envelope = choice.sealer.envelope(whole, home, growing.place)
-        if envelope is None:
-            return b""
-        return self._carry(choice, growing.number, choice.sealer.carrier(envelope))
+        return self._carry_state(choice, growing.number, whole, home, growing.place)
 
     def _stop_thought(
         self, choice: OpenChoice, growing: OpenPart, whole: Thinking, home: Origin | None
@@ -331,12 +336,9 @@ class SealingEncoder(EventHandler):
     ) -> bytes:
         """The seal of a thought that the client has had, and its stop."""
         index, number, written = growing.index, choice.number, b""
-        envelope = None
-        if home is not None:
-            envelope = choice.sealer.envelope(whole, home, growing.place)
-        if envelope is not None:
+        if home is not None and (envelope := choice.sealer.envelope(whole, home, growing.place)):
             seal: dict[str, Any] = {self._front.thoughts: envelope}
-            written += self._encoder.feed(PartDelta(index, choice=number, **seal))
+            written = self._encoder.feed(PartDelta(index, choice=number, **seal))
         return written + self._encoder.feed(events.PartStop(index, choice=number))
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
