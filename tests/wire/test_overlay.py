@@ -92,6 +92,6 @@ def test_names_that_clients_make_up_are_not_remembered_for_ever() -> None:
     """Extras with ever new names, as stored rows or envelopes may have them, don't fill memory."""
     for number in range(2000):
         assert overlay.has_overlay({f"made up {number}": {}}, f"made up {number}")
-        assert list(overlay.all_kept({f"made up {number}": {"a": 1}}))
+        assert list(overlay.kept_of_others({f"made up {number}": {"a": 1}}, "x"))
     caches = (overlay.spelling_key, overlay.overlay_keys, overlay_stored.old_keys)
     assert all(cached.cache_info().currsize <= 256 for cached in caches)

@@ -13,7 +13,7 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.model.tools import ToolResult
 from dragoman.wire.losses import Loss
-from dragoman.wire.overlay import all_kept, guesses_in
+from dragoman.wire.overlay import guesses_in, kept_of_others
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 # How something was spelled: another dialect has its own way, and nothing is lost with it.
@@ -79,8 +79,8 @@ def foreign_losses(extras: Mapping[str, Any], dialect: str, path: str) -> Iterat
 
 def foreign_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[str, str]]:
     """The fields of other dialects in extras that say something, by dialect and name."""
-    for source, fields, spelling in all_kept(extras):
-        if source == dialect or source.endswith(_FACTS):
+    for source, fields, spelling in kept_of_others(extras, dialect):
+        if source.endswith(_FACTS):
             continue
         for name, value in fields.items():
             is_note = name.startswith(_NOTE)

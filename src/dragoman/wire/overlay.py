@@ -418,12 +418,13 @@ def are_sound(extras: Mapping[str, Any], dialect: str) -> bool:
     )
 
 
-def all_kept(
-    extras: Mapping[str, Any],
+def kept_of_others(
+    extras: Mapping[str, Any], dialect: str
 ) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
-    """What extras keep, dialect by dialect: its name, the fields, and how it spelled others."""
-    for dialect in dict.fromkeys(map(_dialect_of, extras)):
-        yield (dialect, *_kept(extras, dialect))
+    """What extras keep of other dialects: the name, the fields, and how others were spelled."""
+    for other in dict.fromkeys(map(_dialect_of, extras)):
+        if other != dialect:
+            yield (other, *_kept(extras, other))
 
 
 def guesses_in(spelling: Mapping[str, Any]) -> list[list[Any]]:
