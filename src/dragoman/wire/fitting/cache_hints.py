@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import is_
 from typing import Any, TypeVar
 
 from dragoman.model.content import AnyPart
-from dragoman.model.messages import Message
 from dragoman.model.parts import CacheHint, Part
 from dragoman.model.requests import Request
 from dragoman.model.tools import ServerTool, ToolDefinition, ToolResult
+from dragoman.wire.fitting.steps import with_changed_content, with_changed_parts
 from dragoman.wire.losses import Loss, Note
 from dragoman.wire.target import Target
 
 T = TypeVar("T", bound=Part | ToolDefinition | ServerTool)
 
 
-def with_accepted_hints(request: Request, target: Target, losses: list[Note]) -> Request:
+def with_accepted_hints(request: Request, target: Target, notes: list[Note]) -> Request:
     """The request with as many cache hints as the target takes; the oldest go first (W60)."""
     if target.cache.max_hints is None and target.cache.takes_ttl:
         return request
@@ -25,7 +24,7 @@ def with_accepted_hints(request: Request, target: Target, losses: list[Note]) ->
     surplus = 0 if target.cache.max_hints is None else max(0, len(hints) - target.cache.max_hints)
     if not surplus and (target.cache.takes_ttl or all(hint.ttl is None for hint in hints)):
         return request
-    return _Trimming(target, losses, surplus).request(request)
+    return _Trimming(target, notes, surplus).request(request)
 
 
 def has_hints_outside(request: Request) -> bool:
@@ -48,35 +47,21 @@ def _hints(request: Request) -> Iterator[CacheHint]:
 class _Trimming:
     """Goes to everything that may have a hint, in the order in which the wire has it."""
 
-    def __init__(self, target: Target, losses: list[Note], surplus: int) -> None:
+    def __init__(self, target: Target, notes: list[Note], surplus: int) -> None:
         self._target = target
-        self._losses = losses
+        self._notes = notes
         self._surplus = surplus
 
     def request(self, request: Request) -> Request:
         """The tools, then the instructions, then the messages."""
         tools = tuple(self._item(tool, f"tools[{i}]") for i, tool in enumerate(request.tools))
         system = tuple(self._part(part, f"system[{i}]") for i, part in enumerate(request.system))
-        messages = tuple(
-            self._message(message, f"messages[{i}]") for i, message in enumerate(request.messages)
-        )
+        messages = with_changed_parts(request.messages, self._part)
         return request.replace(tools=tools, system=system, messages=messages)
 
-    def _message(self, message: Message, path: str) -> Message:
-        parts = tuple(self._part(p, f"{path}.parts[{i}]") for i, p in enumerate(message.parts))
-        return (
-            message
-            if all(map(is_, parts, message.parts))
-            else message.replace_unchecked(parts=parts)
-        )
-
     def _part(self, part: AnyPart, path: str) -> AnyPart:
-        if isinstance(part, ToolResult) and not isinstance(part.content, str):
-            content = tuple(
-                self._item(inner, f"{path}.content[{i}]") for i, inner in enumerate(part.content)
-            )
-            if not all(map(is_, content, part.content)):
-                part = part.replace_unchecked(content=content)
+        if isinstance(part, ToolResult):
+            part = with_changed_content(part, self._item, path)
         return self._item(part, path)
 
     def _item(self, item: T, path: str) -> T:
@@ -91,9 +76,9 @@ class _Trimming:
             self._surplus -= 1
             most = self._target.cache.max_hints
             reason = f"no more than {most} are taken" if most else "there are no cache hints here"
-            self._losses.append(Loss(path, reason))
+            self._notes.append(Loss(path, reason))
             return None
         if hint.ttl is not None and not self._target.cache.takes_ttl:
-            self._losses.append(Loss(f"{path}.ttl", "how long can't be told here"))
+            self._notes.append(Loss(f"{path}.ttl", "how long can't be told here"))
             return CacheHint()
         return hint

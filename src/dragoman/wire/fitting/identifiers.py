@@ -8,41 +8,39 @@ is undone in the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from hashlib import sha256
+from typing import Any
 
 from msgspec import UNSET
 
 from dragoman.model.content import AnyPart
-from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool, Request
-from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.wire.context import NOTHING, Context
+from dragoman.wire.fitting.steps import Messages, with_changed_parts
 from dragoman.wire.losses import Note, Repair
 from dragoman.wire.target import Target
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PREFIX = "call_"
 _DIGITS = 24  # of base 36: 124 bits, no two ids alike
-_ASSISTANT = Role.ASSISTANT
 
 
 def with_accepted_ids(
-    messages: tuple[Message, ...],
+    messages: Messages,
     target: Target,
     calls: Iterable[ToolCall],
     notes: list[Note],
     kept: frozenset[str] = frozenset(),
-) -> tuple[Message, ...]:
+) -> Messages:
     """Messages in which every tool call, of which these are all, has an id that is accepted.
 
     Ids that are to be kept stay as they are.
     """
     if _are_accepted([call for call in calls if call.id not in kept] if kept else calls, target):
         return messages
-    projection = _Projection(target, notes, kept)
-    return tuple(projection.message(message, index) for index, message in enumerate(messages))
+    return with_changed_parts(messages, _Projection(target, notes, kept).part)
 
 
 def _are_accepted(calls: Iterable[ToolCall], target: Target) -> bool:
@@ -63,27 +61,20 @@ class _Projection:
         self._used: set[str] = set()
         self._current: dict[str, str] = {}
 
-    def message(self, message: Message, index: int) -> Message:
-        parts = tuple(self._part(part) for part in message.parts)
-        changed = [place for place, part in enumerate(parts) if part is not message.parts[place]]
-        if not changed:
-            return message
-        self._notes.extend(
-            Repair(f"messages[{index}].parts[{place}]", "I4", "renamed", "an id that is accepted")
-            for place in changed
-        )
-        return message.replace_unchecked(parts=parts)
-
-    def _part(self, part: AnyPart) -> AnyPart:
+    def part(self, part: AnyPart, path: str) -> AnyPart:
+        """The part with an id that is accepted, if it has another."""
+        changed = part
         if isinstance(part, ToolCall):
             accepted = self._accepted(part.id)
-            return (
-                part if accepted == part.id else part.replace_unchecked(id=accepted, wire_id=UNSET)
-            )
-        if isinstance(part, ToolResult):
+            if accepted != part.id:
+                changed = part.replace_unchecked(id=accepted, wire_id=UNSET)
+        elif isinstance(part, ToolResult):
             accepted = self._current.get(part.call_id) or self._accepted(part.call_id)
-            return part if accepted == part.call_id else part.replace_unchecked(call_id=accepted)
-        return part
+            if accepted != part.call_id:
+                changed = part.replace_unchecked(call_id=accepted)
+        if changed is not part:
+            self._notes.append(Repair(path, "I4", "renamed", "an id that is accepted"))
+        return changed
 
     def _accepted(self, tool_id: str) -> str:
         """An id for the next call that has this one; results that follow are for it."""
@@ -132,31 +123,26 @@ def with_accepted_names(
     if not refused:
         return request, NOTHING
     aliases = {name: _alias(name, target) for name in refused}
-    notes.extend(Repair(path, "W6", "renamed", _REASON) for path in _places(request, aliases))
-    changed = request.replace(
-        tools=tuple(_tool(tool, aliases) for tool in request.tools),
-        messages=tuple(_message(message, aliases) for message in request.messages),
-    )
+
+    def named(item: AnyTool | AnyPart, path: str) -> AnyTool | AnyPart:
+        changed = item
+        if isinstance(item, (ToolDefinition, ToolCall)) and item.name in aliases:
+            changed = item.replace_unchecked(name=aliases[item.name])
+        elif isinstance(item, ToolResult) and item.tool_name in aliases:
+            changed = item.replace_unchecked(tool_name=aliases[item.tool_name])
+        if changed is not item:
+            is_tool = isinstance(item, ToolDefinition)
+            notes.append(Repair(f"{path}.name" if is_tool else path, "W6", "renamed", _REASON))
+        return changed
+
+    tools: Any = tuple([named(tool, f"tools[{i}]") for i, tool in enumerate(request.tools)])
+    messages = with_changed_parts(request.messages, named)
     choice = request.tool_choice
-    if choice is not None and any(name in aliases for name in choice.names):
-        names = tuple(aliases.get(name, name) for name in choice.names)
-        changed = changed.replace(tool_choice=choice.replace(names=names))
+    if choice is not None and not aliases.keys().isdisjoint(choice.names):
+        notes.append(Repair("tool_choice", "W6", "renamed", _REASON))
+        choice = choice.replace(names=tuple(aliases.get(name, name) for name in choice.names))
+    changed = request.replace(tools=tools, messages=messages, tool_choice=choice)
     return changed, Context({alias: name for name, alias in aliases.items()})
-
-
-def _places(request: Request, aliases: dict[str, str]) -> Iterator[str]:
-    """Where these names stand."""
-    for index, tool in enumerate(request.tools):
-        if isinstance(tool, ToolDefinition) and tool.name in aliases:
-            yield f"tools[{index}].name"
-    for index, message in enumerate(request.messages):
-        for place, part in enumerate(message.parts):
-            if (isinstance(part, ToolCall) and part.name in aliases) or (
-                isinstance(part, ToolResult) and part.tool_name in aliases
-            ):
-                yield f"messages[{index}].parts[{place}]"
-    if request.tool_choice is not None and not aliases.keys().isdisjoint(request.tool_choice.names):
-        yield "tool_choice"
 
 
 def _declared(request: Request) -> list[str]:
@@ -168,24 +154,3 @@ def _alias(name: str, target: Target) -> str:
     room = target.tools.max_name_length - _HASH - 1
     stem = _REFUSED.sub("_", name).strip("_")[:room]
     return f"{stem or 'tool'}_{mark}"
-
-
-def _tool(tool: AnyTool, aliases: dict[str, str]) -> AnyTool:
-    if isinstance(tool, ToolDefinition) and tool.name in aliases:
-        return tool.replace_unchecked(name=aliases[tool.name])
-    return tool
-
-
-def _message(message: Message, aliases: dict[str, str]) -> Message:
-    parts = tuple(_part(part, aliases) for part in message.parts)
-    if all(new is old for new, old in zip(parts, message.parts, strict=True)):
-        return message
-    return message.replace_unchecked(parts=parts)
-
-
-def _part(part: AnyPart, aliases: dict[str, str]) -> AnyPart:
-    if isinstance(part, ToolCall) and part.name in aliases:
-        return part.replace_unchecked(name=aliases[part.name])
-    if isinstance(part, ToolResult) and part.tool_name in aliases:
-        return part.replace_unchecked(tool_name=aliases[part.tool_name])
-    return part

@@ -31,7 +31,7 @@ MADE_UP = (UNKNOWN, CUT_OFF)
 _ASSISTANT, _TOOL, _USER = Role.ASSISTANT, Role.TOOL, Role.USER
 
 
-def with_paired_results(messages: Messages, target: Target, losses: list[Note]) -> Messages:
+def with_paired_results(messages: Messages, target: Target, notes: list[Note]) -> Messages:
     """Messages in which calls and results are paired, if the target asks for it."""
     if not target.turns.pairs_results:
         return messages
@@ -39,7 +39,7 @@ def with_paired_results(messages: Messages, target: Target, losses: list[Note]) 
         target.turns.orders_results and _are_mixed_up(messages)
     ):
         return messages
-    return _Pairing(messages, losses).paired()
+    return _Pairing(messages, notes).paired()
 
 
 def with_paired_results_among_kept(

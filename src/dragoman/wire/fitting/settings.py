@@ -9,6 +9,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque
 from dragoman.model.requests import AnyTool, Output, Request, State
 from dragoman.model.tools import ToolDefinition
+from dragoman.wire.fitting.steps import unless_same
 from dragoman.wire.fitting.thinking_settings import asks_to_think
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
@@ -27,21 +28,21 @@ USUAL: dict[str, Any] = {
 _ONE_OF_TWO = "it is as it would be anyway, and this model takes only one of the two"
 
 
-def with_supported_settings(request: Request, target: Target, losses: list[Note]) -> Request:
+def with_supported_settings(request: Request, target: Target, notes: list[Note]) -> Request:
     """The request without settings that the target would refuse."""
-    request = _with_accepted_sampling(request, target, losses)
+    request = _with_accepted_sampling(request, target, notes)
     if target.sampling.refuses_temperature_with_top_p:
-        request = _with_one_of_two(request, losses)
+        request = _with_one_of_two(request, notes)
     least, cap = target.sampling.min_output_tokens, request.sampling.max_tokens
     if least and cap is not None and cap < least:
-        losses.append(Loss("sampling.max_tokens", "raised to the least that is taken"))
+        notes.append(Loss("sampling.max_tokens", "raised to the least that is taken"))
         request = request.replace(sampling=request.sampling.replace(max_tokens=least))
     if request.output is not None and request.output.format not in target.schemas.outputs:
-        request = request.replace(output=_output(request.output, target, losses))
+        request = request.replace(output=_output(request.output, target, notes))
     if not target.schemas.takes_strict_tools:
-        tools = tuple(_loose(tool, index, losses) for index, tool in enumerate(request.tools))
-        if any(new is not old for new, old in zip(tools, request.tools, strict=True)):
-            request = request.replace(tools=tools)
+        loose = [_loose(tool, index, notes) for index, tool in enumerate(request.tools)]
+        tools = unless_same(loose, request.tools)
+        request = request if tools is request.tools else request.replace(tools=tools)
     choice = request.tool_choice
     if (
         choice is not None
@@ -49,14 +50,14 @@ def with_supported_settings(request: Request, target: Target, losses: list[Note]
         and not target.tools.takes_parallel_choice
     ):
         if choice.parallel:  # as it would be anyway
-            losses.append(Repair("tool_choice.parallel", "W12", "dropped", "it can't be told here"))
+            notes.append(Repair("tool_choice.parallel", "W12", "dropped", "it can't be told here"))
         else:
-            losses.append(Loss("tool_choice.parallel", "how many calls at once can't be told"))
+            notes.append(Loss("tool_choice.parallel", "how many calls at once can't be told"))
         request = request.replace(tool_choice=choice.replace(parallel=None))
     return request
 
 
-def _with_accepted_sampling(request: Request, target: Target, losses: list[Note]) -> Request:
+def _with_accepted_sampling(request: Request, target: Target, notes: list[Note]) -> Request:
     refused = target.sampling.refused
     if target.sampling.refused_while_thinking and asks_to_think(request.thinking, target):
         refused += target.sampling.refused_while_thinking
@@ -67,40 +68,40 @@ def _with_accepted_sampling(request: Request, target: Target, losses: list[Note]
         if value is None or value == () or (name in USUAL and value == USUAL[name]):
             continue
         changes[name] = () if name == "stop" else None
-        losses.append(Loss(f"sampling.{name}", "this model does not take it"))
+        notes.append(Loss(f"sampling.{name}", "this model does not take it"))
     return request.replace(sampling=sampling.replace(**changes)) if changes else request
 
 
-def _with_one_of_two(request: Request, losses: list[Note]) -> Request:
+def _with_one_of_two(request: Request, notes: list[Note]) -> Request:
     """The request with a temperature or with `top_p`: what is as it would be anyway goes first."""
     sampling = request.sampling
     if sampling.temperature is None or sampling.top_p is None:
         return request
     if sampling.temperature == USUAL["temperature"]:
-        losses.append(Repair("sampling.temperature", "W59", "dropped", _ONE_OF_TWO))
+        notes.append(Repair("sampling.temperature", "W59", "dropped", _ONE_OF_TWO))
         return request.replace(sampling=sampling.replace(temperature=None))
     if sampling.top_p == USUAL["top_p"]:
-        losses.append(Repair("sampling.top_p", "W59", "dropped", _ONE_OF_TWO))
+        notes.append(Repair("sampling.top_p", "W59", "dropped", _ONE_OF_TWO))
     else:
-        losses.append(Loss("sampling.top_p", "this model takes it or a temperature, not both"))
+        notes.append(Loss("sampling.top_p", "this model takes it or a temperature, not both"))
     return request.replace(sampling=sampling.replace(top_p=None))
 
 
-def _output(output: Output, target: Target, losses: list[Note]) -> Output | None:
+def _output(output: Output, target: Target, notes: list[Note]) -> Output | None:
     if output.format == "schema" and "json" in target.schemas.outputs:
-        losses.append(Loss("output.schema", "only JSON of any form can be asked for here"))
+        notes.append(Loss("output.schema", "only JSON of any form can be asked for here"))
         return Output(format="json")
     if output.format == "text":  # as it would be anyway
-        losses.append(Repair("output", "W108", "dropped", "it can't be told here"))
+        notes.append(Repair("output", "W108", "dropped", "it can't be told here"))
     else:
-        losses.append(Loss("output", "no form of the answer can be asked for here"))
+        notes.append(Loss("output", "no form of the answer can be asked for here"))
     return None
 
 
-def _loose(tool: AnyTool, index: int, losses: list[Note]) -> AnyTool:
+def _loose(tool: AnyTool, index: int, notes: list[Note]) -> AnyTool:
     if not isinstance(tool, ToolDefinition) or tool.strict is not True:
         return tool
-    losses.append(Loss(f"tools[{index}].strict", "tools can't be strict here"))
+    notes.append(Loss(f"tools[{index}].strict", "tools can't be strict here"))
     return tool.replace_unchecked(strict=None)
 
 

@@ -6,9 +6,9 @@ editor or another provider added. Messages of the first kind are kept as they ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import is_
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
@@ -21,6 +21,9 @@ from dragoman.wire.target import Target
 
 Messages = tuple[Message, ...]
 T = TypeVar("T", Messages, Request)
+V = TypeVar("V")
+Change = Callable[[Any, str], Any]
+"""What a part at a path becomes; itself where it stays."""
 Keeps = Callable[[Message], bool]
 """Whether a message stays as it came."""
 
@@ -127,8 +130,40 @@ def fit_messages(
             else note
             for note in found
         ]
-    same = len(fitted) == len(messages) and all(map(is_, fitted, messages))
-    return messages if same else tuple(fitted)
+    return unless_same(fitted, messages)
+
+
+# --- what steps are made of
+
+
+def unless_same(made: Sequence[V], given: tuple[V, ...]) -> tuple[V, ...]:
+    """What was made; what was given, where it holds the very same."""
+    is_same = len(made) == len(given) and all(map(is_, made, given))
+    return given if is_same else tuple(made)
+
+
+def with_changed_parts(messages: Messages, change: Change) -> Messages:
+    """Messages with what `change` makes of each part, given its path."""
+    changed = [
+        _with_changed_parts(message, change, f"messages[{index}].parts")
+        for index, message in enumerate(messages)
+    ]
+    return unless_same(changed, messages)
+
+
+def _with_changed_parts(message: Message, change: Change, path: str) -> Message:
+    made = [change(part, f"{path}[{place}]") for place, part in enumerate(message.parts)]
+    parts = unless_same(made, message.parts)
+    return message if parts is message.parts else message.replace_unchecked(parts=parts)
+
+
+def with_changed_content(result: ToolResult, change: Change, path: str) -> ToolResult:
+    """A result with what `change` makes of each part in it, given its path."""
+    if isinstance(result.content, str):
+        return result
+    made = [change(part, f"{path}.content[{i}]") for i, part in enumerate(result.content)]
+    content = unless_same(made, result.content)
+    return result if content is result.content else result.replace_unchecked(content=content)
 
 
 class Kept:

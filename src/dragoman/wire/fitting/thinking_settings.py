@@ -23,7 +23,7 @@ BUDGETS = {
 _MEDIUM = "medium"
 
 
-def with_supported_thinking(request: Request, target: Target, losses: list[Note]) -> Request:
+def with_supported_thinking(request: Request, target: Target, notes: list[Note]) -> Request:
     """The request with its wish for thinking in the target's form."""
     config = request.thinking
     if config is None or (target.thinking.form == "any" and target.thinking.efforts is None):
@@ -39,31 +39,31 @@ def with_supported_thinking(request: Request, target: Target, losses: list[Note]
     if not found:
         action: Action = "dropped" if asked is None else "retyped"
         found.append(Repair("thinking", "W12", action, "as this model is asked to think"))
-    losses += found
+    notes += found
     return request.replace(thinking=asked)
 
 
-def _asked(config: ThinkingConfig, target: Target, losses: list[Note]) -> ThinkingConfig | None:
+def _asked(config: ThinkingConfig, target: Target, notes: list[Note]) -> ThinkingConfig | None:
     is_bare = bool(config.enabled) and config.effort is None and config.budget is None
     if is_bare and target.thinking.form == "effort" and target.thinking.is_on_by_default:
         return config.replace(enabled=None)  # how much is its own business
-    return _FORMS.get(target.thinking.form, _as_it_is)(config, losses)
+    return _FORMS.get(target.thinking.form, _as_it_is)(config, notes)
 
 
-def _as_it_is(config: ThinkingConfig, _losses: list[Note]) -> ThinkingConfig | None:
+def _as_it_is(config: ThinkingConfig, _notes: list[Note]) -> ThinkingConfig | None:
     return config
 
 
-def _never(config: ThinkingConfig, losses: list[Note]) -> ThinkingConfig | None:
+def _never(config: ThinkingConfig, notes: list[Note]) -> ThinkingConfig | None:
     is_asked = config.enabled or config.budget is not None or config.effort not in {None, "none"}
     if is_asked and config.enabled is not False:
-        losses.append(Loss("thinking", "this model can't be asked to think"))
+        notes.append(Loss("thinking", "this model can't be asked to think"))
     return None
 
 
-def _by_effort(config: ThinkingConfig, losses: list[Note]) -> ThinkingConfig | None:
+def _by_effort(config: ThinkingConfig, notes: list[Note]) -> ThinkingConfig | None:
     """By an effort: what was said with a number or a switch becomes the nearest one."""
-    changes = _without_budget(config, losses)
+    changes = _without_budget(config, notes)
     if config.enabled is False:
         changes |= {"effort": "none", "enabled": None}
     elif config.enabled:
@@ -72,9 +72,9 @@ def _by_effort(config: ThinkingConfig, losses: list[Note]) -> ThinkingConfig | N
     return config.replace(**changes) if changes else config
 
 
-def _by_switch(config: ThinkingConfig, losses: list[Note]) -> ThinkingConfig | None:
+def _by_switch(config: ThinkingConfig, notes: list[Note]) -> ThinkingConfig | None:
     """On or off, and an effort beside it."""
-    changes = _without_budget(config, losses)
+    changes = _without_budget(config, notes)
     if changes:
         changes["enabled"] = config.enabled is not False
     if config.effort == "none":
@@ -82,28 +82,28 @@ def _by_switch(config: ThinkingConfig, losses: list[Note]) -> ThinkingConfig | N
     return config.replace(**changes) if changes else config
 
 
-def _by_budget(config: ThinkingConfig, losses: list[Note]) -> ThinkingConfig | None:
+def _by_budget(config: ThinkingConfig, notes: list[Note]) -> ThinkingConfig | None:
     """By a number of tokens, guessed from the effort."""
     if config.enabled is False or config.effort == "none":
         return config.replace(enabled=False, effort=None, budget=None)
     if config.budget is not None or (config.enabled is None and config.effort is None):
         return config
     if config.effort is not None:
-        losses.append(Loss("thinking.effort", "told as a number of tokens"))
+        notes.append(Loss("thinking.effort", "told as a number of tokens"))
     return config.replace(enabled=True, budget=BUDGETS.get(config.effort or _MEDIUM, 8192))
 
 
-def _adaptively(config: ThinkingConfig, losses: list[Note]) -> ThinkingConfig | None:
+def _adaptively(config: ThinkingConfig, notes: list[Note]) -> ThinkingConfig | None:
     """On or off; how much is the model's own business, but for an effort."""
     if config.effort == "none":
-        return _either(config, losses)
-    changes = _without_budget(config, losses)
+        return _either(config, notes)
+    changes = _without_budget(config, notes)
     if changes and config.enabled is None:
         changes["enabled"] = True
     return config.replace(**changes) if changes else config
 
 
-def _either(config: ThinkingConfig, _losses: list[Note]) -> ThinkingConfig | None:
+def _either(config: ThinkingConfig, _notes: list[Note]) -> ThinkingConfig | None:
     """As it was said; but no effort at all is no thinking: efforts are for the answer, too."""
     if config.effort != "none":
         return config
@@ -121,11 +121,11 @@ _FORMS = {
 }
 
 
-def _without_budget(config: ThinkingConfig, losses: list[Note]) -> dict[str, Any]:
+def _without_budget(config: ThinkingConfig, notes: list[Note]) -> dict[str, Any]:
     """The changes that leave the budget out: the effort nearest to it stands for it."""
     if config.budget is None:
         return {}
-    losses.append(Loss("thinking.budget", "told as an effort, as near as can be"))
+    notes.append(Loss("thinking.budget", "told as an effort, as near as can be"))
     if config.effort is not None or config.enabled is False:
         return {"budget": None}
     budget = config.budget
@@ -133,38 +133,38 @@ def _without_budget(config: ThinkingConfig, losses: list[Note]) -> dict[str, Any
 
 
 def _with_known_effort(
-    config: ThinkingConfig, known: tuple[str, ...], losses: list[Note]
+    config: ThinkingConfig, known: tuple[str, ...], notes: list[Note]
 ) -> ThinkingConfig:
     effort = config.effort
     if effort in known:
         return config
     if effort not in EFFORTS or not known:
         if config.budget is None:  # else it says as much
-            losses.append(Loss("thinking.effort", "this model knows no such effort"))
+            notes.append(Loss("thinking.effort", "this model knows no such effort"))
         return config.replace(effort=None)
     wanted = EFFORTS.index(effort)
     candidates = [one for one in known if one in EFFORTS and (one != "none" or effort == "none")]
     if not candidates:
-        losses.append(Loss("thinking.effort", "this model knows no such effort"))
+        notes.append(Loss("thinking.effort", "this model knows no such effort"))
         return config.replace(effort=None)
     # Of two that are as near, the greater one: so does Google with what OpenAI's clients ask for.
     nearest = min(candidates[::-1], key=lambda one: abs(EFFORTS.index(one) - wanted))
-    losses.append(Loss("thinking.effort", "told as the nearest effort that this model knows"))
+    notes.append(Loss("thinking.effort", "told as the nearest effort that this model knows"))
     return config.replace(effort=nearest)
 
 
 def _within(
-    config: ThinkingConfig, target: Target, limits: tuple[int, ...], losses: list[Note]
+    config: ThinkingConfig, target: Target, limits: tuple[int, ...], notes: list[Note]
 ) -> ThinkingConfig:
     """With a number of tokens that the model takes."""
     least, most = limits
     is_off = config.enabled is False or config.budget == 0
     if is_off and target.thinking.is_always_on:
-        losses.append(Loss("thinking", "it can't be turned off here; little was asked for"))
+        notes.append(Loss("thinking", "it can't be turned off here; little was asked for"))
         return config.replace(enabled=None, budget=least)
     if is_off or config.budget is None or least <= config.budget <= most or config.budget < 0:
         return config
-    losses.append(Loss("thinking.budget", "told as the nearest number that this model takes"))
+    notes.append(Loss("thinking.budget", "told as the nearest number that this model takes"))
     return config.replace(budget=min(max(config.budget, least), most))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import is_
 
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
@@ -12,7 +11,7 @@ from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolChoice, make_definition
 from dragoman.wire.fitting.paths import Numbers
-from dragoman.wire.fitting.steps import Messages
+from dragoman.wire.fitting.steps import Messages, with_changed_parts
 from dragoman.wire.losses import Note, Repair
 from dragoman.wire.target import Target
 
@@ -47,8 +46,7 @@ def with_supported_choice(
 def _choice(choice: ToolChoice) -> ToolChoice | None:
     if choice.mode == "none":
         return None
-    is_forced = choice.mode == "named" or choice.is_required
-    return ToolChoice("required" if is_forced else "auto", parallel=choice.parallel)
+    return ToolChoice("required" if is_forced(choice) else "auto", parallel=choice.parallel)
 
 
 def with_call_opening(request: Request, target: Target, notes: list[Note]) -> Request:
@@ -60,7 +58,7 @@ def with_call_opening(request: Request, target: Target, notes: list[Note]) -> Re
     if (
         target.tools.call_opening is None
         or choice is None
-        or not _is_forced(choice)
+        or not is_forced(choice)
         or not request.tools
     ):
         return request
@@ -70,7 +68,8 @@ def with_call_opening(request: Request, target: Target, notes: list[Note]) -> Re
     return request.replace(messages=(*messages, Message.assistant(target.tools.call_opening)))
 
 
-def _is_forced(choice: ToolChoice) -> bool:
+def is_forced(choice: ToolChoice) -> bool:
+    """Whether the model must call a tool."""
     return choice.mode in {"required", "named"} or choice.is_required
 
 
@@ -97,23 +96,19 @@ NO_ARGUMENTS = "{}"
 """How a call without any is written where arguments are a text."""
 
 
-def with_object_arguments(messages: Messages, target: Target, losses: list[Note]) -> Messages:
+def with_object_arguments(messages: Messages, target: Target, notes: list[Note]) -> Messages:
     """Messages in which every call has an object for its arguments, where the target parses them.
 
     Elsewhere the arguments are a text like any other, and stay what the model wrote.
     """
-    if not target.tools.parses_arguments:
-        return messages
-    changed: list[Message] = []
-    for index, message in enumerate(messages):
-        parts = tuple([_readable(part) for part in message.parts])
-        for place, (new, old) in enumerate(zip(parts, message.parts, strict=True)):
-            if new is not old:
-                path = f"messages[{index}].parts[{place}]"
-                losses.append(Repair(path, "I6", "retyped", NOT_AN_OBJECT))
-        is_same = all(map(is_, parts, message.parts))
-        changed.append(message if is_same else message.replace_unchecked(parts=parts))
-    return messages if all(map(is_, changed, messages)) else tuple(changed)
+
+    def readable(part: AnyPart, path: str) -> AnyPart:
+        if not isinstance(part, ToolCall) or _is_readable(part):
+            return part
+        notes.append(Repair(path, "I6", "retyped", NOT_AN_OBJECT))
+        return part.replace_unchecked(raw=None, input={TEXT_ARGUMENT: part.raw_arguments})
+
+    return with_changed_parts(messages, readable) if target.tools.parses_arguments else messages
 
 
 def is_blank(raw: str) -> bool:
@@ -128,9 +123,3 @@ def are_objects(calls: Iterable[ToolCall], target: Target) -> bool:
 
 def _is_readable(call: ToolCall) -> bool:
     return call.kind == "custom" or call.object_arguments() is not None
-
-
-def _readable(part: AnyPart) -> AnyPart:
-    if not isinstance(part, ToolCall) or _is_readable(part):
-        return part
-    return part.replace_unchecked(raw=None, input={TEXT_ARGUMENT: part.raw_arguments})

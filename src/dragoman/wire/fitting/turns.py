@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import groupby
-from operator import is_
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
@@ -12,7 +12,7 @@ from dragoman.model.parts import Text
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
-from dragoman.wire.fitting.steps import Keeps, Messages
+from dragoman.wire.fitting.steps import Keeps, Messages, unless_same
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
@@ -34,7 +34,7 @@ def with_known_roles(messages: Messages, target: Target, notes: list[Note]) -> M
     )
 
 
-def with_alternating_roles(messages: Messages, target: Target, losses: list[Note]) -> Messages:
+def with_alternating_roles(messages: Messages, target: Target, notes: list[Note]) -> Messages:
     """Messages in which no two in a row are of one role; a round of results counts as one."""
     if not target.turns.alternates_roles:
         return messages
@@ -45,9 +45,9 @@ def with_alternating_roles(messages: Messages, target: Target, losses: list[Note
             done.append(message)
             continue
         reason = "joined with the message before"
-        losses.append(Repair(f"messages[{index}]", "W117", "merged", reason))
+        notes.append(Repair(f"messages[{index}]", "W117", "merged", reason))
         if message.name != before.name or message.extras is not EMPTY:
-            losses.append(Loss(f"messages[{index}]", "joined with the one before; its name is not"))
+            notes.append(Loss(f"messages[{index}]", "joined with the one before; its name is not"))
         done[-1] = before.replace_unchecked(parts=(*before.parts, *message.parts))
     return messages if len(done) == len(messages) else tuple(done)
 
@@ -72,8 +72,7 @@ def with_answered_results(messages: Messages, target: Target, notes: list[Note])
                 notes.append(Repair(f"messages[{index}]", "C1", "added", reason))
                 done.append(make_message(Role.ASSISTANT, (Text(READ),)))
         done.append(message)
-    same = len(done) == len(messages) and all(map(is_, done, messages))
-    return messages if same else tuple(done)
+    return unless_same(done, messages)
 
 
 _ASSISTANT = Role.ASSISTANT
@@ -111,61 +110,47 @@ def _is_call(part: AnyPart) -> bool:
 _GAP = "\n\n"
 
 
-def with_placed_instructions(request: Request, target: Target, losses: list[Note]) -> Request:
+def with_placed_instructions(request: Request, target: Target, notes: list[Note]) -> Request:
     """The request with its instructions where the target takes them."""
     if target.turns.system_place == "anywhere":
         return request
+    is_first = target.turns.system_place == "first"
     places = [index for index, message in enumerate(request.messages) if message.role.is_system]
-    if target.turns.system_place == "first":
-        is_fine = places in ([], [0]) and not (places and request.system)
-    else:
-        is_fine = not places and not request.system
-    if is_fine:
+    if not places and (is_first or not request.system):
         return request
-    parts = [*request.system]
-    for index in places:
-        parts += request.messages[index].parts
+    if is_first and places == [0] and not request.system:
+        return request
+    given = [*request.system, *(part for at in places for part in request.messages[at].parts)]
+    said = _joined(given)
     spoken = tuple(message for message in request.messages if not message.role.is_system)
-    if target.turns.system_place == "first":
-        return _first(request, places, parts, spoken, losses)
-    return _in_the_users_words(request, places, parts, spoken, losses)
+    if is_first:
+        _note_moved(request.messages, places, notes)
+        messages = (make_message(Role.SYSTEM, said), *spoken)
+    else:
+        reason = "instructions are put into the user's words"
+        notes.extend(Loss(f"messages[{index}]", reason) for index in places)
+        if request.system:
+            notes.append(Loss("system", reason))
+        messages = _in_users_words(said, spoken)
+    return request.replace(system=(), messages=messages)
 
 
-def _first(
-    request: Request,
-    places: list[int],
-    parts: list[AnyPart],
-    spoken: tuple[Message, ...],
-    losses: list[Note],
-) -> Request:
+def _note_moved(messages: Messages, places: list[int], notes: list[Note]) -> None:
     for at, index in enumerate(places):
         if index != at:  # those before all others are only joined
-            losses.append(Loss(f"messages[{index}]", "instructions are moved to the beginning"))
-        if request.messages[index].name is not None:
-            losses.append(Loss(f"messages[{index}].name", "joined with other instructions"))
-    system = make_message(Role.SYSTEM, _joined(parts))
-    return request.replace(system=(), messages=(system, *spoken))
+            notes.append(Loss(f"messages[{index}]", "instructions are moved to the beginning"))
+        if messages[index].name is not None:
+            notes.append(Loss(f"messages[{index}].name", "joined with other instructions"))
 
 
-def _in_the_users_words(
-    request: Request,
-    places: list[int],
-    parts: list[AnyPart],
-    spoken: tuple[Message, ...],
-    losses: list[Note],
-) -> Request:
-    reason = "instructions are put into the user's words"
-    losses.extend(Loss(f"messages[{index}]", reason) for index in places)
-    if request.system:
-        losses.append(Loss("system", reason))
-    said = _joined(parts)
+def _in_users_words(said: tuple[AnyPart, ...], spoken: Messages) -> Messages:
     if spoken and spoken[0].role is Role.USER:
-        first = spoken[0].replace_unchecked(parts=_joined([*said, *spoken[0].parts]))
-        return request.replace(system=(), messages=(first, *spoken[1:]))
-    return request.replace(system=(), messages=(make_message(Role.USER, said), *spoken))
+        first = spoken[0].replace_unchecked(parts=_joined((*said, *spoken[0].parts)))
+        return (first, *spoken[1:])
+    return (make_message(Role.USER, said), *spoken)
 
 
-def _joined(parts: list[AnyPart]) -> tuple[AnyPart, ...]:
+def _joined(parts: Iterable[AnyPart]) -> tuple[AnyPart, ...]:
     """The parts, neighbouring plain texts as one: templates take a text better than a list."""
     done: list[AnyPart] = []
     for part in parts:
@@ -238,7 +223,7 @@ def _opening() -> Message:
 ENDING = "(Please go on.)"
 
 
-def with_ending(messages: Messages, target: Target, losses: list[Note]) -> Messages:
+def with_ending(messages: Messages, target: Target, notes: list[Note]) -> Messages:
     """Messages that don't end with the assistant's, or not with white space.
 
     Calls without results have got theirs before: nothing is ever said between the two.
@@ -246,18 +231,18 @@ def with_ending(messages: Messages, target: Target, losses: list[Note]) -> Messa
     if target.turns.prefill == "free":
         return messages
     if target.turns.prefill == "trimmed":
-        return _trimmed(messages, losses)
+        return _trimmed(messages, notes)
     last = len(messages) - 1
     while last >= 0 and messages[last].role.is_system:
         last -= 1
     if last < 0 or messages[last].role is not Role.ASSISTANT or messages[last].tool_calls:
         return messages
     reason = "a user's turn behind a begun answer, which is not continued here"
-    losses.append(Repair(f"messages[{last}]", "W48", "added", reason))
+    notes.append(Repair(f"messages[{last}]", "W48", "added", reason))
     return (*messages, make_message(Role.USER, (Text(ENDING),)))
 
 
-def _trimmed(messages: Messages, losses: list[Note]) -> Messages:
+def _trimmed(messages: Messages, notes: list[Note]) -> Messages:
     last = messages[-1] if messages else None
     end = last.parts[-1] if last is not None and last.parts else None
     if last is None or last.role is not Role.ASSISTANT or not isinstance(end, Text):
@@ -266,7 +251,7 @@ def _trimmed(messages: Messages, losses: list[Note]) -> Messages:
     if text == end.text:
         return messages
     path = f"messages[{len(messages) - 1}].parts[{len(last.parts) - 1}]"
-    losses.append(Repair(path, "W48", "dropped", "white space at the end of a begun answer"))
+    notes.append(Repair(path, "W48", "dropped", "white space at the end of a begun answer"))
     return (
         *messages[:-1],
         last.replace_unchecked(parts=(*last.parts[:-1], end.replace(text=text))),

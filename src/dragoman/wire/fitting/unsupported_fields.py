@@ -21,7 +21,7 @@ _REASON = "there is no place for it here"
 def unsupported_field_losses(
     system: tuple[Part, ...], messages: tuple[Message, ...], target: Target, told: Iterable[Loss]
 ) -> tuple[Loss, ...]:
-    """What of the luggage could not be said, unless it, or that its part was lost, is told."""
+    """The fields that are lost, unless that, or the loss of their part, is reported already."""
     if not target.unsupported_part_fields:
         return ()
     found = [

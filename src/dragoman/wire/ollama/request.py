@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
@@ -14,9 +13,8 @@ from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.wire.call_ids import decode_calls
-from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.json_values import is_list, parsed, want
+from dragoman.wire.json_values import is_list, want
 from dragoman.wire.ollama.content import (
     content_of,
     decode_assistant,
@@ -186,20 +184,10 @@ _PLACES: Places = {
 }
 
 
-def decode_request(body: Body) -> Request:
+def decode_request(wire: Mapping[str, Any]) -> Request:
     """The request in a body; one without messages loads the model, or unloads it."""
-    wire = parsed(body, NAME)
     if wire.get("messages") is not None:
         want(wire, "messages", list, NAME, "$")
-    try:
-        return _decode(wire)
-    except InvalidInputError as error:
-        problem = str(error)
-    # Outside the handler: the model's error, which says the same, is not its context.
-    raise WireError(problem, dialect=NAME, path="$")
-
-
-def _decode(wire: Mapping[str, Any]) -> Request:
     known, written = set[str](), dict[str, Any]()
     model, messages, stream = wire.get("model"), wire.get("messages"), wire.get("stream")
     if isinstance(model, str):

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman import errors
-from dragoman.errors import DragomanError, InvalidInputError, WireError
+from dragoman.errors import DragomanError
 from dragoman.model.derived_ids import response_identity
 from dragoman.model.events import ChoiceFinish
 from dragoman.model.frozen import freeze_mapping
@@ -19,10 +19,9 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
-from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
-from dragoman.wire.json_values import is_integer, is_list, parsed, want
+from dragoman.wire.json_values import is_integer, is_list, want
 from dragoman.wire.ollama.content import decode_assistant, encode_assistant
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.request import FORM
@@ -144,19 +143,9 @@ NOTHING: Mapping[str, Any] = {"role": "assistant", "content": ""}
 _ASSISTANT = Role.ASSISTANT
 
 
-def decode_response(body: Body) -> Response:
+def decode_response(wire: Mapping[str, Any]) -> Response:
     """The response in a body."""
-    wire = parsed(body, NAME)
     message = want(wire, "message", dict, NAME, "$")
-    try:
-        return _decode(wire, message)
-    except InvalidInputError as error:
-        problem = str(error)
-    # Outside the handler: the model's error, which says the same, is not its context.
-    raise WireError(problem, dialect=NAME, path="$")
-
-
-def _decode(wire: Mapping[str, Any], message: dict[str, Any]) -> Response:
     known, written = {"message"}, dict[str, Any]()
     model, created = wire.get("model"), decode_time(wire.get("created_at"))
     if isinstance(model, str):

@@ -20,6 +20,7 @@ from dragoman.model.tools import (
     make_call,
     make_definition,
 )
+from dragoman.wire.fitting.tools import NOT_AN_OBJECT, TEXT_ARGUMENT, is_forced
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.ollama.dialect import NAME, OWN, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.overlay import Overlay, overlay_of, with_overlay
@@ -29,9 +30,6 @@ from dragoman.wire.writing import Writing
 
 # --- tool calls: whole, their arguments an object (W102)
 
-TEXT_ARGUMENT = "input"
-"""Where the text of a call stands that is no object."""
-_NOT_AN_OBJECT = "arguments that are not a JSON object were wrapped in one"
 _CUT_OFF = "a call that was cut off before its arguments were complete is left out"
 
 
@@ -110,7 +108,7 @@ def encode_call(call: ToolCall, writing: OllamaWriting, number: int) -> dict[str
         writing.lose_here(_CUT_OFF)
         return None
     if is_wrapped:
-        writing.repair_here("I6", "retyped", _NOT_AN_OBJECT)
+        writing.repair_here("I6", "retyped", NOT_AN_OBJECT)
     return body
 
 
@@ -196,7 +194,7 @@ def _is_permitted(tool: AnyTool, choice: ToolChoice) -> bool:
 
 
 def _note_choice(choice: ToolChoice, writing: Writing) -> None:
-    if choice.mode in ("required", "named") or choice.is_required:
+    if is_forced(choice):
         writing.lose("tool_choice", "a model can't be made to call a tool here")
     if choice.parallel is not None:
         writing.lose("tool_choice.parallel", "how many calls a turn may have can't be said")
