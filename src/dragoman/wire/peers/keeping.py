@@ -17,10 +17,44 @@ from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.media import Media
 from dragoman.model.parts import Part
 from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.usage import Usage
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import overlay_keys, overlay_of, with_overlay
 
 P = TypeVar("P", bound=Part)
+Given = Mapping[str, Any]
+"""An object of another library, dumped."""
+
+
+def text_at(given: Given, key: str) -> str | None:
+    """A field that is a text; None where it is not."""
+    found = given.get(key)
+    return found if isinstance(found, str) else None
+
+
+def mapping_at(given: Given, key: str) -> Given:
+    """A field that is an object; an empty one where it is not."""
+    found = given.get(key)
+    return found if isinstance(found, Mapping) else EMPTY
+
+
+def count_at(given: Given, key: str) -> int:
+    """A field that is a number of tokens; 0 where it is not."""
+    found = given.get(key)
+    return found if type(found) is int and found > 0 else 0
+
+
+def usage_of(
+    given: Given, read: int, written: int, thought: int, total: int | None = None
+) -> Usage:
+    """Counts of which `input_tokens` and `output_tokens` include what was cached and thought."""
+    total_input, total_output = count_at(given, "input_tokens"), count_at(given, "output_tokens")
+    read, thought = min(read, total_input), min(thought, total_output)
+    written = min(written, total_input - read)
+    return Usage(
+        total_input - read - written, total_output - thought, read, written, thought, total
+    )
+
 
 # Names with a colon are notes: nobody is told that another dialect does not know them.
 _GIVEN = ":given"
@@ -129,13 +163,14 @@ def says_same(one: AnyPart, other: AnyPart) -> bool:
     if one != other or one.item_id != other.item_id or one.signature != other.signature:
         return False
     if isinstance(one, ToolCall) and isinstance(other, ToolCall):
-        return _wire_id(one) == _wire_id(other)
+        return wire_id_of(one) == wire_id_of(other)
     if isinstance(one, ToolResult) and isinstance(other, ToolResult):
         return one.call_id == other.call_id
     return one.cache == other.cache
 
 
-def _wire_id(call: ToolCall) -> str | None:
+def wire_id_of(call: ToolCall) -> str | None:
+    """The id that a call has on its wire."""
     return call.wire_id if isinstance(call.wire_id, str | None) else call.id
 
 

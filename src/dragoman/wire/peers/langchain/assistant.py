@@ -15,7 +15,7 @@ from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
-from dragoman.wire.peers.keeping import Writing
+from dragoman.wire.peers.keeping import Writing, count_at, mapping_at, usage_of
 from dragoman.wire.peers.langchain.blocks import (
     FACTS,
     KEEPER,
@@ -66,32 +66,17 @@ def decode_usage(wire: Any) -> Usage | None:
     """The counts of `usage_metadata`, whose totals include what was cached and thought."""
     if not isinstance(wire, Mapping):
         return None
-    total_input, total_output = _count(wire, "input_tokens"), _count(wire, "output_tokens")
-    read, written = (_detail(wire, "input", key) for key in ("cache_read", "cache_creation"))
-    thought = min(_detail(wire, "output", "reasoning"), total_output)
-    read = min(read, total_input)
-    written = min(written, total_input - read)
+    into, out = (mapping_at(wire, f"{side}_token_details") for side in ("input", "output"))
     total = wire.get("total_tokens")
-    usage = Usage(
-        total_input - read - written,
-        total_output - thought,
-        read,
-        written,
-        thought,
-        total if type(total) is int else None,
+    usage = usage_of(
+        wire,
+        read=count_at(into, "cache_read"),
+        written=count_at(into, "cache_creation"),
+        thought=count_at(out, "reasoning"),
+        total=total if type(total) is int else None,
     )
     extras = overlay_of(wire, (), NAME, encode_usage(usage), notes_absent=False)
     return usage.replace(extras=extras) if extras else usage
-
-
-def _count(wire: Mapping[str, Any], key: str) -> int:
-    count = wire.get(key)
-    return count if type(count) is int and count > 0 else 0
-
-
-def _detail(wire: Mapping[str, Any], side: str, key: str) -> int:
-    details = wire.get(f"{side}_token_details")
-    return _count(details, key) if isinstance(details, Mapping) else 0
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
@@ -168,7 +153,7 @@ _TEXT_FIELDS = {Thinking: "reasoning_content", Refusal: "refusal"}
 def decode_answer(given: Mapping[str, Any], calls: CallIds, fields: dict[str, Any]) -> Message:
     """The model's message in a dump; `fields` are those that every message has."""
     calls.begin_step()
-    kwargs, about = _mapping(given, "additional_kwargs"), _mapping(given, "response_metadata")
+    kwargs, about = mapping_at(given, "additional_kwargs"), mapping_at(given, "response_metadata")
     parts = decode_content(given.get("content"), is_answer=True)
     if given.get("content") == "" and _says_otherwise(given, kwargs):
         parts = []  # the empty text only stands for none
@@ -184,11 +169,6 @@ def decode_answer(given: Mapping[str, Any], calls: CallIds, fields: dict[str, An
         usage=decode_usage(given.get("usage_metadata")),
         finish=decode_finish(about),
     )
-
-
-def _mapping(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = given.get(key)
-    return found if isinstance(found, Mapping) else EMPTY
 
 
 def _says_otherwise(given: Mapping[str, Any], kwargs: Mapping[str, Any]) -> bool:

@@ -18,7 +18,8 @@ from dragoman.model.parts import (
     Thinking,
 )
 from dragoman.model.tools import ResultPart, ToolCall, make_call
-from dragoman.wire.peers.keeping import Keeper
+from dragoman.wire.peers.keeping import Given as Block
+from dragoman.wire.peers.keeping import Keeper, mapping_at, text_at
 from dragoman.wire.peers.langchain.blocks_media import (
     decode_annotations,
     decode_media,
@@ -27,7 +28,6 @@ from dragoman.wire.peers.langchain.blocks_media import (
     encode_media,
 )
 
-Block = Mapping[str, Any]
 KEEPER = Keeper("langchain")
 FACTS = Keeper("langchain facts")
 """Of what LangChain knows about a message or a call, which was said by nobody."""
@@ -139,62 +139,47 @@ def _encode_one(part: AnyPart, at: int, lose: Callable[[int, str], None]) -> lis
 
 def _item_id(block: Block) -> str | None:
     """The provider's id of the item; LangChain's own are of no use to a provider."""
-    found = block.get("id")
-    return found if isinstance(found, str) and not found.startswith(_OWN_IDS) else None
+    found = text_at(block, "id")
+    return None if found is None or found.startswith(_OWN_IDS) else found
 
 
 def _cache(block: Block) -> CacheHint | None:
-    control = block.get("cache_control")
-    if not isinstance(control, Mapping) or control.get("type") != "ephemeral":
+    control = mapping_at(block, "cache_control")
+    if control.get("type") != "ephemeral":
         return None
-    ttl = control.get("ttl")
-    return CacheHint(ttl if isinstance(ttl, str) else None)
+    return CacheHint(text_at(control, "ttl"))
 
 
 def _decode_text(block: Block) -> AnyPart | None:
-    text = block.get("text")
-    if not isinstance(text, str) or isinstance(block.get("citations"), list):
+    text = text_at(block, "text")
+    if text is None or isinstance(block.get("citations"), list):
         return None  # the latter is an Anthropic block
     cited = decode_annotations(block.get("annotations", []))
     citations = () if cited is None else cited
-    signature = _about(block).get("signature")
-    signed = signature if isinstance(signature, str) else None
+    signed = text_at(mapping_at(block, "extras"), "signature")
     return Text(text, citations, item_id=_item_id(block), cache=_cache(block), signature=signed)
 
 
-def _about(block: Block) -> Mapping[str, Any]:
-    about = block.get("extras")
-    return about if isinstance(about, Mapping) else EMPTY
-
-
 def _decode_reasoning(block: Block) -> AnyPart | None:
-    text, about = block.get("reasoning"), _about(block)
-    if not isinstance(text, str) or "summary" in block:
+    text, about = text_at(block, "reasoning"), mapping_at(block, "extras")
+    if text is None or "summary" in block:
         return None
-    signature, data = about.get("signature"), about.get("encrypted_content")
-    sealed = data if isinstance(data, str) else None
-    return Thinking(
-        text,
-        sealed,
-        "summary" if sealed is not None else "full",
-        signature=signature if isinstance(signature, str) else None,
-        item_id=_item_id(block),
-    )
+    signature, sealed = text_at(about, "signature"), text_at(about, "encrypted_content")
+    form: Any = "full" if sealed is None else "summary"
+    return Thinking(text, sealed, form, signature=signature, item_id=_item_id(block))
 
 
 def _decode_server_call(block: Block) -> AnyPart | None:
-    name, call_id = block.get("name"), block.get("id")
-    if not isinstance(name, str):
+    name = text_at(block, "name")
+    if name is None:
         return None
-    given = call_id if isinstance(call_id, str) else None
-    return ServerToolCall(name, call_id=given, input=block.get("args"))
+    return ServerToolCall(name, call_id=text_at(block, "id"), input=block.get("args"))
 
 
 def _decode_server_result(block: Block) -> AnyPart | None:
-    call_id, name = block.get("tool_call_id"), _about(block).get("name")
     return ServerToolResult(
-        name if isinstance(name, str) else "",
-        call_id=call_id if isinstance(call_id, str) else None,
+        text_at(mapping_at(block, "extras"), "name") or "",
+        call_id=text_at(block, "tool_call_id"),
         content=block.get("output"),
         is_error=block.get("status") == "error",
     )
@@ -202,13 +187,13 @@ def _decode_server_result(block: Block) -> AnyPart | None:
 
 def _decode_call(block: Block) -> AnyPart | None:
     """A call in the content, where `tool_calls` has it as well."""
-    name, call_id, args = block.get("name"), block.get("id"), block.get("args")
-    if not isinstance(name, str):
+    name, args = text_at(block, "name"), block.get("args")
+    if name is None:
         return None
     arguments: dict[str, Any] = {"raw": args} if isinstance(args, str) else {"input": args or EMPTY}
     if not isinstance(args, (str, Mapping, type(None))):
         return None
-    return make_call(call_id if isinstance(call_id, str) else "", name, **arguments)
+    return make_call(text_at(block, "id") or "", name, **arguments)
 
 
 _READERS: dict[str, Callable[[Block], AnyPart | None]] = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.errors import InvalidInputError
@@ -17,6 +16,7 @@ from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.jsontext import dumps, loads
 from dragoman.model.tools import ToolCall, make_call
 from dragoman.wire.call_ids import CallIds
+from dragoman.wire.peers.keeping import mapping_at, text_at, wire_id_of
 from dragoman.wire.peers.langchain.blocks import FACTS, KEEPER
 
 RAW = "langchain raw call"
@@ -32,8 +32,7 @@ _INVALID = "invalid_tool_call"
 
 def decode_calls(dump: Mapping[str, Any], parts: list[AnyPart], calls: CallIds) -> list[AnyPart]:
     """The parts of a message with its calls: those in the content in their places, then others."""
-    kwargs = dump.get("additional_kwargs")
-    about = kwargs if isinstance(kwargs, Mapping) else EMPTY
+    about = mapping_at(dump, "additional_kwargs")
     raw = _raw_by_id(about.get("tool_calls"))
     given = [*_entries(dump, "tool_calls"), *_entries(dump, "invalid_tool_calls")]
     if not given:
@@ -70,20 +69,11 @@ def _raw_by_id(raw: Any) -> dict[str, Mapping[str, Any]]:
 def _decode_call(
     entry: Mapping[str, Any], raw: Mapping[str, Any], about: Mapping[str, Any], calls: CallIds
 ) -> ToolCall:
-    name = entry.get("name")
-    wire_id = entry.get("id")
-    given = wire_id if isinstance(wire_id, str) else None
-    call_id, kept_id = calls.admit_named(name if isinstance(name, str) else "", given)
+    name, given = text_at(entry, "name") or "", text_at(entry, "id")
+    call_id, kept_id = calls.admit_named(name, given)
     arguments = _arguments(entry, raw.get(given) if given is not None else None)
-    signatures = about.get(SIGNATURES)
-    signature = signatures.get(given) if isinstance(signatures, Mapping) and given else None
-    call = make_call(
-        call_id,
-        name if isinstance(name, str) else "",
-        **arguments,
-        wire_id=kept_id,
-        signature=signature if isinstance(signature, str) else None,
-    )
+    signature = text_at(mapping_at(about, SIGNATURES), given) if given else None
+    call = make_call(call_id, name, **arguments, wire_id=kept_id, signature=signature)
     extras: dict[str, Any] = {}
     if given is not None and given in raw:
         extras[RAW] = {":given": raw[given]}
@@ -99,9 +89,8 @@ def _arguments(entry: Mapping[str, Any], raw: Mapping[str, Any] | None) -> dict[
     args = entry.get("args")
     if isinstance(args, str):
         return {"raw": args}
-    function = raw.get("function") if raw is not None else None
-    text = function.get("arguments") if isinstance(function, Mapping) else None
-    if isinstance(text, str) and _parsed(text) == args:
+    text = text_at(mapping_at(raw or EMPTY, "function"), "arguments")
+    if text is not None and _parsed(text) == args:
         return {"raw": text}
     return {"input": args if isinstance(args, Mapping) else EMPTY}
 
@@ -117,12 +106,12 @@ def _placed(part: AnyPart, waiting: list[ToolCall], calls: CallIds) -> AnyPart:
     """A part of the content; a call there is the one of `tool_calls` that has its id."""
     if not isinstance(part, ToolCall):
         return part
-    wire_id = part.id if part.wire_id is UNSET else part.wire_id
+    wire_id = wire_id_of(part)
     for at, call in enumerate(waiting):
-        if wire_id == (call.id if call.wire_id is UNSET else call.wire_id):
+        if wire_id == wire_id_of(call):
             del waiting[at]
             return _with_block(call, part)
-    call_id, kept_id = calls.admit_named(part.name, wire_id if isinstance(wire_id, str) else None)
+    call_id, kept_id = calls.admit_named(part.name, wire_id)
     return _with_block(replace(part, id=call_id, wire_id=kept_id, extras=EMPTY), part)
 
 
@@ -149,8 +138,7 @@ def standard_block(call: ToolCall) -> Any:
 
 
 def _entry(call: ToolCall) -> dict[str, Any]:
-    arguments = call.object_arguments()
-    wire_id = call.id if call.wire_id is UNSET else call.wire_id
+    arguments, wire_id = call.object_arguments(), wire_id_of(call)
     if arguments is None:
         return {"name": call.name, "args": call.raw_arguments, "id": wire_id, "type": _INVALID}
     return {"name": call.name, "args": thaw(arguments), "id": wire_id, "type": _CALL}

@@ -12,13 +12,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.frozen import EMPTY, thaw
+from dragoman.model.frozen import thaw
 from dragoman.model.messages import Message, assigned_id, make_message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult, make_result
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.overlay import fields_of, overlay_of
-from dragoman.wire.peers.keeping import Writing
+from dragoman.wire.peers.keeping import Writing, mapping_at, text_at
 from dragoman.wire.peers.langchain.assistant import (
     NATIVE,
     decode_answer,
@@ -70,7 +70,7 @@ def _decode_message(dump: Mapping[str, Any], calls: CallIds) -> Message:
     given, role = _as_message(given)
     message = _decode(given, role, calls)
     generated = _generated(message)
-    kwargs = _mapping(given, _KWARGS)
+    kwargs = mapping_at(given, _KWARGS)
     given[_KWARGS] = {
         key: item for key, item in kwargs.items() if key not in generated or generated[key] != item
     }
@@ -109,7 +109,7 @@ def _as_message(given: dict[str, Any]) -> tuple[dict[str, Any], Role]:
     if role is None:
         msg = "a LangChain message is human, ai, system, tool, function or chat"
         raise InvalidInputError(msg)
-    if role is Role.SYSTEM and _mapping(given, _KWARGS).get(_DEVELOPER) == "developer":
+    if role is Role.SYSTEM and mapping_at(given, _KWARGS).get(_DEVELOPER) == "developer":
         role = Role.DEVELOPER
     return given, role
 
@@ -122,18 +122,11 @@ def _chat_role(given: Mapping[str, Any]) -> Role:
     raise InvalidInputError(msg)
 
 
-def _mapping(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = given.get(key)
-    return found if isinstance(found, Mapping) else EMPTY
-
-
 def _decode(given: Mapping[str, Any], role: Role, calls: CallIds) -> Message:
-    name, id = given.get("name"), given.get("id")
-    metadata = _mapping(given, _KWARGS).get("metadata")
     fields: dict[str, Any] = {
-        "name": name if isinstance(name, str) else None,
-        "id": id if isinstance(id, str) else "",
-        "metadata": metadata if isinstance(metadata, Mapping) else EMPTY,
+        "name": text_at(given, "name"),
+        "id": text_at(given, "id") or "",
+        "metadata": mapping_at(mapping_at(given, _KWARGS), "metadata"),
     }
     if role is Role.TOOL:
         del fields["name"]  # the tool's, which its result has
@@ -147,11 +140,10 @@ def _decode(given: Mapping[str, Any], role: Role, calls: CallIds) -> Message:
 
 def _decode_result(given: Mapping[str, Any], calls: CallIds) -> ToolResult:
     """A result; a function's, of old, names no call."""
-    name, wire_id, status = (given.get(key) for key in ("name", "tool_call_id", "status"))
-    tool = name if isinstance(name, str) else None
-    call_id, _ = calls.answer_named(tool, wire_id if isinstance(wire_id, str) else None)
+    tool, status = text_at(given, "name"), text_at(given, "status")
+    call_id, _ = calls.answer_named(tool, text_at(given, "tool_call_id"))
     content = decode_result_content(given.get("content"))
-    is_error = status == "error" if isinstance(status, str) else None
+    is_error = None if status is None else status == "error"
     return make_result(call_id, content, tool_name=tool, is_error=is_error)
 
 
@@ -239,8 +231,8 @@ def _completed(
 ) -> dict[str, Any]:
     """The dump with what stands inside LangChain's free-form fields."""
     dump.pop(NATIVE, None)
-    dump[_KWARGS] = {**_generated(message), **_mapping(dump, _KWARGS)}
-    about = dict(_mapping(dump, "response_metadata"))
+    dump[_KWARGS] = {**_generated(message), **mapping_at(dump, _KWARGS)}
+    about = dict(mapping_at(dump, "response_metadata"))
     is_answer = message.role is Role.ASSISTANT
     dump["response_metadata"] = with_facts(about, message) if is_answer else about
     if dump["type"] == "chat":

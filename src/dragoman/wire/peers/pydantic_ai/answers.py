@@ -25,7 +25,15 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, make_call
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.overlay import overlay_of, with_overlay
-from dragoman.wire.peers.keeping import Keeper, Writing
+from dragoman.wire.peers.keeping import (
+    Given,
+    Keeper,
+    Writing,
+    count_at,
+    mapping_at,
+    text_at,
+    usage_of,
+)
 from dragoman.wire.peers.providers import origin_at, provider_of
 from dragoman.wire.peers.pydantic_ai.content import (
     decode_citations,
@@ -40,9 +48,7 @@ from dragoman.wire.peers.pydantic_ai.spelling import (
     decode_time,
     encode_time,
     fields_kept,
-    mapping_at,
     significant,
-    text_at,
     with_fields,
 )
 
@@ -67,22 +73,17 @@ def decode_usage(given: Any) -> Usage | None:
     """The counts of a response; None where there are none. Totals include the cached tokens."""
     if not isinstance(given, Mapping) or not any(given.values()):
         return None
-    total_input, total_output = _count(given, "input_tokens"), _count(given, "output_tokens")
-    read = min(_count(given, "cache_read_tokens"), total_input)
-    written = min(_count(given, "cache_write_tokens"), total_input - read)
-    thought = _count(given, "output_reasoning_tokens")
-    thought = thought or _count(mapping_at(given, "details"), "reasoning_tokens")
-    thought = min(thought, total_output)
-    usage = Usage(total_input - read - written, total_output - thought, read, written, thought)
+    details = mapping_at(given, "details")
+    usage = usage_of(
+        given,
+        read=count_at(given, "cache_read_tokens"),
+        written=count_at(given, "cache_write_tokens"),
+        thought=count_at(given, "output_reasoning_tokens") or count_at(details, "reasoning_tokens"),
+    )
     ours = encode_usage(usage)
     kept = {key: item for key, item in given.items() if item or key in ours}
     extras = overlay_of(kept, (), NAME, ours, notes_absent=False)
     return usage.replace(extras=extras) if extras else usage
-
-
-def _count(given: Mapping[str, Any], key: str) -> int:
-    count = given.get(key)
-    return count if type(count) is int and count > 0 else 0
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
@@ -113,7 +114,6 @@ def encode_finish(finish: FinishReason) -> tuple[str | None, bool]:
 
 # --- answers
 
-Given = Mapping[str, Any]
 _REDACTED = "redacted_thinking"  # the id that Anthropic's sealed thinking has there
 _SIGNATURE = "thought_signature"  # where Google's signatures are kept
 _RESPONSES_IDS = ("rs_", "msg_", "fc_", "resp_")

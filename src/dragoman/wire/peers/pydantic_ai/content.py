@@ -17,9 +17,9 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio, File, Image, Media, Video
 from dragoman.model.parts import CacheHint, Citation, Opaque, Origin, Refusal, Text
 from dragoman.model.tools import ToolResult
-from dragoman.wire.peers.keeping import Keeper, Writing
+from dragoman.wire.peers.keeping import Keeper, Writing, mapping_at, text_at
 from dragoman.wire.peers.providers import origin_at, provider_of
-from dragoman.wire.peers.pydantic_ai.spelling import KEEPER, NAME, mapping_at, text_at, with_fields
+from dragoman.wire.peers.pydantic_ai.spelling import KEEPER, NAME, with_fields
 
 # --- images, audio, video and documents: by address, inline, or uploaded before
 

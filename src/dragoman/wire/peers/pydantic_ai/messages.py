@@ -19,7 +19,7 @@ from dragoman.model.parts import Opaque, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult, make_result
 from dragoman.wire.overlay import fields_of
-from dragoman.wire.peers.keeping import Writing
+from dragoman.wire.peers.keeping import Given, Writing, mapping_at, text_at
 from dragoman.wire.peers.pydantic_ai.answers import decode_answer, encode_answer
 from dragoman.wire.peers.pydantic_ai.content import (
     decode_content,
@@ -36,9 +36,7 @@ from dragoman.wire.peers.pydantic_ai.spelling import (
     decode_time,
     encode_time,
     fields_kept,
-    mapping_at,
     significant,
-    text_at,
     with_fields,
 )
 
@@ -56,7 +54,6 @@ INSTRUCTIONS = "instructions"
 _DIGESTS = "content_file_digests"
 _NOTES = frozenset({JOINED, INSTRUCTIONS, _EMPTY})
 _RESULTS = frozenset({"tool-return", "retry-prompt"})
-Given = Mapping[str, Any]
 
 
 def decode_request(given: Given) -> list[Message]:

@@ -44,18 +44,6 @@ def with_fields(part: P, given: Mapping[str, Any], ours: Mapping[str, Any]) -> P
     return KEEPER.with_fields(part, significant(given, ours), ours)
 
 
-def text_at(given: Mapping[str, Any], key: str) -> str | None:
-    """A field that is a text; None where it is not."""
-    found = given.get(key)
-    return found if isinstance(found, str) else None
-
-
-def mapping_at(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A field that is an object; an empty one where it is not."""
-    found = given.get(key)
-    return found if isinstance(found, Mapping) else {}
-
-
 def decode_time(text: Any) -> float | None:
     """A time as seconds; None where it is not one."""
     if not isinstance(text, str):
