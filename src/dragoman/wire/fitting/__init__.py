@@ -159,7 +159,7 @@ def fitted(request: Request, target: Target, own_steps: OwnSteps = ()) -> Fitted
         request = step.fit(request, target, notes)
     messages = request.messages
     seen = Contents(messages)
-    target = _for_conversation(target, request, seen)
+    asked, target = target, _for_conversation(target, request, seen)
     has_extra_fields = seen.has_extra_fields or seen.has_media or seen.has_hints
     notes += foreign_request_losses(request, target.dialect)
     extended = seen.extended if messages is given else range(len(given))
@@ -189,7 +189,7 @@ def fitted(request: Request, target: Target, own_steps: OwnSteps = ()) -> Fitted
         if not step.concerns(seen, target):
             continue
         found, messages = [], request.messages
-        request = step.fit(request, target, found)
+        request = step.fit(request, asked, found)
         notes += restored(renumbered(found, tools), given, placed)
         placed = left(placed, messages, request.messages)
     has_extra_fields = has_extra_fields or any(map(_has_extra_fields, request.system))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.openai_responses.dialect import DESCRIPTION, FRONT, TARGET
 from dragoman.wire.openai_responses.request import decode_request, encode_request
+from dragoman.wire.openai_responses.request_repairs import STEPS
 from dragoman.wire.openai_responses.response import (
     decode_error,
     decode_response,
@@ -43,6 +44,7 @@ DIALECT = Codec(
         decode_error=decode_error,
         encode_error=encode_error,
         rulebook=RULEBOOK,
+        steps=STEPS,
     ),
     front=FRONT,
     services=_services,

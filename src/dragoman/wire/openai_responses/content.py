@@ -9,6 +9,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.media import Audio, File, Image, audio_mime
 from dragoman.model.parts import CacheHint, Citation, Opaque, Part, Refusal, Text
+from dragoman.wire.foreign_extras import foreign_fields
 from dragoman.wire.openai_responses.content_forms import (
     GOES_ON,
     ITEM,
@@ -23,6 +24,9 @@ from dragoman.wire.openai_responses.content_forms import (
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
 from dragoman.wire.overlay import fields_of, spelled
 from dragoman.wire.tolerance import bare_text
+from dragoman.wire.writing import Writing
+
+NO_PLACE = "this dialect has no place for it"
 
 # --- annotations of a text: the sources it cites
 
@@ -90,6 +94,18 @@ def _encode_address(citation: Citation) -> dict[str, Any] | None:
         "start_index": citation.start or 0,
         "end_index": citation.end or 0,
     }
+
+
+def lose_citations(text: Text, writing: Writing) -> None:
+    """Note what the annotations of a text don't say."""
+    for number, citation in enumerate(text.citations):
+        if encode_citation(citation) is None:
+            writing.lose_here(NO_PLACE, ".citations")
+            continue
+        if citation.quote is not None:
+            writing.lose_here(NO_PLACE, f".citations[{number}].quote")
+        for source, _ in foreign_fields(citation.extras, NAME):
+            writing.lose_here(f"only {source} knows it", f".citations[{number}].extras")
 
 
 # --- breakpoints of the prompt cache: a wish to keep the prompt up to a part

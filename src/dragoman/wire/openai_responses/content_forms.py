@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
-from dragoman.model.messages import Message
 from dragoman.model.parts import Part
 from dragoman.wire.openai_responses.dialect import NAME
 
@@ -81,18 +80,6 @@ def continues_item(part: Part) -> bool:
     """Whether a part says that it belongs to the same item as the one before it."""
     found = part.extras.get(NAME)
     return isinstance(found, dict) and found.get(ITEM) is GOES_ON
-
-
-def is_foreign(message: Message, part: Part) -> bool:
-    """Whether a part came from another dialect: its ids and sealed contents mean nothing here."""
-    origin = part.origin or message.origin
-    return origin is not None and origin.dialect != NAME
-
-
-def is_ours(message: Message, part: Part) -> bool:
-    """Whether a part came from this dialect, so that its opaque state may be replayed."""
-    origin = part.origin or message.origin
-    return origin is not None and origin.dialect == NAME
 
 
 def taken(fields: dict[str, Any], key: str, kind: type) -> Any:

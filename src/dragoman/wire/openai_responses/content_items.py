@@ -46,6 +46,7 @@ from dragoman.wire.openai_responses.tools_calls import (
     is_result,
 )
 from dragoman.wire.overlay import spelled
+from dragoman.wire.reading import Reading
 from dragoman.wire.tolerance import Form, readable_message, with_original
 from dragoman.wire.unsealing import unsealed
 
@@ -167,7 +168,7 @@ _KEYS: dict[ReasoningForm, tuple[str, str]] = {
 
 
 def decode_reasoning(
-    wire: dict[str, Any], previous: Part | None, origin: Origin | None
+    wire: dict[str, Any], previous: Part | None, reading: Reading
 ) -> list[Thinking] | None:
     """The parts of a reasoning item; None where it is malformed."""
     optional = dict(wire)
@@ -178,6 +179,7 @@ def decode_reasoning(
     usual = EMPTY if "summary" in wire and "summary" not in optional else _NO_SUMMARY
     follows = isinstance(previous, Thinking) and previous.item_id == item_id
     item = optional if follows or optional != usual else None
+    origin = reading.origin
     parts: list[Thinking] = []
     for form, entry in entries or [("redacted", {})]:
         kept = without(entry, "type", "text")
@@ -255,10 +257,10 @@ _FROM_THE_USER = frozenset({"mcp_approval_response", "compaction_trigger"})
 def decode_items(items: Iterable[Any]) -> list[Message]:
     """The messages of a request."""
     listed = list(items)
-    return decode_calls(lambda calls: _decode_listed(listed, _Reader(ORIGIN, calls)))
+    return decode_calls(lambda calls: _decode_listed(listed, ItemReader(ORIGIN, calls)))
 
 
-def _decode_listed(items: list[Any], reader: _Reader) -> list[Message]:
+def _decode_listed(items: list[Any], reader: ItemReader) -> list[Message]:
     for index, item in enumerate(items):
         reader.read(item, index)
     reader.close_run()
@@ -267,7 +269,7 @@ def _decode_listed(items: list[Any], reader: _Reader) -> list[Message]:
 
 def decode_output_items(items: Iterable[Any], identity: Identity) -> tuple[AnyPart, ...]:
     """The parts of a response: all its items are one message, whose origin speaks for them."""
-    reader = _Reader(None, CallIds(identity))
+    reader = ItemReader(None, CallIds(identity))
     for index, item in enumerate(items):
         reader.read_into_run(item, index)
     return tuple(reader.run)
@@ -277,7 +279,7 @@ def decode_output_item(
     item: Any, index: int, previous: AnyPart | None, identity: Identity
 ) -> list[AnyPart]:
     """The parts of one item of a response, given the part that stands before it."""
-    reader = _Reader(None, CallIds(identity))
+    reader = ItemReader(None, CallIds(identity))
     if previous is None:
         reader.read_into_run(item, index)
         return reader.run
@@ -286,17 +288,16 @@ def decode_output_item(
     return reader.run[1:]
 
 
-class _Reader:
+class ItemReader(Reading):
     """Gathers items into messages."""
 
-    __slots__ = ("_calls", "_has_envelopes", "_origin", "messages", "run")
+    __slots__ = ("messages", "run")
 
     def __init__(self, origin: Origin | None, calls: CallIds) -> None:
+        super().__init__(origin, calls)
         self.messages: list[Message] = []
         self.run: list[AnyPart] = []
-        self._calls = calls
-        self._has_envelopes = False  # in the run: another provider's state; see `unsealing`
-        self._origin = origin
+        """The parts of the assistant's turn that is being read."""
 
     def read(self, item: Any, index: int) -> None:
         """Take in an item of a request."""
@@ -314,10 +315,10 @@ class _Reader:
         elif type(kind) is not str or kind in _ASSISTANT_SIDE:
             self.read_into_run(item, index)
         elif kind in _OUTPUTS:
-            result = decode_output(item, self._calls)
+            result = decode_output(item, self)
             self._say(make_message(TOOL, (result or self._opaque(item),)))
         elif is_result(kind) and is_answer(item):
-            self._say(make_message(TOOL, (decode_server_result(item, self._origin),)))
+            self._say(make_message(TOOL, (decode_server_result(item, self),)))
         elif kind in _FROM_THE_USER:
             self._say(make_message(USER, (self._opaque(item),)))
         else:
@@ -333,14 +334,14 @@ class _Reader:
         if self.run:
             parts = tuple(self.run)
             self.run = []
-            if self._has_envelopes:
-                self._has_envelopes, parts = False, unsealed(parts)
+            if self.has_envelopes:
+                self.has_envelopes, parts = False, unsealed(parts)
             if parts:  # or it was nothing but a carrier
                 self.messages.append(make_message(ASSISTANT, parts))
 
     def read_into_run(self, item: Any, index: int) -> None:
         """Take in an item of the assistant's turn."""
-        self._calls.at(index)
+        self.calls.at(index)
         kind = item.get("type", "message") if isinstance(item, dict) else None
         parts = self._decode(kind, item) if type(kind) is str else None
         if parts:
@@ -353,22 +354,22 @@ class _Reader:
         if kind == "message":
             return decode_answer(item, previous)
         if kind == "reasoning":
-            thoughts = decode_reasoning(item, previous, self._origin)
+            thoughts = decode_reasoning(item, previous, self)
             if thoughts and is_sealed(thoughts[0]):
-                self._has_envelopes = True
+                self.has_envelopes = True
             return thoughts
         if kind in _CALLS:
-            call = decode_call(item, self._calls, self._origin)
+            call = decode_call(item, self)
             return None if call is None else (call,)
         if kind in _OUTPUTS:
-            result = decode_output(item, self._calls)
+            result = decode_output(item, self)
             return None if result is None else (result,)
         if is_call(kind):
-            return decode_server_call(item, self._origin)
-        return (decode_server_result(item, self._origin),) if is_result(kind) else None
+            return decode_server_call(item, self)
+        return (decode_server_result(item, self),) if is_result(kind) else None
 
     def _opaque(self, item: Any) -> Opaque:
-        return Opaque(NAME, opaque_item(item), origin=self._origin)
+        return Opaque(NAME, opaque_item(item), origin=self.origin)
 
 
 # --- what the types of items mean for each other: who writes them, and which belong together

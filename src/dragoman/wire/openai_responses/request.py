@@ -14,15 +14,13 @@ from dragoman.model.parts import Text
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.fitting.settings import has_hidden_context
 from dragoman.wire.json_values import want
-from dragoman.wire.losses import Loss
 from dragoman.wire.openai_responses.content import is_plain
 from dragoman.wire.openai_responses.content_forms import BARE
 from dragoman.wire.openai_responses.content_items import decode_items
-from dragoman.wire.openai_responses.content_turns import Writer
+from dragoman.wire.openai_responses.content_turns import MessageWriter
 from dragoman.wire.openai_responses.dialect import NAME, TARGET
-from dragoman.wire.openai_responses.request_repairs import Coherence, Situation
+from dragoman.wire.openai_responses.request_repairs import repaired_items
 from dragoman.wire.openai_responses.settings import (
     UNASKED,
     decode_output,
@@ -34,7 +32,6 @@ from dragoman.wire.openai_responses.settings import (
     encode_sampling,
     encode_state,
     encode_thinking,
-    is_stored,
     is_unasked,
 )
 from dragoman.wire.openai_responses.tools import (
@@ -45,12 +42,13 @@ from dragoman.wire.openai_responses.tools import (
 )
 from dragoman.wire.overlay import fields_of, overlay_of, with_note, with_overlay
 from dragoman.wire.overlay_edits import PartlyRead, Places, with_digests, without_edited
-from dragoman.wire.schemas import SentSchemas
 from dragoman.wire.target import Target
+from dragoman.wire.writing import Writing
 
 PATH = "/v1/responses"
 _USER = Role.USER
-_BEARINGS: Places = {
+_TEXT_ONLY = "instructions are text only here"
+_PLACES: Places = {
     "model": "model",
     "stream": "stream",
     "instructions": "system",
@@ -90,35 +88,31 @@ def decode_request(wire: Mapping[str, Any]) -> Request:
     messages = _decode_input(wire)
     read = {"input" if messages else "", "tools" if tools else ""}
     rest = {key: wire[key] for key in wire if key not in read}
-    came = wire.get("conversation")
-    rebuilt = _encode_settings(settings, [], TARGET, SentSchemas([], []), came)
+    rebuilt = _encode_settings(settings, Writing(TARGET), wire.get("conversation"))
     extras = overlay_of(rest, (), NAME, rebuilt)
     if is_unasked(wire):
         extras = with_note(extras, NAME, UNASKED, value=True)
     request = replace(settings, messages=messages, extras=extras)
-    return with_digests(request, NAME, _BEARINGS) if extras else request
+    return with_digests(request, NAME, _PLACES) if extras else request
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body that says a request, and what it could not say."""
-    writer = Writer(target)
-    schemas = SentSchemas(writer.losses, writer.repairs)
+    writing = MessageWriter(target)
     came = fields_of(request.extras, NAME).get("conversation")
-    settings = _encode_settings(request, writer.losses, target, schemas, came)
-    body = {**settings, **encode_include(request)}
-    tools = encode_tools(request.tools, writer.losses, writer.repairs, target, schemas)
-    if tools:
+    body = {**_encode_settings(request, writing, came), **encode_include(request)}
+    if tools := encode_tools(request.tools, writing):
         body["tools"] = tools
     if request.messages:
-        body["input"] = _encode_input(request, target, writer)
+        body["input"] = _encode_input(request, writing)
     if request.extras is not EMPTY:
-        body = with_overlay(body, without_edited(request, NAME, _BEARINGS), NAME)
+        body = with_overlay(body, without_edited(request, NAME, _PLACES), NAME)
     return Encoded(
         body,
         path=PATH,
-        losses=tuple(writer.losses),
-        repairs=tuple(writer.repairs),
-        context=schemas.context,
+        losses=tuple(writing.losses),
+        repairs=tuple(writing.repairs),
+        context=writing.schemas.context,
     )
 
 
@@ -135,36 +129,13 @@ def _decode_input(wire: Mapping[str, Any]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _encode_input(request: Request, target: Target, writer: Writer) -> str | list[Any]:
+def _encode_input(request: Request, writing: MessageWriter) -> str | list[Any]:
     messages = request.messages
     if len(messages) == 1 and _is_bare(messages[0]):
         return messages[0].text
     for index, message in enumerate(messages):
-        writer.write(message, index)
-    if not target.state.verifies_items:
-        return writer.items
-    coherence = Coherence(writer.items, writer.places, _situation(request, target))
-    items = coherence.items()
-    writer.losses += coherence.losses
-    writer.repairs += coherence.repairs
-    return items
-
-
-def _situation(request: Request, target: Target) -> Situation:
-    return Situation(
-        is_stored=is_stored(request),
-        is_continued=has_hidden_context(request, request.messages, target),
-        gaps=frozenset(
-            index
-            for index, message in enumerate(request.messages)
-            if target.thinking.sent_back == "never" or (message.usage and message.usage.thinking)
-        ),
-        spared=frozenset(
-            index
-            for index, message in enumerate(request.messages)
-            if target.keeps_own_messages and target.owns(message)
-        ),
-    )
+        writing.write(message, index)
+    return repaired_items(request, writing)
 
 
 def _is_bare(message: Message) -> bool:
@@ -178,24 +149,18 @@ def _is_bare(message: Message) -> bool:
     )
 
 
-def _encode_settings(
-    request: Request,
-    losses: list[Loss],
-    target: Target,
-    schemas: SentSchemas,
-    conversation: Any = None,
-) -> dict[str, Any]:
-    """Everything but the conversation and the tools."""
+def _encode_settings(request: Request, writing: Writing, conversation: Any) -> dict[str, Any]:
+    """Everything but the messages and the tools."""
     body: dict[str, Any] = {
-        **encode_sampling(request, losses),
-        **encode_output(request.output, target, schemas),
-        **encode_thinking(request.thinking, losses),
-        **encode_state(request, conversation),
+        **encode_sampling(request.sampling, writing),
+        **encode_output(request.output, writing),
+        **encode_thinking(request.thinking, writing),
+        **encode_state(request.state, conversation),
     }
     if request.model is not None:
         body["model"] = request.model
     if request.system:
-        body["instructions"] = _encode_system(request.system, losses)
+        body["instructions"] = _encode_system(request.system, writing)
     if request.tool_choice is not None:
         body.update(encode_choice(request.tool_choice, request.tools))
     if request.stream is not None:
@@ -203,18 +168,18 @@ def _encode_settings(
     return body
 
 
-def _encode_system(system: tuple[AnyPart, ...], losses: list[Loss]) -> str:
+def _encode_system(system: tuple[AnyPart, ...], writing: Writing) -> str:
     """Instructions are one text here."""
     texts: list[str] = []
     for index, part in enumerate(system):
-        if isinstance(part, Text):
-            texts.append(part.text)
-            if part.cache is not None:
-                losses.append(Loss(f"system[{index}].cache", "instructions have no breakpoints"))
-            if part.citations:
-                losses.append(Loss(f"system[{index}].citations", "instructions are text only here"))
-        else:
-            losses.append(Loss(f"system[{index}]", "instructions are text only here"))
+        if not isinstance(part, Text):
+            writing.lose(f"system[{index}]", _TEXT_ONLY)
+            continue
+        texts.append(part.text)
+        if part.cache is not None:
+            writing.lose(f"system[{index}].cache", "instructions have no breakpoints")
+        if part.citations:
+            writing.lose(f"system[{index}].citations", _TEXT_ONLY)
     return "\n\n".join(texts)
 
 

@@ -1,4 +1,4 @@
-"""Items that fit together: what a provider that looks them up would refuse is put right.
+"""What a provider that looks items up would refuse: steps of fitting, and repairs of the items.
 
 Histories get cut, mixed and edited. Ids that can't be are left out where an item can do without
 (W21, W28). Calls and outputs are paired (W29). Reasoning that does not stand before what it led to
@@ -8,11 +8,22 @@ reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import is_
+from typing import Any, cast
 
+from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from dragoman.model.requests import Request
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolDefinition
+from dragoman.wire.call_ids import OpenCalls
 from dragoman.wire.fitting.pairing import UNKNOWN
-from dragoman.wire.losses import Action, Loss, Repair
+from dragoman.wire.fitting.settings import has_hidden_context
+from dragoman.wire.fitting.steps import Step
+from dragoman.wire.losses import Action, Loss, Note, Repair
+from dragoman.wire.openai_responses.content_forms import without
 from dragoman.wire.openai_responses.content_items import (
     APPROVAL,
     APPROVED,
@@ -26,100 +37,200 @@ from dragoman.wire.openai_responses.content_items import (
     may_wait,
     pair_of,
 )
+from dragoman.wire.openai_responses.content_turns import MessageWriter
+from dragoman.wire.openai_responses.dialect import NAME, TARGET
+from dragoman.wire.openai_responses.settings import is_stored
+from dragoman.wire.openai_responses.tools import is_own
+from dragoman.wire.openai_responses.tools_calls import has_long_names, with_short_names
+from dragoman.wire.openai_strict_schemas import is_refused_strict
+from dragoman.wire.target import Target
+
+# --- steps of fitting
+
+
+def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> Request:
+    """With schemas that strict mode takes, where one host had taken others (W14)."""
+    refused = [
+        index
+        for index, tool in enumerate(request.tools)
+        if isinstance(tool, ToolDefinition)
+        and is_own(tool)
+        and is_refused_strict(tool, target, TARGET)
+    ]
+    if not refused:
+        return request
+    tools = list(request.tools)
+    for index in refused:
+        tools[index] = tools[index].replace(origin=None)  # written as anybody else's
+        reason = "the schema as strict mode takes it"
+        notes.append(Repair(f"tools[{index}].parameters", "W14", "retyped", reason))
+    return request.replace(tools=tuple(tools))
+
+
+def with_own_text_types(request: Request, target: Target, notes: list[Note]) -> Request:
+    """With texts of the type that their speaker's have: hosts that mind less took others (W30)."""
+    if not target.state.verifies_items:
+        return request
+
+    def retyped(part: AnyPart, message: Message, path: str) -> AnyPart:
+        own_type = "output_text" if message.role is Role.ASSISTANT else "input_text"
+        form = part.extras.get(NAME)
+        if not isinstance(form, dict) or form.get("type", own_type) == own_type:
+            return part
+        notes.append(Repair(path, "W30", "retyped", "a text as its speaker has it"))
+        return part.replace(extras={**part.extras, NAME: without(form, "type")})
+
+    return _with_parts(request, lambda part: type(part) is Text and bool(part.extras), retyped)
+
+
+def with_short_argument_names(request: Request, target: Target, notes: list[Note]) -> Request:
+    """With names in arguments that are not too long (W39)."""
+    if not target.tools.limits_argument_names:
+        return request
+
+    def shortened(part: AnyPart, _message: Message, path: str) -> AnyPart:
+        call = cast("ToolCall", part)
+        notes.append(Loss(f"{path}.arguments", "a property's name was shortened (W39)"))
+        return call.replace_unchecked(raw=with_short_names(call.raw_arguments), input=None)
+
+    return _with_parts(request, _has_long_names, shortened)
+
+
+def _has_long_names(part: AnyPart) -> bool:
+    if type(part) is not ToolCall or part.kind != "function":
+        return False
+    return has_long_names(part.raw_arguments)
+
+
+def _with_parts(
+    request: Request,
+    concerns: Callable[[AnyPart], bool],
+    change: Callable[[AnyPart, Message, str], AnyPart],
+) -> Request:
+    """The request with some of its parts changed, given the message and the path of each."""
+    messages = list(request.messages)
+    for index, message in enumerate(messages):
+        if any(map(concerns, message.parts)):
+            parts = tuple(
+                change(part, message, f"messages[{index}].parts[{place}]")
+                if concerns(part)
+                else part
+                for place, part in enumerate(message.parts)
+            )
+            messages[index] = message.replace_unchecked(parts=parts)
+    same = all(map(is_, messages, request.messages))
+    return request if same else request.replace(messages=tuple(messages))
+
+
+STEPS = (
+    Step(with_strict_schemas, ("schemas.checks_strict",)),
+    Step(with_own_text_types, ("state.verifies_items",)),
+    Step(with_short_argument_names, ("tools.limits_argument_names",)),
+)
+"""What fitting sees to for this dialect alone."""
+
+
+# --- repairs of the items, once they are written
 
 _REASONING = "reasoning"
 _PAIRS = {**CALLS, **BUILT_IN_CALLS, APPROVAL: APPROVED}
-_ANSWERS = {output: call for call, output in _PAIRS.items()}
+_OUTPUTS = frozenset(_PAIRS.values())
 # What its items have an id for, but need not have (the SDK's types).
 _OPTIONAL = frozenset(
     {"message", "compaction", "tool_search_call", "tool_search_output", "shell_call",
-     "apply_patch_call", *CALLS, *_ANSWERS}
+     "apply_patch_call", *CALLS, *_OUTPUTS}
 ) - {"local_shell_call_output"}  # fmt: skip
 _LED_TO = frozenset({"message", *CALLS})
 _CUT = "thinking without what it led to (W23)"
 _UNSEALED = "thinking that is not stored and not sealed (W25)"
 _NAMELESS = "an item that can't be sent without its own id (W21)"
 _TWICE = "an item that is there already (W28)"
-_BEREFT = "an item that can't be sent without the reasoning before it (W24)"
+_NO_REASONING = "an item that can't be sent without the reasoning before it (W24)"
 _UNANSWERED = "a call that nobody answered (W29)"
 _UNCALLED = "the output of a call that is not there (W29)"
 
 
-class Place(NamedTuple):
-    """Where an item came from: its message, and the first and last of its parts."""
-
-    message: int
-    start: int
-    end: int
-
-
-class Situation(NamedTuple):
-    """What counts besides the items."""
-
-    is_stored: bool
-    """Whether the provider keeps what it is sent."""
-    is_continued: bool
-    """Whether it holds other items, to which outputs may belong."""
-    gaps: frozenset[int]
-    """Messages whose model had reasoned, as far as is known, before anything that is left."""
-    spared: frozenset[int] = frozenset()
-    """Messages that came in this dialect and stay as they came."""
+def repaired_items(request: Request, writing: MessageWriter) -> list[Any]:
+    """The items that were written for a request, as the target takes them."""
+    if writing.target.fields.needs_message_type:
+        _add_types(request, writing)
+    if not writing.target.state.verifies_items:
+        return writing.items
+    return _ItemRepairs(request, writing).items()
 
 
-class Coherence:
+def _add_types(request: Request, writing: MessageWriter) -> None:
+    """Give answers their type, which some hosts insist on."""
+    for index, item in enumerate(writing.items):
+        is_answer = isinstance(item, dict) and item.get("role") == "assistant"
+        if is_answer and "content" in item and "type" not in item:
+            writing.items[index] = {"type": "message", **item}
+            place = writing.places[index]
+            if writing.target.owns(request.messages[place.message]):
+                path = f"messages[{place.message}].parts[{place.start}]"
+                writing.repair(path, "shape", "added", "the type of the item")
+
+
+class _ItemRepairs:
     """One pass over the items of a request."""
 
-    def __init__(self, items: Sequence[Any], places: Sequence[Place], situation: Situation) -> None:
-        self._items = list(items)
-        self._kinds = [kind_of(item) if isinstance(item, dict) else "" for item in items]
-        self._calls = [index for index, kind in enumerate(self._kinds) if kind in _PAIRS]
-        self._answers = [index for index, kind in enumerate(self._kinds) if kind in _ANSWERS]
-        self._places = places
-        self._situation = situation
+    def __init__(self, request: Request, writing: MessageWriter) -> None:
+        self._request = request
+        self._writing = writing
+        self._items, self._places = writing.items, writing.places
+        self._kinds = [kind_of(item) if isinstance(item, dict) else "" for item in self._items]
+        self._is_stored = is_stored(request)
         self._dropped: set[int] = set()
-        self.losses: list[Loss] = []
-        self.repairs: list[Repair] = []
+        target = writing.target
+        forgets = target.thinking.sent_back == "never"
+        self._has_reasoned = {
+            index
+            for index, message in enumerate(request.messages)
+            if forgets or (message.usage and message.usage.thinking)
+        }
+        """Messages whose model had reasoned, as far as is known, before anything that is left."""
 
     def items(self) -> list[Any]:
         """The items that can be sent."""
         self._check_ids()
-        if not self._are_paired():
-            self._pair()
-        if _REASONING in self._kinds or self._situation.gaps:
+        unanswered = self._check_pairs()
+        if _REASONING in self._kinds or self._has_reasoned:
             for turn in self._turns():
                 self._check_turn(turn)
             if self._dropped:
-                self._drop_uncalled()
-        if not self._dropped and self._are_paired():
-            return self._items
-        return list(self._left(frozenset(self._unanswered())))
+                unanswered = self._check_pairs()
+        return list(self._left(unanswered)) if self._dropped or unanswered else self._items
+
+    def _is_kept(self, index: int) -> bool:
+        """Whether an item is of a message that came in this dialect and stays as it came."""
+        target = self._writing.target
+        if not target.keeps_own_messages:
+            return False
+        return target.owns(self._request.messages[self._places[index].message])
 
     def _drop(self, index: int, reason: str) -> None:
-        place = self._places[index]
-        if place.message in self._situation.spared:
+        if self._is_kept(index):
             return
         self._dropped.add(index)
-        self.losses.extend(
-            Loss(f"messages[{place.message}].parts[{part}]", reason)
-            for part in range(place.start, place.end)
-        )
+        place = self._places[index]
+        for part in range(place.start, place.end):
+            self._writing.lose(f"messages[{place.message}].parts[{part}]", reason)
 
     def _repaired(self, index: int, rule: str, action: Action, reason: str) -> None:
         place = self._places[index]
         path = f"messages[{place.message}].parts[{place.start}]"
-        self.repairs.append(Repair(path, rule, action, reason))
+        self._writing.repair(path, rule, action, reason)
 
     # --- ids
 
     def _check_ids(self) -> None:
         seen: set[str] = set()
-        is_stored = self._situation.is_stored
         for index, kind in enumerate(self._kinds):
             if not kind:
                 continue
             item = self._items[index]
             item_id = item.get("id")
-            if kind == _REASONING and not (is_stored or is_encrypted(item)):
+            if kind == _REASONING and not (self._is_stored or is_encrypted(item)):
                 self._drop(index, _UNSEALED)
             elif type(item_id) is not str:
                 if kind == _REASONING and not is_encrypted(item):
@@ -134,7 +245,7 @@ class Coherence:
     def _strip(self, index: int, reason: str, rule: str) -> None:
         """Leave the id out, or the item where it can't do without."""
         item, kind = self._items[index], self._kinds[index]
-        if kind not in _OPTIONAL or self._places[index].message in self._situation.spared:
+        if kind not in _OPTIONAL or self._is_kept(index):
             self._drop(index, reason)
             return
         rest = {key: value for key, value in item.items() if key != "id"}
@@ -146,46 +257,52 @@ class Coherence:
 
     # --- calls and outputs
 
-    def _are_paired(self) -> bool:
-        """Whether every call has its output and every output its call; mostly that is so."""
-        calls, answers = map(self._key, self._calls), map(self._key, self._answers)
-        return not self._dropped and set(calls) == set(answers)
-
-    def _pair(self) -> None:
-        """Leave out what has lost its other half."""
-        self._drop_uncalled()
-        for index in self._unanswered():
+    def _check_pairs(self) -> frozenset[int]:
+        """Leave out what has lost its other half; the calls that an output is to be made for."""
+        unanswered, uncalled = self._unpaired()
+        messages = self._request.messages
+        if uncalled and not has_hidden_context(self._request, messages, self._writing.target):
+            for index in uncalled:
+                self._drop(index, _UNCALLED)
+        for index in unanswered:
             kind = self._kinds[index]
             if kind in BUILT_IN_CALLS or pair_of(self._items[index], kind) is None:
                 self._drop(index, _UNANSWERED)
+        return frozenset(unanswered) - self._dropped
 
-    def _drop_uncalled(self) -> None:
-        if self._situation.is_continued:
-            return
-        called = {self._key(index) for index in self._calls if index not in self._dropped}
-        for index in self._answers:
-            if index not in self._dropped and self._key(index) not in called:
-                self._drop(index, _UNCALLED)
+    def _unpaired(self) -> tuple[list[int], list[int]]:
+        """The calls that want an output and have none, and the outputs whose call is not there."""
+        calls = OpenCalls[int]()
+        for index in self._of_kind(_PAIRS):
+            calls.add(index, self._key(index), None)
+        uncalled: list[int] = []
+        for index in self._of_kind(_OUTPUTS):
+            key = self._key(index)
+            if key not in calls:
+                uncalled.append(index)
+            for call in list(calls.waiting(key)):
+                calls.close(call)
+        return [index for index in calls.waiting(None) if self._wants_output(index)], uncalled
 
-    def _unanswered(self) -> list[int]:
-        """The calls that want an output and have none; approval may be left open."""
-        answered = {self._key(index) for index in self._answers if index not in self._dropped}
+    def _of_kind(self, kinds: Iterable[str]) -> list[int]:
         return [
             index
-            for index in self._calls
-            if index not in self._dropped
-            and self._places[index].message not in self._situation.spared
-            and self._kinds[index] != APPROVAL
-            and not may_wait(self._items[index])
-            and self._key(index) not in answered
+            for index, kind in enumerate(self._kinds)
+            if kind in kinds and index not in self._dropped
         ]
+
+    def _wants_output(self, index: int) -> bool:
+        """Whether a call has to be answered; approval may be left open."""
+        if self._kinds[index] == APPROVAL or may_wait(self._items[index]):
+            return False
+        return not self._is_kept(index)
 
     def _key(self, index: int) -> tuple[bool, str | None]:
         """The same for a call and its output."""
         kind = self._kinds[index]
         return kind in (APPROVAL, APPROVED), pair_of(self._items[index], kind)
 
-    def _left(self, waiting: frozenset[int]) -> Iterator[Any]:
+    def _left(self, unanswered: frozenset[int]) -> Iterator[Any]:
         """The items that are left, with an output behind a turn for each call without one."""
         made: list[dict[str, Any]] = []
         for index, item in enumerate(self._items):
@@ -195,7 +312,7 @@ class Coherence:
                 yield from made
                 made = []
             yield item
-            if index in waiting:
+            if index in unanswered:
                 kind = self._kinds[index]
                 call_id = pair_of(item, kind)
                 made.append({"type": CALLS[kind], "call_id": call_id, "output": UNKNOWN})
@@ -226,9 +343,8 @@ class Coherence:
     def _check_turn(self, turn: list[int]) -> None:
         """Leave out reasoning that was cut off, and ids that ask for it."""
         # The provider's own tools may come first in any answer: recorded, with and without.
-        is_bereft = (
-            self._places[turn[0]].message in self._situation.gaps
-            and self._kinds[turn[0]] in _LED_TO
+        lacks_reasoning = (
+            self._places[turn[0]].message in self._has_reasoned and self._kinds[turn[0]] in _LED_TO
         )
         chain: list[int] = []
         for index in turn:
@@ -236,25 +352,26 @@ class Coherence:
                 chain.append(index)
             elif index not in self._dropped:
                 if chain:
-                    is_bereft = not self._is_led_to(index, chain)
-                    chain = self._cut(chain) if is_bereft else []
-                if is_bereft and self._has_id(index):
-                    self._strip(index, _BEREFT, "W24")
+                    lacks_reasoning = not self._is_led_to(index, chain)
+                    if lacks_reasoning:
+                        self._cut(chain)
+                    chain = []
+                if lacks_reasoning and self._has_id(index):
+                    self._strip(index, _NO_REASONING, "W24")
         self._cut(chain)
 
     def _is_led_to(self, index: int, chain: list[int]) -> bool:
         """Whether an item can be what the reasoning right before it led to, all of that."""
         is_whole = self._dropped.isdisjoint(chain)
-        return is_whole and (self._has_id(index) or not self._situation.is_stored)
+        return is_whole and (self._has_id(index) or not self._is_stored)
 
     def _has_id(self, index: int) -> bool:
         return bool(self._kinds[index]) and self._items[index].get("id") is not None
 
-    def _cut(self, chain: list[int]) -> list[int]:
+    def _cut(self, chain: list[int]) -> None:
         for index in chain:
             if index not in self._dropped:
                 self._drop(index, _CUT)
-        return []
 
 
 def _plain(content: Any) -> Any:

@@ -19,11 +19,10 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.json_values import want
-from dragoman.wire.losses import Loss
 from dragoman.wire.openai_errors import encode_failure
 from dragoman.wire.openai_responses.content_forms import BARE
 from dragoman.wire.openai_responses.content_items import decode_output_items
-from dragoman.wire.openai_responses.content_turns import Writer
+from dragoman.wire.openai_responses.content_turns import MessageWriter
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.overlay import overlay_of, with_overlay
 
@@ -162,26 +161,27 @@ def identity_of(wire: Mapping[str, Any]) -> Identity:
 def encode_response(response: Response) -> Encoded:
     """The body that says a response, and what it could not say."""
     finish = response.choices[0].finish if response.choices else None
-    writer = Writer(is_answer=True, is_cut_off=finish is not None and finish.is_cut_off)
+    writing = MessageWriter(is_cut_off=finish is not None and finish.is_cut_off)
     body = _encode_head(response)
     if response.choices:
-        writer.write(response.choices[0].message, "choices[0].message")
+        choice = response.choices[0]
+        writing.write(choice.message)
         if finish is not None and finish not in _SAYABLE and NAME in response.extras:
-            writer.losses.append(Loss("choices[0].finish", "this reason has no word here"))
-        if response.choices[0].message.role is not Role.ASSISTANT:
-            writer.losses.append(Loss("choices[0].message.role", "only an assistant answers"))
-        if response.choices[0].logprobs is not None:
-            writer.losses.append(Loss("choices[0].logprobs", PROBABILITIES))
+            writing.lose("choices[0].finish", "this reason has no word here")
+        if choice.message.role is not Role.ASSISTANT:
+            writing.lose("choices[0].message.role", "only an assistant answers")
+        if choice.logprobs is not None:
+            writing.lose("choices[0].logprobs", PROBABILITIES)
     for index in range(1, len(response.choices)):
-        writer.losses.append(Loss(f"choices[{index}]", "this dialect gives one answer"))
-    body["output"] = writer.items
+        writing.lose(f"choices[{index}]", "this dialect gives one answer")
+    body["output"] = writing.items
     if response.usage is not None:
         body["usage"] = encode_usage(response.usage)
     if NAME in response.extras:
         body = with_overlay(body, response.extras, NAME)
     else:
         body = {"id": _made_id(response), **_USUAL, **body}
-    return Encoded(body, losses=tuple(writer.losses), repairs=tuple(writer.repairs))
+    return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
 
 
 def _made_id(response: Response) -> str:

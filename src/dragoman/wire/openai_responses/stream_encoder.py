@@ -49,8 +49,8 @@ class StreamEncoder(EventEncoder):
     _dialect = NAME
 
     def __init__(self) -> None:
-        super().__init__()
-        self._answer = Answer(self._losses)
+        self._answer = Answer()
+        super().__init__(self._answer.writing)
         self._has_begun = False
         self._first_error: events.StreamError | None = None
         self._parts: dict[Hashable, PartWriter] = {}
@@ -187,7 +187,7 @@ class StreamEncoder(EventEncoder):
         return written + shown
 
     def _goes_on(self, item: ItemWriter, part: AnyPart) -> bool:
-        return item.last is not None and self._answer.continues(part, item.last)
+        return item.last is not None and self._answer.writing.continues(part, item.last)
 
     def _part_delta(self, event: PartDelta) -> bytes:
         part = self._parts.get(event.index)

@@ -21,11 +21,9 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import sse
-from dragoman.wire.losses import Losses
 from dragoman.wire.openai_responses.content import encode_citation, encode_unknown_part
-from dragoman.wire.openai_responses.content_forms import is_ours
 from dragoman.wire.openai_responses.content_items import is_content, shown_form
-from dragoman.wire.openai_responses.content_turns import Writer
+from dragoman.wire.openai_responses.content_turns import MessageWriter, made_id
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.stream import (
     CODE,
@@ -42,9 +40,6 @@ from dragoman.wire.openai_responses.stream import (
 from dragoman.wire.stream_encoding import CORRECTED, TEXTS, SentPart, arguments_of
 
 Body = dict[str, Any]
-_PATH = "choices[0].message"
-_PREFIXES = {"message": "msg_", "reasoning": "rs_", "function_call": "fc_",
-             "custom_tool_call": "ctc_"}  # fmt: skip
 _EMPTIED: dict[str, Any] = {"content": [], "summary": [], "arguments": "", "input": ""}
 _STREAMED = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
 TOO_LATE = "what was added to a part after its end is left out"
@@ -114,33 +109,24 @@ class Frames:
 
 
 class Answer:
-    """One answer: its events, its losses, and the items that have their place."""
+    """One answer: its events, and the items that have their place."""
 
-    __slots__ = ("_by_id", "_message", "_placed", "_writer", "frames", "is_cut_off", "losses")
+    __slots__ = ("_by_id", "_placed", "frames", "id", "is_cut_off", "writing")
 
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self) -> None:
         self.frames = Frames()
-        self.losses = losses
+        self.writing = MessageWriter(is_cut_off=True)  # so far
         self.is_cut_off = False  # before the model was done
         self._placed: list[ItemWriter] = []
         self._by_id: dict[str, ItemWriter] = {}
-        self._message = make_message(Role.ASSISTANT, id=new_id())  # its parts are elsewhere
-        self._writer = self._begun()
-
-    @property
-    def id(self) -> str:
+        self.id = new_id()
         """What the ids are made of that it gives."""
-        return self._message.id
+        self.came_from(None)
 
     def came_from(self, origin: Origin | None) -> None:
         """Where it comes from is known."""
-        self._message = self._message.replace(origin=origin)
-        self._writer = self._begun()
-
-    def _begun(self) -> Writer:
-        writer = Writer(is_answer=True, is_cut_off=True)  # so far
-        writer.begin(self._message, _PATH)
-        return writer
+        # Its parts are elsewhere.
+        self.writing.begin(make_message(Role.ASSISTANT, id=self.id, origin=origin))
 
     def place(self, item: ItemWriter) -> int:
         """Give an item the next place in the output (W35)."""
@@ -156,42 +142,31 @@ class Answer:
             item = self._placed[index]
         return None if item is None or item.is_done else item
 
-    def is_ours(self, part: Part) -> bool:
-        """Whether a part came from this dialect."""
-        return is_ours(self._message, part)
-
-    def continues(self, part: Part, previous: Part) -> bool:
-        """Whether a part belongs to the same item as the one before it."""
-        return self._writer.continues(part, previous)
-
     def item(self, parts: Sequence[Part], start: int) -> Body | None:
         """The item of these parts, the first of which has that number; None where it has no place.
 
         In a stream each item has an id, and content is always a list.
         """
-        writer = self._begun()
-        writer.write_item(parts, start)
-        self.losses.extend(writer.losses)
-        self.losses.repair(writer.repairs)
-        if not writer.items:
+        written = self.writing.items
+        written.clear()
+        self.writing.write_item(parts, start)
+        if not written:
             return None
-        if not isinstance(writer.items[0], Mapping):
+        if not isinstance(written[0], Mapping):
             self.lose(start, "what is no object is no item in a stream")
             return None
-        item = dict(writer.items[0])
+        item = dict(written[0])
         if "role" in item:
             item.setdefault("type", "message")
         if type(item.get("id")) is not str:
-            kind = item.get("type")
-            prefix = _PREFIXES.get(kind, "item_") if type(kind) is str else "item_"
-            item["id"] = f"{prefix}{self.id.removeprefix('msg_')}_{start}"
+            item["id"] = made_id(item.get("type"), self.id, start)
         if type(item.get("content")) is str and item.get("role") == "assistant":
             item["content"] = [{**TEXT.entry, "text": item["content"]}]
         return item
 
     def lose(self, number: int, reason: str) -> None:
         """Note what could not be said of a part."""
-        self.losses.add(f"{_PATH}.parts[{number}]", reason)
+        self.writing.lose(f"choices[0].message.parts[{number}]", reason)
 
 
 class PartWriter(SentPart):
@@ -258,7 +233,7 @@ class ItemWriter:
     def may_end(self) -> bool:
         """Whether it may end before its parts do: others' texts, of which more can follow."""
         part = self.last
-        return isinstance(part, TEXTS) and not self._answer.is_ours(part)
+        return isinstance(part, TEXTS) and not self._answer.writing.is_own(part)
 
     # --- its parts
 
@@ -313,14 +288,14 @@ class ItemWriter:
         return is_shown and isinstance(final, Thinking) and self._is_nothing(final)
 
     def _is_nothing(self, thought: Thinking) -> bool:
-        return not thought.text and not self._answer.is_ours(thought)
+        return not thought.text and not self._answer.writing.is_own(thought)
 
     def _filled(self, part: PartWriter, call: ToolCall) -> ToolCall:
         """Others' calls without arguments have an empty object: clients parse what they get.
 
         One that was cut off before them stays without (I7).
         """
-        if self._answer.is_ours(call) or self._answer.is_cut_off:
+        if self._answer.writing.is_own(call) or self._answer.is_cut_off:
             return call
         call = call.replace_unchecked(raw=NO_ARGUMENTS)
         part.settle(call)

@@ -8,7 +8,6 @@ from typing import Any, Literal
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
-from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.content_forms import (
     decode_form,
     encode_form,
@@ -17,11 +16,10 @@ from dragoman.wire.openai_responses.content_forms import (
     taken,
     without,
 )
-from dragoman.wire.openai_responses.dialect import NAME, ORIGIN, TARGET
-from dragoman.wire.openai_strict_schemas import is_refused_strict, openai_profiles
-from dragoman.wire.schemas import SentSchemas
-from dragoman.wire.target import Target
+from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
+from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
+from dragoman.wire.writing import Writing
 
 _MODES: dict[str, Literal["auto", "none", "required"]] = {
     "auto": "auto",
@@ -60,38 +58,30 @@ def _decode_tool(wire: Any) -> AnyTool:
     )
 
 
-def encode_tools(
-    tools: Sequence[AnyTool],
-    losses: list[Loss],
-    repairs: list[Repair],
-    target: Target,
-    schemas: SentSchemas,
-) -> list[Any]:
+def encode_tools(tools: Sequence[AnyTool], writing: Writing) -> list[Any]:
     """The tools on offer; those that another provider runs itself are lost."""
     encoded: list[Any] = []
     for index, tool in enumerate(tools):
         if tool.cache is not None:
-            losses.append(Loss(f"tools[{index}].cache", "tools have no breakpoints here"))
+            writing.lose(f"tools[{index}].cache", "tools have no breakpoints here")
         if isinstance(tool, ToolDefinition):
             body = _encode_definition(tool)
-            is_refused = _is_own(tool) and is_refused_strict(tool, target, TARGET)
-            if is_refused:
-                reason = "the schema as strict mode takes it"
-                repairs.append(Repair(f"tools[{index}].parameters", "W14", "retyped", reason))
-            if tool.kind == "function" and (is_refused or not _is_own(tool)):
+            if tool.kind == "function" and not is_own(tool):
                 # W16: left out, `strict` means true here and false everywhere else.
-                made = schemas.tool(tool, f"tools[{index}]", openai_profiles(target))
+                profiles = openai_profiles(writing.target)
+                made = writing.schemas.tool(tool, f"tools[{index}]", profiles)
                 body["parameters"], body["strict"] = made
             encoded.append(body)
         elif tool.dialect == NAME:
             is_odd = is_odd_tool(tool)
             encoded.append(payload_of(tool) if is_odd else {"type": tool.name, **tool.payload})
         else:
-            losses.append(Loss(f"tools[{index}]", "another provider's own tool"))
+            writing.lose(f"tools[{index}]", "another provider's own tool")
     return encoded
 
 
-def _is_own(tool: ToolDefinition) -> bool:
+def is_own(tool: ToolDefinition) -> bool:
+    """Whether a tool came in this dialect."""
     return tool.origin is not None and tool.origin.dialect == NAME
 
 
@@ -105,7 +95,7 @@ def _encode_definition(tool: ToolDefinition) -> dict[str, Any]:
         "strict": tool.strict if is_function else None,
         "format": None if is_function else tool.format,
     }
-    if fields["format"] is not None and not _is_own(tool):
+    if fields["format"] is not None and not is_own(tool):
         fields["format"] = _encode_format(fields["format"])
     return formed(present(fields), tool.extras, EMPTY)
 

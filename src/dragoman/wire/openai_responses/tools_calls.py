@@ -15,9 +15,14 @@ from dragoman.model.jsontext import dumps, loads
 from dragoman.model.media import Image
 from dragoman.model.parts import Opaque, Origin, Part, ServerToolCall, ServerToolResult, Text
 from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, make_result
-from dragoman.wire.call_ids import CallIds
 from dragoman.wire.fitting.tools import is_blank
-from dragoman.wire.openai_responses.content import decode_input, encode_input, is_plain
+from dragoman.wire.openai_responses.content import (
+    NO_PLACE,
+    decode_input,
+    encode_input,
+    is_plain,
+    lose_citations,
+)
 from dragoman.wire.openai_responses.content_forms import (
     decode_form,
     decode_id,
@@ -26,7 +31,9 @@ from dragoman.wire.openai_responses.content_forms import (
     without,
 )
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
+from dragoman.wire.reading import Reading
 from dragoman.wire.target import Target
+from dragoman.wire.writing import Writing
 
 Kind = Literal["function", "custom"]
 
@@ -47,45 +54,19 @@ _COMPLETED: Mapping[str, Any] = {"status": "completed"}
 _FAILED: dict[Kind, Mapping[str, Any]] = {"function": {"status": "incomplete"}, "custom": EMPTY}
 
 
-class WrittenCalls:
-    """The calls written so far: how an output has to name its call, and which type it is of."""
-
-    __slots__ = ("_custom", "_wire_ids")
-
-    def __init__(self) -> None:
-        self._custom: set[str] = set()
-        self._wire_ids: dict[str, str | None] = {}
-
-    def add(self, call: ToolCall, wire_id: str | None) -> None:
-        """Remember a call that is out of the ordinary."""
-        if wire_id != call.id:
-            self._wire_ids[call.id] = wire_id
-        if call.kind == "custom":
-            self._custom.add(call.id)
-
-    def wire_id(self, call_id: str) -> str | None:
-        """What the wire calls it; None where it had no id."""
-        return self._wire_ids.get(call_id, call_id)
-
-    def kind(self, result: ToolResult) -> Kind:
-        """The kind of tool: the call's, or what the result says where the provider has the call."""
-        return "custom" if result.call_id in self._custom else result.kind
-
-
-def decode_call(wire: dict[str, Any], calls: CallIds, origin: Origin | None) -> ToolCall | None:
-    """A `function_call` or `custom_tool_call` item; None where it is malformed.
-
-    `origin` goes to one without any arguments, which is to come back as it was.
-    """
+def decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
+    """A `function_call` or `custom_tool_call` item; None where it is malformed."""
     kind, key = _TEXT_KEYS[wire["type"]]
     name, raw, wire_id = wire.get("name"), wire.get(key), wire.get("call_id")
     if type(name) is not str or type(raw) is not str:
         return None
     wire_id = wire_id if type(wire_id) is str else None
-    call_id, kept = calls.admit(name, wire_id, raw)
-    renamed = kept is not UNSET
-    if kind == "custom" or not is_blank(raw):
-        origin = None
+    call_id, kept = reading.calls.admit(name, wire_id, raw)
+    origin = None
+    if kept is not UNSET:
+        origin = ORIGIN  # the wire's own id is for this dialect only
+    elif kind == "function" and is_blank(raw):
+        origin = reading.origin  # one without any arguments is to come back as it was
     optional = without(wire, "type", "name", key)
     item_id = decode_id(wire, optional)
     if wire_id is not None:
@@ -97,25 +78,22 @@ def decode_call(wire: dict[str, Any], calls: CallIds, origin: Origin | None) -> 
         kind=kind,
         wire_id=kept,
         item_id=item_id,
-        origin=ORIGIN if renamed else origin,  # the wire's own id is for this dialect only
+        origin=origin,
         extras=decode_form(optional, EMPTY if item_id is None else _COMPLETED),
     )
 
 
-def wire_id_of(call: ToolCall, target: Target | None) -> str | None:
+def wire_id_of(call: ToolCall, target: Target) -> str | None:
     """The id that the wire had, if this target made it and would take it again (W22)."""
     had = call.wire_id
-    if isinstance(had, UnsetType) or (target is not None and had and not target.ids.accepts(had)):
+    if isinstance(had, UnsetType) or (had and not target.ids.accepts(had)):
         return call.id
-    return call.id if had is None and target is not None and target.state.verifies_items else had
+    return call.id if had is None and target.state.verifies_items else had
 
 
-def encode_call(
-    call: ToolCall, item_id: str | None, wire_id: str | None, calls: WrittenCalls
-) -> dict[str, Any]:
+def encode_call(call: ToolCall, item_id: str | None, wire_id: str | None) -> dict[str, Any]:
     """The item of a call."""
     wire_type, key = _CALL_TYPES[call.kind]
-    calls.add(call, wire_id)
     body: dict[str, Any] = {"type": wire_type, "name": call.name, key: call.raw_arguments}
     if wire_id is not None:
         body["call_id"] = wire_id
@@ -125,11 +103,11 @@ def encode_call(
     return body
 
 
-def decode_output(wire: dict[str, Any], calls: CallIds) -> ToolResult | None:
+def decode_output(wire: dict[str, Any], reading: Reading) -> ToolResult | None:
     """A `function_call_output` or `custom_tool_call_output` item; None where it is malformed."""
     content, wire_id = _decode_content(wire.get("output")), wire.get("call_id")
     wire_id = wire_id if type(wire_id) is str else None
-    if content is None or (call_id := calls.answer(wire_id)) is None:
+    if content is None or (call_id := reading.calls.answer(wire_id)) is None:
         return None
     kind = _OUTPUT_KINDS[wire["type"]]
     optional = without(wire, "type", "output", "" if wire_id is None else "call_id")
@@ -156,11 +134,11 @@ def _decode_content(wire: Any) -> str | tuple[ResultPart, ...] | None:
 
 
 def encode_output(
-    result: ToolResult, item_id: str | None, kind: Kind, calls: WrittenCalls, lost: list[int]
+    result: ToolResult, item_id: str | None, kind: Kind, writing: Writing
 ) -> dict[str, Any]:
-    """The item of a result; `lost` gets the indices of parts that have no place in it."""
-    body: dict[str, Any] = {"type": _OUTPUT_TYPES[kind], "output": _encode_content(result, lost)}
-    if (wire_id := calls.wire_id(result.call_id)) is not None:
+    """The item of a result."""
+    body: dict[str, Any] = {"type": _OUTPUT_TYPES[kind], "output": _encode_content(result, writing)}
+    if (wire_id := writing.wire_ids.get(result.call_id, result.call_id)) is not None:
         body["call_id"] = wire_id
     if item_id is not None:
         body["id"] = item_id
@@ -177,20 +155,22 @@ def is_custom_output(item: Mapping[str, Any]) -> bool:
     return bool(item["type"] == _OUTPUT_TYPES["custom"])
 
 
-def _encode_content(result: ToolResult, lost: list[int]) -> str | list[Any]:
+def _encode_content(result: ToolResult, writing: Writing) -> str | list[Any]:
     content = result.content
-    if isinstance(content, str):
-        return result.text
-    if len(content) == 1 and is_plain(content[0]):
+    if isinstance(content, str) or (len(content) == 1 and is_plain(content[0])):
         return result.text
     encoded: list[Any] = []
     for index, part in enumerate(content):
+        writing.item = index
         if isinstance(part, Opaque) and part.dialect == NAME:
             encoded.append(part.payload)
         elif (body := encode_input(part)) is not None:
             encoded.append(body)
         else:
-            lost.append(index)
+            writing.lose_here(NO_PLACE)
+        if type(part) is Text:
+            lose_citations(part, writing)
+    writing.item = None
     return encoded
 
 
@@ -300,12 +280,13 @@ def _usual_call(name: str) -> Mapping[str, Any]:
     return EMPTY if name in _ODD_CALLS else _COMPLETED
 
 
-def decode_server_call(wire: dict[str, Any], origin: Origin | None) -> list[AnyPart]:
+def decode_server_call(wire: dict[str, Any], reading: Reading) -> list[AnyPart]:
     """The call in an item, and its result where it is there too."""
     fields = dict(wire)
     wire_type = fields.pop("type")
     name = wire_type if wire_type in _ODD_CALLS else wire_type.removesuffix(_CALL)
     item_id, call_id, optional = _decode_ids(wire, fields)
+    origin = reading.origin
     result = None if item_id is None else _decode_result(name, item_id, call_id, fields, origin)
     has_server = name in _OF_SERVERS and type(fields.get(_SERVER)) is str
     call = ServerToolCall(
@@ -362,7 +343,7 @@ def belongs_to(part: Part, call: Part) -> bool:
     return isinstance(part, Image) and call.name == _PICTURES and part.data is not None
 
 
-def decode_server_result(wire: dict[str, Any], origin: Origin | None) -> ServerToolResult:
+def decode_server_result(wire: dict[str, Any], reading: Reading) -> ServerToolResult:
     """A result that is an item of its own."""
     fields = dict(wire)
     wire_type = fields.pop("type")
@@ -375,7 +356,7 @@ def decode_server_result(wire: dict[str, Any], origin: Origin | None) -> ServerT
         fields,
         is_error=True if failed else None,
         item_id=item_id,
-        origin=origin,
+        origin=reading.origin,
         extras=decode_form(optional, _FAILED_STATUS if failed else _COMPLETED),
     )
 
