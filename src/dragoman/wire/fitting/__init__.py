@@ -191,7 +191,8 @@ def fitted(request: Request, target: Target, own_steps: OwnSteps = ()) -> Fitted
         found, messages = [], request.messages
         request = step.fit(request, asked, found)
         notes += restored(renumbered(found, tools), given, placed)
-        placed = left(placed, messages, request.messages)
+        if request.messages is not messages:
+            placed = left(placed, messages, request.messages)
     has_extra_fields = has_extra_fields or any(map(_has_extra_fields, request.system))
     return Fitted(request, tuple(notes), context, placed, tools, has_extra_fields)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
@@ -277,7 +277,7 @@ _PART = "part"
 _WHOLE = "$item"
 
 
-def is_plain(part: Part) -> bool:
+def is_plain(part: Part) -> TypeGuard[Text]:
     """Whether a part is a text and nothing else: such a one may be written as a bare string."""
     return (
         type(part) is Text

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from dragoman.model.frozen import EMPTY
-from dragoman.model.messages import Message, make_message
+from dragoman.model.messages import Message
 from dragoman.model.parts import (
     Opaque,
     Part,
@@ -101,7 +101,7 @@ class MessageWriter(Writing):
         self.places: list[Place] = []
         """Where each item of a request came from."""
         self._custom_calls: set[str] = set()
-        self._source = make_message(_ASSISTANT)
+        self._source: Message
 
     def write(self, message: Message, index: int = 0) -> None:
         """Append the items of a message."""
@@ -110,7 +110,7 @@ class MessageWriter(Writing):
         if message.name is not None:
             self.lose(self._message_path + ".name", NO_PLACE)
         if len(parts) == 1 and not self.is_response and is_plain(parts[0]):
-            self._write_plain(cast("Text", parts[0]).text)  # measured: 5 % of a request's time
+            self._write_plain(parts[0].text)  # measured: 5 % of a request's time
         elif parts:
             self._write_groups(parts)
         elif role is not _ASSISTANT:

@@ -99,8 +99,9 @@ def decode_request(wire: Mapping[str, Any]) -> Request:
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body that says a request, and what it could not say."""
     writing = MessageWriter(target)
-    came = fields_of(request.extras, NAME).get("conversation")
-    body = {**_encode_settings(request, writing, came), **encode_include(request)}
+    own = fields_of(request.extras, NAME)
+    settings = _encode_settings(request, writing, own.get("conversation"))
+    body = {**settings, **encode_include(request, own)}
     if tools := encode_tools(request.tools, writing):
         body["tools"] = tools
     if request.messages:

@@ -43,6 +43,7 @@ from dragoman.wire.openai_responses.settings import is_stored
 from dragoman.wire.openai_responses.tools import is_own
 from dragoman.wire.openai_responses.tools_calls import has_long_names, with_short_names
 from dragoman.wire.openai_strict_schemas import is_refused_strict
+from dragoman.wire.overlay import fields_of
 from dragoman.wire.target import Target
 
 # --- steps of fitting
@@ -124,8 +125,12 @@ def _with_parts(
 
 STEPS = (
     Step(with_strict_schemas, ("schemas.checks_strict",)),
-    Step(with_own_text_types, ("state.verifies_items",)),
-    Step(with_short_argument_names, ("tools.limits_argument_names",)),
+    Step(with_own_text_types, ("state.verifies_items",), lambda seen, _: bool(seen.extended)),
+    Step(
+        with_short_argument_names,
+        ("tools.limits_argument_names",),
+        lambda seen, _: bool(seen.calls),
+    ),
 )
 """What fitting sees to for this dialect alone."""
 
@@ -179,7 +184,7 @@ class _ItemRepairs:
         self._writing = writing
         self._items, self._places = writing.items, writing.places
         self._kinds = [kind_of(item) if isinstance(item, dict) else "" for item in self._items]
-        self._is_stored = is_stored(request)
+        self._is_stored = is_stored(request, fields_of(request.extras, NAME))
         self._dropped: set[int] = set()
         target = writing.target
         forgets = target.thinking.sent_back == "never"

@@ -10,7 +10,7 @@ from dragoman.model.requests import Output, Request, Sampling, State, ThinkingCo
 from dragoman.wire.openai_responses.content_forms import present
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
 from dragoman.wire.openai_strict_schemas import openai_profiles
-from dragoman.wire.overlay import fields_of, note_of
+from dragoman.wire.overlay import note_of
 from dragoman.wire.settings_table import (
     Setting,
     decode_settings,
@@ -91,21 +91,21 @@ def is_unasked(wire: Mapping[str, Any]) -> bool:
     return wire.get("store") is False and not is_asked
 
 
-def is_stored(request: Request) -> bool:
-    """Whether the provider keeps what it is sent; the word in the extras is the last one."""
+def is_stored(request: Request, own: Mapping[str, Any]) -> bool:
+    """Whether the provider keeps what it is sent; the word among its own fields is the last one."""
     store = request.state.store if request.state is not None else None
-    return fields_of(request.extras, NAME).get("store", store) is not False
+    return own.get("store", store) is not False
 
 
-def encode_include(request: Request) -> dict[str, Any]:
-    """The field of a request that says what should come along, besides what it asked for.
+def encode_include(request: Request, own: Mapping[str, Any]) -> dict[str, Any]:
+    """The field of a request that says what should come along; `own` has what it asked for.
 
     Where nothing is stored, reasoning can be replayed only if it comes sealed (W25, W26).
     """
-    given = fields_of(request.extras, NAME).get("include")
+    given = own.get("include")
     known = list(given) if isinstance(given, (list, tuple)) else []
     wanted = [_LOGPROBS] if request.sampling.logprobs else []
-    if not is_stored(request) and not note_of(request.extras, NAME, UNASKED):
+    if not is_stored(request, own) and not note_of(request.extras, NAME, UNASKED):
         wanted.append(_SEALED)
     kept = [name for name in known if name != _LOGPROBS or name in wanted]
     asked = [*kept, *(name for name in wanted if name not in known)]
