@@ -64,39 +64,19 @@ DESCRIPTION = Description(
 
 # --- OpenAI's own deployment
 
+_UNSUPPORTED = (
+    "Text.signature", "Refusal.signature", "Image.signature", "Image.name", "Image.mime",
+    "File.signature", "File.mime", "Audio.signature", "Audio.cache", "Audio.name", "Audio.detail",
+    "Audio.transcript", "Thinking.cache", "ToolCall.signature", "ToolResult.signature",
+    "ToolResult.tool_name", "ServerToolCall.signature", "ServerToolCall.cache",
+    "ServerToolResult.signature", "ServerToolResult.cache", "Opaque.signature", "Opaque.cache",
+)  # fmt: skip
 TARGET = Target(
     dialect=NAME,
     provider="openai",
-    unsupported_part_fields=(
-        "Text.signature",
-        "Refusal.signature",
-        "Image.signature",
-        "Image.name",
-        "Image.mime",
-        "File.signature",
-        "File.mime",
-        "Audio.signature",
-        "Audio.cache",
-        "Audio.name",
-        "Audio.detail",
-        "Audio.transcript",
-        "Thinking.cache",
-        "ToolCall.signature",
-        "ToolResult.signature",
-        "ToolResult.tool_name",
-        "ServerToolCall.signature",
-        "ServerToolCall.cache",
-        "ServerToolResult.signature",
-        "ServerToolResult.cache",
-        "Opaque.signature",
-        "Opaque.cache",
-    ),
-    ids=IdFlags(
-        max_length=64,  # W22
-    ),
-    tools=ToolFlags(
-        limits_argument_names=True,  # W39
-    ),
+    unsupported_part_fields=_UNSUPPORTED,
+    ids=IdFlags(max_length=64),  # W22
+    tools=ToolFlags(limits_argument_names=True),  # W39
     sampling=SamplingFlags(min_output_tokens=16),
     media=MediaFlags(kinds=("image", "file")),
     state=StateFlags(

@@ -22,6 +22,8 @@ from dragoman.wire.openai_responses.content_turns import MessageWriter
 from dragoman.wire.openai_responses.dialect import NAME, TARGET
 from dragoman.wire.openai_responses.request_repairs import repaired_items
 from dragoman.wire.openai_responses.settings import (
+    SAMPLING,
+    STATE,
     UNASKED,
     decode_output,
     decode_sampling,
@@ -58,15 +60,12 @@ _PLACES: Places = {
     "text": {"format": PartlyRead("output")},
     "response_format": "output",
     "reasoning": {"effort": "thinking", "summary": "thinking"},
-    "store": "state.store",
-    "previous_response_id": "state.previous_response_id",
+    **{key: f"sampling.{name}" for key, name, _ in SAMPLING},
+    **{key: f"state.{name}" for key, name, _ in STATE},
     "conversation": PartlyRead("state.conversation"),
     "prompt": PartlyRead("state.prompt"),
-    "max_output_tokens": "sampling.max_tokens",
-    "temperature": "sampling.temperature",
-    "top_p": "sampling.top_p",
-    "top_logprobs": "sampling.top_logprobs",
 }
+"""What the fields stand for that nobody could read, or not all of them."""
 
 
 def decode_request(wire: Mapping[str, Any]) -> Request:

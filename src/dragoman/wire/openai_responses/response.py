@@ -79,40 +79,38 @@ def _in_full(usage: Usage) -> dict[str, Any]:
 
 def _counted(usage: Usage) -> dict[str, Any]:
     """Only what is not zero: the overlay knows which zeros the wire had."""
-    inner = _filled(cached_tokens=usage.cache_read, cache_write_tokens=usage.cache_write)
-    outer = _filled(reasoning_tokens=usage.thinking)
-    body = _filled(input_tokens=usage.total_input, output_tokens=usage.total_output)
-    if inner:
-        body[_IN] = inner
-    if outer:
-        body[_OUT] = outer
-    if usage.reported_total is not None:
-        body["total_tokens"] = usage.reported_total
-    return body
+    body = _without_zeros(_in_full(usage))
+    body.pop("total_tokens", None)
+    return body if usage.reported_total is None else body | {"total_tokens": usage.reported_total}
 
 
-def _filled(**counts: int) -> dict[str, Any]:
-    return {key: count for key, count in counts.items() if count}
+def _without_zeros(counts: dict[str, Any]) -> dict[str, Any]:
+    left = {key: _without_zeros(n) if isinstance(n, dict) else n for key, n in counts.items()}
+    return {key: value for key, value in left.items() if value}
 
 
 # --- whole responses
 
 PROBABILITIES = "another dialect's probabilities are left out"
-_STOP, _LENGTH, _CALLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
-_FILTER, _REFUSAL = FinishReason.CONTENT_FILTER, FinishReason.REFUSAL
-_ERROR, _CANCELLED, _OTHER = FinishReason.ERROR, FinishReason.CANCELLED, FinishReason.OTHER
-
-# W37: `incomplete` is no error.
-_REASONS = {"max_output_tokens": _LENGTH, "content_filter": _FILTER}
-_REASON_NAMES = {
-    _LENGTH: "max_output_tokens",
-    FinishReason.CONTEXT_FULL: "max_output_tokens",
-    _FILTER: "content_filter",
+_CUT, _COMPLETED = "incomplete", ("completed", None)
+_OTHER = FinishReason.OTHER
+_BY_STATUS = {"failed": FinishReason.ERROR, "cancelled": FinishReason.CANCELLED}
+# Status and reason of each finish; `incomplete` is no error (W37).
+_FINISHES: dict[FinishReason, tuple[str, str | None]] = {
+    FinishReason.STOP: _COMPLETED,
+    FinishReason.TOOL_CALLS: _COMPLETED,
+    FinishReason.REFUSAL: _COMPLETED,
+    FinishReason.CONTEXT_FULL: (_CUT, "max_output_tokens"),
+    FinishReason.LENGTH: (_CUT, "max_output_tokens"),
+    FinishReason.CONTENT_FILTER: (_CUT, "content_filter"),
+    _OTHER: (_CUT, None),
+    **{finish: (status, None) for status, finish in _BY_STATUS.items()},
 }
-_FAILURES = {"failed": _ERROR, "cancelled": _CANCELLED}
-_WORDS = frozenset({*_REASONS, *_FAILURES, "completed"})
-_SAYABLE = frozenset({*_REASON_NAMES, *_FAILURES.values(), _STOP, _CALLS, _REFUSAL, _OTHER})
-_FAILURE_NAMES = {finish: status for status, finish in _FAILURES.items()}
+_BY_REASON = {reason: finish for finish, (_, reason) in _FINISHES.items() if reason}
+_BY_STATUS = {
+    status: f for f, (status, _) in _FINISHES.items() if status in {"failed", "cancelled"}
+}
+_WORDS = {None, "completed", _CUT, *_BY_REASON, *_BY_STATUS}
 # What a client's types demand of a response that was not a response of this dialect before.
 _USUAL: Mapping[str, Any] = {
     "object": "response",
@@ -166,7 +164,7 @@ def encode_response(response: Response) -> Encoded:
     if response.choices:
         choice = response.choices[0]
         writing.write(choice.message)
-        if finish is not None and finish not in _SAYABLE and NAME in response.extras:
+        if finish is not None and finish not in _FINISHES and NAME in response.extras:
             writing.lose("choices[0].finish", "this reason has no word here")
         if choice.message.role is not Role.ASSISTANT:
             writing.lose("choices[0].message.role", "only an assistant answers")
@@ -208,35 +206,32 @@ def decode_finish(
     wire: Mapping[str, Any], parts: tuple[AnyPart, ...]
 ) -> tuple[FinishReason | None, str | None]:
     """Why it ended, and the wire's own word for it; nothing where it has not ended."""
-    status = wire.get("status")
+    status = _text(wire.get("status"))
     if status == "completed":
-        return _completed(parts), "completed"
-    if status == "incomplete":
+        return _completed(parts), status
+    if status == _CUT:
         details = wire.get("incomplete_details")
         reason = _text(details.get("reason")) if isinstance(details, dict) else None
-        return (_OTHER, "incomplete") if reason is None else (_REASONS.get(reason, _OTHER), reason)
-    if type(status) is str and status in _FAILURES:
-        return _FAILURES[status], status
-    return None, _text(status)
+        return (_BY_REASON.get(reason, _OTHER), reason) if reason is not None else (_OTHER, _CUT)
+    return _BY_STATUS.get(status or ""), status
 
 
 def _completed(parts: tuple[AnyPart, ...]) -> FinishReason:
     if any(isinstance(part, ToolCall) for part in parts):
-        return _CALLS
-    return _REFUSAL if any(isinstance(part, Refusal) for part in parts) else _STOP
+        return FinishReason.TOOL_CALLS
+    is_refusal = any(isinstance(part, Refusal) for part in parts)
+    return FinishReason.REFUSAL if is_refusal else FinishReason.STOP
 
 
 def _encode_finish(choice: Choice, *, is_own: bool) -> dict[str, Any]:
     """Status and reason; another wire's own words for a reason are none here."""
-    finish = choice.finish
+    finish, word = choice.finish, choice.finish_raw
     if finish is None:
         return {}
-    reason = _REASON_NAMES.get(finish)
-    if is_own and finish is _OTHER and choice.finish_raw not in {None, "incomplete", *_WORDS}:
-        reason = choice.finish_raw
-    if reason is not None:
-        return {"status": "incomplete", "incomplete_details": {"reason": reason}}
-    return {"status": "incomplete" if finish is _OTHER else _FAILURE_NAMES.get(finish, "completed")}
+    status, reason = _FINISHES.get(finish, _COMPLETED)
+    if is_own and finish is _OTHER and word not in _WORDS:
+        reason = word
+    return {"status": status} | ({"incomplete_details": {"reason": reason}} if reason else {})
 
 
 def _is_time(value: Any) -> bool:

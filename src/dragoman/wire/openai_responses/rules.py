@@ -5,28 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from dragoman.wire.openai_responses import rules_items as items
 from dragoman.wire.openai_responses.content_items import CALLS, kind_of
 from dragoman.wire.openai_responses.dialect import TARGET
-from dragoman.wire.openai_responses.rules_items import (
-    View,
-    i5_call_ids_are_unique,
-    i8_calls_have_one_output,
-    shape_answers_have_their_type,
-    shape_reasoning_is_readable,
-    w20_calls_are_paired_on_call_id,
-    w21_item_ids_are_plain,
-    w21_item_ids_have_their_prefix,
-    w21_reasoning_has_its_id,
-    w22_call_ids_are_short,
-    w23_reasoning_is_followed,
-    w24_calls_keep_their_reasoning,
-    w25_reasoning_is_sealed,
-    w28_item_ids_are_unique,
-    w29_built_in_calls_are_answered,
-    w29_built_in_outputs_have_calls,
-    w29_calls_are_answered,
-    w29_outputs_have_calls,
-)
+from dragoman.wire.openai_responses.rules_items import View
 from dragoman.wire.openai_responses.tools_calls import LONGEST, has_long_names
 from dragoman.wire.openai_strict_schemas import (
     w14_strict_objects_are_closed,
@@ -234,6 +216,9 @@ def _media(view: View) -> Iterator[Placed]:
 
 OPENAI = ("openai", "azure")
 """The same service answers on both."""
+LLAMA = ("llama.cpp",)
+IDS = ("ids.pattern", "ids.max_length")
+VERIFIES = ("state.verifies_items",)
 PAIRS = ("turns.pairs_results",)
 SAMPLING = ("sampling.refused", "sampling.refused_while_thinking")
 EFFORTS = ("thinking.form", "thinking.efforts")
@@ -248,42 +233,31 @@ RULES: tuple[Rule[View], ...] = (
     Rule(shape_ranges, "error", "ST", OPENAI),
     Rule(shape_image_data, "error", "S"),
     Rule(shape_file_data, "error", "T", OPENAI, ("media.kinds",)),
-    Rule(
-        shape_answers_have_their_type, "error", "E", ("llama.cpp",), ("fields.needs_message_type",)
-    ),
-    Rule(shape_reasoning_is_readable, "error", "E", ("llama.cpp",), ("thinking.is_plain_text",)),
+    Rule(items.shape_answers_have_their_type, "error", "E", LLAMA, ("fields.needs_message_type",)),
+    Rule(items.shape_reasoning_is_readable, "error", "E", LLAMA, ("thinking.is_plain_text",)),
     Rule(limit_output_tokens, "error", "E", OPENAI, ("sampling.min_output_tokens",)),
-    Rule(i5_call_ids_are_unique, "warning", "R"),
-    Rule(i8_calls_have_one_output, "warning", "R"),
+    Rule(items.i5_call_ids_are_unique, "warning", "R"),
+    Rule(items.i8_calls_have_one_output, "warning", "R"),
     Rule(w6_names_are_plain, "error", "SE", OPENAI, ("tools.name_pattern",)),
     Rule(w12_reasoning_models_take_no_sampling, "error", "E", OPENAI, SAMPLING),
     Rule(w12_efforts_are_known, "error", "ET", OPENAI, EFFORTS),
     Rule[View](w14_strict_objects_are_closed, "error", "ERT", OPENAI, STRICT),
     Rule[View](w15_strict_schemas_keep_to_the_subset, "error", "DET", OPENAI, STRICT),
-    Rule(w20_calls_are_paired_on_call_id, "error", "S"),
-    Rule(w21_item_ids_are_plain, "error", "ER", OPENAI, ("state.verifies_items",)),
-    Rule(w21_item_ids_have_their_prefix, "error", "ER", OPENAI, ("state.verifies_items",)),
-    Rule(w21_reasoning_has_its_id, "error", "ER", OPENAI, ("state.verifies_items",)),
-    Rule(
-        w22_call_ids_are_short,
-        "error",
-        "E",
-        OPENAI,
-        (
-            "ids.pattern",
-            "ids.max_length",
-        ),
-    ),
-    Rule(w23_reasoning_is_followed, "error", "ET", OPENAI, ("state.verifies_items",)),
-    Rule(w24_calls_keep_their_reasoning, "warning", "ET", OPENAI),
-    Rule(w25_reasoning_is_sealed, "error", "E", OPENAI, ("state.verifies_items",)),
-    Rule(w28_item_ids_are_unique, "error", "E", OPENAI, ("state.verifies_items",)),
-    Rule(w29_calls_are_answered, "error", "E", OPENAI, PAIRS),
-    Rule(w29_outputs_have_calls, "error", "E", OPENAI, PAIRS),
-    Rule(w29_built_in_calls_are_answered, "warning", "R"),
-    Rule(w29_built_in_outputs_have_calls, "warning", "R"),
-    Rule(w30_people_say_input, "error", "E", OPENAI, ("state.verifies_items",)),
-    Rule(w30_the_model_says_output, "error", "E", OPENAI, ("state.verifies_items",)),
+    Rule(items.w20_calls_are_paired_on_call_id, "error", "S"),
+    Rule(items.w21_item_ids_are_plain, "error", "ER", OPENAI, VERIFIES),
+    Rule(items.w21_item_ids_have_their_prefix, "error", "ER", OPENAI, VERIFIES),
+    Rule(items.w21_reasoning_has_its_id, "error", "ER", OPENAI, VERIFIES),
+    Rule(items.w22_call_ids_are_short, "error", "E", OPENAI, IDS),
+    Rule(items.w23_reasoning_is_followed, "error", "ET", OPENAI, VERIFIES),
+    Rule(items.w24_calls_keep_their_reasoning, "warning", "ET", OPENAI),
+    Rule(items.w25_reasoning_is_sealed, "error", "E", OPENAI, VERIFIES),
+    Rule(items.w28_item_ids_are_unique, "error", "E", OPENAI, VERIFIES),
+    Rule(items.w29_calls_are_answered, "error", "E", OPENAI, PAIRS),
+    Rule(items.w29_outputs_have_calls, "error", "E", OPENAI, PAIRS),
+    Rule(items.w29_built_in_calls_are_answered, "warning", "R"),
+    Rule(items.w29_built_in_outputs_have_calls, "warning", "R"),
+    Rule(w30_people_say_input, "error", "E", OPENAI, VERIFIES),
+    Rule(w30_the_model_says_output, "error", "E", OPENAI, VERIFIES),
     Rule(w31_outputs_are_text_images_or_files, "error", "SE", OPENAI),
     Rule(w31_outputs_have_no_error, "error", "SE", OPENAI),
     Rule(w32_phases_are_known, "error", "SR"),

@@ -41,7 +41,7 @@ def _id_of(value: Any) -> str | None:
     return text(value.get("id") if isinstance(value, dict) else value)
 
 
-_SAMPLING = (
+SAMPLING = (
     Setting("max_output_tokens", "max_tokens", whole),
     Setting("temperature", "temperature", _exact_number),
     Setting("top_p", "top_p", _exact_number),
@@ -54,7 +54,7 @@ _SCHEMA = (
     Setting("description", "description", text),
     Setting("strict", "strict", flag),
 )
-_STATE = (
+STATE = (
     Setting("previous_response_id", "previous_response_id", text),
     Setting("conversation", "conversation", _id_of),
     Setting("prompt", "prompt", _id_of),
@@ -67,7 +67,7 @@ _STATE = (
 
 def decode_sampling(wire: Mapping[str, Any]) -> Sampling:
     """How the answer is drawn."""
-    found = decode_settings(wire, _SAMPLING)
+    found = decode_settings(wire, SAMPLING)
     include = wire.get("include")
     if isinstance(include, list) and _LOGPROBS in include:
         found["logprobs"] = True
@@ -80,7 +80,7 @@ def encode_sampling(sampling: Sampling, writing: Writing) -> dict[str, Any]:
     # Stored, 1 becomes 1.0; the overlay tells them apart.
     return {
         key: int(value) if isinstance(value, float) and value.is_integer() else value
-        for key, value in encode_settings(sampling, _SAMPLING).items()
+        for key, value in encode_settings(sampling, SAMPLING).items()
     }
 
 
@@ -198,7 +198,7 @@ def encode_thinking(thinking: ThinkingConfig | None, writing: Writing) -> dict[s
 
 def decode_state(wire: Mapping[str, Any]) -> State | None:
     """What the request continues, and whether it is kept; a conversation may be an object."""
-    found = decode_settings(wire, _STATE)
+    found = decode_settings(wire, STATE)
     return State(**found) if found else None
 
 
@@ -209,7 +209,7 @@ def encode_state(state: State | None, came: Any = None) -> dict[str, Any]:
     """
     if state is None:
         return {}
-    body = encode_settings(state, _STATE)
+    body = encode_settings(state, STATE)
     if "conversation" in body and isinstance(came, Mapping) and came.keys() != {"id"}:
         body["conversation"] = {"id": state.conversation}
     if "prompt" in body:
