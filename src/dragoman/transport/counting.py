@@ -14,7 +14,8 @@ from dragoman.model.requests import Request
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.providers.endpoints import USUAL, Endpoints
 from dragoman.transport.exchanges import Line
-from dragoman.wire.services import opened, services
+from dragoman.wire.json_values import opened
+from dragoman.wire.services import services
 
 Estimator = Callable[[Request], int]
 

@@ -20,7 +20,8 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.responses import Embedding
 from dragoman.model.value import expect
 from dragoman.transport.exchanges import Line
-from dragoman.wire.services import Embedded, EmbeddingFormat, ToEmbed, opened, services
+from dragoman.wire.json_values import opened
+from dragoman.wire.services import Embedded, EmbeddingFormat, ToEmbed, services
 
 _TOO_MUCH = frozenset({"max_tokens_per_request"})  # OpenAI: of all texts together
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dragoman.errors import WireError
 from dragoman.model.catalogue import ModelInfo
 from dragoman.transport.exchanges import Line, with_query
-from dragoman.wire.services import opened, services
+from dragoman.wire.json_values import opened
+from dragoman.wire.services import services
 
 _MOST_PAGES = 1000
 

@@ -16,7 +16,8 @@ from dragoman.model.parts import Origin
 from dragoman.model.value import expect
 from dragoman.transport.exchanges import Answer, Line
 from dragoman.transport.protocol import HttpRequest
-from dragoman.wire.services import Piece, ToUpload, Uploaded, UploadFormat, opened, services
+from dragoman.wire.json_values import opened
+from dragoman.wire.services import Piece, ToUpload, Uploaded, UploadFormat, services
 
 AnyMedia = Image | Audio | Video | File
 Source = bytes | bytearray | memoryview | str | PathLike[str] | Media

@@ -31,13 +31,19 @@ _TEXTS = (str, bytes, bytearray, memoryview)
 
 def parsed(body: JsonText | Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
     """A body as a dict, from JSON text or as it is; raises `WireError` where it is no object."""
-    problem = "the body is not a JSON object"
     if not isinstance(body, _TEXTS) and isinstance(body, Mapping):
         return body
+    value = opened(body, dialect)
+    if isinstance(value, dict):
+        return value
+    msg = "the body is not a JSON object"
+    raise WireError(msg, dialect=dialect, path="$")
+
+
+def opened(body: JsonText, dialect: str) -> Any:
+    """The JSON value of a body; what is none is the peer's fault."""
     try:
-        value = loads(body)
-        if isinstance(value, dict):
-            return value
+        return loads(body)
     except InvalidInputError as error:
         problem = str(error)
     raise WireError(problem, dialect=dialect, path="$")

@@ -11,6 +11,7 @@ from typing import Any
 from dragoman.errors import WireError
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.usage import Usage
+from dragoman.wire.json_values import is_object
 from dragoman.wire.multipart import form
 from dragoman.wire.overlay import overlay_of
 from dragoman.wire.services import (
@@ -24,7 +25,6 @@ from dragoman.wire.services import (
     Uploaded,
     UploadFormat,
     is_number,
-    is_object,
     objects,
     text_at,
     vector_of,

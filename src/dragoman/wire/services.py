@@ -7,14 +7,14 @@ writes bodies, and reads them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, NoReturn, TypeGuard
 
-from dragoman.errors import InvalidInputError, WireError
+from dragoman.errors import WireError
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.frozen import EMPTY
-from dragoman.model.jsontext import JsonText, loads
 from dragoman.model.usage import Usage
 from dragoman.wire.dialect import dialect as registered
+from dragoman.wire.json_values import is_list, is_object
 
 
 class ToEmbed(NamedTuple):
@@ -125,20 +125,6 @@ def services(dialect: str) -> Services:
 # --- for reading
 
 
-def opened(body: JsonText, dialect: str) -> Any:
-    """The JSON value of a body; what is none is the peer's fault."""
-    try:
-        return loads(body)
-    except InvalidInputError as error:
-        problem = str(error)
-    raise WireError(problem, dialect=dialect, path="$")
-
-
-def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    """Whether a value is a JSON object."""
-    return type(value) is dict
-
-
 def is_number(value: object) -> TypeGuard[int]:
     """Whether a value is a whole number that is not negative."""
     return type(value) is int and value >= 0
@@ -146,37 +132,39 @@ def is_number(value: object) -> TypeGuard[int]:
 
 def objects(value: Any, key: str | None, dialect: str) -> list[dict[str, Any]]:
     """The objects of a list: the value itself, or a field of it. Others there are left out."""
-    found = value
-    if key is not None:
-        found = value.get(key) if is_object(value) else None
-    if isinstance(found, list):
+    found = value if key is None else _at(value, key)
+    if is_list(found):
         return [item for item in found if is_object(item)]
-    where = "$" if key is None else f"$.{key}"
-    msg = f"expected a list at {where}"
-    raise WireError(msg, dialect=dialect, path=where)
+    return _refuse("a list", "$" if key is None else f"$.{key}", dialect)
 
 
 def text_at(value: Any, key: str, dialect: str) -> str:
     """A text that has to be there."""
-    found = value.get(key) if is_object(value) else None
+    found = _at(value, key)
     if isinstance(found, str) and found:
         return found
-    msg = f"expected a text at $.{key}"
-    raise WireError(msg, dialect=dialect, path=f"$.{key}")
+    return _refuse("a text", f"$.{key}", dialect)
 
 
 def number_at(value: Any, key: str, dialect: str) -> int:
     """A whole number that has to be there."""
-    found = value.get(key) if is_object(value) else None
+    found = _at(value, key)
     if is_number(found):
         return found
-    msg = f"expected a whole number at $.{key}"
-    raise WireError(msg, dialect=dialect, path=f"$.{key}")
+    return _refuse("a whole number", f"$.{key}", dialect)
 
 
 def vector_of(value: Any, path: str, dialect: str) -> tuple[float, ...]:
     """The numbers of an embedding."""
     if isinstance(value, list) and {*map(type, value)} <= {float, int}:
         return tuple(value)
-    msg = f"expected numbers at {path}"
+    return _refuse("numbers", path, dialect)
+
+
+def _at(value: Any, key: str) -> Any:
+    return value.get(key) if is_object(value) else None
+
+
+def _refuse(what: str, path: str, dialect: str) -> NoReturn:
+    msg = f"expected {what} at {path}"
     raise WireError(msg, dialect=dialect, path=path)

@@ -11,6 +11,7 @@ from dragoman.model.catalogue import ModelInfo
 from dragoman.model.jsontext import dumps
 from dragoman.model.usage import Usage
 from dragoman.wire.gemini.dialect import NAME, bare_model
+from dragoman.wire.json_values import is_object
 from dragoman.wire.overlay import overlay_of
 from dragoman.wire.services import (
     CountFormat,
@@ -25,7 +26,6 @@ from dragoman.wire.services import (
     Uploaded,
     UploadFormat,
     is_number,
-    is_object,
     number_at,
     objects,
     text_at,

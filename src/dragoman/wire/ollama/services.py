@@ -6,6 +6,7 @@ from typing import Any
 
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.usage import Usage
+from dragoman.wire.json_values import is_object
 from dragoman.wire.ollama.response import decode_time
 from dragoman.wire.overlay import overlay_of
 from dragoman.wire.services import (
@@ -16,7 +17,6 @@ from dragoman.wire.services import (
     Services,
     ToEmbed,
     is_number,
-    is_object,
     objects,
     vector_of,
 )
