@@ -366,7 +366,7 @@ def words_of(extras: Mapping[str, Any], dialect: str) -> Collection[Any]:
     """The words for the encoder in extras."""
     if extras is EMPTY:
         return ()
-    words = note_of(extras, dialect, _WORDS)
+    words = _kept(extras, dialect)[1].get(_WORDS)
     return words if isinstance(words, list) else ()
 
 

@@ -583,3 +583,14 @@ def test_thinking_that_is_only_signed_is_not_told_to_be_dropped() -> None:
         DIALECT.decode_request({"model": "m", "messages": said}), target
     )
     assert (encoded.body["messages"], encoded.repairs, encoded.losses) == (said, (), ())
+
+
+def test_a_signature_without_words_leaves_no_empty_thinking() -> None:
+    """Where the host has no details, and takes no empty text for it (W110)."""
+    target = DIALECT.target.with_flags({"thinking.fields": ("reasoning",)})
+    details = [{"type": "reasoning.text", "text": "", "signature": "s"}]
+    said = {"role": "assistant", "content": "b", "reasoning_details": details}
+    request_ = DIALECT.decode_request({"model": "m", "messages": [said]})
+    encoded = DIALECT.encode_request(request_.replace(model="n"), target, repair=False)
+    assert encoded.body["messages"] == [{"role": "assistant", "content": "b"}]
+    assert [loss.path for loss in encoded.losses] == ["messages[0].parts[0]"]

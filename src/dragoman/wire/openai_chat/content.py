@@ -13,7 +13,14 @@ from dragoman.model.tools import ToolDefinition
 from dragoman.wire.json_values import is_integer, is_list, is_object
 from dragoman.wire.openai_chat.content_thinking import decode_thinking
 from dragoman.wire.openai_chat.dialect import NAME, ChatWriting, is_own
-from dragoman.wire.overlay import extras_of, overlay_of, with_guesses, with_overlay, words_of
+from dragoman.wire.overlay import (
+    extras_of,
+    overlay_of,
+    with_guesses,
+    with_overlay,
+    with_word,
+    words_of,
+)
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import bare_text
 from dragoman.wire.writing import Writing
@@ -111,6 +118,16 @@ def decode_image(wire: dict[str, Any], _origin: Origin | None) -> AnyPart | None
         return Image(**decode_address(url), **_extras(wire, "image_url", ("url",)))
     known = _extras(wire, "image_url", ("url", "detail"))
     return Image(**decode_address(url), detail=detail, **known)
+
+
+def decode_images(wire: Any, origin: Origin | None) -> list[AnyPart]:
+    """The pictures beside an answer, in `images`; none where there is anything else."""
+    shown = decode_parts(wire, origin) if is_list(wire) else []
+    if not all(isinstance(part, Image) for part in shown):
+        return []
+    return [
+        part.replace(origin=origin, extras=with_word(part.extras, NAME, "images")) for part in shown
+    ]
 
 
 def encode_image(part: Image) -> dict[str, Any] | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import UNSET
-
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Audio, File, Image, Media, Video
@@ -26,6 +24,7 @@ from dragoman.wire.envelope import is_sealed
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.openai_chat.content import (
     decode_annotations,
+    decode_images,
     decode_parts,
     encode_annotation,
     encode_content,
@@ -44,7 +43,6 @@ from dragoman.wire.openai_chat.dialect import (
     ChatWriting,
     absent,
     is_own,
-    without_absent,
 )
 from dragoman.wire.openai_chat.tools_calls import (
     EXECUTED_TOOLS,
@@ -56,60 +54,10 @@ from dragoman.wire.openai_chat.tools_calls import (
     encode_server_tool,
     is_legacy,
 )
-from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, with_word, words_of
+from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import PARTS, Places, with_digests, without_edited
 from dragoman.wire.reading import Reading
 from dragoman.wire.unsealing import unsealed_message
-
-# --- what most assistant messages are, a text and calls and nothing else: the quick way in and out
-
-_NO_CONTENT = extras_of({"content": None}, NAME)
-
-
-def decode_plain(wire: dict[str, Any], reading: Reading) -> Message | None:
-    """A message with a text, calls, or both; None where there is more to it."""
-    if wire.get("role") != "assistant":
-        return None
-    content, calls, size = wire.get("content"), wire.get("tool_calls"), len(wire)
-    if type(content) is str:
-        if size == 2:  # noqa: PLR2004 - role and content
-            return make_message(_ASSISTANT, (Text(content),))
-        if size == 3 and is_list(calls) and calls:  # noqa: PLR2004 - and calls
-            made = [decode_call(call, reading) for call in calls]
-            return make_message(_ASSISTANT, (Text(content), *made))
-        return None
-    has_null = content is None and "content" in wire
-    if type(calls) is not list or not calls or size != 2 + has_null:
-        return None
-    made = [decode_call(call, reading) for call in calls]
-    extras = _NO_CONTENT if has_null else EMPTY
-    return make_message(_ASSISTANT, tuple(made), None, "", EMPTY, extras)
-
-
-def encode_plain(message: Message, writing: ChatWriting) -> dict[str, Any] | None:
-    """The message for a text, calls, or both; None where there is more to it."""
-    extras = message.extras
-    if message.name is not None or (extras is not EMPTY and extras is not _NO_CONTENT):
-        return None
-    body: dict[str, Any] = {"role": "assistant"}
-    calls: list[dict[str, Any]] = []
-    for part in message.parts:
-        if part.signature is not None:
-            return None
-        if type(part) is ToolCall and part.wire_id is UNSET:
-            calls.append(encode_call(part, writing))
-        elif type(part) is Text and len(body) == 1 and not calls:
-            if part.extras is not EMPTY or part.citations or part.cache is not None:
-                return None
-            body["content"] = part.text
-        else:
-            return None
-    if extras is _NO_CONTENT:
-        body.setdefault("content", None)
-    if calls:
-        body["tool_calls"] = calls
-    return body
-
 
 # --- an assistant's spoken answer: whole in a response, by its id in later requests
 
@@ -202,103 +150,82 @@ def decode_assistant(
     wire: dict[str, Any], reading: Reading, *, is_response: bool = False
 ) -> Message:
     """An assistant message; `reading.origin` says where it came from."""
-    message = decode_plain(wire, reading)
-    if message is None:
-        message = _Reader(wire, reading, is_response=is_response).read()
+    # Nobody else answers: what a response says of the role instead is kept beside it.
+    used = {"role"} if wire.get("role") == "assistant" else set[str]()
+    parts: list[AnyPart] = []
+    if not wire.keys().isdisjoint(_THINKING):
+        parts += decode_reasoning(wire, reading.origin, used)
+        reading.has_envelopes = any(map(is_sealed, parts))
+    content, name = wire.get("content"), wire.get("name")
+    if isinstance(content, str) or (is_list(content) and content):
+        used.add("content")
+        parts += _decode_content(content, reading.origin)
+    if any(map(wire.get, _RARE)):
+        _decode_rare(wire, reading.origin, parts, used, is_response=is_response)
+    calls = wire.get("tool_calls")
+    if is_list(calls) and calls:
+        used.add("tool_calls")
+        parts += [decode_call(call, reading) for call in calls]
+    call = decode_function_call(wire.get("function_call"), reading)
+    if call is not None:
+        used.add("function_call")
+        parts.append(call)
+    if isinstance(name, str):
+        used.add("name")
+    else:
+        name = None
+    words = absent(used, "role")
+    if not is_response and wire.keys().isdisjoint(SAID):
+        words.append(NO_CONTENT)
+    if len(wire) == len(used) and not words:
+        message = make_message(_ASSISTANT, tuple(parts), name)
+    else:
+        extras = overlay_of(wire, used, NAME, words=words)
+        message = make_message(_ASSISTANT, tuple(parts), name, extras=extras)
+        message = with_digests(message, NAME, FIELD_PLACES)
     if reading.has_envelopes:
         reading.has_envelopes = False
-        if not is_response:
-            return unsealed_message(message)
+        return message if is_response else unsealed_message(message)
     return message
 
 
-class _Reader:
-    """Takes a message apart, and remembers which of its fields were understood."""
+def _decode_content(content: str | list[Any], origin: Origin | None) -> list[AnyPart]:
+    if isinstance(content, str):
+        return [Text(content)]
+    # The wire's own assistants may show media; others' may not (W2).
+    return [
+        part.replace(origin=origin) if isinstance(part, Media) else part
+        for part in decode_parts(content, origin)
+    ]
 
-    __slots__ = ("_is_response", "_parts", "_reading", "_used", "_wire")
 
-    def __init__(self, wire: dict[str, Any], reading: Reading, *, is_response: bool) -> None:
-        self._wire = wire
-        self._reading = reading
-        self._is_response = is_response
-        # Nobody else answers: what a response says of the role instead is kept beside it.
-        self._used = {"role"} if wire.get("role") == "assistant" else set[str]()
-        self._parts: list[AnyPart] = []
-
-    def read(self) -> Message:
-        wire = self._wire
-        if not wire.keys().isdisjoint(_THINKING):
-            self._parts += decode_reasoning(wire, self._reading.origin, self._used)
-            self._reading.has_envelopes = any(map(is_sealed, self._parts))
-        self._read_content()
-        if any(map(wire.get, _RARE)):
-            self._read_rare()
-        self._read_calls()
-        name = wire.get("name")
-        if isinstance(name, str):
-            self._used.add("name")
-        else:
-            name = None
-        words = absent(self._used, "role")
-        if not self._is_response and wire.keys().isdisjoint(SAID):
-            words.append(NO_CONTENT)
-        is_whole = len(wire) == len(self._used) and not words
-        extras = EMPTY if is_whole else overlay_of(wire, self._used, NAME, words=words)
-        message = make_message(_ASSISTANT, tuple(self._parts), name, extras=extras)
-        return message if extras is EMPTY else with_digests(message, NAME, FIELD_PLACES)
-
-    def _read_content(self) -> None:
-        content = self._wire.get("content")
-        if isinstance(content, str):
-            self._used.add("content")
-            self._parts.append(Text(content))
-        elif is_list(content) and content:
-            self._used.add("content")
-            self._parts += [
-                # The wire's own assistants may show media; others' may not (W2).
-                part.replace(origin=self._reading.origin) if isinstance(part, Media) else part
-                for part in decode_parts(content, self._reading.origin)
-            ]
-
-    def _read_rare(self) -> None:
-        """The fields that most messages lack or have as null."""
-        wire, origin = self._wire, self._reading.origin
-        self._cite(decode_annotations(wire.get("annotations")))
-        refusal = wire.get("refusal")
-        if refusal and isinstance(refusal, str):
-            self._take("refusal", [Refusal(refusal, extras=extras_of({}, NAME, ("refusal",)))])
-        self._take("audio", decode_speech(wire.get("audio"), origin, is_response=self._is_response))
-        images = wire.get("images")
-        shown = decode_parts(images, origin) if is_list(images) else []
-        if all(isinstance(part, Image) for part in shown):
-            marked = [
-                part.replace(origin=origin, extras=with_word(part.extras, NAME, "images"))
-                for part in shown
-            ]
-            self._take("images", marked)
-        self._take(EXECUTED_TOOLS, decode_server_tools(wire.get(EXECUTED_TOOLS), origin))
-
-    def _take(self, field: str, parts: list[AnyPart]) -> None:
-        if parts:
-            self._used.add(field)
-            self._parts += parts
-
-    def _cite(self, citations: tuple[Any, ...]) -> None:
-        """Hang the annotations on the text they are about; without one they stay in the extras."""
-        for index, part in enumerate(self._parts):
-            if citations and isinstance(part, Text):
-                self._parts[index] = part.replace(citations=citations, origin=self._reading.origin)
-                self._used.add("annotations")
-                return
-
-    def _read_calls(self) -> None:
-        calls = self._wire.get("tool_calls")
-        if is_list(calls) and calls:
-            self._used.add("tool_calls")
-            self._parts += [decode_call(call, self._reading) for call in calls]
-        call = decode_function_call(self._wire.get("function_call"), self._reading)
-        if call is not None:
-            self._take("function_call", [call])
+def _decode_rare(
+    wire: dict[str, Any],
+    origin: Origin | None,
+    parts: list[AnyPart],
+    used: set[str],
+    *,
+    is_response: bool,
+) -> None:
+    """The fields that most messages lack or have as null."""
+    citations = decode_annotations(wire.get("annotations"))
+    for index, part in enumerate(parts if citations else ()):
+        if isinstance(part, Text):  # without one they stay in the extras
+            parts[index] = part.replace(citations=citations, origin=origin)
+            used.add("annotations")
+            break
+    found: dict[str, list[AnyPart]] = {
+        "refusal": [],
+        "audio": decode_speech(wire.get("audio"), origin, is_response=is_response),
+        "images": decode_images(wire.get("images"), origin),
+        EXECUTED_TOOLS: decode_server_tools(wire.get(EXECUTED_TOOLS), origin),
+    }
+    if isinstance(refusal := wire.get("refusal"), str) and refusal:
+        found["refusal"].append(Refusal(refusal, extras=extras_of({}, NAME, ("refusal",))))
+    for field, made in found.items():
+        if made:
+            used.add(field)
+            parts += made
 
 
 def place_of(part: AnyPart) -> int:
@@ -320,8 +247,7 @@ def place_of(part: AnyPart) -> int:
 def encode_assistant(message: Message, writing: ChatWriting) -> dict[str, Any]:
     """An assistant message."""
     writing.origin = message.origin
-    plain = encode_plain(message, writing)
-    return plain if plain is not None else _Writer(message, writing).write()
+    return _Writer(message, writing).write()
 
 
 class _Writer:
@@ -332,9 +258,8 @@ class _Writer:
     def __init__(self, message: Message, writing: ChatWriting) -> None:
         self._message = message
         self._writing = writing
-        self._body: dict[str, Any] = {"role": "assistant"}
-        if message.extras is not EMPTY:
-            without_absent(self._body, message.extras)
+        has_role = "-role" not in words_of(message.extras, NAME)
+        self._body: dict[str, Any] = {"role": "assistant"} if has_role else {}
         self._content: list[dict[str, Any]] = []
         self._thinking: list[Thinking] = []
         self._lists: dict[str, list[Any]] = {}
@@ -370,10 +295,7 @@ class _Writer:
             self._content += encode_part(part, self._writing)
         if part.citations:
             self._cite(part)
-        self._note_seal(part)
-
-    def _note_seal(self, part: AnyPart) -> None:
-        """Note another provider's signature: only calls have some, in Google's own field."""
+        # Only calls have signatures, in Google's own field.
         if part.signature is not None and not self._writing.is_own(part):
             self._writing.lose_here(_SEALED, ".signature")
 
@@ -382,21 +304,20 @@ class _Writer:
         for citation in part.citations if is_ours or self._writing.is_response else ():
             annotation = encode_annotation(citation, is_own=is_ours)
             if annotation is not None:
-                self._lists.setdefault("annotations", []).append(annotation)
+                self._list("annotations").append(annotation)
         is_whole = all(map(is_said_whole, part.citations)) or not is_ours
         if len(self._lists.get("annotations", ())) < len(part.citations) or not is_whole:
             self._writing.lose_here("not all can be written here", ".citations")
 
     def put_call(self, part: Any) -> None:
-        if self._writing.origin_of(part) is not None:  # else whoever set the signature means it
-            self._note_seal(part)
+        if part.signature is not None and self._writing.is_foreign(part):
+            self._writing.lose_here(_SEALED, ".signature")
         if is_legacy(part, self._writing) and "function_call" not in self._body:
             self._body["function_call"] = encode_function_call(part, self._writing)
             if part.signature is not None:
                 self._writing.lose_here("the old form of calls has none", ".signature")
         else:
-            calls = self._lists.setdefault("tool_calls", [])
-            calls.append(encode_call(part, self._writing))
+            self._list("tool_calls").append(encode_call(part, self._writing))
 
     def put_thinking(self, part: Any) -> None:
         """Thinking goes back only where it came from; a response may show anybody's."""
@@ -434,8 +355,7 @@ class _Writer:
         is_ours = self._writing.is_own(part)
         is_shown = self._writing.is_response and not is_ours and isinstance(part, Image)
         if is_shown or "images" in words_of(part.extras, NAME):
-            found = encode_part(part, self._writing)
-            self._lists.setdefault("images", []).extend(found)
+            self._list("images").extend(encode_part(part, self._writing))
         elif is_ours:
             self.put_content(part)
         else:
@@ -443,19 +363,21 @@ class _Writer:
 
     def put_server_tool(self, part: Any) -> None:
         if self._writing.is_own(part):
-            encode_server_tool(part, self._lists.setdefault(EXECUTED_TOOLS, []))
+            encode_server_tool(part, self._list(EXECUTED_TOOLS))
         else:
             self._writing.lose_part(part)
 
-    def put_content(self, part: AnyPart) -> None:
-        if (
-            type(part) is Opaque
-            and part.dialect == NAME
-            and "tool_calls" in words_of(part.extras, NAME)
-        ):
-            self._lists.setdefault("tool_calls", []).append(part.payload)
+    def put_opaque(self, part: Any) -> None:
+        if part.dialect == NAME and "tool_calls" in words_of(part.extras, NAME):
+            self._list("tool_calls").append(part.payload)
         else:
-            self._content += encode_part(part, self._writing)
+            self.put_content(part)
+
+    def put_content(self, part: AnyPart) -> None:
+        self._content += encode_part(part, self._writing)
+
+    def _list(self, field: str) -> list[Any]:
+        return self._lists.setdefault(field, [])
 
 
 _PLACES: dict[type, Callable[[_Writer, Any], None]] = {
@@ -469,4 +391,5 @@ _PLACES: dict[type, Callable[[_Writer, Any], None]] = {
     File: _Writer.put_media,
     ServerToolCall: _Writer.put_server_tool,
     ServerToolResult: _Writer.put_server_tool,
+    Opaque: _Writer.put_opaque,
 }

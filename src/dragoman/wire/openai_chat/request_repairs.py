@@ -33,8 +33,6 @@ _THIS_FIELD = "the field that this host takes"
 
 def with_thinking_in_known_fields(request: Request, target: Target, notes: list[Note]) -> Request:
     """With thinking where the host looks for it (W115), and none of no words (W110)."""
-    if not target.thinking.fields:
-        return request
     messages = tuple(
         [
             _with_thinking_in_known_fields(message, target.thinking.fields, notes, index)
@@ -79,10 +77,10 @@ def _in_known_field(
         notes.append(Repair(path, "W110", "dropped", "thinking of no words"))
     elif came not in known:
         notes.append(Repair(path, "W115", "moved", _THIS_FIELD))
-    is_written = bool(part.text) or may_be_empty
+    is_redacted = part.data is not None and field == "reasoning_content"
+    is_written = bool(part.text) or (may_be_empty and not is_redacted)
     if is_sealed_thinking(part) and field != DETAILS:
         notes.append(Loss(path, SEALED_THINKING))
-        is_written = bool(part.text) or field == "content" or part.data is None
         part = part.replace(signature=None, data=None)
     gone = [*_FIELDS, *[f"={name}" for name in TEXT_FIELDS if name not in known]]
     now = [field if field is not None and is_written else NOT_WRITTEN]
@@ -109,8 +107,6 @@ def _field_of(part: Thinking, came: str, known: tuple[str, ...], *, is_only: boo
 
 def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> Request:
     """With schemas that strict mode takes: the dialect's own are otherwise written as they came."""
-    if not target.schemas.checks_strict or not request.tools:
-        return request
     tools = list[AnyTool](request.tools)
     for index, tool in enumerate(request.tools):
         if not isinstance(tool, ToolDefinition) or not is_own(tool.origin):
@@ -125,7 +121,7 @@ def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> 
 
 def with_known_setting_fields(request: Request, target: Target, notes: list[Note]) -> Request:
     """With settings in the fields that the host takes, where the wire has two for one (W12)."""
-    words = [*words_of(request.extras, NAME)]
+    words = list(words_of(request.extras, NAME))
     for name, fields in FIELDS.items():
         known = accepted_fields(name, target)
         came = [field for field in fields if f"{name}={field}" in words]
@@ -138,8 +134,16 @@ def with_known_setting_fields(request: Request, target: Target, notes: list[Note
 
 
 STEPS = (
-    Step(with_thinking_in_known_fields, ("thinking.fields",), lambda seen, _: seen.has_thinking),
-    Step(with_strict_schemas, ("schemas.checks_strict",)),
-    Step(with_known_setting_fields, ("sampling.token_limit_fields", "sampling.seed_field")),
+    Step(
+        with_thinking_in_known_fields,
+        ("thinking.fields",),
+        lambda seen, to: seen.has_thinking and bool(to.thinking.fields),
+    ),
+    Step(with_strict_schemas, ("schemas.checks_strict",), lambda _, to: to.schemas.checks_strict),
+    Step(
+        with_known_setting_fields,
+        ("sampling.token_limit_fields", "sampling.seed_field"),
+        lambda _, to: any(accepted_fields(name, to) != FIELDS[name] for name in FIELDS),
+    ),
 )
 """What fitting sees to for this dialect alone."""

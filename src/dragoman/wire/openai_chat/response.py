@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from dragoman.errors import DragomanError, InvalidInputError, WireError
 from dragoman.model.derived_ids import response_identity
-from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
@@ -30,7 +29,6 @@ from dragoman.wire.openai_chat.dialect import (
 from dragoman.wire.openai_chat.request_messages import FORM
 from dragoman.wire.openai_errors import encode_failure
 from dragoman.wire.overlay import (
-    extras_of,
     fields_of,
     overlay_of,
     with_guesses,
@@ -109,29 +107,11 @@ _FIELD_PLACES: Places = {
     **dict.fromkeys(_CACHED, "cache_read"),
     "reasoning_tokens": "thinking",
 }
-_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
-_FIELDS = (*_COUNTS, _PROMPT, _COMPLETION)
-_NO_DETAILS = extras_of(EMPTY, NAME, absent(_COUNTS, *_FIELDS))
+_FIELDS = ("prompt_tokens", "completion_tokens", "total_tokens", _PROMPT, _COMPLETION)
 
 
 def decode_usage(wire: dict[str, Any]) -> Usage:
     """The counts in `usage`."""
-    return _decode_bare(wire) or _decode_detailed(wire)
-
-
-def _decode_bare(wire: dict[str, Any]) -> Usage | None:
-    """Three counts, in a fifth of the time; None where there is more to it, or less."""
-    if len(wire) != len(_COUNTS):
-        return None
-    prompt, completion, total = map(wire.get, _COUNTS)
-    if not (is_integer(prompt) and is_integer(completion) and is_integer(total)):
-        return None
-    if prompt < 0 or completion < 0:
-        return None
-    return Usage(prompt, completion, reported_total=total, extras=_NO_DETAILS)
-
-
-def _decode_detailed(wire: dict[str, Any]) -> Usage:
     prompt, completion = _count(wire, "prompt_tokens"), _count(wire, "completion_tokens")
     asked, answered = _details(wire, _PROMPT), _details(wire, _COMPLETION)
     read = _count(asked, "cached_tokens") or max([_count(wire, key) for key in _CACHED])
@@ -201,7 +181,7 @@ def _extras(wire: dict[str, Any], rebuilt: dict[str, Any]) -> Any:
         details = wire.get(key)
         if is_object(details) and name not in details:
             words.append(f"-{name}")
-    return overlay_of(wire, (), NAME, rebuilt, words)
+    return overlay_of(wire, (), NAME, rebuilt, words, notes_absent=False)
 
 
 def _details(wire: dict[str, Any], key: str) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from typing import Any
 from dragoman.model.content import AnyPart
 from dragoman.model.events import ChoiceFinish, PartDelta
 from dragoman.model.frozen import EMPTY
-from dragoman.model.media import Audio, Image
+from dragoman.model.media import Audio
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.tools import ToolCallDelta
 from dragoman.wire.json_values import is_integer, is_list, is_object
-from dragoman.wire.openai_chat.content import decode_annotations, decode_parts
+from dragoman.wire.openai_chat.content import decode_annotations, decode_images, decode_parts
 from dragoman.wire.openai_chat.content_assistant import decode_speech_delta
 from dragoman.wire.openai_chat.dialect import NAME
 from dragoman.wire.openai_chat.response import decode_finish
@@ -281,12 +281,10 @@ class ChoiceDecoder:
 
     def take_images(self, images: Any) -> bool:
         """Pictures, each of them whole."""
-        shown = decode_parts(images, None) if is_list(images) else []
-        if not shown or not all(isinstance(part, Image) for part in shown):
-            return False
+        shown = decode_images(images, None)
         for part in shown:
-            self._parts.whole(part.replace(extras=with_word(part.extras, NAME, "images")))
-        return True
+            self._parts.whole(part)
+        return bool(shown)
 
     def take_executed(self, executed: Any) -> bool:
         """Tools that the server ran: each comes when it is called, and again with its result."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET
 
@@ -20,80 +20,31 @@ from dragoman.wire.reading import Reading
 _GOOGLE = "google"  # Gemini's thought signatures behind its Chat front (W17, W100)
 
 
+ARGUMENTS = {"function": "arguments", "custom": "input"}
+"""By the kind of a call: the field for what it is called with."""
+
+
 def decode_call(wire: Any, reading: Reading) -> AnyPart:
     """One of `tool_calls`; what is unknown or malformed is carried whole."""
-    call: ToolCall | None = None
-    if isinstance(wire, dict):
-        kind = wire.get("type")
-        if kind == "function" and len(wire) == 3:  # noqa: PLR2004 - id, type and function
-            call = _decode_plain(wire, reading)
-            if call is not None:
-                return call
-        if kind is None or kind == "function":
-            call = _decode_function(wire, reading)
-        elif kind == "custom":
-            call = _decode_custom(wire, reading)
+    call = _decode_call(wire, reading) if is_object(wire) else None
     if call is not None:
         return call
     return Opaque(NAME, wire, origin=reading.origin, extras=extras_of({}, NAME, ("tool_calls",)))
 
 
-def _decode_plain(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
-    """The call that nearly all are: an id, a name and the arguments as text."""
-    wire_id, function = wire.get("id"), wire.get("function")
-    if type(wire_id) is not str or type(function) is not dict or len(function) != 2:  # noqa: PLR2004
+def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
+    given, wire_id = wire.get("type"), wire.get("id")
+    kind: Literal["function", "custom"] = "custom" if given == "custom" else "function"
+    inner = wire.get(kind) if given in (None, kind) else None
+    if not is_object(inner) or not isinstance(name := inner.get("name"), str):
         return None
-    name, arguments = function.get("name"), function.get("arguments")
-    if type(name) is not str or type(arguments) is not str:
-        return None
-    call_id, kept = reading.calls.admit(name, wire_id, arguments)
-    if kept is not UNSET:
-        return make_call(call_id, name, arguments, wire_id=kept, origin=reading.origin)
-    if is_blank(arguments):
-        return make_call(call_id, name, arguments, origin=reading.origin)
-    return make_call(call_id, name, arguments)
-
-
-def _decode_function(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
-    function = wire.get("function")
-    if not is_object(function) or not isinstance(name := function.get("name"), str):
-        return None
-    arguments, words = function.get("arguments"), [] if wire.get("type") else ["-type"]
-    known = ["name", "arguments"]
-    if is_object(arguments):
-        words.append("object")
-    elif arguments is None:
-        words.append("-arguments")
-        known.remove("arguments")
-    elif not isinstance(arguments, str):
-        return None
-    left = {key: value for key, value in function.items() if key not in known}
-    fields = _call_fields(wire, "function", left, words, reading)
-    if isinstance(arguments, str):
-        if is_blank(arguments):
-            fields["origin"] = reading.origin
-        return make_call(name=name, raw=arguments, **fields)
-    return make_call(name=name, input=arguments or EMPTY, **fields)
-
-
-def _decode_custom(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
-    custom = wire.get("custom")
-    if not is_object(custom):
-        return None
-    name, text = custom.get("name"), custom.get("input")
-    if not isinstance(name, str) or not isinstance(text, str):
-        return None
-    left = {key: value for key, value in custom.items() if key not in ("name", "input")}
-    fields = _call_fields(wire, "custom", left, [], reading)
-    return make_call(name=name, raw=text, kind="custom", **fields)
-
-
-def _call_fields(
-    wire: dict[str, Any], key: str, inner: dict[str, Any], words: list[str], reading: Reading
-) -> dict[str, Any]:
-    """What function and custom calls share: ids, origin, signature and extras."""
-    known = {"type", key} if wire.get("type") else {key}
-    wire_id = wire.get("id")
+    said = inner.get(ARGUMENTS[kind])
+    words: list[str] = [] if given else ["-type"]
+    known: set[str] = {"type", kind} if given else {kind}
+    if not isinstance(said, str):
+        if kind == "custom" or not (said is None or is_object(said)):
+            return None
+        words.append("-arguments" if said is None else "object")
     if isinstance(wire_id, str):
         known.add("id")
     else:
@@ -103,20 +54,23 @@ def _call_fields(
     if signature is not None:
         known.add("extra_content")
         reading.has_envelopes = reading.has_envelopes or signature.startswith(PREFIX)
-    left = {name: value for name, value in wire.items() if name not in known}
-    if inner:
-        left[key] = inner
-    said = wire[key]
-    arguments = said.get("arguments" if key == "function" else "input")
-    call_id, own_id = reading.calls.admit(said["name"], wire_id, arguments)
-    is_bound = signature is not None or own_id is not UNSET
-    return {
-        "id": call_id,
-        "wire_id": own_id,
-        "origin": reading.origin if is_bound else None,
-        "signature": signature,
-        "extras": extras_of(left, NAME, words),
-    }
+    left = {key: value for key, value in wire.items() if key not in known}
+    told = ("name",) if said is None else ("name", ARGUMENTS[kind])
+    if odd := {key: value for key, value in inner.items() if key not in told}:
+        left[kind] = odd
+    call_id, own_id = reading.calls.admit(name, wire_id, said)
+    is_bare = kind == "function" and isinstance(said, str) and is_blank(said)
+    is_bound = signature is not None or own_id is not UNSET or is_bare
+    return make_call(
+        call_id,
+        name,
+        **({"raw": said} if isinstance(said, str) else {"input": said or EMPTY}),
+        kind=kind,
+        wire_id=own_id,
+        signature=signature,
+        origin=reading.origin if is_bound else None,
+        extras=extras_of(left, NAME, words),
+    )
 
 
 def decode_signature(wire: dict[str, Any]) -> str | None:
@@ -130,31 +84,26 @@ def decode_signature(wire: dict[str, Any]) -> str | None:
 
 
 def encode_call(call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
-    """One of `tool_calls`."""
-    if call.wire_id is UNSET and call.extras is EMPTY and call.signature is None:
-        function: dict[str, Any] = {"name": call.name}
-        if call.kind == "function":
-            function["arguments"] = _arguments_text(call, writing)
-            return {"id": call.id, "type": "function", "function": function}
-    words = words_of(call.extras, NAME)
-    body: dict[str, Any] = {} if "-type" in words else {"type": call.kind}
-    wire_id = wire_id_of(call, writing)
-    if wire_id is not None:
-        body["id"] = wire_id
-    body[call.kind] = _encode_arguments(call, words, writing)
+    """One of `tool_calls`; the wire's own id goes only where it came from."""
+    words, wire_id = words_of(call.extras, NAME), call.wire_id
+    if wire_id is UNSET or not writing.is_own(call):
+        wire_id = call.id
+    else:
+        writing.wire_ids[call.id] = wire_id
+    body: dict[str, Any] = {} if wire_id is None else {"id": wire_id}
+    if "-type" not in words:
+        body["type"] = call.kind
+    inner: dict[str, Any] = {"name": call.name}
+    body[call.kind] = inner
+    if call.kind == "custom":
+        inner["input"] = call.raw_arguments
+    elif "object" in words and call.input is not None:
+        inner["arguments"] = call.input
+    elif "-arguments" not in words or call.input or call.raw:
+        inner["arguments"] = _arguments_text(call, writing)
     if call.signature is not None and not writing.is_foreign(call):
         body["extra_content"] = {_GOOGLE: {"thought_signature": call.signature}}
     return with_overlay(body, call.extras, NAME)
-
-
-def _encode_arguments(call: ToolCall, words: Any, writing: ChatWriting) -> dict[str, Any]:
-    if call.kind == "custom":
-        return {"name": call.name, "input": call.raw_arguments}
-    if "-arguments" in words and not call.input and not call.raw:
-        return {"name": call.name}
-    if "object" in words and call.input is not None:
-        return {"name": call.name, "arguments": call.input}
-    return {"name": call.name, "arguments": _arguments_text(call, writing)}
 
 
 def _arguments_text(call: ToolCall, writing: ChatWriting) -> str:
@@ -166,14 +115,6 @@ def _arguments_text(call: ToolCall, writing: ChatWriting) -> str:
     if not is_blank(raw) or writing.is_cut_off or writing.is_own(call):
         return raw
     return NO_ARGUMENTS
-
-
-def wire_id_of(call: ToolCall, writing: ChatWriting) -> str | None:
-    """The id a call goes by on the wire; the wire's own only where it came from."""
-    if call.wire_id is UNSET or not writing.is_own(call):
-        return call.id
-    writing.wire_ids[call.id] = call.wire_id
-    return call.wire_id
 
 
 def decode_function_call(wire: Any, reading: Reading) -> ToolCall | None:
