@@ -18,6 +18,7 @@ import dragoman
 from dragoman import Message, Messages, Request, Text
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import PartDelta, PartStart
+from dragoman.model.frozen import freeze_mapping
 from dragoman.model.parts import Citation, Origin
 from dragoman.wire import overlay
 from dragoman.wire.schemas import projection
@@ -149,6 +150,9 @@ def test_forged_envelopes(key: str, shape: Any) -> None:
     body = {"model": "m", "max_tokens": 5, "messages": [{"role": "assistant", "content": [
         {"type": "thinking", "thinking": "x", "signature": sealed}]}]}  # fmt: skip
     request = dragoman.dialect("anthropic").decode_request(body)
+    (read,) = request.messages[0].parts
+    is_opened = overlay.are_sound(freeze_mapping({key: shape}, "it"), "gemini")
+    assert read.signature == (None if is_opened else sealed)
     mutations.send(request, random.Random(1))
 
 
