@@ -1,62 +1,94 @@
-"""The parts of a message: which function reads and which writes each kind of block."""
+"""The parts of a message: thinking, and which functions read and write each kind of block."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from msgspec import UNSET
 
 from dragoman.model.content import AnyPart
-from dragoman.model.parts import Part, ServerToolCall, ServerToolResult, Thinking
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.parts import Opaque, Thinking
 from dragoman.wire.anthropic.content_blocks import (
-    ENCODERS,
-    decode_document,
-    decode_image,
+    RESULT_DECODERS,
+    RESULT_ENCODERS,
+    Decoders,
+    Encoders,
     decode_opaque,
-    decode_redacted_thinking,
-    decode_text,
-    decode_thinking,
     decode_unknown,
-    encode_thinking,
     encoder_of,
 )
-from dragoman.wire.anthropic.dialect import Block
+from dragoman.wire.anthropic.dialect import NAME, Block
 from dragoman.wire.anthropic.tools_calls import (
+    CALL_DECODERS,
+    CALL_ENCODERS,
     RESULT_SUFFIX,
-    decode_mcp_tool_use,
     decode_server_tool_result,
-    decode_server_tool_use,
-    decode_tool_result,
-    decode_tool_use,
-    encode_server_tool_call,
-    encode_server_tool_result,
-    encode_tool_call,
-    encode_tool_result,
 )
+from dragoman.wire.envelope import PREFIX
+from dragoman.wire.overlay import overlay_of, with_overlay
 from dragoman.wire.reading import Reading
+from dragoman.wire.settings_table import text
 from dragoman.wire.writing import Writing
 
-_DECODERS: dict[str, Callable[[Block, Reading], AnyPart]] = {
-    "text": decode_text,
-    "image": decode_image,
-    "document": decode_document,
-    "tool_use": decode_tool_use,
-    "tool_result": decode_tool_result,
-    "thinking": decode_thinking,
-    "redacted_thinking": decode_redacted_thinking,
-    "server_tool_use": decode_server_tool_use,
-    "mcp_tool_use": decode_mcp_tool_use,
+# --- thinking blocks, signed or sealed
+
+_UNSIGNED = frozenset({"type", "thinking"})
+_SIGNED = _UNSIGNED | {"signature"}
+_REDACTED = frozenset({"type", "data"})
+_BESIDE_DATA = "a block is readable or sealed: what can be read of sealed thinking is left out"
+
+
+def _decode_thinking(block: Block, reading: Reading) -> Thinking | Opaque:
+    """Readable thinking; some servers leave the signature out."""
+    said, signature = block.get("thinking"), text(block.get("signature"))
+    if type(said) is not str:
+        return decode_opaque(block, reading)
+    if signature is not None and signature.startswith(PREFIX):
+        reading.has_envelopes = True
+    extras = overlay_of(block, _UNSIGNED if signature is None else _SIGNED, NAME)
+    return Thinking(said, signature=signature, extras=extras, origin=reading.origin)
+
+
+def _decode_redacted_thinking(block: Block, reading: Reading) -> Thinking | Opaque:
+    """Thinking that only the provider can read; it must come back all the same (W57)."""
+    data = block.get("data")
+    if type(data) is not str:
+        return decode_opaque(block, reading)
+    if data.startswith(PREFIX):
+        reading.has_envelopes = True
+    extras = overlay_of(block, _REDACTED, NAME)
+    return Thinking("", data, "redacted", extras=extras, origin=reading.origin)
+
+
+def _encode_thinking(part: Thinking, writing: Writing) -> Any:
+    """A thinking block; W54: unsigned ones and those of others would be refused."""
+    is_sealed = part.signature is not None or part.data is not None
+    if not (writing.is_own(part) or (is_sealed and not writing.is_foreign(part))):
+        writing.lose_here("thinking that this provider did not sign is left out")
+        return UNSET
+    if part.data is not None:
+        if part.text or part.signature is not None:
+            writing.lose_here(_BESIDE_DATA)
+        return with_overlay({"type": "redacted_thinking", "data": part.data}, part.extras, NAME)
+    block: Block = {"type": "thinking", "thinking": part.text}
+    if part.signature is not None:
+        block["signature"] = part.signature
+    return with_overlay(block, part.extras, NAME)
+
+
+# --- all blocks
+
+_DECODERS: Decoders = {
+    **RESULT_DECODERS,
+    **CALL_DECODERS,
+    "thinking": _decode_thinking,
+    "redacted_thinking": _decode_redacted_thinking,
 }
 
-_ENCODERS: dict[type[Part], Callable[[Any, Writing], Any]] = {
-    **ENCODERS,
-    ToolCall: encode_tool_call,
-    ToolResult: encode_tool_result,
-    Thinking: encode_thinking,
-    ServerToolCall: encode_server_tool_call,
-    ServerToolResult: encode_server_tool_result,
+_ENCODERS: Encoders = {
+    **RESULT_ENCODERS,
+    **CALL_ENCODERS,
+    Thinking: _encode_thinking,
 }
 
 
@@ -76,8 +108,7 @@ def decode_part(block: Any, reading: Reading) -> AnyPart:
 def encode_parts(parts: tuple[AnyPart, ...], writing: Writing, first: int = 0) -> list[Any]:
     """The content blocks of parts, without those that have no place here."""
     blocks: list[Any] = []
-    for index, part in enumerate(parts, first):
-        writing.part = index
+    for writing.part, part in enumerate(parts, first):
         block = encoder_of(part, _ENCODERS)(part, writing)
         if block is not UNSET:
             blocks.append(block)

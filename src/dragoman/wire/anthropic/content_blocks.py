@@ -1,4 +1,4 @@
-"""Blocks of text, media and thinking: also inside tool results."""
+"""Blocks of text and media, which stand in messages and inside tool results."""
 
 from __future__ import annotations
 
@@ -9,17 +9,25 @@ from typing import Any
 
 from msgspec import UNSET
 
+from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.media import Audio, File, Image, Media, Video, sniff_base64
-from dragoman.model.parts import CacheHint, Opaque, Part, Refusal, Text, Thinking
+from dragoman.model.parts import CacheHint, Opaque, Part, Refusal, Text
 from dragoman.model.tools import ResultPart
 from dragoman.wire.anthropic.content_citations import decode_citations, encode_citations
-from dragoman.wire.anthropic.dialect import NAME, Block, is_ours
-from dragoman.wire.envelope import PREFIX
+from dragoman.wire.anthropic.dialect import NAME, Block
 from dragoman.wire.overlay import overlay_of, with_overlay
 from dragoman.wire.reading import Reading
+from dragoman.wire.settings_table import text
 from dragoman.wire.tolerance import bare_text
 from dragoman.wire.writing import Writing
+
+Encoder = Callable[[Any, Writing], Any]
+Decoders = dict[str, Callable[[Block, Reading], AnyPart]]
+"""By the type of a block: what reads it."""
+Encoders = dict[type[Part], Encoder]
+"""By the kind of a part: what writes it, or returns `UNSET`."""
+
 
 # --- the fields that any block may have: its cache hint, and those that nobody knows
 
@@ -49,15 +57,7 @@ def decode_common_fields(
     hint = decode_cache(block)
     if hint is None:
         return None, overlay_of(block, known, NAME)
-    left = {
-        key: value
-        for key, value in block["cache_control"].items()
-        if key != "type" and not (key == "ttl" and hint.ttl is not None)
-    }
-    others = {key: value for key, value in block.items() if key != "cache_control"}
-    if left:
-        others["cache_control"] = left
-    return hint, overlay_of(others, known, NAME)
+    return hint, overlay_of(block, known, NAME, {"cache_control": encode_cache(hint)})
 
 
 def with_common_fields(block: Block, part: Part) -> Block:
@@ -79,7 +79,7 @@ def decode_image(block: Block, reading: Reading) -> Image | Opaque:
     """An image; opaque where its source is of no kind we know."""
     place: Any = _decode_source(block.get("source"))
     if place is None:
-        return Opaque(NAME, block, origin=reading.origin)
+        return decode_opaque(block, reading)
     image = Image(**place, origin=reading.origin, cache=decode_cache(block))
     extras = overlay_of(block, (), NAME, _image(image))
     return image.replace(extras=extras) if extras else image
@@ -98,14 +98,9 @@ def decode_document(block: Block, reading: Reading) -> File | Opaque:
     """A document; opaque where it is made of blocks, which a file can't hold."""
     place: Any = _decode_document_source(block.get("source"))
     if place is None:
-        return Opaque(NAME, block, origin=reading.origin)
-    title = block.get("title")
-    file = File(
-        **place,
-        name=title if type(title) is str else None,
-        origin=reading.origin,
-        cache=decode_cache(block),
-    )
+        return decode_opaque(block, reading)
+    name, cache = text(block.get("title")), decode_cache(block)
+    file = File(**place, name=name, origin=reading.origin, cache=cache)
     extras = overlay_of(block, (), NAME, _document(file))
     return file.replace(extras=extras) if extras else file
 
@@ -181,17 +176,20 @@ def _decode_document_source(source: Any) -> dict[str, str] | None:
     """As `_decode_source`; plain text becomes the bytes of a text file."""
     if not isinstance(source, dict) or source.get("type") != "text":
         return _decode_source(source)
-    text, mime = source.get("data"), source.get("media_type")
-    if type(text) is not str or type(mime) is not str:
+    written, mime = source.get("data"), source.get("media_type")
+    if type(written) is not str or type(mime) is not str:
         return None
-    return {"data": b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii"), "mime": mime}
+    return {
+        "data": b64encode(written.encode("utf-8", "surrogatepass")).decode("ascii"),
+        "mime": mime,
+    }
 
 
 def _encode_document_source(file: File) -> Block:
     if file.data is not None and file.mime is not None and file.mime.startswith(_TEXTUAL):
-        text = _text_of(file.data)
-        if text is not None:
-            return {"type": "text", "media_type": _PLAIN_TEXT, "data": text}
+        written = _text_of(file.data)
+        if written is not None:
+            return {"type": "text", "media_type": _PLAIN_TEXT, "data": written}
     return _encode_source(file, _PDF)
 
 
@@ -212,15 +210,15 @@ _CITED_TEXT = _TEXT | {"citations"}
 
 def decode_text(block: Block, reading: Reading) -> Text | Opaque:
     """A text and the sources it cites."""
-    text = block.get("text")
-    if type(text) is not str:
+    said = block.get("text")
+    if type(said) is not str:
         return decode_opaque(block, reading)
     if len(block) == len(_TEXT):
-        return Text(text)
+        return Text(said)
     citations = decode_citations(block.get("citations"))
     cache, extras = decode_common_fields(block, _CITED_TEXT if citations else _TEXT)
     origin = reading.origin if citations else None  # they hold sealed references: W71
-    return Text(text, citations, cache=cache, extras=extras, origin=origin)
+    return Text(said, citations, cache=cache, extras=extras, origin=origin)
 
 
 def encode_text(part: Text, writing: Writing) -> Block:
@@ -252,8 +250,8 @@ def text_or_blocks(blocks: list[Any]) -> str | list[Any]:
         return blocks
     if len(block) != len(_TEXT) or block.get("type") != "text":
         return blocks
-    text = block.get("text")
-    return text if type(text) is str else blocks
+    said = block.get("text")
+    return said if type(said) is str else blocks
 
 
 def encode_refusal(part: Refusal, writing: Writing) -> Block:
@@ -288,13 +286,13 @@ def encode_unsupported(part: Part, writing: Writing) -> Any:
     return UNSET
 
 
-_DECODERS: dict[str, Callable[[Block, Reading], ResultPart]] = {
+RESULT_DECODERS: dict[str, Callable[[Block, Reading], ResultPart]] = {
     "text": decode_text,
     "image": decode_image,
     "document": decode_document,
 }
 
-ENCODERS: dict[type[Part], Callable[[Any, Writing], Any]] = {
+RESULT_ENCODERS: Encoders = {
     Text: encode_text,
     Image: encode_image,
     File: encode_file,
@@ -308,7 +306,7 @@ ENCODERS: dict[type[Part], Callable[[Any, Writing], Any]] = {
 def decode_content(block: Any, reading: Reading) -> ResultPart:
     """A block inside a tool result."""
     kind = block.get("type") if isinstance(block, dict) else None
-    decode = _DECODERS.get(kind) if type(kind) is str else None
+    decode = RESULT_DECODERS.get(kind) if type(kind) is str else None
     return decode(block, reading) if decode is not None else decode_unknown(block, reading)
 
 
@@ -316,67 +314,16 @@ def encode_content(parts: tuple[ResultPart, ...], writing: Writing) -> str | lis
     """The parts inside a tool result, without those that have no place there."""
     blocks: list[Any] = []
     for writing.item, part in enumerate(parts):
-        block = encoder_of(part, ENCODERS)(part, writing)
+        block = encoder_of(part, RESULT_ENCODERS)(part, writing)
         if block is not UNSET:
             blocks.append(block)
     writing.item = None
     return text_or_blocks(blocks)
 
 
-def encoder_of(
-    part: Part, encoders: dict[type[Part], Callable[[Any, Writing], Any]]
-) -> Callable[[Any, Writing], Any]:
+def encoder_of(part: Part, encoders: Encoders) -> Encoder:
     """What writes parts of this kind, or of the kind it is derived from."""
     for kind in type(part).__mro__:
         if kind in encoders:
             return encoders[kind]
     return encode_unsupported
-
-
-# --- thinking blocks, signed or sealed
-
-_UNSIGNED = frozenset({"type", "thinking"})
-_SIGNED = _UNSIGNED | {"signature"}
-_REDACTED = frozenset({"type", "data"})
-BESIDE_DATA = "a block is readable or sealed: what can be read of sealed thinking is left out"
-
-
-def decode_thinking(block: Block, reading: Reading) -> Thinking | Opaque:
-    """Readable thinking; some servers leave the signature out."""
-    text, signature = block.get("thinking"), block.get("signature")
-    if type(text) is not str:
-        return decode_opaque(block, reading)
-    if type(signature) is not str:
-        signature = None
-    elif signature.startswith(PREFIX):
-        reading.has_envelopes = True
-    extras = overlay_of(block, _UNSIGNED if signature is None else _SIGNED, NAME)
-    return Thinking(text, signature=signature, extras=extras, origin=reading.origin)
-
-
-def decode_redacted_thinking(block: Block, reading: Reading) -> Thinking | Opaque:
-    """Thinking that only the provider can read; it must come back all the same (W57)."""
-    data = block.get("data")
-    if type(data) is not str:
-        return decode_opaque(block, reading)
-    if data.startswith(PREFIX):
-        reading.has_envelopes = True
-    extras = overlay_of(block, _REDACTED, NAME)
-    return Thinking("", data, "redacted", extras=extras, origin=reading.origin)
-
-
-def encode_thinking(part: Thinking, writing: Writing) -> Any:
-    """A thinking block; W54: unsigned ones and those of others would be refused."""
-    origin = writing.origin_of(part)
-    is_sealed = part.signature is not None or part.data is not None
-    if not (is_ours(origin) or (origin is None and is_sealed)):
-        writing.lose_here("thinking that this provider did not sign is left out")
-        return UNSET
-    if part.data is not None:
-        if part.text or part.signature is not None:
-            writing.lose_here(BESIDE_DATA)
-        return with_overlay({"type": "redacted_thinking", "data": part.data}, part.extras, NAME)
-    block: Block = {"type": "thinking", "thinking": part.text}
-    if part.signature is not None:
-        block["signature"] = part.signature
-    return with_overlay(block, part.extras, NAME)

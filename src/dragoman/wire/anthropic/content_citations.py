@@ -7,13 +7,8 @@ from typing import Any, NamedTuple
 from dragoman.model.parts import Citation
 from dragoman.wire.anthropic.dialect import NAME, Block
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
+from dragoman.wire.settings_table import Setting, decode_settings, encode_settings, text, whole
 from dragoman.wire.writing import Writing
-
-
-class _Field(NamedTuple):
-    ours: str
-    wire: str
-    kind: type
 
 
 class _Location(NamedTuple):
@@ -23,20 +18,20 @@ class _Location(NamedTuple):
     can't be made up (W71), so it stays in the extras and a citation without it is left out.
     """
 
-    fields: tuple[_Field, ...]
-    anchor: str
+    fields: tuple[Setting, ...] = ()
+    anchor: str | None = None
+
+
+_TITLE, _QUOTE = Setting("title", "title", text), Setting("cited_text", "quote", text)
+
+
+def _span(unit: str) -> tuple[Setting, Setting]:
+    return Setting(f"start_{unit}", "start", whole), Setting(f"end_{unit}", "end", whole)
 
 
 def _in_document(unit: str) -> _Location:
-    return _Location(
-        (
-            _Field("title", "document_title", str),
-            _Field("quote", "cited_text", str),
-            _Field("start", f"start_{unit}", int),
-            _Field("end", f"end_{unit}", int),
-        ),
-        "document_index",
-    )
+    title = Setting("document_title", "title", text)
+    return _Location((title, _QUOTE, *_span(unit)), "document_index")
 
 
 _LOCATIONS: dict[str, _Location] = {
@@ -44,24 +39,15 @@ _LOCATIONS: dict[str, _Location] = {
     "page_location": _in_document("page_number"),
     "content_block_location": _in_document("block_index"),
     "search_result_location": _Location(
-        (
-            _Field("url", "source", str),
-            _Field("title", "title", str),
-            _Field("quote", "cited_text", str),
-            _Field("start", "start_block_index", int),
-            _Field("end", "end_block_index", int),
-        ),
+        (Setting("source", "url", text), _TITLE, _QUOTE, *_span("block_index")),
         "search_result_index",
     ),
     "web_search_result_location": _Location(
-        (
-            _Field("url", "url", str),
-            _Field("title", "title", str),
-            _Field("quote", "cited_text", str),
-        ),
-        "encrypted_index",
+        (Setting("url", "url", text), _TITLE, _QUOTE), "encrypted_index"
     ),
 }
+_UNKNOWN = _Location()
+_FIELDS = ("url", "title", "quote", "start", "end")
 
 
 def decode_citations(wire: Any) -> tuple[Citation, ...]:
@@ -95,42 +81,32 @@ def _is_well_formed(wire: Any) -> bool:
     kind = wire.get("type") if isinstance(wire, dict) else None
     if type(kind) is not str:
         return False
-    location = _LOCATIONS.get(kind)
-    return len(wire) > 1 if location is None else location.anchor in wire
+    anchor = _LOCATIONS.get(kind, _UNKNOWN).anchor
+    return len(wire) > 1 if anchor is None else anchor in wire
 
 
 def _is_anchored(citation: Citation) -> bool:
     ours = fields_of(citation.extras, NAME)
-    location = _LOCATIONS.get(citation.kind)
-    return bool(ours) if location is None else location.anchor in ours
+    anchor = _LOCATIONS.get(citation.kind, _UNKNOWN).anchor
+    return bool(ours) if anchor is None else anchor in ours
 
 
 def _decode_citation(wire: Block) -> Citation:
     kind: str = wire["type"]
-    location = _LOCATIONS.get(kind)
-    taken = {"type"}
-    found: dict[str, Any] = {}
-    for field in location.fields if location is not None else ():
-        value = wire.get(field.wire)
-        if type(value) is field.kind:
-            found[field.ours] = value
-            taken.add(field.wire)
-    return Citation(kind=kind, **found, extras=overlay_of(wire, taken, NAME))
+    found = Citation(kind=kind, **decode_settings(wire, _LOCATIONS.get(kind, _UNKNOWN).fields))
+    return found.replace(extras=overlay_of(wire, _citation(found), NAME))
+
+
+def _encode_citation(citation: Citation) -> Block:
+    return with_overlay(_citation(citation), citation.extras, NAME)
+
+
+def _citation(citation: Citation) -> Block:
+    fields = _LOCATIONS.get(citation.kind, _UNKNOWN).fields
+    return {"type": citation.kind, **encode_settings(citation, fields)}
 
 
 def _unsupported_fields(citation: Citation) -> list[str]:
     """The fields of a citation that its type does not have."""
-    location = _LOCATIONS.get(citation.kind)
-    said = {field.ours for field in location.fields} if location is not None else set()
-    names = ("url", "title", "quote", "start", "end")
-    return [n for n in names if n not in said and getattr(citation, n) is not None]
-
-
-def _encode_citation(citation: Citation) -> Block:
-    location = _LOCATIONS.get(citation.kind)
-    encoded: Block = {"type": citation.kind}
-    for field in location.fields if location is not None else ():
-        value = getattr(citation, field.ours)
-        if value is not None:
-            encoded[field.wire] = value
-    return with_overlay(encoded, citation.extras, NAME)
+    known = {field.name for field in _LOCATIONS.get(citation.kind, _UNKNOWN).fields}
+    return [n for n in _FIELDS if n not in known and getattr(citation, n) is not None]

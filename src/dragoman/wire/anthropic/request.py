@@ -39,6 +39,7 @@ from dragoman.wire.json_values import want
 from dragoman.wire.overlay import overlay_of, with_guesses, with_overlay
 from dragoman.wire.overlay_edits import PartlyRead, Places, with_digests, without_edited
 from dragoman.wire.reading import Reading
+from dragoman.wire.settings_table import flag, text
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import Form, plain_text, readable_message, with_original
 from dragoman.wire.unsealing import EMPTIED, unsealed
@@ -181,9 +182,8 @@ PLACES: Places = {
 def decode_request(wire: Block) -> Request:
     """The request in a body."""
     messages = want(wire, "messages", list, NAME, "$")
-    model, stream = wire.get("model"), wire.get("stream")
     request = Request(
-        model=model if type(model) is str else None,
+        model=text(wire.get("model")),
         system=decode_system(wire.get("system")),
         messages=decode_calls(lambda calls: _decode_messages(messages, calls)),
         tools=decode_tools(wire.get("tools")),
@@ -192,18 +192,18 @@ def decode_request(wire: Block) -> Request:
         output=decode_output(wire),
         thinking=decode_thinking_config(wire),
         state=_decode_state(wire.get("thread")),
-        stream=stream if type(stream) is bool else None,
+        stream=flag(wire.get("stream")),
     )
-    rebuilt = _fields(request, Writing(TARGET))
-    extras = overlay_of(_without_lists(wire, request), (), NAME, rebuilt)
+    read = {"messages", *(key for key in ("system", "tools") if getattr(request, key))}
+    extras = overlay_of(wire, read, NAME, _fields(request, Writing(TARGET)))
     if not isinstance(system := wire.get("system"), str | list | None):
         extras = with_guesses(extras, NAME, [[["system"], plain_text(system), system]])
     return with_digests(request.replace(extras=extras), NAME, PLACES) if extras else request
 
 
 def _decode_state(thread: Any) -> State | None:
-    found = thread.get("id") if isinstance(thread, Mapping) else thread
-    return State(thread=found) if type(found) is str else None
+    found = text(thread.get("id") if isinstance(thread, Mapping) else thread)
+    return None if found is None else State(thread=found)
 
 
 def _decode_messages(wire: list[Any], calls: CallIds) -> tuple[Message, ...]:
@@ -239,16 +239,6 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         repairs=tuple(writing.repairs),
         context=writing.schemas.context,
     )
-
-
-def _without_lists(wire: Block, request: Request) -> Block:
-    """The fields that `_fields` regenerates, and the unknown ones; empty lists among them."""
-    written = {"messages"}
-    if request.system:
-        written.add("system")
-    if request.tools:
-        written.add("tools")
-    return {key: value for key, value in wire.items() if key not in written}
 
 
 def _fields(request: Request, writing: Writing) -> Block:

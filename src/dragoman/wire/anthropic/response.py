@@ -22,6 +22,7 @@ from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
 from dragoman.wire.json_values import want
 from dragoman.wire.overlay import overlay_of, with_guesses, with_overlay
 from dragoman.wire.reading import Reading
+from dragoman.wire.settings_table import text
 from dragoman.wire.stream_decoding import stream_error
 from dragoman.wire.writing import Writing
 
@@ -117,9 +118,8 @@ _STOP = FinishReason.STOP
 def decode_response(wire: Block) -> Response:
     """The response in a body."""
     content = want(wire, "content", list, NAME, "$")
-    response_id, model, reason = wire.get("id"), wire.get("model"), wire.get("stop_reason")
-    response_id = response_id if type(response_id) is str else None
-    model = model if type(model) is str else None
+    response_id, model = text(wire.get("id")), text(wire.get("model"))
+    reason = wire.get("stop_reason")
     finish, usage = decode_finish(reason), decode_usage(wire.get("usage"))
     calls = CallIds(response_identity(response_id, None, model))
     reading = Reading(None, calls)  # the message's origin is its parts' too

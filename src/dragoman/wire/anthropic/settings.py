@@ -31,12 +31,15 @@ _FOREIGN_SAMPLING = (
     "top_logprobs",
 )
 _LEGACY = "output_format"  # where the schema stood before output_config.format
+_SAMPLING = (
+    Setting("max_tokens", "max_tokens", whole),
+    Setting("temperature", "temperature", number),
+    Setting("top_p", "top_p", number),
+    Setting("top_k", "top_k", whole),
+    Setting("stop_sequences", "stop", texts),
+)
 SETTINGS = {
-    "max_tokens": "sampling.max_tokens",
-    "temperature": "sampling.temperature",
-    "top_p": "sampling.top_p",
-    "top_k": "sampling.top_k",
-    "stop_sequences": "sampling.stop",
+    **{setting.key: f"sampling.{setting.name}" for setting in _SAMPLING},
     "thinking": "thinking",
     "output_config": {"effort": "thinking.effort", "format": "output"},
     _LEGACY: "output",
@@ -45,14 +48,6 @@ SETTINGS = {
 
 
 # --- sampling
-
-_SAMPLING = (
-    Setting("max_tokens", "max_tokens", whole),
-    Setting("temperature", "temperature", number),
-    Setting("top_p", "top_p", number),
-    Setting("top_k", "top_k", whole),
-    Setting("stop_sequences", "stop", texts),
-)
 
 
 def decode_sampling(wire: Block) -> Sampling:

@@ -14,11 +14,24 @@ from dragoman.model.jsontext import dumps
 from dragoman.wire.anthropic.tools_calls import TEXT_ARGUMENT
 
 _BLANK = " \t\n\r"
-_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]+')
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NUMBER_SO_FAR = re.compile(r"-?((0|[1-9][0-9]*)((\.[0-9]+)?([eE][+-]?[0-9]*)?|\.))?")
+_VALUE = '"{[-0123456789tfn'
+_MARKS = {
+    "object": "{",
+    "first key": '"',
+    "key": '"',
+    "colon": ":",
+    "first value": _VALUE,
+    "value": _VALUE,
+    "comma": ",",
+    "end": "",
+}
+"""By what is expected: what it may begin with, blanks and the end of what is open aside."""
+_CLOSING = {"{": "}", "[": "]"}
 _LITERALS = {"t": "rue", "f": "alse", "n": "ull"}
-_ESCAPES = '"\\/bfnrt'
+_ESCAPES = '"\\/bfnrtu'
 _HEX = "0123456789abcdefABCDEF"
 _HEX_DIGITS = 4
 _LONGEST_NUMBER = 1000  # characters: far more than anybody means
@@ -96,11 +109,11 @@ class TextArguments(Arguments):
 class JsonObjectPrefix:
     """Whether a text, given in pieces, is the beginning of a JSON object, or all of it."""
 
-    __slots__ = ("_escape", "_expect", "_is_key", "_rest", "_stack", "is_broken")
+    __slots__ = ("_escape", "_expect", "_is_key", "_open", "_rest", "is_broken")
 
     def __init__(self) -> None:
-        self._stack: list[str] = []
-        self._expect = "object"  # then: key, first key, colon, value, first value, comma, end
+        self._open: list[str] = []  # what closes the objects and lists that are open
+        self._expect = "object"  # then one of `_MARKS`
         self._rest: str | None = None  # of a literal; or a number so far; None outside of both
         self._escape = -1  # in a string: 0, after a backslash 5, then its hexadecimal digits
         self._is_key = False
@@ -119,52 +132,35 @@ class JsonObjectPrefix:
     def feed(self, text: str) -> int:
         """How many of these characters may follow; less than all of them breaks it."""
         at = 0
-        while at < len(text):
-            if self._escape == 0:
-                at = self._skip_string(text, at)
+        while at < len(text) and not self.is_broken:
+            if self._escape == 0 and (plain := _PLAIN.match(text, at)):
+                at = plain.end()
                 continue
-            if not self._takes(text[at]):
-                self.is_broken = True
-                break
-            at += 1
+            self.is_broken = not self._takes(text[at])
+            at += not self.is_broken
         return at
 
-    def _skip_string(self, text: str, at: int) -> int:
-        found = _PLAIN.match(text, at)
-        end = found.end() if found is not None else at
-        if end < len(text):
-            mark = text[end]
+    def _takes(self, mark: str) -> bool:
+        if self._escape >= 0:
+            return self._takes_in_string(mark)
+        if self._rest is not None:
+            return self._takes_scalar(mark)
+        return mark in _BLANK or self._takes_structure(mark)
+
+    def _takes_in_string(self, mark: str) -> bool:
+        if self._escape == 0:
             if mark == '"':
                 self._escape = -1
                 self._expect = "colon" if self._is_key else self._after_value()
             elif mark == "\\":
                 self._escape = _HEX_DIGITS + 1
-            else:
-                self._escape = -2  # a bare control character: nothing fits after it
-                return end
-            end += 1
-        return end
-
-    def _takes(self, mark: str) -> bool:
-        if self._escape > 0:
-            return self._takes_escaped(mark)
-        if self._escape < -1:
+            return mark in '"\\'  # else a bare control character
+        if mark not in (_HEX if self._escape <= _HEX_DIGITS else _ESCAPES):
             return False
-        if self._rest is not None:
-            return self._takes_scalar(mark)
-        if mark in _BLANK:
-            return True
-        return self._takes_structure(mark)
-
-    def _takes_escaped(self, mark: str) -> bool:
-        if self._escape > _HEX_DIGITS:
-            if mark != "u" and mark not in _ESCAPES:
-                return False
+        if self._escape <= _HEX_DIGITS:
+            self._escape -= 1
+        else:
             self._escape = _HEX_DIGITS if mark == "u" else 0
-            return True
-        if mark not in _HEX:
-            return False
-        self._escape -= 1
         return True
 
     def _takes_scalar(self, mark: str) -> bool:
@@ -186,82 +182,48 @@ class JsonObjectPrefix:
 
     def _takes_structure(self, mark: str) -> bool:
         expect = self._expect
-        if mark == '"':
-            if expect not in {"key", "first key", "value", "first value"}:
-                return False
-            self._is_key = expect in {"key", "first key"}
-            self._escape = 0
-            return True
-        if mark in "}]":
-            return self._takes_end(mark)
-        if mark == ":" and expect == "colon":
+        is_end = expect in {"first key", "first value", "comma"} and mark == self._open[-1]
+        if not is_end and mark not in _MARKS[expect]:
+            return False
+        if mark in _CLOSING and len(self._open) == MAX_DEPTH:
+            return False
+        if is_end:
+            self._open.pop()
+            self._expect = self._after_value()
+        elif mark == '"':
+            self._is_key, self._escape = expect in {"key", "first key"}, 0
+        elif mark == ",":
+            self._expect = "key" if self._open[-1] == "}" else "value"
+        elif mark == ":":
             self._expect = "value"
-            return True
-        if mark == "," and expect == "comma":
-            self._expect = "key" if self._stack[-1] == "{" else "value"
-            return True
-        return self._takes_value(mark)
-
-    def _takes_end(self, mark: str) -> bool:
-        wanted = {"first key": "}", "first value": "]"}.get(self._expect)
-        if self._expect == "comma":
-            wanted = "}" if self._stack[-1] == "{" else "]"
-        if mark != wanted:
-            return False
-        self._stack.pop()
-        self._expect = self._after_value()
-        return True
-
-    def _takes_value(self, mark: str) -> bool:
-        expect = self._expect
-        if mark in "{[" and len(self._stack) == MAX_DEPTH:
-            return False
-        if mark == "{" and expect in {"object", "value", "first value"}:
-            self._stack.append(mark)
-            self._expect = "first key"
-        elif expect not in {"value", "first value"}:
-            return False
-        elif mark == "[":
-            self._stack.append(mark)
-            self._expect = "first value"
-        elif mark in _LITERALS:
-            self._rest = _LITERALS[mark]
-        elif mark in "-0123456789":
-            self._rest = mark
+        elif mark in _CLOSING:
+            self._open.append(_CLOSING[mark])
+            self._expect = "first key" if mark == "{" else "first value"
         else:
-            return False
+            self._rest = _LITERALS.get(mark, mark)
         return True
 
     def _after_value(self) -> str:
-        return "comma" if self._stack else "end"
+        return "comma" if self._open else "end"
 
     def closing(self, argument: str) -> str:
         """What makes an object of what has been taken, with one more argument in it."""
-        text = self._closed_scalar()
-        if self._expect == "colon":
-            text += ":null"
-        elif self._expect == "value":
-            text += "null"
-        for opened in reversed(self._stack[1:]):
+        text = self._closed_scalar() + {"colon": ":null", "value": "null"}.get(self._expect, "")
+        for closing in reversed(self._open[1:]):
             if self._expect == "key":
                 text += '"":null'
             self._expect = "comma"
-            text += "}" if opened == "{" else "]"
+            text += closing
         comma = "" if self._expect in {"first key", "key"} else ","
         return f"{text}{comma}{argument}}}"
 
     def _closed_scalar(self) -> str:
-        text = ""
-        if self._escape > _HEX_DIGITS:
-            text = "\\"
-        elif self._escape > 0:
-            text = "0" * self._escape
         if self._escape != -1:
             self._expect = "colon" if self._is_key else "comma"
-            return text + '"'
-        if self._rest is not None:
-            self._expect = "comma"
-            if self._rest[:1].isalpha():
-                return self._rest
-            return "" if _NUMBER.fullmatch(self._rest) else "0"
-        return text
+            return ("\\" if self._escape > _HEX_DIGITS else "0" * self._escape) + '"'
+        if self._rest is None:
+            return ""
+        self._expect = "comma"
+        if self._rest[:1].isalpha():
+            return self._rest
+        return "" if _NUMBER.fullmatch(self._rest) else "0"

@@ -168,18 +168,16 @@ class TextWriter(BlockWriter):
 
     def grow(self, index: int, delta: PartDelta) -> bytes:
         """More text, more sources."""
-        if delta.text and not delta.citations:
-            self.pieces.append(delta.text)
-            return block_delta(index, *_TEXT, delta.text)
         return self._grown(index, delta.text or "", delta.citations)
 
     def _grown(self, index: int, text: str, citations: tuple[Citation, ...]) -> bytes:
-        written = []
+        written = b""
         if text:
             self.pieces.append(text)
-            written.append(block_delta(index, *_TEXT, text))
-        written += [block_delta(index, *_CITATION, wire) for wire in self.cite(citations)]
-        return b"".join(written)
+            written = block_delta(index, *_TEXT, text)
+        for citation in self.cite(citations) if citations else ():
+            written += block_delta(index, *_CITATION, citation)
+        return written
 
     def cite(self, citations: tuple[Citation, ...]) -> list[Any]:
         """More sources, as the wire has them."""

@@ -137,7 +137,7 @@ class StreamEncoder(EventEncoder):
         return begun + self._queue.start(event.index, event.part)
 
     def _part_delta(self, event: PartDelta) -> bytes:
-        begun = b"" if self._begun is not None else self._message_start()
+        begun = self._message_start()
         if event.index in self._refusals:
             self._refusals[event.index].append(event.text or "")
             return begun
@@ -210,30 +210,22 @@ def _is_unknown(payload: Block) -> bool:
 class _Queued:
     """A part on its way."""
 
-    __slots__ = (
-        "before",
-        "final",
-        "has_head",
-        "is_over",
-        "is_rest",
-        "is_stopped",
-        "number",
-        "part",
-        "waiting",
-        "writer",
-    )
+    writer: BlockWriter | None = None  # once it is its turn
+    final: AnyPart | None = None
+    has_head = True  # or its id and name may still be on their way
+    is_stopped = is_over = False
+    is_rest = False  # of a part whose block had to end before
+    before = 0  # characters of it that are in that block
 
     def __init__(self, number: int, part: AnyPart) -> None:
         self.number = number
         self.part = part
-        self.writer: BlockWriter | None = None  # once it is its turn
         self.waiting: list[PartDelta] = []
-        self.final: AnyPart | None = None
-        self.has_head = True  # or its id and name may still be on their way
-        self.is_stopped = False
-        self.is_over = False
-        self.is_rest = False  # of a part whose block had to end before
-        self.before = 0  # characters of it that are in that block
+
+    @property
+    def may_end(self) -> bool:
+        """Whether its block may end when another part has begun."""
+        return self.is_stopped or (self.writer is not None and self.writer.may_end)
 
 
 class BlockQueue:
@@ -260,16 +252,14 @@ class BlockQueue:
 
     def start(self, key: Hashable, part: AnyPart) -> bytes:
         """A part begins."""
-        self._append(key, _Queued(self._number, part))
-        self._number += 1
+        self._add(key, part)
         return self._advance()
 
     def grow(self, key: Hashable, delta: PartDelta) -> bytes:
         """A part grows."""
         queued = self._parts.get(key)
         if queued is None:  # a server that forgot to announce it: text is the likeliest
-            queued = self._append(key, _Queued(self._number, Text("")))
-            self._number += 1
+            queued = self._add(key, Text(""))
         elif queued.is_over:
             continued = self._continued(queued, delta)
             if continued is None:
@@ -286,8 +276,7 @@ class BlockQueue:
         if queued is None:
             if final is None:
                 return b""
-            queued = self._append(key, _Queued(self._number, final))
-            self._number += 1
+            queued = self._add(key, final)
         if queued.is_over:
             self._note_missed(queued, final)
             return self._late_rest(key, queued, final)
@@ -304,9 +293,8 @@ class BlockQueue:
         key = ("call", place)
         queued = self._parts.get(key)
         if queued is None:
-            queued = self._append(key, _Queued(self._number, head))
+            queued = self._add(key, head)
             queued.has_head = False
-            self._number += 1
         elif not queued.has_head:
             queued.part = head
         if arguments:
@@ -319,6 +307,10 @@ class BlockQueue:
         for queued in self._queue:
             queued.is_stopped = True
         return self._advance()
+
+    def _add(self, key: Hashable, part: AnyPart) -> _Queued:
+        self._number += 1
+        return self._append(key, _Queued(self._number - 1, part))
 
     def _append(self, key: Hashable, queued: _Queued) -> _Queued:
         self._parts[key] = queued
@@ -333,7 +325,7 @@ class BlockQueue:
             if is_last and not first.has_head and not first.is_stopped:
                 break
             written.append(self._write(first))
-            if not first.is_stopped and (is_last or not _may_end(first)):
+            if not first.may_end or (is_last and not first.is_stopped):
                 break
             written.append(self._end(first))
         return b"".join(written)
@@ -383,9 +375,8 @@ class BlockQueue:
         return self.grow(key, PartDelta(0, more)) if more else b""
 
     def _note_missed(self, queued: _Queued, final: AnyPart | None) -> None:
-        if not isinstance(final, Text) or not isinstance(queued.writer, TextWriter):
-            return
-        self._note_late(queued, final.citations[queued.writer.cited :])
+        if isinstance(final, Text) and isinstance(queued.writer, TextWriter):
+            self._note_late(queued, final.citations[queued.writer.cited :])
 
     def _note_late(self, queued: _Queued, citations: tuple[Citation, ...]) -> None:
         """Citations for a block that is closed: those that had a place are lost as well."""
@@ -395,7 +386,3 @@ class BlockQueue:
     def _lose(self, queued: _Queued, reason: str) -> None:
         self._writing.part = queued.number
         self._writing.lose_here(reason)
-
-
-def _may_end(queued: _Queued) -> bool:
-    return queued.writer is not None and queued.writer.may_end

@@ -26,6 +26,7 @@ from dragoman.wire.anthropic.tools_schemas import anthropic_profiles
 from dragoman.wire.overlay import overlay_of, with_overlay
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.schemas import PLAIN, Projection, Weight, projected
+from dragoman.wire.settings_table import flag, text
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 from dragoman.wire.writing import Writing
 
@@ -36,6 +37,7 @@ _MODES: dict[str, Literal["auto", "none", "required", "named"]] = {
     "tool": "named",
     "none": "none",
 }
+_KINDS = {mode: kind for kind, mode in _MODES.items()}
 _CUSTOM = "custom"  # what the wire calls a tool of the user's own, where it says so
 _TEXT_PARAMETERS: Mapping[str, Any] = {
     "type": "object",
@@ -101,13 +103,12 @@ def _encode_tool(
 
 
 def _decode_definition(wire: Block) -> ToolDefinition:
-    description, schema = wire.get("description"), wire.get("input_schema")
-    strict = wire.get("strict")
+    schema = wire.get("input_schema")
     return make_definition(
         wire["name"],
-        description if type(description) is str else None,
+        text(wire.get("description")),
         schema if isinstance(schema, dict) else None,
-        strict if type(strict) is bool else None,
+        flag(wire.get("strict")),
         cache=decode_cache(wire),
         origin=HERE,
     )
@@ -205,12 +206,13 @@ class StrictSchemaLimits:
 
 def decode_tool_choice(wire: Any) -> ToolChoice | None:
     """The choice; None where it is of no kind we know, and stays in the request's extras."""
-    kind = wire.get("type") if isinstance(wire, dict) else None
-    mode = _MODES.get(kind) if type(kind) is str else None
-    if mode is None or (mode == "named" and type(wire.get("name")) is not str):
+    kind = text(wire.get("type")) if isinstance(wire, dict) else None
+    mode = _MODES.get(kind or "")
+    names = (wire["name"],) if mode == "named" and type(wire.get("name")) is str else ()
+    if mode is None or (mode == "named" and not names):
         return None
-    names = (wire["name"],) if mode == "named" else ()
-    choice = ToolChoice(mode, names, None if mode == "none" else _decode_parallel(wire))
+    disabled = None if mode == "none" else flag(wire.get("disable_parallel_tool_use"))
+    choice = ToolChoice(mode, names, None if disabled is None else not disabled)
     extras = overlay_of(wire, (), NAME, _tool_choice(choice))
     return with_digests(choice.replace(extras=extras), NAME, _CHOICE) if extras else choice
 
@@ -220,19 +222,13 @@ def encode_tool_choice(choice: ToolChoice) -> Block:
     return with_overlay(_tool_choice(choice), without_edited(choice, NAME, _CHOICE), NAME)
 
 
-def _decode_parallel(wire: Block) -> bool | None:
-    disabled = wire.get("disable_parallel_tool_use")
-    return not disabled if type(disabled) is bool else None
-
-
 def _tool_choice(choice: ToolChoice) -> Block:
-    wire: Block = {"type": "auto"}
-    if choice.mode == "none":
-        return {"type": "none"}  # which takes no further fields
-    if choice.mode == "required" or (choice.mode == "allowed" and choice.is_required):
-        wire["type"] = "any"
-    elif choice.mode == "named":
-        wire = {"type": "tool", "name": choice.names[0]}
-    if choice.parallel is not None:
+    mode = choice.mode
+    if mode == "allowed":
+        mode = "required" if choice.is_required else "auto"
+    wire: Block = {"type": _KINDS[mode]}
+    if mode == "named":
+        wire["name"] = choice.names[0]
+    if choice.parallel is not None and mode != "none":  # which takes no further fields
         wire["disable_parallel_tool_use"] = not choice.parallel
     return wire

@@ -12,6 +12,8 @@ from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult
 from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, make_result
 from dragoman.wire.anthropic.content_blocks import (
     FOREIGN_SIGNATURE,
+    Decoders,
+    Encoders,
     decode_common_fields,
     decode_content,
     decode_opaque,
@@ -21,6 +23,7 @@ from dragoman.wire.anthropic.content_blocks import (
 from dragoman.wire.anthropic.dialect import NAME, Block
 from dragoman.wire.overlay import with_guesses
 from dragoman.wire.reading import Reading
+from dragoman.wire.settings_table import flag
 from dragoman.wire.tolerance import Form, readable_answer
 from dragoman.wire.writing import Writing
 
@@ -34,7 +37,7 @@ TEXT_ARGUMENT = "input"
 NOT_AN_OBJECT = f"arguments that are not a JSON object are sent as text, in {TEXT_ARGUMENT!r}"
 
 
-def decode_tool_use(block: Block, reading: Reading) -> ToolCall | Opaque:
+def _decode_tool_use(block: Block, reading: Reading) -> ToolCall | Opaque:
     """A call; opaque without a name or without arguments."""
     name, arguments, wire_id = block.get("name"), block.get("input"), block.get("id")
     if (
@@ -53,7 +56,7 @@ def decode_tool_use(block: Block, reading: Reading) -> ToolCall | Opaque:
     )
 
 
-def encode_tool_call(call: ToolCall, writing: Writing) -> Block:
+def _encode_tool_call(call: ToolCall, writing: Writing) -> Block:
     """A `tool_use` block."""
     block: Block = {
         "type": "tool_use",
@@ -79,7 +82,7 @@ def _encode_arguments(call: ToolCall, writing: Writing) -> Mapping[str, Any]:
     return {TEXT_ARGUMENT: call.raw_arguments}
 
 
-def decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:
+def _decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:
     """A result; opaque where it does not name its call.
 
     No content is an empty tuple, which is not the empty text.
@@ -91,7 +94,7 @@ def decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:
         return decode_opaque(block, reading)
     if not (is_text or content is None or isinstance(content, list)):
         made, shapes = readable_answer(block, _FORM)
-        result = decode_tool_result(made, reading)
+        result = _decode_tool_result(made, reading)
         return result.replace(extras=with_guesses(result.extras, NAME, shapes))
     call_id = reading.calls.answer(wire_id) or ""
     if is_text and len(block) == len(_BARE_RESULT):
@@ -100,16 +103,14 @@ def decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:
     known = {"type", "tool_use_id"}
     if inner != ():
         known.add("content")
-    is_error = block.get("is_error")
-    if type(is_error) is bool:
+    is_error = flag(block.get("is_error"))
+    if is_error is not None:
         known.add("is_error")
-    else:
-        is_error = None
     cache, extras = decode_common_fields(block, known)
     return make_result(call_id, inner, is_error=is_error, cache=cache, extras=extras)
 
 
-def encode_tool_result(result: ToolResult, writing: Writing) -> Block:
+def _encode_tool_result(result: ToolResult, writing: Writing) -> Block:
     """A `tool_result` block."""
     call_id = result.call_id
     block: Block = {
@@ -143,36 +144,26 @@ def _decode_content(blocks: Any, reading: Reading) -> str | tuple[ResultPart, ..
 RESULT_SUFFIX = "_tool_result"
 """What the types of all results end in: `web_search_tool_result`, `mcp_tool_result`, …"""
 
-_MCP_CALL = _CALL | {"server_name"}
-_MCP = "mcp"
+_MCP, _MCP_CALL = "mcp", "mcp_tool_use"
+_REMOTE_CALL = _CALL | {"server_name"}
 
 
-def decode_server_tool_use(block: Block, reading: Reading) -> ServerToolCall | Opaque:
-    """A call of a tool that runs at the provider's."""
-    return _decode_call(block, None, reading)
-
-
-def decode_mcp_tool_use(block: Block, reading: Reading) -> ServerToolCall | Opaque:
-    """A call of an MCP server's tool."""
-    server = block.get("server_name")
-    return (
-        _decode_call(block, server, reading)
-        if type(server) is str
-        else decode_opaque(block, reading)
-    )
-
-
-def _decode_call(block: Block, server: str | None, reading: Reading) -> ServerToolCall | Opaque:
+def _decode_server_call(block: Block, reading: Reading) -> ServerToolCall | Opaque:
+    """A call of a tool that runs at the provider's, or at an MCP server."""
     call_id, name, arguments = block.get("id"), block.get("name"), block.get("input")
+    is_remote = block["type"] == _MCP_CALL
+    server = block.get("server_name") if is_remote else None
     if type(call_id) is not str or type(name) is not str or not isinstance(arguments, dict):
         return decode_opaque(block, reading)
-    cache, extras = decode_common_fields(block, _CALL if server is None else _MCP_CALL)
+    if is_remote and type(server) is not str:
+        return decode_opaque(block, reading)
+    cache, extras = decode_common_fields(block, _REMOTE_CALL if is_remote else _CALL)
     return ServerToolCall(
         name, call_id, arguments, server, cache=cache, extras=extras, origin=reading.origin
     )
 
 
-def encode_server_tool_call(call: ServerToolCall, writing: Writing) -> Any:
+def _encode_server_tool_call(call: ServerToolCall, writing: Writing) -> Any:
     """A `server_tool_use` or `mcp_tool_use` block; W71: only the provider's own go back."""
     if writing.is_foreign(call) or call.call_id is None:
         writing.lose_here("a call of another provider's own tool is left out")
@@ -180,7 +171,7 @@ def encode_server_tool_call(call: ServerToolCall, writing: Writing) -> Any:
     arguments = call.input if isinstance(call.input, dict) else {}
     block = {"type": "server_tool_use", "id": call.call_id, "name": call.name, "input": arguments}
     if call.server is not None:
-        block |= {"type": "mcp_tool_use", "server_name": call.server}
+        block |= {"type": _MCP_CALL, "server_name": call.server}
     return with_common_fields(block, call)
 
 
@@ -193,11 +184,8 @@ def decode_server_tool_result(block: Block, reading: Reading) -> ServerToolResul
     known = {"type", "tool_use_id"}
     if content is not None:
         known.add("content")
-    is_error: bool | None = None
-    if name != _MCP:
-        is_error = _is_error(content)
-    elif type(block.get("is_error")) is bool:
-        is_error = block["is_error"]
+    is_error = flag(block.get("is_error")) if name == _MCP else _is_error(content)
+    if name == _MCP and is_error is not None:
         known.add("is_error")
     cache, extras = decode_common_fields(block, known)
     return ServerToolResult(
@@ -205,7 +193,7 @@ def decode_server_tool_result(block: Block, reading: Reading) -> ServerToolResul
     )
 
 
-def encode_server_tool_result(result: ServerToolResult, writing: Writing) -> Any:
+def _encode_server_tool_result(result: ServerToolResult, writing: Writing) -> Any:
     """The result block of the tool's own type."""
     if writing.is_foreign(result) or result.call_id is None:
         writing.lose_here("the result of another provider's own tool is left out")
@@ -224,3 +212,17 @@ def _is_error(content: Any) -> bool | None:
     """Whether the content is one of the error objects, which all end alike."""
     kind = content.get("type") if isinstance(content, dict) else None
     return True if type(kind) is str and kind.endswith("_error") else None
+
+
+CALL_DECODERS: Decoders = {
+    "tool_use": _decode_tool_use,
+    "tool_result": _decode_tool_result,
+    "server_tool_use": _decode_server_call,
+    _MCP_CALL: _decode_server_call,
+}
+CALL_ENCODERS: Encoders = {
+    ToolCall: _encode_tool_call,
+    ToolResult: _encode_tool_result,
+    ServerToolCall: _encode_server_tool_call,
+    ServerToolResult: _encode_server_tool_result,
+}
