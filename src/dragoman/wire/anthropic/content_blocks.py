@@ -62,9 +62,13 @@ def decode_common_fields(
 
 def with_common_fields(block: Block, part: Part) -> Block:
     """The block with the part's cache hint and extras."""
+    return with_overlay(_with_cache(block, part), part.extras, NAME)
+
+
+def _with_cache(block: Block, part: Part) -> Block:
     if part.cache is not None:
         block["cache_control"] = encode_cache(part.cache)
-    return block if part.extras is EMPTY else with_overlay(block, part.extras, NAME)
+    return block
 
 
 # --- images and documents
@@ -110,8 +114,8 @@ def encode_file(file: File, writing: Writing) -> Any:
     if _is_foreign_upload(file, writing):
         return UNSET
     mime = file.mime or _PDF
-    is_strange = file.data is not None and mime != _PDF and not mime.startswith(_TEXTUAL)
-    if not is_strange or writing.is_own(file):
+    is_binary = file.data is not None and mime != _PDF and not mime.startswith(_TEXTUAL)
+    if not is_binary or writing.is_own(file):
         return with_overlay(_document(file), file.extras, NAME)
     if mime.startswith("image/"):
         return _image(file)
@@ -133,20 +137,14 @@ def _image(media: Media) -> Block:
         found = sniff_base64(media.data)
         if found is not None and found.startswith("image/"):
             source["media_type"] = found  # W65: what the data is counts, not what it is called
-    return _cached({"type": "image", "source": source}, media)
+    return _with_cache({"type": "image", "source": source}, media)
 
 
 def _document(file: File) -> Block:
     block: Block = {"type": "document", "source": _encode_document_source(file)}
     if file.name is not None:
         block["title"] = file.name
-    return _cached(block, file)
-
-
-def _cached(block: Block, media: Media) -> Block:
-    if media.cache is not None:
-        block["cache_control"] = encode_cache(media.cache)
-    return block
+    return _with_cache(block, file)
 
 
 def _decode_source(source: Any) -> dict[str, str] | None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
-from dragoman.wire.anthropic.tools_schemas import ANTHROPIC_STRICT
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import (
     CacheFlags,
@@ -139,10 +138,3 @@ TARGET = Target(
 # --- this dialect in front of another provider: signed thinking, redacted thinking as a carrier
 
 FRONT = Front(HERE)
-
-
-# --- how much of strict schemas one request may hold
-
-MAX_STRICT_TOOLS = 20
-MAX_OPTIONAL = ANTHROPIC_STRICT.most_optional or 0
-MAX_UNIONS = ANTHROPIC_STRICT.most_unions or 0

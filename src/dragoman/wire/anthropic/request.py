@@ -120,7 +120,7 @@ def encode_message(message: Message, writing: Writing) -> Any:
     if not parts and message.role is _SYSTEM:
         del wire["content"]
     _lose_name(message, writing)
-    return wire if message.extras is EMPTY else with_overlay(wire, message.extras, NAME)
+    return with_overlay(wire, message.extras, NAME)
 
 
 def _lose_name(message: Message, writing: Writing) -> None:

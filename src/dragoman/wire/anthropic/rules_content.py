@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from dragoman.model.media import sniff_base64
-from dragoman.wire.anthropic.dialect import MAX_OPTIONAL, MAX_STRICT_TOOLS, MAX_UNIONS
 from dragoman.wire.anthropic.rules_view import THINKING, View
+from dragoman.wire.anthropic.tools_schemas import MAX_OPTIONAL, MAX_STRICT_TOOLS, MAX_UNIONS
 from dragoman.wire.shared_rules import missing_model, wrong_model
 from dragoman.wire.violations import (
     Found,

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from dragoman.wire.anthropic.rules_view import THINKING, Turn, View, blocks_of, identity
+from dragoman.wire.anthropic.rules_view import THINKING, Turn, View, blocks_of
 from dragoman.wire.anthropic.settings import LEAST_TOP_P, MIN_BUDGET
+from dragoman.wire.settings_table import text
 from dragoman.wire.shared_rules import refused_sampling, used_twice, without_partner
-from dragoman.wire.violations import Found, Object, Placed, field, is_number, word
+from dragoman.wire.violations import Found, Placed, field, is_number, word
 
 ROLES = ("user", "assistant", "system")
 _SPEAKERS = {
@@ -83,9 +84,9 @@ def w42_server_results_have_calls(view: View) -> Found:
     for path, block in view.blocks:
         kind = block.get("type")
         if kind in ("server_tool_use", "mcp_tool_use"):
-            called.add(identity(block.get("id")))
+            called.add(text(block.get("id")))
         is_result = isinstance(kind, str) and kind.endswith("_tool_result")
-        if is_result and identity(block.get("tool_use_id")) not in called:
+        if is_result and text(block.get("tool_use_id")) not in called:
             yield path, "there is no such server_tool_use before it"
 
 
@@ -113,8 +114,7 @@ def w46_texts_are_not_empty(view: View) -> Found:
 def w46_texts_are_not_blank(view: View) -> Found:
     """Nor do they hold nothing but white space."""
     for path, block in _text_blocks(view):
-        text = block.get("text")
-        if isinstance(text, str) and text.isspace():
+        if (said := text(block.get("text"))) and said.isspace():
             yield path, "a text block of nothing but white space is refused"
 
 
@@ -147,8 +147,7 @@ def w48_prefill_has_no_white_space_at_its_end(view: View) -> Found:
     if view.target.turns.prefill == "refused":
         yield path, "this model needs the user's message to be the last"
     for place, block in blocks_of(message, path)[-1:]:
-        text = block.get("text")
-        if isinstance(text, str) and text != text.rstrip():
+        if (said := text(block.get("text"))) and said != said.rstrip():
             yield place, "the last assistant message must not end with white space"
 
 
@@ -173,7 +172,7 @@ def _used_twice(blocks: list[Placed]) -> Found:
 
 
 def _ids(blocks: list[Placed], key: str) -> list[tuple[str, str | None]]:
-    return [(path, identity(block.get(key))) for path, block in blocks]
+    return [(path, text(block.get(key))) for path, block in blocks]
 
 
 def _results(turn: Turn) -> list[Placed]:
@@ -183,11 +182,8 @@ def _results(turn: Turn) -> list[Placed]:
 def _text_blocks(view: View) -> Iterator[Placed]:
     for path, message in view.messages:
         if not isinstance(message.get("content"), str):
-            yield from (placed for placed in blocks_of(message, path) if _is_text(placed[1]))
-
-
-def _is_text(block: Object) -> bool:
-    return block.get("type") == "text"
+            placed = blocks_of(message, path)
+            yield from ((place, block) for place, block in placed if block.get("type") == "text")
 
 
 # --- what Anthropic's API demands where the model thinks
@@ -225,7 +221,7 @@ def w53_no_thinking_at_the_end_when_off(view: View) -> Found:
     path, message = view.messages[-1]
     if message.get("role") == "assistant":
         for place, block in blocks_of(message, path):
-            if block.get("type") in ("thinking", "redacted_thinking"):
+            if block.get("type") in THINKING:
                 yield place, "with thinking off, the last message must hold none"
 
 
@@ -234,16 +230,14 @@ def w54_thinking_is_signed(view: View) -> Found:
     if not view.target.thinking.verifies_signatures:
         return
     for path, block in view.of_type("thinking"):
-        signature = block.get("signature")
-        if not (isinstance(signature, str) and signature):
+        if not text(block.get("signature")):
             yield path, "a thinking block needs its signature"
 
 
 def w57_redacted_thinking_has_its_data(view: View) -> Found:
     """Redacted thinking is nothing but its data."""
     for path, block in view.of_type("redacted_thinking"):
-        data = block.get("data")
-        if not (isinstance(data, str) and data):
+        if not text(block.get("data")):
             yield path, "a redacted_thinking block needs its data"
 
 

@@ -108,8 +108,3 @@ def blocks_of(message: Object, path: str) -> list[Placed]:
     if isinstance(content, str):
         return [(f"{path}.content", {"type": "text", "text": content})]
     return listed(message, "content", path)
-
-
-def identity(value: object) -> str | None:
-    """An id, if it is one."""
-    return value if isinstance(value, str) else None

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
-from dragoman.wire.anthropic.dialect import HERE, MAX_OPTIONAL, MAX_UNIONS, NAME, Block, is_ours
-from dragoman.wire.anthropic.tools_schemas import ANTHROPIC_STRICT
+from dragoman.wire.anthropic.dialect import HERE, NAME, Block, is_ours
+from dragoman.wire.anthropic.tools_schemas import ANTHROPIC_STRICT, MAX_OPTIONAL, MAX_UNIONS
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.settings_table import (
     Setting,
@@ -21,15 +21,8 @@ from dragoman.wire.writing import Writing
 
 _EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
 _VISIBLE = {"summarized": True, "omitted": False}
-_DISPLAY = {True: "summarized", False: "omitted"}
-_FOREIGN_SAMPLING = (
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "choices",
-    "logprobs",
-    "top_logprobs",
-)
+_FOREIGN_SAMPLING = ("seed", "presence_penalty", "frequency_penalty", "choices", "logprobs",
+                     "top_logprobs")  # fmt: skip
 _LEGACY = "output_format"  # where the schema stood before output_config.format
 _SAMPLING = (
     Setting("max_tokens", "max_tokens", whole),
@@ -65,6 +58,11 @@ def _encode_sampling(sampling: Sampling, writing: Writing) -> Block:
 
 # --- thinking
 
+LEAST_TOP_P = 0.95
+"""The least that a thinking model takes (W59)."""
+MIN_BUDGET = 1024
+"""The smallest budget there is (W59); a smaller one is taken for it."""
+
 
 def decode_thinking_config(wire: Block) -> ThinkingConfig | None:
     """Whether and how hard to think, from `thinking` and the effort in `output_config`."""
@@ -84,7 +82,7 @@ def decode_thinking_config(wire: Block) -> ThinkingConfig | None:
     return config.replace(extras=extras) if extras else config
 
 
-def encode_thinking_config(config: ThinkingConfig, writing: Writing) -> Block:
+def _encode_thinking_config(config: ThinkingConfig, writing: Writing) -> Block:
     """`thinking`, and the effort in `output_config`."""
     wire: Block = {}
     thinking = thinking_field(config)
@@ -99,9 +97,9 @@ def encode_thinking_config(config: ThinkingConfig, writing: Writing) -> Block:
     effort = "low" if config.effort == "minimal" else config.effort
     if effort in _EFFORTS:
         wire["output_config"] = {"effort": effort}
-    if effort not in {None, "none"} and effort != wire.get("output_config", {}).get("effort"):
+    elif effort not in {None, "none"}:
         writing.lose("thinking.effort", "there is no such effort here")
-    elif effort != config.effort:
+    if effort != config.effort:
         writing.lose("thinking.effort", "sent as the lowest effort there is")
     return wire
 
@@ -121,27 +119,17 @@ def _effort(output_config: Any) -> str | None:
     return effort if type(effort) is str and effort in _EFFORTS else None
 
 
-LEAST_TOP_P = 0.95
-"""The least that a thinking model takes (W59)."""
-MIN_BUDGET = 1024
-"""The smallest budget there is (W59); a smaller one is taken for it."""
-
-
 def _thinking(config: ThinkingConfig) -> Block:
     enabled = config.enabled
-    if enabled is None and config.effort == "none":
-        enabled = False
-    if enabled is None and config.budget is not None:
-        enabled = True
-    if enabled is None:
-        return {}
+    if enabled is None and (config.effort == "none" or config.budget is not None):
+        enabled = config.effort != "none"
     if not enabled:
-        return {"type": "disabled"}
+        return {} if enabled is None else {"type": "disabled"}
     wire: Block = {"type": "adaptive"}
     if config.budget is not None:
         wire = {"type": "enabled", "budget_tokens": max(config.budget, MIN_BUDGET)}
     if config.visible is not None:
-        wire["display"] = _DISPLAY[config.visible]
+        wire["display"] = "summarized" if config.visible else "omitted"
     return wire
 
 
@@ -150,9 +138,8 @@ def _thinking(config: ThinkingConfig) -> Block:
 
 def decode_output(wire: Block) -> Output | None:
     """The schema of the answer, from `output_config` or from the field it had before."""
-    config = wire.get("output_config")
-    found = config.get("format") if isinstance(config, dict) else None
-    place = "format"
+    config, place = wire.get("output_config"), "format"
+    found = config.get(place) if isinstance(config, dict) else None
     if found is None:
         found, place = wire.get(_LEGACY), _LEGACY
     if not isinstance(found, dict) or found.get("type") != "json_schema":
@@ -167,7 +154,7 @@ def decode_output(wire: Block) -> Output | None:
     return output
 
 
-def encode_output(output: Output, writing: Writing) -> Block:
+def _encode_output(output: Output, writing: Writing) -> Block:
     """`output_config` with the schema; free text needs no word, any JSON has none."""
     if output.format == "text":
         return {}
@@ -203,9 +190,9 @@ def encode_request_settings(request: Request, writing: Writing) -> Block:
     """All settings of a request, as fields of its body."""
     wire = _encode_sampling(request.sampling, writing)
     if request.output is not None:
-        wire |= encode_output(request.output, writing)
+        wire |= _encode_output(request.output, writing)
     if request.thinking is not None:
-        thinking = encode_thinking_config(request.thinking, writing)
+        thinking = _encode_thinking_config(request.thinking, writing)
         if "output_config" in wire and "output_config" in thinking:
             thinking["output_config"] |= wire["output_config"]
         wire |= thinking

@@ -17,18 +17,24 @@ from dragoman.wire.anthropic.response import (
     decode_stream_error,
     decode_usage,
 )
-from dragoman.wire.anthropic.stream_blocks import TEXT_DELTAS, GrowingBlock, unannounced_block
+from dragoman.wire.anthropic.stream_blocks import (
+    BARE_DELTA,
+    TEXT_DELTAS,
+    GrowingBlock,
+    unannounced_block,
+)
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.overlay import overlay_of
 from dragoman.wire.reading import Reading
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, PartEvents, object_in
 
+_NAMED = frozenset({"id", "type", "role", "model"})
 _LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
 """Fields of the message that are not settled at its start."""
 _PADDING = "obfuscation"  # W18
 _STOP = frozenset({"type", "index"})
-_START, _DELTA = _STOP | {"content_block"}, _STOP | {"delta"}
+_START = _STOP | {"content_block"}
 _PIECES = frozenset({"type", "text", "partial_json", "thinking", "signature", "citation"})
 
 
@@ -54,18 +60,15 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         if frame.data == DONE:
             return
         wire = object_in(frame.data)
-        growing = self._growing
-        delta = None if growing is None else growing.grown_again(wire)
-        if delta is None:
+        if self._growing is not None:
+            delta = self._growing.grown_again(wire)
+            if delta is not None:  # nearly all are this
+                self._emit_delta(delta)
+                return
             self._growing = None
-            self._take_event(wire, frame.event)
-        else:  # nearly all
-            self._emit_delta(delta)
-
-    def _take_event(self, wire: Block, name: str | None) -> None:
         kind = wire.get("type")
         if type(kind) is not str:
-            kind = "error" if "error" in wire else name
+            kind = "error" if "error" in wire else frame.event
         if kind == "ping":
             return
         take = self.EVENT_METHODS.get(kind) if kind is not None and not self._is_over else None
@@ -191,8 +194,10 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             return
         if grown is not None:
             self._emit_delta(grown)
-            self._growing = block if block.is_repeatable(wire, delta) else None
-        self._emit_unknown(wire, _DELTA)
+            if block.is_repeatable(wire, delta):
+                self._growing = block
+                return
+        self._emit_unknown(wire, BARE_DELTA)
         self._emit_unknown_piece(delta, is_known=grown is not None)
 
     def _block_stop(self, wire: Block) -> None:
@@ -256,8 +261,6 @@ def _without(wire: Block, known: frozenset[str]) -> Block:
 
 # --- what a stream says of its message besides the content, as the plain form would say it
 
-_NAMED = frozenset({"id", "type", "role", "model"})
-_USUAL = _NAMED | {"stop_reason", "stop_sequence", "stop_details", "usage"}
 _READ = _NAMED | {"stop_reason", "usage"}
 _READ_BEFORE = _READ - {"stop_reason"}  # while it is null
 
@@ -283,7 +286,7 @@ def _head_of(fields: Block) -> _Head:
 def _plain_head(fields: Block) -> _Head | None:
     """That of nearly every message, in a fifth of the time; None where there is more to it."""
     response_id, model, reason = fields.get("id"), fields.get("model"), fields.get("stop_reason")
-    if not _NAMED <= fields.keys() <= _USUAL or fields["type"] != "message":
+    if not _NAMED <= fields.keys() <= _NAMED | _LATE or fields["type"] != "message":
         return None
     if fields["role"] != "assistant" or type(response_id) is not str or type(model) is not str:
         return None

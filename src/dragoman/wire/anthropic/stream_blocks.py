@@ -38,7 +38,7 @@ _GROWS: dict[type, str] = {
 }
 """By the kind of a part: the deltas of which its text grows."""
 
-_BARE_DELTA = 3  # fields of an event: type, index, delta
+BARE_DELTA = frozenset({"type", "index", "delta"})
 _BARE_PIECE = 2  # fields of a delta: type, and one of
 
 
@@ -84,9 +84,9 @@ class GrowingBlock:
         raise LookupError
 
     def is_repeatable(self, wire: Block, delta: Block) -> bool:
-        """Whether the next event may differ from this one, just read, in its text alone."""
+        """Whether an event, just read, is nothing but more text: the next may be so, too."""
         field = TEXT_DELTAS.get(delta["type"])
-        if field is None or len(wire) != _BARE_DELTA or len(delta) != _BARE_PIECE:
+        if field is None or len(delta) != _BARE_PIECE or wire.keys() != BARE_DELTA:
             return False
         self._form, self._field = wire, field
         return True

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from operator import sub
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.anthropic.content_blocks import decode_cache, encode_cache
 from dragoman.wire.anthropic.dialect import (
     HERE,
-    MAX_OPTIONAL,
-    MAX_STRICT_TOOLS,
-    MAX_UNIONS,
     NAME,
-    TARGET,
     Block,
     is_ours,
 )
-from dragoman.wire.anthropic.rules_view import View
 from dragoman.wire.anthropic.tools_calls import TEXT_ARGUMENT
-from dragoman.wire.anthropic.tools_schemas import anthropic_profiles
+from dragoman.wire.anthropic.tools_schemas import StrictSchemaLimits, anthropic_profiles
 from dragoman.wire.overlay import overlay_of, with_overlay
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
-from dragoman.wire.schemas import PLAIN, Projection, Weight, projected
 from dragoman.wire.settings_table import flag, text
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 from dragoman.wire.writing import Writing
@@ -159,46 +151,6 @@ def _encode_server_tool(tool: ServerTool) -> Any:
     if tool.cache is not None and "cache_control" not in wire:
         wire["cache_control"] = encode_cache(tool.cache)
     return wire
-
-
-class StrictSchemaLimits:
-    """How much of strict schemas is left: there are limits for all of a request together.
-
-    What is sent in any case, the schema of the answer and strict tools of the dialect's own, goes
-    first.
-    """
-
-    __slots__ = ("_body", "_left", "_tools")
-
-    def __init__(self, tools: Iterable[AnyTool], body: Block) -> None:
-        self._tools, self._body = tools, body
-        self._left: list[int] = []
-
-    def refusal(self, made: Projection) -> str | None:
-        """Why one more strict tool is too much; where it is not, it is counted."""
-        if not self._left:
-            self._left = [MAX_STRICT_TOOLS, MAX_OPTIONAL, MAX_UNIONS]
-            self._reserve()
-        tools, optional, unions = self._left
-        if tools < 1:
-            return f"there are more strict tools than the {MAX_STRICT_TOOLS} that are taken"
-        if made.weight.optional > optional:
-            return f"all strict schemas may have {MAX_OPTIONAL} optional properties together"
-        if made.weight.unions > unions:
-            return f"all strict schemas may have {MAX_UNIONS} unions together"
-        self._count(1, made.weight)
-        return None
-
-    def _reserve(self) -> None:
-        _, answer = View(self._body, TARGET).output_schema
-        if isinstance(answer, Mapping):
-            self._count(0, projected(answer, PLAIN).weight)
-        for tool in self._tools:
-            if isinstance(tool, ToolDefinition) and tool.strict is True and is_ours(tool.origin):
-                self._count(1, projected(tool.parameters or EMPTY, PLAIN).weight)
-
-    def _count(self, tools: int, weight: Weight) -> None:
-        self._left = [*map(sub, self._left, (tools, weight.optional, weight.unions))]
 
 
 # --- the choice among them

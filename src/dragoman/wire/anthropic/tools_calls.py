@@ -30,7 +30,6 @@ from dragoman.wire.writing import Writing
 _CALL = frozenset({"type", "id", "name", "input"})
 _CALL_WITHOUT_ID = _CALL - {"id"}
 _FORM = Form(NAME, {})
-_BARE_RESULT = frozenset({"type", "tool_use_id", "content"})
 
 TEXT_ARGUMENT = "input"
 """The argument that holds the text of a call that is not a JSON object (W45, I6)."""
@@ -47,8 +46,6 @@ def _decode_tool_use(block: Block, reading: Reading) -> ToolCall | Opaque:
     ):
         return decode_opaque(block, reading)
     call_id, kept = reading.calls.admit(name, wire_id, arguments)
-    if len(block) == len(_CALL) and kept is UNSET:
-        return make_call(call_id, name, None, arguments)
     cache, extras = decode_common_fields(block, _CALL if wire_id is not None else _CALL_WITHOUT_ID)
     origin = None if kept is UNSET else reading.origin  # else nobody knew whose id that was
     return make_call(
@@ -97,8 +94,6 @@ def _decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:
         result = _decode_tool_result(made, reading)
         return result.replace(extras=with_guesses(result.extras, NAME, shapes))
     call_id = reading.calls.answer(wire_id) or ""
-    if is_text and len(block) == len(_BARE_RESULT):
-        return make_result(call_id, content)
     inner: str | tuple[ResultPart, ...] = content if is_text else _decode_content(content, reading)
     known = {"type", "tool_use_id"}
     if inner != ():

@@ -188,11 +188,11 @@ def fitted(request: Request, target: Target, own_steps: OwnSteps = ()) -> Fitted
     for step in own_steps:
         if not step.concerns(seen, target):
             continue
-        found, messages = [], request.messages
+        found, before = [], request
         request = step.fit(request, asked, found)
-        notes += restored(renumbered(found, tools), given, placed)
-        if request.messages is not messages:
-            placed = left(placed, messages, request.messages)
+        if request is not before or found:
+            notes += restored(renumbered(found, tools), given, placed)
+            placed = left(placed, before.messages, request.messages)
     has_extra_fields = has_extra_fields or any(map(_has_extra_fields, request.system))
     return Fitted(request, tuple(notes), context, placed, tools, has_extra_fields)
 
