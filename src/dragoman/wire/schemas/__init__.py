@@ -15,10 +15,9 @@ from typing import Any
 from dragoman.wire.schemas.keywords import Weight
 from dragoman.wire.schemas.profiles import PLAIN, Profile
 from dragoman.wire.schemas.projection import Projection, projected
-from dragoman.wire.schemas.request_schemas import NO_PARAMETERS, Profiles, SentSchemas
+from dragoman.wire.schemas.request_schemas import Profiles, SentSchemas
 
 __all__ = [
-    "NO_PARAMETERS",
     "PLAIN",
     "Profile",
     "Profiles",

@@ -29,10 +29,10 @@ def text_of(value: Any) -> str:
 
 def note(keyword: str, value: Any) -> str:
     """The sentence for a keyword; empty where there is nothing to say."""
-    words = _WORDS.get(keyword)
-    if words is not None:
-        return words(value)
-    return _schema_note(keyword, value)
+    if keyword in _WORDS:
+        return _WORDS[keyword](value)
+    text = text_of(value)
+    return f"Also, by JSON Schema: {keyword} = {text}." if len(text) <= _LONGEST else ""
 
 
 def described(node: Node, notes: list[str]) -> Node:
@@ -51,11 +51,6 @@ def listed(values: list[Any]) -> str:
     texts = [text_of(value) for value in values[:_LISTED]]
     rest = len(values) - _LISTED
     return ", ".join(texts) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _schema_note(keyword: str, value: Any) -> str:
-    text = text_of(value)
-    return f"Also, by JSON Schema: {keyword} = {text}." if len(text) <= _LONGEST else ""
 
 
 def _number(words: str) -> Callable[[Any], str]:
@@ -83,10 +78,6 @@ def _others(value: Any) -> str:
     return "Other properties are allowed."
 
 
-def _default(value: Any) -> str:
-    return f"Default: {text_of(value)}."
-
-
 def _examples(value: Any) -> str:
     return f"Examples: {listed(value)}." if isinstance(value, list) and value else ""
 
@@ -112,7 +103,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "dependentRequired": _dependent,
     "enum": lambda value: f"One of: {listed(as_list(value))}.",
     "const": lambda value: f"Always {text_of(value)}.",
-    "default": _default,
+    "default": lambda value: f"Default: {text_of(value)}.",
     "examples": _examples,
     "example": lambda value: f"Example: {text_of(value)}.",
     "patternProperties": lambda value: (

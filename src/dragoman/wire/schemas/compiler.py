@@ -19,8 +19,10 @@ from dragoman.wire.schemas.keywords import (
     as_list,
     as_map,
     declared,
+    only,
     walk,
     weight_of,
+    without,
 )
 from dragoman.wire.schemas.merging import cut, intersected, merge_all, open_references, united
 from dragoman.wire.schemas.profiles import Profile
@@ -44,22 +46,21 @@ def rooted(run: Run) -> tuple[Node, bool]:
     open_references(draft)
     if "allOf" in draft.node and not _takes(profile, "allOf"):
         merge_all(draft)
-    unions: list[str] = [
-        key for key in ("anyOf", "oneOf") if key in draft.node and not _takes(profile, key)
+    unions = [key for key in ("anyOf", "oneOf") if key in draft.node and not _takes(profile, key)]
+    refused = [
+        key
+        for key in ("enum", "const", "not")
+        if key in draft.node and key in profile.refused_at_root
     ]
-    words = [key for key in ("enum", "const", "not") if key in draft.node]
-    refused = [key for key in words if key in profile.refused_at_root]
-    is_plain = is_object_like(run, draft.node)
-    if not is_plain or (profile.wraps_root and (unions or refused)):
-        inner = {key: value for key, value in run.root.items() if key not in DEFINITIONS}
+    if not is_object_like(run, draft.node) or (profile.wraps_root and (unions or refused)):
+        inner = without(run.root, DEFINITIONS)
         return {"type": "object", "properties": {WRAPPED: inner}, "required": [WRAPPED]}, True
     for union in unions:
         _merge_forms(draft, union)
     for word in refused:
         draft.drop(word)
     if draft.node.get("type") != "object":
-        rest = {key: value for key, value in draft.node.items() if key != "type"}
-        draft.node = {"type": "object", **rest}
+        draft.node = {"type": "object", **without(draft.node, ("type",))}
     return described(draft.node, draft.notes), False
 
 
@@ -188,7 +189,7 @@ def _leave_out(draft: Draft, key: str, types: list[str]) -> None:
     if key in TOLD:
         draft.tell(note(key, value))
     elif key == "if":
-        rules = {name: draft.node[name] for name in _CONDITION if name in draft.node}
+        rules = only(draft.node, _CONDITION)
         if len(rules) > 1:
             draft.lose("if is told in words", f"Also, by JSON Schema: {draft.run.text_of(rules)}.")
     elif not (_is_silent(key, types) or _says_nothing(key, value)):
@@ -294,7 +295,7 @@ class Definitions:
 
     def _add(self, pointer: Pointer, target: Any) -> None:
         if not pointer:
-            target = {key: value for key, value in target.items() if key not in DEFINITIONS}
+            target = without(target, DEFINITIONS)
         self._targets[pointer] = target
         self._names[pointer] = self._new_name(pointer)
         self._taken.add(self._names[pointer][1])

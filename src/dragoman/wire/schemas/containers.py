@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.wire.schemas.compilation import Draft, note
-from dragoman.wire.schemas.keywords import Node, as_list, as_map, declared
+from dragoman.wire.schemas.keywords import Node, as_list, as_map, declared, texts_in
 from dragoman.wire.schemas.types import with_null
 from dragoman.wire.schemas.undo import CUT, Plan
 
@@ -43,7 +43,7 @@ def _required(draft: Draft) -> frozenset[str]:
     node = draft.node
     if "required" not in node:
         return frozenset()
-    names = [name for name in as_list(node["required"]) if isinstance(name, str)]
+    names = texts_in(node["required"])
     if draft.profile.keywords is not None:
         unique = list(dict.fromkeys(names))
         if unique:
@@ -209,7 +209,10 @@ def _no_more(draft: Draft) -> None:
     """No items beyond the prefix: said by their number."""
     node = draft.node
     del node["items"]
-    count = len(as_list(node.get("prefixItems")))
+    _limit_items(node, len(as_list(node.get("prefixItems"))))
+
+
+def _limit_items(node: Node, count: int) -> None:
     most = node.get("maxItems")
     node["maxItems"] = min(most, count) if isinstance(most, int) else count
 
@@ -226,7 +229,7 @@ def _flatten(draft: Draft) -> None:
     most = node.get("maxItems")
     is_fixed = rest is False or (isinstance(most, int) and most <= count)
     if is_fixed:
-        node["maxItems"] = min(most, count) if isinstance(most, int) else count
+        _limit_items(node, count)
     schemas = [*prefix] if is_fixed else [*prefix, rest]
     unique = draft.run.distinct(schema for schema in schemas if schema is not False) or [{}]
     if len(unique) == 1 and is_fixed:

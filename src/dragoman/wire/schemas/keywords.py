@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dragoman.model.jsontext import dumps
@@ -69,6 +69,26 @@ def as_map(value: Any) -> Node:
     return value if isinstance(value, dict) else {}
 
 
+def texts_in(value: Any) -> list[str]:
+    """The texts in the list that a keyword holds."""
+    return [each for each in as_list(value) if isinstance(each, str)]
+
+
+def without(node: Node, keys: Container[str]) -> Node:
+    """The node without these keywords."""
+    return {key: value for key, value in node.items() if key not in keys}
+
+
+def only(node: Node, keys: Iterable[str]) -> Node:
+    """Of the node, these keywords."""
+    return {key: node[key] for key in keys if key in node}
+
+
+def one_or_list(types: list[str]) -> str | list[str]:
+    """Types as `type` has them: one alone is no list."""
+    return types[0] if len(types) == 1 else types
+
+
 def children(node: Mapping[str, Any]) -> Iterator[Any]:
     """The schemas right inside a schema, definitions included."""
     for key, value in node.items():
@@ -109,7 +129,7 @@ def declared(node: Node) -> list[str]:
     types = node.get("type")
     if isinstance(types, str):
         return [types.lower()]
-    return [each.lower() for each in as_list(types) if isinstance(each, str)]
+    return [each.lower() for each in texts_in(types)]
 
 
 def applies(keyword: str, types: list[str]) -> bool:
@@ -142,5 +162,5 @@ def weight_of(schema: Mapping[str, Any]) -> Weight:
 
 
 def _optional(node: Node) -> int:
-    required = {name for name in as_list(node.get("required")) if isinstance(name, str)}
+    required = {*texts_in(node.get("required"))}
     return sum(name not in required for name in as_map(node.get("properties")))

@@ -7,7 +7,16 @@ from typing import Any
 
 from dragoman.model.validation.words import is_number
 from dragoman.wire.schemas.compilation import Draft, Run, described, note
-from dragoman.wire.schemas.keywords import DEFINITIONS, Node, as_list, as_map, declared
+from dragoman.wire.schemas.keywords import (
+    DEFINITIONS,
+    Node,
+    as_list,
+    as_map,
+    declared,
+    one_or_list,
+    texts_in,
+    without,
+)
 from dragoman.wire.schemas.references import Pointer
 from dragoman.wire.schemas.types import anything
 
@@ -81,9 +90,7 @@ def _types(_run: Run, one: Any, other: Any) -> Any:
     both = [kind for kind in dict.fromkeys(first) if kind in common]
     if "integer" not in common and {"number", "integer"} <= either:
         both += ["integer"]
-    if not both:
-        return None
-    return both[0] if len(both) == 1 else both
+    return one_or_list(both) if both else None
 
 
 def _values(run: Run, one: Any, other: Any) -> Any:
@@ -122,12 +129,8 @@ def _properties(run: Run, one: Any, other: Any) -> Any:
     return merged
 
 
-def _texts(names: Any) -> list[str]:
-    return [name for name in as_list(names) if isinstance(name, str)]
-
-
 def _required(run: Run, one: Any, other: Any) -> Any:
-    names = [*_texts(one), *_texts(other)]
+    names = [*texts_in(one), *texts_in(other)]
     run.budget.spend_on(4 * len(names))
     return list(dict.fromkeys(names))
 
@@ -162,11 +165,11 @@ _MERGERS: dict[str, Callable[[Run, Any, Any], Any]] = {
 def united(run: Run, branches: list[Node]) -> Node:
     """One object that takes what any of these objects takes, and more (W62)."""
     properties: dict[str, list[Any]] = {}
-    required = dict.fromkeys(_texts(branches[0].get("required")))
+    required = dict.fromkeys(texts_in(branches[0].get("required")))
     for branch in branches:
         for name, schema in as_map(branch.get("properties")).items():
             properties.setdefault(name, []).append(schema)
-        named = {*_texts(branch.get("required"))}
+        named = {*texts_in(branch.get("required"))}
         run.budget.spend_on(4 * (len(named) + len(required)))
         required = {name: None for name in required if name in named}
     distinct = {name: run.distinct(schemas) for name, schemas in properties.items()}
@@ -194,7 +197,7 @@ def open_references(draft: Draft, *, may_keep: bool = True) -> None:
     run = draft.run
     while "$ref" in draft.node:
         found = run.references.find(draft.node["$ref"])
-        rest = {key: value for key, value in draft.node.items() if key != "$ref"}
+        rest = without(draft.node, ("$ref",))
         if found is None:
             draft.lose("a reference that leads nowhere in this schema is left out")
             draft.node = rest
@@ -210,7 +213,7 @@ def open_references(draft: Draft, *, may_keep: bool = True) -> None:
         run.inside[pointer] += 1
         draft.entered.append(pointer)
         node = target if isinstance(target, dict) else {} if target is True else {"not": {}}
-        _merge(draft, rest, {key: value for key, value in node.items() if key not in DEFINITIONS})
+        _merge(draft, rest, without(node, DEFINITIONS))
 
 
 def _keeps(draft: Draft, pointer: Pointer, rest: Node) -> bool:
@@ -222,7 +225,7 @@ def _keeps(draft: Draft, pointer: Pointer, rest: Node) -> bool:
     if is_circular and (profile.cycles == "cut" or _must_open(draft, pointer)):
         return False
     siblings = profile.reference_siblings
-    beside = {key for key in rest if key not in DEFINITIONS}
+    beside = rest.keys() - {*DEFINITIONS}
     if siblings is None or beside <= siblings:
         return True
     if is_circular and beside <= _ABOUT:

@@ -53,11 +53,6 @@ class Costs:
             raise too_expensive(where)
 
 
-def budget_for(size: int) -> Budget:
-    """For one schema of that many bytes; what it takes of a request is counted afterwards."""
-    return Budget(FREE_STEPS * size + MAX_STEPS)
-
-
 def too_expensive(where: str) -> InvalidInputError:
     """The error of a schema that asks for too much work."""
     msg = (
@@ -91,7 +86,7 @@ class Projection:
     - `is_faithful`: whether the values keep the shape that the original asks for. Where they do
       not (free names, tuples, any value at all, levels cut off, too many unions for the target),
       what can be sent without being strict had better be.
-    - `cost`: the work that it took (see `costs`).
+    - `cost`: the work that it took.
     - `undo`: takes what the target answers back to the original's terms.
     """
 
@@ -244,7 +239,7 @@ def _compiled(raw: bytes, profile: Profile) -> Projection:
     from dragoman.wire.schemas.compiler import Compiler
     from dragoman.wire.schemas.undo import Undo
 
-    budget = budget_for(len(raw))
+    budget = Budget(FREE_STEPS * len(raw) + MAX_STEPS)  # of a request's, it is counted afterwards
     original: Any = loads(raw)
     schema, losses, undos, is_faithful = original, list[Loss](), list[Undo](), True
     for _ in range(_MAX_ROUNDS):
@@ -256,15 +251,13 @@ def _compiled(raw: bytes, profile: Profile) -> Projection:
         if run.acts or compiler.wrapped is not None:
             undos.insert(0, Undo(plan, freeze_mapping(made), compiler.wrapped))
         # What is lost in a later round was nothing that anybody could point to.
-        losses += (
-            run.losses if schema is original else [Loss("", each.reason) for each in run.losses]
-        )
+        is_first = schema is original
+        losses += [each if is_first else Loss("", each.reason) for each in run.losses]
         is_faithful = is_faithful and not run.bends
         schema = made
-    noted = tuple(dict.fromkeys(losses))
     return Projection(
         freeze_mapping(schema, "the projected schema"),
-        noted,
+        tuple(dict.fromkeys(losses)),
         undos,
         is_faithful=is_faithful,
         drops_labels=schema is not original and _drops_labels(original, schema),

@@ -12,7 +12,7 @@ from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.schemas.projection import Costs, Projection, projected
 
-NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _LABELS = "titles, comments or the like, which no answer shows, are left out"
 _ALONE = frozenset({"$ref", "anyOf"})  # nothing stands beside them (W92, W93)
 _UNFAITHFUL = "its schema can't be held to here without changing what it allows"
@@ -59,7 +59,7 @@ class SentSchemas:
 
         `refusal` says why one more strict tool is too much for the target, if it is.
         """
-        schema = NO_PARAMETERS if tool.parameters is None else tool.parameters
+        schema = _NO_PARAMETERS if tool.parameters is None else tool.parameters
         is_strict = tool.strict is True
         where = f"{path}.parameters"
         made = self.projected(schema, profiles.strict if is_strict else profiles.loose, where)

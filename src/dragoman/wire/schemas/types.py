@@ -13,7 +13,10 @@ from dragoman.wire.schemas.keywords import (
     as_list,
     as_map,
     declared,
+    one_or_list,
+    only,
     type_of,
+    without,
 )
 from dragoman.wire.schemas.profiles import Profile
 
@@ -58,7 +61,7 @@ def _spell_types(draft: Draft) -> None:
     if known == named and (known == [node["type"]] or known == node["type"]):
         return
     if known:
-        node["type"] = known[0] if len(known) == 1 else known
+        node["type"] = one_or_list(known)
     else:
         del node["type"]
     if not named or any(name and name not in TYPES for name in lower):
@@ -71,7 +74,7 @@ def _name_types(draft: Draft) -> None:
         return
     types = inferred(node)
     if types:
-        node["type"] = types[0] if len(types) == 1 else types
+        node["type"] = one_or_list(types)
     else:
         draft.lose("a value of any type can't be asked for", "Any JSON value.", bends=True)
         draft.node = {"type": [*draft.profile.any_types], **node}
@@ -89,8 +92,7 @@ def _single_type(draft: Draft) -> None:
     node = draft.node
     is_nullable = draft.run.fits(node, None)
     if is_nullable and (is_null(node) or _is_null_only(node)):
-        draft.node = {key: node[key] for key in ("title", "description") if key in node}
-        draft.node["type"] = _NULL
+        draft.node = {**only(node, ("title", "description")), "type": _NULL}
         return
     node = without_null(node)
     if not is_nullable and draft.run.fits(node, None):
@@ -114,7 +116,7 @@ def _is_null_only(node: Node) -> bool:
 def _split(node: Node, types: list[str]) -> Node:
     """A schema of several types as alternatives of one type each."""
     about = {key: node[key] for key in node if key in ("title", "description", "default")}
-    rest = {key: node[key] for key in node if key not in about and key != "type"}
+    rest = without(node, {*about, "type"})
     branches = [
         {"type": kind, **{key: rest[key] for key in rest if applies(key, [kind])}} for kind in types
     ]
@@ -136,7 +138,7 @@ def without_null(node: Node) -> Node:
     types = declared(node)
     if len(types) > 1 and _NULL in types:
         left = [kind for kind in types if kind != _NULL]
-        bare["type"] = left[0] if len(left) == 1 else left
+        bare["type"] = one_or_list(left)
     if None in as_list(node.get("enum")):
         bare["enum"] = [value for value in node["enum"] if value is not None]
     for key in ("anyOf", "oneOf"):
@@ -150,9 +152,8 @@ def without_null(node: Node) -> Node:
 def with_null(node: Node) -> Node:
     """The schema, of values that may also be null."""
     if "$ref" in node:
-        about: Node = {key: node[key] for key in ("title", "description") if key in node}
-        inner = {key: value for key, value in node.items() if key not in about}
-        return {**about, "anyOf": [inner, {"type": _NULL}]}
+        about = only(node, ("title", "description"))
+        return {**about, "anyOf": [without(node, about), {"type": _NULL}]}
     if "anyOf" in node:
         has_null = any(_NULL in declared(as_map(branch)) for branch in node["anyOf"])
         return node if has_null else {**node, "anyOf": [*node["anyOf"], {"type": _NULL}]}
@@ -173,7 +174,7 @@ def types_of_values(values: list[Any]) -> Any:
     types = list(dict.fromkeys(type_of(value) for value in values))
     if "number" in types and "integer" in types:
         types.remove("integer")
-    return types[0] if len(types) == 1 else types
+    return one_or_list(types)
 
 
 # --- values that are listed one by one: `enum` and `const`
@@ -203,7 +204,7 @@ def literal_step(draft: Draft) -> None:
 
 def _members(draft: Draft) -> list[Any]:
     """The values that the rest of the schema allows too."""
-    rest = {key: value for key, value in draft.node.items() if key not in ("enum", "const")}
+    rest = without(draft.node, ("enum", "const"))
     values = as_list(draft.node.get("enum"))
     draft.run.budget.spend(len(values))
     if "const" in draft.node:
@@ -224,7 +225,7 @@ def _write(draft: Draft, values: list[Any]) -> None:
     run, node = draft.run, draft.node
     most = draft.profile.most_literals
     if most is not None and run.literals + len(values) > most:
-        draft.node = {**_bare(node), "enum": values, "type": types_of_values(values)}
+        draft.node = {**only(node, _ABOUT), "enum": values, "type": types_of_values(values)}
         draft.drop("enum")
         return
     run.literals += len(values)
@@ -236,9 +237,9 @@ def _write(draft: Draft, values: list[Any]) -> None:
             node["enum"] = values
         _add_type(draft, values)
     elif {text_of(value) for value in values} == {"true", "false"}:
-        draft.node = {**_bare(node), "type": "boolean"}
+        draft.node = {**only(node, _ABOUT), "type": "boolean"}
     elif values == [None]:
-        draft.node = {**_bare(node), "type": "null"}
+        draft.node = {**only(node, _ABOUT), "type": "null"}
     else:
         _stringify(draft, values)
 
@@ -249,16 +250,9 @@ def _add_type(draft: Draft, values: list[Any]) -> None:
         draft.node = {"type": types_of_values(values), **node}
 
 
-def _bare(node: Node) -> Node:
-    return {key: node[key] for key in _ABOUT if key in node}
-
-
 def _stringify(draft: Draft, values: list[Any]) -> None:
     """Values as their JSON text; texts as they are, unless they look like one of those."""
-    has_null = any(value is None for value in values)
-    keeps_null = (
-        has_null and draft.profile.literals is not None and "null" in draft.profile.literals
-    )
+    keeps_null = None in values and "null" in (draft.profile.literals or ())
     others = [value for value in values if not (keeps_null and value is None)]
     taken = {text_of(value) for value in others if not isinstance(value, str)}
     for value in others:
@@ -267,7 +261,7 @@ def _stringify(draft: Draft, values: list[Any]) -> None:
         draft.plan.choices[text] = value
     draft.run.acts = True
     texts: list[Any] = list(draft.plan.choices)
-    bare = _bare(draft.node)
+    bare = only(draft.node, _ABOUT)
     if "default" in bare:
         default = text_of(bare["default"])
         meant = (text for text, value in draft.plan.choices.items() if text_of(value) == default)

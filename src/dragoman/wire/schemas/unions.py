@@ -6,7 +6,15 @@ from collections import Counter
 from typing import Any
 
 from dragoman.wire.schemas.compilation import Draft, Run, described, note
-from dragoman.wire.schemas.keywords import Node, as_list, as_map, declared, type_of
+from dragoman.wire.schemas.keywords import (
+    Node,
+    as_list,
+    as_map,
+    declared,
+    texts_in,
+    type_of,
+    without,
+)
 from dragoman.wire.schemas.merging import united
 from dragoman.wire.schemas.types import inferred, is_null
 from dragoman.wire.schemas.undo import CUT, Plan
@@ -72,16 +80,11 @@ def _differ(run: Run, one: Node, other: Node) -> bool:
     if first and second and not first & second:
         return True
     if first != {"object"} or second != {"object"}:
-        mine, theirs = _listed(run, one), _listed(run, other)
-        return mine is not None and theirs is not None and not mine & theirs
-    needed = {*_texts(other.get("required"))}
-    shared = [name for name in _texts(one.get("required")) if name in needed]
+        return _list_others(run, one, other)
+    needed = {*texts_in(other.get("required"))}
+    shared = [name for name in texts_in(one.get("required")) if name in needed]
     run.budget.spend_on(4 * len(needed))
     return any(_is_tag(run, name, one, other) for name in shared)
-
-
-def _texts(names: Any) -> list[str]:
-    return [name for name in as_list(names) if isinstance(name, str)]
 
 
 def _types(node: Node) -> set[str]:
@@ -104,8 +107,13 @@ def _listed(run: Run, node: Any) -> set[str] | None:
 
 def _is_tag(run: Run, name: str, one: Node, other: Node) -> bool:
     run.budget.spend()
-    mine = _listed(run, as_map(one.get("properties")).get(name))
-    theirs = _listed(run, as_map(other.get("properties")).get(name))
+    mine, theirs = (as_map(node.get("properties")).get(name) for node in (one, other))
+    return _list_others(run, mine, theirs)
+
+
+def _list_others(run: Run, one: Any, other: Any) -> bool:
+    """Whether two schemas list values, and none of them is the same."""
+    mine, theirs = _listed(run, one), _listed(run, other)
     return mine is not None and theirs is not None and not mine & theirs
 
 
@@ -118,9 +126,8 @@ def _push_siblings(draft: Draft, key: str) -> None:
         if name not in allowed and name not in (key, "nullable", *_ABOUT)
     }
     if shared:
-        bare = {name: value for name, value in node.items() if name not in shared}
-        bare[key] = [{"allOf": [branch, shared]} for branch in node[key]]
-        draft.node = bare
+        draft.node = without(node, shared)
+        draft.node[key] = [{"allOf": [branch, shared]} for branch in node[key]]
 
 
 def _branches(draft: Draft, key: str) -> None:
@@ -166,14 +173,13 @@ def _collapse(draft: Draft, key: str) -> None:
     """One alternative alone is none; and where nothing may stand beside them, nothing does."""
     node, allowed = draft.node, draft.profile.union_siblings or frozenset()
     branches = node[key]
-    beside = {name: value for name, value in node.items() if name != key}
-    outside = {name: value for name, value in beside.items() if name not in allowed}
+    beside = without(node, (key,))
+    outside = without(beside, allowed)
     if len(branches) == 1 and "$ref" not in branches[0]:
         draft.node = _joined(beside, branches[0], allowed)
     elif outside:
-        kept = {name: value for name, value in beside.items() if name in allowed}
         first = _joined(outside, branches[0], allowed)
-        draft.node = {**kept, key: [first, *branches[1:]]}
+        draft.node = {**without(beside, outside), key: [first, *branches[1:]]}
 
 
 def _joined(outer: Node, inner: Node, allowed: frozenset[str]) -> Node:
