@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from typing import Any
 
 from dragoman.model.content import AnyPart
@@ -106,10 +107,7 @@ def decode_assistant(wire: dict[str, Any], reading: OllamaReading) -> Message:
     reading.calls.begin_step()
     known, written = set[str](), dict[str, Any]()
     parts: list[AnyPart] = []
-    if wire.get("role") == "assistant":
-        known.add("role")
-    else:
-        written["role"] = "assistant"
+    note_written("role", "assistant", wire, known, written)
     thinking = wire.get("thinking")
     if thinking and isinstance(thinking, str):
         known.add("thinking")
@@ -122,6 +120,16 @@ def decode_assistant(wire: dict[str, Any], reading: OllamaReading) -> Message:
         known.add("tool_calls")
         parts += [decode_call(call, reading) for call in calls]
     return make_message(_ASSISTANT, tuple(parts), extras=overlay_of(wire, known, NAME, written))
+
+
+def note_written(
+    key: str, ours: Any, wire: Mapping[str, Any], known: set[str], written: dict[str, Any]
+) -> None:
+    """Note what an encoder writes in a field: it is known where the wire has the same."""
+    if wire.get(key) == ours:
+        known.add(key)
+    else:
+        written[key] = ours
 
 
 def decode_text(wire: dict[str, Any], known: set[str], written: dict[str, Any]) -> str:
@@ -143,12 +151,17 @@ def take_images(wire: dict[str, Any], known: set[str]) -> list[AnyPart]:
     return [*found]
 
 
-def encode_assistant(message: Message, writing: OllamaWriting) -> dict[str, Any] | None:
-    """An assistant message; None where nothing of it could be said."""
+def encode_assistant(
+    message: Message, writing: OllamaWriting, numbers: Iterable[int] | None = None
+) -> dict[str, Any] | None:
+    """An assistant message; None where nothing of it could be said.
+
+    `numbers` are those of its parts, where they are pieces of a longer message.
+    """
     writing.origin = message.origin
     said = _Said()
-    for index, part in enumerate(message.parts):
-        writing.part = index
+    for number, part in zip(numbers or count(), message.parts, strict=False):
+        writing.part = number
         _PLACES.get(type(part), _put_image)(part, said, writing)
     # Pieces of one utterance, as `Message.text` has it.
     body: dict[str, Any] = {"role": "assistant", "content": "".join(said.texts)}
@@ -248,10 +261,7 @@ _TOOL = Role.TOOL
 def decode_result(wire: dict[str, Any], reading: OllamaReading) -> Message:
     """A message with the result of one call."""
     known, written = set[str](), dict[str, Any]()
-    if wire["role"] == "tool":
-        known.add("role")
-    else:
-        written["role"] = "tool"
+    note_written("role", "tool", wire, known, written)
     text = decode_text(wire, known, written)
     name, wire_id = wire.get("tool_name"), wire.get("tool_call_id")
     name = name if name and isinstance(name, str) else None

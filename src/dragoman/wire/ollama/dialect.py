@@ -131,8 +131,6 @@ TARGET = Target(
 
 # --- the state of a body that is being read, and of one that is written
 
-RESPONSE_PLACE = "choices[0].message.parts[{1}]"
-
 
 class OllamaReading(Reading):
     """It knows the tools of calls, too: a result may name its tool or its call (W103)."""
@@ -159,7 +157,7 @@ class OllamaWriting(Writing):
     def of_response(cls, finish: FinishReason | None = None) -> Self:
         """For an answer that ended like this."""
         writing = cls(TARGET)
-        writing.place, writing.is_response = RESPONSE_PLACE, True
+        writing.place, writing.is_response = "choices[0].message.parts[{1}]", True
         writing.is_cut_off = finish is not None and finish.is_cut_off
         return writing
 

@@ -22,7 +22,7 @@ from dragoman.wire.call_ids import CallIds
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
 from dragoman.wire.json_values import is_integer, is_list, want
-from dragoman.wire.ollama.content import decode_assistant, encode_assistant
+from dragoman.wire.ollama.content import decode_assistant, encode_assistant, note_written
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.request import FORM
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
@@ -152,7 +152,8 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
         known.add("model")
     else:
         model, written["model"] = None, ""
-    note_time(wire, created, known, written)
+    # A number can't tell the time as finely as it was written.
+    note_written("created_at", encode_time(created), wire, known, written)
     usage = decode_usage(wire, known)
     calls = CallIds(response_identity(None, created, model))
     choice = _decode_choice(wire, message, OllamaReading(None, calls), known, written)
@@ -169,17 +170,6 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
         created_at=created,
         extras=overlay_of(wire, known, NAME, written),
     )
-
-
-def note_time(
-    wire: Mapping[str, Any], created: float | None, known: set[str], written: dict[str, Any]
-) -> None:
-    """Have the time kept as it was written, which is finer than a number can tell."""
-    ours = encode_time(created)
-    if wire.get("created_at") == ours:
-        known.add("created_at")
-    else:
-        written["created_at"] = ours
 
 
 def _decode_choice(

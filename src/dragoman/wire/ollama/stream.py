@@ -18,9 +18,8 @@ from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.framing import NdjsonParser
-from dragoman.wire.fronts import pointed_back
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.ollama.content import decode_images, encode_assistant
+from dragoman.wire.ollama.content import decode_images, encode_assistant, note_written
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.response import (
     METRICS,
@@ -31,7 +30,6 @@ from dragoman.wire.ollama.response import (
     encode_end,
     encode_time,
     encode_usage,
-    note_time,
 )
 from dragoman.wire.ollama.tools import decode_call
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
@@ -107,7 +105,7 @@ class StreamDecoder(FrameDecoder[bytes]):
         model = model if isinstance(model, str) else None
         created = decode_time(chunk.get("created_at"))
         written: dict[str, Any] = {}
-        note_time(chunk, created, set(), written)
+        note_written("created_at", encode_time(created), chunk, set(), written)
         known = _KNOWN - {"created_at"} if written else _KNOWN
         self._start = events.ResponseStart(
             model=model,
@@ -196,7 +194,8 @@ class StreamEncoder(EventEncoder):
     _reports_late_events = False
 
     def __init__(self) -> None:
-        super().__init__()
+        self._writing = OllamaWriting.of_response()
+        super().__init__(self._writing)
         self._head: dict[str, Any] = {"model": "", "created_at": encode_time(None)}
         self._parts: dict[int, SentPart] = {}
         self._count = 0  # the parts so far
@@ -243,9 +242,7 @@ class StreamEncoder(EventEncoder):
                 return self._text(event.text)
             piece = Text(event.text or "", event.citations, signature=event.signature)
             return self._piece(sent, piece)
-        grown = piece_of(part, event)
-        is_empty = isinstance(grown, Refusal) and not grown.text
-        return b"" if grown is None or is_empty else self._piece(sent, grown)
+        return self._more(sent, piece_of(part, event))
 
     def _part_stop(self, event: events.PartStop) -> bytes:
         """The end of a part, and all of it where nothing of it was seen before."""
@@ -256,9 +253,14 @@ class StreamEncoder(EventEncoder):
             return self._keep(event)
         if final is None:
             return b""
-        rest = sent.rest(final, lambda why: self._lose(f"{_MESSAGE}.parts[{sent.number}]", why))
-        is_empty = isinstance(rest, Refusal) and not rest.text
-        return b"" if rest is None or is_empty else self._piece(sent, rest)
+        path = f"{_MESSAGE}.parts[{sent.number}]"
+        return self._more(sent, sent.rest(final, lambda why: self._lose(path, why)))
+
+    def _more(self, sent: SentPart, piece: Text | Thinking | Refusal | None) -> bytes:
+        """What a part has grown by; a refusal that has not grown is not told again."""
+        if piece is None or (isinstance(piece, Refusal) and not piece.text):
+            return b""
+        return self._piece(sent, piece)
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
         if self._calls.resolved(event).index == len(self._call_numbers):
@@ -281,16 +283,14 @@ class StreamEncoder(EventEncoder):
         written = self._write_calls()
         self._settle_thinking()
         finish = self._finish or events.ChoiceFinish(FinishReason.STOP)
-        writing = OllamaWriting.of_response()
         is_ours = is_own(self._start.origin)
         message = dict(NOTHING)
         if is_ours:
             message = with_overlay(message, finish.message_extras, NAME)
         body = {**self._head, "message": message, "done": True}
-        body |= encode_end(finish, writing, is_ours=is_ours)
+        body |= encode_end(finish, self._writing, is_ours=is_ours)
         if self._usage is not None:
             body |= encode_usage(self._usage)
-        self._note(writing.losses)
         return written + _line(body)
 
     # --- lines
@@ -298,8 +298,8 @@ class StreamEncoder(EventEncoder):
     def _write_calls(self) -> bytes:
         if not self._call_numbers:
             return b""
-        finish = None if self._finish is None else self._finish.finish
-        return self._written(self._calls.message.tool_calls, self._call_numbers, finish)
+        self._writing.is_cut_off = self._finish is not None and self._finish.finish.is_cut_off
+        return self._written(self._calls.message.tool_calls, self._call_numbers)
 
     def _settle_thinking(self) -> None:
         """Report thinking that was not shown: that is known at the end, when all has come."""
@@ -333,15 +333,10 @@ class StreamEncoder(EventEncoder):
                 text = f"\n{text}"
         return self._message({"role": "assistant", "content": "", "thinking": text})
 
-    def _written(
-        self, parts: tuple[AnyPart, ...], numbers: list[int], finish: FinishReason | None = None
-    ) -> bytes:
+    def _written(self, parts: tuple[AnyPart, ...], numbers: list[int]) -> bytes:
         """Parts as a message of their own would have them; `numbers` are theirs in the answer."""
-        writing = OllamaWriting.of_response(finish)
         message = make_message(Role.ASSISTANT, parts, origin=self._start.origin)
-        body = encode_assistant(message, writing)
-        places = {0: numbers}
-        self._note(pointed_back(writing.losses, places), pointed_back(writing.repairs, places))
+        body = encode_assistant(message, self._writing, numbers)
         return b"" if body is None else self._message(body)
 
     def _message(self, message: dict[str, Any]) -> bytes:
