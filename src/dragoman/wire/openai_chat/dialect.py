@@ -171,8 +171,10 @@ class ChatWriting(Writing):
 
     __slots__ = ("hoisted", "legacy")
 
-    def __init__(self, target: Target = TARGET, **options: Any) -> None:
-        super().__init__(target, **options)
+    def __init__(self, target: Target = TARGET, *, is_response: bool = False) -> None:
+        super().__init__(target, is_response=is_response)
+        if is_response:
+            self.place = "choices[{}].message.parts[{}]"
         self.legacy: set[str] = set()
         """The calls that are written as `function_call`."""
         self.hoisted: list[dict[str, Any]] = []

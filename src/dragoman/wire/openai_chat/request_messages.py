@@ -31,7 +31,6 @@ from dragoman.wire.openai_chat.dialect import NAME, OWN, ChatWriting
 from dragoman.wire.openai_chat.settings import message_without_refused_fields
 from dragoman.wire.overlay import overlay_of, with_overlay, words_of
 from dragoman.wire.reading import Reading
-from dragoman.wire.target import Target
 from dragoman.wire.tolerance import Form, readable_message, with_original
 
 # --- tool results: messages of role `tool`, and of role `function` in the old form
@@ -43,13 +42,6 @@ _HOISTED = "(attached to the next user message)"
 def decode_result(wire: dict[str, Any], reading: Reading) -> Message:
     """A message with the result of one call."""
     content, wire_id = wire.get("content"), wire.get("tool_call_id")
-    if (
-        len(wire) == 3  # noqa: PLR2004 - a role, an id and a text
-        and wire["role"] == "tool"
-        and (wire_id and isinstance(wire_id, str))
-        and isinstance(content, str)
-    ):
-        return make_message(_TOOL, (make_result(reading.calls.answer(wire_id) or "", content),))
     known, words = {"role"}, list[str]()
     has_id = isinstance(wire_id, str)
     name = wire.get("name")
@@ -92,16 +84,6 @@ def _decode_content(content: Any, reading: Reading) -> str | tuple[ResultPart, .
     if type(only) is Text and only.extras is EMPTY and only.cache is None:
         return only.text  # the normal form
     return tuple(parts)
-
-
-def encode_plain(result: ToolResult, writing: ChatWriting) -> dict[str, Any] | None:
-    """The message that most results are; None where there is more to say."""
-    content = result.content
-    if content.__class__ is not str or not content or result.is_error:
-        return None
-    if result.call_id in writing.wire_ids or not result.call_id:
-        return None
-    return {"role": "tool", "tool_call_id": result.call_id, "content": content}
 
 
 def encode_result(result: ToolResult, message: Message, writing: ChatWriting) -> dict[str, Any]:
@@ -246,8 +228,8 @@ def encode_messages(
     written: list[dict[str, Any]] = []
     if system:
         _encode_system(system, written, writing)
-    is_choosy = bool(writing.target.fields.refused) or writing.target.fields.in_message is not None
-    takes_texts = not is_choosy or _takes_texts(writing.target)
+    fields = writing.target.fields
+    is_choosy = bool(fields.refused) or fields.in_message is not None
     for index, message in enumerate(messages):
         start = len(written)
         writing.message, writing.origin = index, message.origin
@@ -258,11 +240,11 @@ def encode_messages(
                 written.append(_with_content(body, message))
         else:
             _encode_other(message, written, writing)
-        for at in range(start, len(written)) if is_choosy else ():
-            if is_object(written[at]) and not (takes_texts and _is_text(written[at])):
-                written[at] = message_without_refused_fields(
-                    written[at], writing, f"messages[{index}]"
-                )
+        if is_choosy:
+            written[start:] = [
+                message_without_refused_fields(body, writing) if is_object(body) else body
+                for body in written[start:]
+            ]
     _flush(written, writing)
     is_joined = writing.target.turns.alternates_roles and all(map(is_object, written))
     return _alternating(written) if is_joined else written
@@ -279,16 +261,6 @@ def _encode_system(
     writing.place = place
     if content:
         written.append({"role": "system", "content": encode_content(content)})
-
-
-def _takes_texts(target: Target) -> bool:
-    """Whether a message of a role and a text can be sent as it is."""
-    return all(target.fields.admits(key, target.fields.in_message) for key in ("role", "content"))
-
-
-def _is_text(body: dict[str, Any]) -> bool:
-    """Whether a message is a role and a text: most are, and need no further look."""
-    return len(body) == _PLAIN and type(body.get("content")) is str
 
 
 def _alternating(written: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -320,11 +292,6 @@ def _encode_other(message: Message, written: list[dict[str, Any]], writing: Chat
         _flush(written, writing)
         written.append(_with_name_and_extras({"role": word, "content": only.text}, message))
         return
-    if type(only) is ToolResult and message.name is None and message.extras is EMPTY:
-        plain = encode_plain(only, writing)
-        if plain is not None:
-            written.append(plain)
-            return
     content: list[Any] = []
     for writing.part, part in enumerate(parts):
         if type(part) is ToolResult:

@@ -144,17 +144,15 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
     words, over = words_of(extras, NAME), fields_of(extras, NAME)
     # A detail that was not there stays out while there is nothing to say, or it is said elsewhere.
     has_read = bool(usage.cache_read) and over.keys().isdisjoint(_CACHED)
-    has_cached = has_read or bool(usage.cache_write)
     has_thinking = bool(usage.thinking) and "reasoning_tokens" not in over
     if "-cached_tokens" in words and not has_read:
         del body[_PROMPT]["cached_tokens"]
     if "-reasoning_tokens" in words and not has_thinking:
         del body[_COMPLETION]["reasoning_tokens"]
-    details = (body[_PROMPT] if has_cached else None, body[_COMPLETION] if has_thinking else None)
-    without_absent(body, extras)
-    for key, said in zip((_PROMPT, _COMPLETION), details, strict=True):
-        if said is not None:
-            body[key] = said
+    has_details = {_PROMPT: has_read or bool(usage.cache_write), _COMPLETION: has_thinking}
+    for key in _FIELDS:
+        if f"-{key}" in words and not has_details.get(key):
+            del body[key]
     return with_overlay(body, extras, NAME)
 
 
@@ -198,7 +196,6 @@ def _count(wire: dict[str, Any], key: str) -> int:
 
 _OBJECT = "chat.completion"
 _ASSISTANT = Role.ASSISTANT
-PLACE = "choices[{}].message.parts[{}]"
 _SAFE_INTEGER = 2**53  # what a float holds exactly
 
 
@@ -249,7 +246,7 @@ def _decode(wire: Mapping[str, Any], choices: list[Any]) -> Response:
 
 def encode_response(response: Response) -> Encoded:
     """The body to answer with for a response."""
-    writing = ChatWriting(place=PLACE, is_response=True)
+    writing = ChatWriting(is_response=True)
     body: dict[str, Any] = {
         "id": response.id or "",
         "object": _OBJECT,

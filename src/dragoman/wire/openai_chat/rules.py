@@ -5,38 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from dragoman.wire.openai_chat.rules_hosts import (
-    c1_ids_have_their_form,
-    c1_results_are_answered,
-    c2_answers_have_their_thinking,
-    c4_forced_tools_drop_thinking,
-    w12_efforts_are_known,
-    w12_reasoning_models_take_no_sampling,
-    w13_developer_is_known,
-    w17_extensions_are_not_openais,
-    w58_thinking_forces_no_tool,
-    w105_images_are_data,
-    w105_images_are_of_known_types,
-    w109_fields_are_known,
-    w110_thinking_is_not_empty,
-    w110_thinking_is_not_taken_back,
-    w114_arguments_are_json,
-    w115_thinking_is_in_its_field,
-    w117_instructions_come_first,
-    w117_roles_alternate,
-    w117_the_user_begins,
-)
+from dragoman.wire import shared_rules
+from dragoman.wire.openai_chat import rules_hosts as hosts
 from dragoman.wire.openai_chat.rules_view import View
 from dragoman.wire.openai_strict_schemas import (
     w14_strict_objects_are_closed,
     w15_strict_schemas_keep_to_the_subset,
-)
-from dragoman.wire.shared_rules import (
-    missing_model,
-    used_twice,
-    without_partner,
-    wrong_counts,
-    wrong_model,
 )
 from dragoman.wire.violations import Found, Rule, Rulebook, field, is_data, is_number, listed
 
@@ -86,17 +60,19 @@ def shape_ranges(view: View) -> Found:
 
 def shape_model(view: View) -> Found:
     """The model is a name."""
-    yield from wrong_model(view.body)
+    yield from shared_rules.wrong_model(view.body)
 
 
 def shape_model_is_named(view: View) -> Found:
     """And there is one."""
-    yield from missing_model(view.body, view.target)
+    yield from shared_rules.missing_model(view.body, view.target)
 
 
 def shape_counts(view: View) -> Found:
     """Limits are whole numbers."""
-    yield from wrong_counts(view.body, "max_tokens", "max_completion_tokens", "n", "top_logprobs")
+    yield from shared_rules.wrong_counts(
+        view.body, "max_tokens", "max_completion_tokens", "n", "top_logprobs"
+    )
 
 
 def shape_user_parts(view: View) -> Found:
@@ -160,7 +136,7 @@ def w3_results_answer_calls(view: View) -> Found:
     """A tool message answers a call of the assistant message before it."""
     for round_ in view.rounds:
         reason = "there is no such call in the assistant message before"
-        yield from without_partner(round_.results, round_.ids, reason)
+        yield from shared_rules.without_partner(round_.results, round_.ids, reason)
 
 
 def w4_calls_are_answered(view: View) -> Found:
@@ -168,7 +144,7 @@ def w4_calls_are_answered(view: View) -> Found:
     for round_ in view.rounds:
         answered = {tool_id for _, tool_id in round_.results}
         reason = "no tool message right after it answers this call"
-        yield from without_partner(round_.calls, answered, reason)
+        yield from shared_rules.without_partner(round_.calls, answered, reason)
 
 
 def w5_ids_are_short(view: View) -> Found:
@@ -199,13 +175,17 @@ def i5_calls_have_ids(view: View) -> Found:
 def i5_ids_are_unique(view: View) -> Found:
     """No two calls of a message share an id."""
     for round_ in view.rounds:
-        yield from used_twice(_given(round_.calls), "another call of this message has this id")
+        yield from shared_rules.used_twice(
+            _given(round_.calls), "another call of this message has this id"
+        )
 
 
 def i8_calls_have_one_result(view: View) -> Found:
     """No call has two results."""
     for round_ in view.rounds:
-        yield from used_twice(_given(round_.results), "another tool message answers this call")
+        yield from shared_rules.used_twice(
+            _given(round_.results), "another tool message answers this call"
+        )
 
 
 def _given(ids: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
@@ -256,56 +236,50 @@ RULES: tuple[Rule[View], ...] = (
     Rule(w5_ids_are_short, "error", "E", OPENAI, ("ids.max_length",)),
     Rule(w6_names_are_plain, "error", "SE", OPENAI, ("tools.name_pattern",)),
     Rule(
-        w12_reasoning_models_take_no_sampling,
+        hosts.w12_reasoning_models_take_no_sampling,
         "error",
         "ET",
         (*OPENAI, "groq", "mistral", "xai"),
         SAMPLING,
     ),
-    Rule(w12_efforts_are_known, "error", "E", (*OPENAI, "groq", "mistral"), EFFORTS),
-    Rule(w13_developer_is_known, "error", "SE", ("groq", "vllm"), ("turns.takes_developer",)),
+    Rule(hosts.w12_efforts_are_known, "error", "E", (*OPENAI, "groq", "mistral"), EFFORTS),
+    Rule(hosts.w13_developer_is_known, "error", "SE", ("groq", "vllm"), ("turns.takes_developer",)),
     Rule[View](w14_strict_objects_are_closed, "error", "ERT", OPENAI, STRICT),
     Rule[View](w15_strict_schemas_keep_to_the_subset, "error", "DET", OPENAI, STRICT),
-    Rule(w17_extensions_are_not_openais, "warning", "R"),
+    Rule(hosts.w17_extensions_are_not_openais, "warning", "R"),
     Rule(
-        w58_thinking_forces_no_tool,
+        hosts.w58_thinking_forces_no_tool,
         "error",
         "ET",
         ("deepseek",),
         ("thinking.allows_forced_tools", "thinking.is_on_by_default", "thinking.form"),
     ),
-    Rule(w105_images_are_data, "error", "SE", ("ollama",), ("media.takes_image_urls",)),
-    Rule(w105_images_are_of_known_types, "warning", "S"),
-    Rule(w109_fields_are_known, "error", "ET", ("groq", "mistral"), FIELDS),
-    Rule(w110_thinking_is_not_taken_back, "error", "SE", ("groq",), ("thinking.sent_back",)),
-    Rule(w110_thinking_is_not_empty, "error", "SE", ("groq",), ("thinking.fields",)),
-    Rule(w114_arguments_are_json, "error", "SR"),
-    Rule(w115_thinking_is_in_its_field, "warning", "SR"),
-    Rule(w117_roles_alternate, "error", "E", TEMPLATES, ("turns.alternates_roles",)),
-    Rule(w117_the_user_begins, "error", "E", TEMPLATES, ("turns.starts_with_user",)),
-    Rule(w117_instructions_come_first, "error", "ET", TEMPLATES, ("turns.system_place",)),
+    Rule(hosts.w105_images_are_data, "error", "SE", ("ollama",), ("media.takes_image_urls",)),
+    Rule(hosts.w105_images_are_of_known_types, "warning", "S"),
+    Rule(hosts.w109_fields_are_known, "error", "ET", ("groq", "mistral"), FIELDS),
+    Rule(hosts.w110_thinking_is_not_taken_back, "error", "SE", ("groq",), ("thinking.sent_back",)),
+    Rule(hosts.w110_thinking_is_not_empty, "error", "SE", ("groq",), ("thinking.fields",)),
+    Rule(hosts.w114_arguments_are_json, "error", "SR"),
+    Rule(hosts.w115_thinking_is_in_its_field, "warning", "SR"),
+    Rule(hosts.w117_roles_alternate, "error", "E", TEMPLATES, ("turns.alternates_roles",)),
+    Rule(hosts.w117_the_user_begins, "error", "E", TEMPLATES, ("turns.starts_with_user",)),
+    Rule(hosts.w117_instructions_come_first, "error", "ET", TEMPLATES, ("turns.system_place",)),
     Rule(
-        c1_ids_have_their_form,
+        hosts.c1_ids_have_their_form,
         "error",
         "E",
         (*TEMPLATES, "mistral"),
-        (
-            "ids.pattern",
-            "ids.max_length",
-        ),
+        ("ids.pattern", "ids.max_length"),
     ),
-    Rule(c1_results_are_answered, "warning", "ET", TEMPLATES, ("turns.answers_results",)),
+    Rule(hosts.c1_results_are_answered, "warning", "ET", TEMPLATES, ("turns.answers_results",)),
     Rule(
-        c2_answers_have_their_thinking,
+        hosts.c2_answers_have_their_thinking,
         "error",
         "E",
         ("deepseek",),
-        (
-            "thinking.sent_back",
-            "thinking.fields",
-        ),
+        ("thinking.sent_back", "thinking.fields"),
     ),
-    Rule(c4_forced_tools_drop_thinking, "warning", "R"),
+    Rule(hosts.c4_forced_tools_drop_thinking, "warning", "R"),
 )
 
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target))

@@ -265,15 +265,11 @@ _PLACES = {
 
 def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, Any]:
     """The body without fields that the target refuses; those that are null are not missed."""
-    target = writing.target
-    for key, value in list(body.items()):
-        if target.fields.admits(key, target.fields.in_request):
-            continue
-        del body[key]
-        if value is not None:
+    fields = writing.target.fields
+    for key in [key for key in body if not fields.admits(key, fields.in_request)]:
+        if body.pop(key) is not None:
             writing.lose(_PLACES.get(key, "extras"), _NO_SUCH_FIELD)
-    tools = body.get("tools")
-    if target.fields.refused and is_list(tools):
+    if fields.refused and is_list(tools := body.get("tools")):
         body["tools"] = [
             _without_refused(tool, writing, f"tools[{index}].extras")
             for index, tool in enumerate(tools)
@@ -281,24 +277,16 @@ def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, 
     return body
 
 
-def message_without_refused_fields(
-    wire: dict[str, Any], writing: Writing, path: str
-) -> dict[str, Any]:
+def message_without_refused_fields(wire: dict[str, Any], writing: Writing) -> dict[str, Any]:
     """A message without fields that the target refuses, in it and in its parts and calls."""
-    target = writing.target
-    kept = wire
-    if not all(target.fields.admits(key, target.fields.in_message) for key in wire):
-        kept = {}
-        for key, value in wire.items():
-            if target.fields.admits(key, target.fields.in_message):
-                kept[key] = value
-            elif value is not None:
-                writing.lose(f"{path}.name" if key == "name" else f"{path}.extras", _NO_SUCH_FIELD)
-    if target.fields.refused:
-        for key in ("content", "tool_calls"):
-            items = kept.get(key)
-            if is_list(items):
-                kept[key] = [_without_refused(item, writing, f"{path}.parts") for item in items]
+    fields, path, kept = writing.target.fields, f"messages[{writing.message}]", dict(wire)
+    for key in wire:
+        if not fields.admits(key, fields.in_message) and kept.pop(key) is not None:
+            place = f"{path}.name" if key == "name" else f"{path}.extras"
+            writing.lose(place, _NO_SUCH_FIELD)
+    for key in ("content", "tool_calls") if fields.refused else ():
+        if is_list(items := kept.get(key)):
+            kept[key] = [_without_refused(item, writing, f"{path}.parts") for item in items]
     return kept
 
 
