@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import is_
 from typing import Any
 
 from dragoman.model.content import AnyPart
@@ -14,7 +13,7 @@ from dragoman.model.roles import Role
 from dragoman.wire.anthropic.dialect import NAME
 from dragoman.wire.anthropic.request import PLACES, belongs_to_system_prompt
 from dragoman.wire.anthropic.settings import LEAST_TOP_P, MIN_BUDGET, is_on, thinking_field
-from dragoman.wire.fitting.steps import Step
+from dragoman.wire.fitting.steps import Contents, Step, unless_same
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.overlay_edits import without_edited
@@ -24,19 +23,19 @@ DEFAULT_MAX_TOKENS = 4096
 """Where a request names no limit (W50): every model takes it."""
 
 
-def with_low_temperature(request: Request, target: Target, notes: list[Note]) -> Request:
+def with_low_temperature(request: Request, _target: Target, notes: list[Note]) -> Request:
     """With a temperature of 1 at the most."""
     temperature = request.sampling.temperature
-    if not target.is_strict or temperature is None or temperature <= 1:
+    if temperature is None or temperature <= 1:
         return request
     notes.append(Loss("sampling.temperature", "it goes up to 1 here"))
     return request.replace(sampling=request.sampling.replace(temperature=1))
 
 
-def with_smaller_budget(request: Request, target: Target, notes: list[Note]) -> Request:
+def with_smaller_budget(request: Request, _target: Target, notes: list[Note]) -> Request:
     """With a budget smaller than what may be written in all, which includes it."""
     config, limit = request.thinking, request.sampling.max_tokens
-    if not target.is_strict or config is None or limit is None:
+    if config is None or limit is None:
         return request
     field = thinking_field(config)
     budget = field.get("budget_tokens")
@@ -50,27 +49,29 @@ def with_smaller_budget(request: Request, target: Target, notes: list[Note]) -> 
     return request.replace(thinking=config.replace(enabled=False, budget=None, extras=EMPTY))
 
 
-def with_sampling_for_thinking(request: Request, target: Target, notes: list[Note]) -> Request:
+def with_sampling_for_thinking(request: Request, _target: Target, notes: list[Note]) -> Request:
     """Without what can't be set while the model thinks."""
-    sampling = request.sampling
+    config, sampling = request.thinking, request.sampling
+    if config is None or not is_on(thinking_field(config)):
+        return request
     refused = {
         "temperature": sampling.temperature not in (None, 1),
         "top_p": sampling.top_p is not None and sampling.top_p < LEAST_TOP_P,
         "top_k": sampling.top_k is not None,
     }
     names = [name for name, is_refused in refused.items() if is_refused]
-    config = request.thinking
-    if not names or not target.is_strict or config is None or not is_on(thinking_field(config)):
+    if not names:
         return request
-    reason = "it can't be set while the model thinks"
-    notes.extend(Loss(f"sampling.{name}", reason) for name in names)
+    notes.extend(
+        Loss(f"sampling.{name}", "it can't be set while the model thinks") for name in names
+    )
     changes: dict[str, Any] = dict.fromkeys(names)
     return request.replace(sampling=sampling.replace(**changes))
 
 
-def with_token_limit(request: Request, target: Target, notes: list[Note]) -> Request:
+def with_token_limit(request: Request, _target: Target, notes: list[Note]) -> Request:
     """With a limit on the answer, where there must be one (W50)."""
-    if not target.sampling.needs_token_limit or request.sampling.max_tokens is not None:
+    if request.sampling.max_tokens is not None:
         return request
     if "max_tokens" in fields_of(without_edited(request, NAME, PLACES), NAME):
         return request  # one that can't be read: the target shall say so
@@ -82,11 +83,10 @@ def with_token_limit(request: Request, target: Target, notes: list[Note]) -> Req
     return request.replace(sampling=request.sampling.replace(max_tokens=limit))
 
 
-def without_thinking_in_prefill(request: Request, target: Target, notes: list[Note]) -> Request:
+def without_thinking_in_prefill(request: Request, _target: Target, notes: list[Note]) -> Request:
     """Without thinking in an answer to be gone on with, while it is off (W53)."""
     config = request.thinking
-    is_off = config is None or thinking_field(config).get("type") not in ("enabled", "adaptive")
-    if not target.thinking.is_refused_in_prefill or not is_off:
+    if config is not None and thinking_field(config).get("type") in ("enabled", "adaptive"):
         return request
     reason = "with thinking off, there is none in an answer to be gone on with"
     first = _begun_answer(request.messages)
@@ -97,10 +97,10 @@ def without_thinking_in_prefill(request: Request, target: Target, notes: list[No
             messages.append(message)
             continue
         notes.extend(Loss(f"messages[{index}].parts[{place}]", reason) for place in thoughts)
-        if left := tuple(part for part in message.parts if not _is_thinking(part)):
-            messages.append(message.replace_unchecked(parts=left))
-    is_same = len(messages) == len(request.messages) and all(map(is_, messages, request.messages))
-    return request if is_same else request.replace(messages=tuple(messages))
+        if rest := tuple(part for part in message.parts if not _is_thinking(part)):
+            messages.append(message.replace_unchecked(parts=rest))
+    left = unless_same(messages, request.messages)
+    return request if left is request.messages else request.replace(messages=left)
 
 
 def _begun_answer(messages: tuple[Message, ...]) -> int:
@@ -118,15 +118,23 @@ def _is_thinking(part: AnyPart) -> bool:
     return isinstance(part, Thinking)
 
 
+def _is_strict(_seen: Contents, target: Target) -> bool:
+    return target.is_strict
+
+
+def _has_thinking(seen: Contents, target: Target) -> bool:
+    return seen.has_thinking and target.thinking.is_refused_in_prefill
+
+
+def _needs_limit(_seen: Contents, target: Target) -> bool:
+    return target.sampling.needs_token_limit
+
+
 STEPS = (
-    Step(with_low_temperature, ("is_strict",)),
-    Step(with_smaller_budget, ("is_strict",)),
-    Step(with_sampling_for_thinking, ("is_strict",)),
-    Step(
-        without_thinking_in_prefill,
-        ("thinking.is_refused_in_prefill",),
-        lambda seen, _: seen.has_thinking,
-    ),
-    Step(with_token_limit, ("sampling.needs_token_limit",)),
+    Step(with_low_temperature, ("is_strict",), _is_strict),
+    Step(with_smaller_budget, ("is_strict",), _is_strict),
+    Step(with_sampling_for_thinking, ("is_strict",), _is_strict),
+    Step(without_thinking_in_prefill, ("thinking.is_refused_in_prefill",), _has_thinking),
+    Step(with_token_limit, ("sampling.needs_token_limit",), _needs_limit),
 )
 """What fitting sees to for this dialect alone."""
