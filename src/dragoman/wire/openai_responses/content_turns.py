@@ -39,13 +39,13 @@ from dragoman.wire.openai_responses.content import (
 )
 from dragoman.wire.openai_responses.content_forms import continues_item, item_form
 from dragoman.wire.openai_responses.content_items import (
-    PREFIXES,
     begins_item,
     encode_answer,
     encode_message,
     encode_reasoning,
     is_content,
 )
+from dragoman.wire.openai_responses.content_types import PREFIXES
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.tools_calls import (
     MCP,

@@ -8,36 +8,33 @@ reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from operator import is_
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeGuard
 
 from dragoman.model.content import AnyPart
-from dragoman.model.messages import Message
-from dragoman.model.parts import Text
+from dragoman.model.parts import Part, Text
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolDefinition
 from dragoman.wire.call_ids import OpenCalls
 from dragoman.wire.fitting.pairing import UNKNOWN
 from dragoman.wire.fitting.settings import has_hidden_context
-from dragoman.wire.fitting.steps import Step
+from dragoman.wire.fitting.steps import Step, unless_same, with_changed_parts
 from dragoman.wire.losses import Action, Loss, Note, Repair
 from dragoman.wire.openai_responses.content_forms import without
-from dragoman.wire.openai_responses.content_items import (
+from dragoman.wire.openai_responses.content_turns import MessageWriter
+from dragoman.wire.openai_responses.content_types import (
     APPROVAL,
-    APPROVED,
-    BUILT_IN_CALLS,
     CALLS,
+    PAIRS,
     PREFIXES,
     is_encrypted,
     is_from_client,
     is_plain_id,
     kind_of,
     may_wait,
-    pair_of,
+    pair_key,
 )
-from dragoman.wire.openai_responses.content_turns import MessageWriter
 from dragoman.wire.openai_responses.dialect import NAME, TARGET
 from dragoman.wire.openai_responses.settings import is_stored
 from dragoman.wire.openai_responses.tools import is_own
@@ -51,37 +48,39 @@ from dragoman.wire.target import Target
 
 def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> Request:
     """With schemas that strict mode takes, where one host had taken others (W14)."""
-    refused = [
-        index
-        for index, tool in enumerate(request.tools)
-        if isinstance(tool, ToolDefinition)
-        and is_own(tool)
-        and is_refused_strict(tool, target, TARGET)
-    ]
-    if not refused:
-        return request
     tools = list(request.tools)
-    for index in refused:
-        tools[index] = tools[index].replace(origin=None)  # written as anybody else's
-        reason = "the schema as strict mode takes it"
-        notes.append(Repair(f"tools[{index}].parameters", "W14", "retyped", reason))
-    return request.replace(tools=tuple(tools))
+    for index, tool in enumerate(tools):
+        if (
+            isinstance(tool, ToolDefinition)
+            and is_own(tool)
+            and is_refused_strict(tool, target, TARGET)
+        ):
+            tools[index] = tool.replace(origin=None)  # written as anybody else's
+            reason = "the schema as strict mode takes it"
+            notes.append(Repair(f"tools[{index}].parameters", "W14", "retyped", reason))
+    made = unless_same(tools, request.tools)
+    return request if made is request.tools else request.replace(tools=made)
 
 
 def with_own_text_types(request: Request, target: Target, notes: list[Note]) -> Request:
     """With texts of the type that their speaker's have: hosts that mind less took others (W30)."""
     if not target.state.verifies_items:
         return request
-
-    def retyped(part: AnyPart, message: Message, path: str) -> AnyPart:
+    messages = []
+    for index, message in enumerate(request.messages):
         own_type = "output_text" if message.role is Role.ASSISTANT else "input_text"
-        form = part.extras.get(NAME)
-        if not isinstance(form, dict) or form.get("type", own_type) == own_type:
-            return part
-        notes.append(Repair(path, "W30", "retyped", "a text as its speaker has it"))
-        return part.replace(extras={**part.extras, NAME: without(form, "type")})
-
-    return _with_parts(request, lambda part: type(part) is Text and bool(part.extras), retyped)
+        parts = list(message.parts)
+        for place, part in enumerate(parts):
+            form = part.extras.get(NAME) if type(part) is Text else None
+            if isinstance(form, dict) and form.get("type", own_type) != own_type:
+                extras = {**part.extras, NAME: without(form, "type")}
+                parts[place] = part.replace(extras=extras)
+                path = f"messages[{index}].parts[{place}]"
+                notes.append(Repair(path, "W30", "retyped", "a text as its speaker has it"))
+        is_same = unless_same(parts, message.parts) is message.parts
+        messages.append(message if is_same else message.replace_unchecked(parts=tuple(parts)))
+    made = unless_same(messages, request.messages)
+    return request if made is request.messages else request.replace(messages=made)
 
 
 def with_short_argument_names(request: Request, target: Target, notes: list[Note]) -> Request:
@@ -89,38 +88,19 @@ def with_short_argument_names(request: Request, target: Target, notes: list[Note
     if not target.tools.limits_argument_names:
         return request
 
-    def shortened(part: AnyPart, _message: Message, path: str) -> AnyPart:
-        call = cast("ToolCall", part)
+    def shortened(part: AnyPart, path: str) -> AnyPart:
+        if not _has_long_names(part):
+            return part
         notes.append(Loss(f"{path}.arguments", "a property's name was shortened (W39)"))
-        return call.replace_unchecked(raw=with_short_names(call.raw_arguments), input=None)
+        return part.replace_unchecked(raw=with_short_names(part.raw_arguments), input=None)
 
-    return _with_parts(request, _has_long_names, shortened)
+    return request.replace(messages=with_changed_parts(request.messages, shortened))
 
 
-def _has_long_names(part: AnyPart) -> bool:
+def _has_long_names(part: Part) -> TypeGuard[ToolCall]:
     if type(part) is not ToolCall or part.kind != "function":
         return False
     return has_long_names(part.raw_arguments)
-
-
-def _with_parts(
-    request: Request,
-    concerns: Callable[[AnyPart], bool],
-    change: Callable[[AnyPart, Message, str], AnyPart],
-) -> Request:
-    """The request with some of its parts changed, given the message and the path of each."""
-    messages = list(request.messages)
-    for index, message in enumerate(messages):
-        if any(map(concerns, message.parts)):
-            parts = tuple(
-                change(part, message, f"messages[{index}].parts[{place}]")
-                if concerns(part)
-                else part
-                for place, part in enumerate(message.parts)
-            )
-            messages[index] = message.replace_unchecked(parts=parts)
-    same = all(map(is_, messages, request.messages))
-    return request if same else request.replace(messages=tuple(messages))
 
 
 STEPS = (
@@ -129,7 +109,7 @@ STEPS = (
     Step(
         with_short_argument_names,
         ("tools.limits_argument_names",),
-        lambda seen, _: bool(seen.calls),
+        lambda seen, _: any(map(_has_long_names, seen.calls)),
     ),
 )
 """What fitting sees to for this dialect alone."""
@@ -138,8 +118,7 @@ STEPS = (
 # --- repairs of the items, once they are written
 
 _REASONING = "reasoning"
-_PAIRS = {**CALLS, **BUILT_IN_CALLS, APPROVAL: APPROVED}
-_OUTPUTS = frozenset(_PAIRS.values())
+_OUTPUTS = frozenset(PAIRS.values())
 # What its items have an id for, but need not have (the SDK's types).
 _OPTIONAL = frozenset(
     {"message", "compaction", "tool_search_call", "tool_search_output", "shell_call",
@@ -270,19 +249,18 @@ class _ItemRepairs:
             for index in uncalled:
                 self._drop(index, _UNCALLED)
         for index in unanswered:
-            kind = self._kinds[index]
-            if kind in BUILT_IN_CALLS or pair_of(self._items[index], kind) is None:
+            if self._kinds[index] not in CALLS or pair_key(self._items[index])[1] is None:
                 self._drop(index, _UNANSWERED)
         return frozenset(unanswered) - self._dropped
 
     def _unpaired(self) -> tuple[list[int], list[int]]:
         """The calls that want an output and have none, and the outputs whose call is not there."""
         calls = OpenCalls[int]()
-        for index in self._of_kind(_PAIRS):
-            calls.add(index, self._key(index), None)
+        for index in self._of_kind(PAIRS):
+            calls.add(index, pair_key(self._items[index]), None)
         uncalled: list[int] = []
         for index in self._of_kind(_OUTPUTS):
-            key = self._key(index)
+            key = pair_key(self._items[index])
             if key not in calls:
                 uncalled.append(index)
             for call in list(calls.waiting(key)):
@@ -302,11 +280,6 @@ class _ItemRepairs:
             return False
         return not self._is_kept(index)
 
-    def _key(self, index: int) -> tuple[bool, str | None]:
-        """The same for a call and its output."""
-        kind = self._kinds[index]
-        return kind in (APPROVAL, APPROVED), pair_of(self._items[index], kind)
-
     def _left(self, unanswered: frozenset[int]) -> Iterator[Any]:
         """The items that are left, with an output behind a turn for each call without one."""
         made: list[dict[str, Any]] = []
@@ -318,9 +291,8 @@ class _ItemRepairs:
                 made = []
             yield item
             if index in unanswered:
-                kind = self._kinds[index]
-                call_id = pair_of(item, kind)
-                made.append({"type": CALLS[kind], "call_id": call_id, "output": UNKNOWN})
+                output_type, call_id = CALLS[self._kinds[index]], item["call_id"]
+                made.append({"type": output_type, "call_id": call_id, "output": UNKNOWN})
                 self._repaired(index, "I9", "added", "a result that says the outcome is unknown")
         yield from made
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dragoman.wire.openai_responses import rules_items as items
-from dragoman.wire.openai_responses.content_items import CALLS, kind_of
+from dragoman.wire.openai_responses.content_types import CALLS, kind_of
 from dragoman.wire.openai_responses.dialect import TARGET
 from dragoman.wire.openai_responses.rules_items import View
 from dragoman.wire.openai_responses.tools_calls import LONGEST, has_long_names

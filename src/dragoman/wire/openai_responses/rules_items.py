@@ -7,19 +7,18 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from dragoman.wire.openai_responses.content_items import (
-    APPROVAL,
-    APPROVED,
+from dragoman.wire.openai_responses.content_types import (
     BUILT_IN_CALLS,
     CALLS,
     LONGEST_ID,
+    PAIRS,
     PREFIXES,
     is_encrypted,
     is_from_client,
     is_plain_id,
     kind_of,
     may_wait,
-    pair_of,
+    pair_key,
     stands_for_more,
 )
 from dragoman.wire.shared_rules import used_twice, without_partner
@@ -29,8 +28,6 @@ from dragoman.wire.violations import Found, Object, Placed, field, listed
 _CONTINUES = ("previous_response_id", "conversation", "prompt")
 _SPEAKERS = ("user", "system", "developer")
 _NOTHING: Object = {}
-_Key = tuple[bool, str | None]
-_OUTPUTS = (*CALLS.values(), *BUILT_IN_CALLS.values())
 _CERTAIN = ("message", "reasoning", "function_call")
 
 
@@ -219,7 +216,7 @@ def w29_calls_are_answered(view: View) -> Found:
 
 def w29_outputs_have_calls(view: View) -> Found:
     """And every output its call, unless that is with the provider."""
-    yield from _uncalled(view, CALLS)
+    yield from _uncalled(view, CALLS.values())
 
 
 def w29_built_in_calls_are_answered(view: View) -> Found:
@@ -229,7 +226,7 @@ def w29_built_in_calls_are_answered(view: View) -> Found:
 
 def w29_built_in_outputs_have_calls(view: View) -> Found:
     """And their outputs, and approvals."""
-    yield from _uncalled(view, {**BUILT_IN_CALLS, APPROVAL: APPROVED})
+    yield from _uncalled(view, [PAIRS[call] for call in PAIRS if call not in CALLS])
 
 
 def i5_call_ids_are_unique(view: View) -> Found:
@@ -242,32 +239,24 @@ def i8_calls_have_one_output(view: View) -> Found:
     yield from _repeated(view, CALLS.values(), "another output answers this call")
 
 
-def _keys(view: View, kinds: Iterable[str], path: str = "") -> list[tuple[str, _Key]]:
-    """What pairs items of these kinds with others, by the path of it."""
-    return [(f"{at}{path}", _key(item)) for at, item in view.of_type(*kinds)]
+def _keys(view: View, kinds: Iterable[str]) -> list[tuple[str, tuple[bool, str | None]]]:
+    """What pairs items of these kinds with others, by the path of the item."""
+    return [(path, pair_key(item)) for path, item in view.of_type(*kinds)]
 
 
 def _repeated(view: View, kinds: Iterable[str], message: str) -> Found:
-    keys = _keys(view, kinds, ".call_id")
-    yield from used_twice(((path, key) for path, key in keys if key[1] is not None), message)
+    keys = _keys(view, kinds)
+    yield from used_twice(((f"{path}.call_id", key[1]) for path, key in keys), message)
 
 
-def _unanswered(view: View, pairs: Mapping[str, str]) -> Found:
-    if view.has_hidden_context:
-        return
-    calls = [(at, _key(item)) for at, item in view.of_type(*pairs) if not may_wait(item)]
-    answered = [key for _, key in _keys(view, _OUTPUTS)]
-    yield from without_partner(calls, answered, "no output answers this call")
+def _unanswered(view: View, kinds: Iterable[str]) -> Found:
+    if not view.has_hidden_context:
+        calls = [(at, pair_key(item)) for at, item in view.of_type(*kinds) if not may_wait(item)]
+        answered = [key for _, key in _keys(view, PAIRS.values())]
+        yield from without_partner(calls, answered, "no output answers this call")
 
 
-def _uncalled(view: View, pairs: Mapping[str, str]) -> Found:
-    if view.has_hidden_context:
-        return
-    called = [key for _, key in _keys(view, (*CALLS, *BUILT_IN_CALLS, APPROVAL))]
-    yield from without_partner(_keys(view, pairs.values()), called, "there is no such call")
-
-
-def _key(item: Object) -> _Key:
-    """The same for a call and its output, whatever their types."""
-    kind = kind_of(item)
-    return kind in (APPROVAL, APPROVED), pair_of(item, kind)
+def _uncalled(view: View, kinds: Iterable[str]) -> Found:
+    if not view.has_hidden_context:
+        called = [key for _, key in _keys(view, PAIRS)]
+        yield from without_partner(_keys(view, kinds), called, "there is no such call")

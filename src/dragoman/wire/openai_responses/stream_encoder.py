@@ -92,9 +92,9 @@ class StreamEncoder(EventEncoder):
         if not self._start.id:
             self._start = self._start.replace(id=f"resp_{self._answer.id}")
         body = self._body(None) | {"output": [], "usage": None, "status": "in_progress"}
-        event = self._answer.frames.event
-        return event("response.created", response=body) + event(
-            "response.in_progress", response=body
+        event = self._answer.event
+        return b"".join(
+            [event(f"response.{kind}", response=body) for kind in ("created", "in_progress")]
         )
 
     def _body(self, end: events.ChoiceFinish | None) -> Body:
@@ -141,7 +141,7 @@ class StreamEncoder(EventEncoder):
         elif status == "failed" and not isinstance(body.get("error"), dict):
             body["error"] = encode_failure(_UNEXPLAINED)
         kind = _ENDS.get(status, "response.completed")
-        return written + self._answer.frames.event(kind, response=body)
+        return written + self._answer.event(kind, response=body)
 
     # --- its failure
 
@@ -151,7 +151,7 @@ class StreamEncoder(EventEncoder):
         if not wire or self._first_error is not None:
             return self._failed(event)
         self._first_error = event
-        return self._begun() + self._answer.frames.event("error", **wire)
+        return self._begun() + self._answer.event("error", **wire)
 
     def _failed(self, error: events.StreamError) -> bytes:
         written = self._begun() + self._pending()
@@ -161,7 +161,7 @@ class StreamEncoder(EventEncoder):
         body |= {"status": "failed", "output": self._output()}
         if not isinstance(body.get("error"), dict):
             body["error"] = encode_failure(error)
-        return written + self._answer.frames.event("response.failed", response=body)
+        return written + self._answer.event("response.failed", response=body)
 
     # --- its parts
 
@@ -284,10 +284,10 @@ class StreamEncoder(EventEncoder):
             body["output_index"] = item.index
             if "item_id" in body:
                 body["item_id"] = item.id
-            return item.progress() + self._answer.frames.whole(body)
+            return item.progress() + self._answer.whole(body)
         if {"item_id", "output_index"} & body.keys():
             return None
-        return self._begun() + self._answer.frames.whole(body)
+        return self._begun() + self._answer.whole(body)
 
 
 def _model(body: Body) -> str:

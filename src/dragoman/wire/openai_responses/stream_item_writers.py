@@ -24,6 +24,7 @@ from dragoman.wire.framing import sse
 from dragoman.wire.openai_responses.content import encode_citation, encode_unknown_part
 from dragoman.wire.openai_responses.content_items import is_content, shown_form
 from dragoman.wire.openai_responses.content_turns import MessageWriter, made_id
+from dragoman.wire.openai_responses.content_types import PREFIXES
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.stream import (
     CODE,
@@ -41,7 +42,6 @@ from dragoman.wire.stream_encoding import CORRECTED, TEXTS, SentPart, arguments_
 
 Body = dict[str, Any]
 _EMPTIED: dict[str, Any] = {"content": [], "summary": [], "arguments": "", "input": ""}
-_STREAMED = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
 TOO_LATE = "what was added to a part after its end is left out"
 
 _WHOLE = Kind()
@@ -51,7 +51,7 @@ _KINDS: dict[type, Kind] = {Text: TEXT, Refusal: REFUSAL}
 _THINKING: dict[str, Kind] = {"summary": SUMMARY, "full": REASONING}
 
 
-def kind_of(part: AnyPart) -> Kind:
+def streamed_as(part: AnyPart) -> Kind:
     """How a part is streamed."""
     if isinstance(part, Opaque) and is_content(part):
         entry = encode_unknown_part(part)
@@ -79,13 +79,20 @@ _TEXT_DELTA = (
 )
 
 
-class Frames:
-    """Writes the events of a stream, each with the next number (W33)."""
+class Answer:
+    """One answer: its events, each with the next number (W33), and the items in their places."""
 
-    __slots__ = ("_number",)
+    __slots__ = ("_by_id", "_number", "_placed", "id", "is_cut_off", "writing")
 
     def __init__(self) -> None:
-        self._number = 0
+        self.writing = MessageWriter(is_cut_off=True)  # so far
+        self.is_cut_off = False  # before the model was done
+        self.id = new_id()
+        """What the ids are made of that it gives."""
+        self._number = -1
+        self._placed: list[ItemWriter] = []
+        self._by_id: dict[str, ItemWriter] = {}
+        self.came_from(None)
 
     def event(self, type: str, **fields: Any) -> bytes:
         """Any event, named twice: clients look at either."""
@@ -93,35 +100,15 @@ class Frames:
 
     def whole(self, body: dict[str, Any]) -> bytes:
         """An event that has its type already."""
-        body["sequence_number"] = self._next()
+        self._number += 1
+        body["sequence_number"] = self._number
         return sse(dumps(body), body["type"])
 
     def text_delta(self, item_id: bytes, place: tuple[int, int], text: str, logprobs: Any) -> bytes:
         """More of a text; the item's id is JSON already."""
-        return _TEXT_DELTA % (
-            self._next(), item_id, *place, dumps(text), dumps(logprobs) if logprobs else b"[]",
-        )  # fmt: skip
-
-    def _next(self) -> int:
-        number = self._number
         self._number += 1
-        return number
-
-
-class Answer:
-    """One answer: its events, and the items that have their place."""
-
-    __slots__ = ("_by_id", "_placed", "frames", "id", "is_cut_off", "writing")
-
-    def __init__(self) -> None:
-        self.frames = Frames()
-        self.writing = MessageWriter(is_cut_off=True)  # so far
-        self.is_cut_off = False  # before the model was done
-        self._placed: list[ItemWriter] = []
-        self._by_id: dict[str, ItemWriter] = {}
-        self.id = new_id()
-        """What the ids are made of that it gives."""
-        self.came_from(None)
+        listed = dumps(logprobs) if logprobs else b"[]"
+        return _TEXT_DELTA % (self._number, item_id, *place, dumps(text), listed)
 
     def came_from(self, origin: Origin | None) -> None:
         """Where it comes from is known."""
@@ -177,7 +164,7 @@ class PartWriter(SentPart):
     def __init__(self, item: ItemWriter, number: int, part: AnyPart) -> None:
         super().__init__(number, part)  # the number among those that are written
         self.item = item
-        self.kind = kind_of(part)
+        self.kind = streamed_as(part)
         self.index: int | None = None  # in its item, once it is there for all to see
         self.is_stopped = False
         self.before: str | None = None  # what an item has that had to end, if this is the rest
@@ -327,7 +314,7 @@ class ItemWriter:
         ours = extras.get(NAME) if extras else None
         logprobs = ours.get("logprobs") if isinstance(ours, Mapping) else None
         place = (self.index or 0, part.index or 0)
-        return self._answer.frames.text_delta(self._id, place, text, _listed(logprobs))
+        return self._answer.text_delta(self._id, place, text, _listed(logprobs))
 
     def _annotation(self, part: PartWriter, annotation: Any) -> bytes:
         number = part.cited
@@ -386,9 +373,7 @@ class ItemWriter:
 
     def _about(self, part: PartWriter, type: str, /, **fields: Any) -> bytes:
         place = {part.kind.place: part.index} if part.kind.place else {}
-        return self._answer.frames.event(
-            type, item_id=self.id, output_index=self.index, **place, **fields
-        )
+        return self._answer.event(type, item_id=self.id, output_index=self.index, **place, **fields)
 
     # --- the item itself
 
@@ -402,15 +387,13 @@ class ItemWriter:
         self.id = item["id"]
         self.index = self._answer.place(self)
         self._id = dumps(self.id)
-        if item.get("type") in _STREAMED:
+        if item.get("type") in PREFIXES:
             item |= {key: value for key, value in _EMPTIED.items() if key in item}
             if item["type"] == "reasoning":  # W26
                 item = {k: v for k, v in item.items() if k not in {"content", "encrypted_content"}}
             if "status" in item:
                 item["status"] = "in_progress"
-        return self._answer.frames.event(
-            "response.output_item.added", output_index=self.index, item=item
-        )
+        return self._answer.event("response.output_item.added", output_index=self.index, item=item)
 
     def end(self) -> bytes:
         """The end of the item."""
@@ -423,7 +406,7 @@ class ItemWriter:
         if self.index is None or item is None:
             return written
         item["id"] = self.id  # whatever it is called in the end: clients compare
-        return written + self._answer.frames.event(
+        return written + self._answer.event(
             "response.output_item.done", output_index=self.index, item=item
         )
 
