@@ -197,15 +197,14 @@ def _entries(optional: dict[str, Any], form: ReasoningForm) -> list[tuple[str, d
     """The texts of that form, taken out of the item; none where one can't be understood."""
     key, kind = _KEYS[form]
     wire = optional.get(key)
-    if not isinstance(wire, list) or not wire:
-        return []
-    if not all(_is_thought(entry, kind) for entry in wire):
+    if not isinstance(wire, list) or not wire or not all(is_thought(e, kind) for e in wire):
         return []
     del optional[key]
     return [(form, entry) for entry in wire]
 
 
-def _is_thought(entry: Any, kind: str) -> bool:
+def is_thought(entry: Any, kind: str) -> bool:
+    """Whether an entry is a text of reasoning of that kind."""
     is_kind = isinstance(entry, dict) and entry.get("type") == kind
     return is_kind and type(entry.get("text")) is str
 

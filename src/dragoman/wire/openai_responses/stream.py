@@ -32,6 +32,7 @@ _FIELDS = _DROPPED | {
 }  # fmt: skip
 """What the events that are understood are made of."""
 _DETAILS = frozenset({"logprobs"})  # of a text that a server did not even announce
+_ITEM_ADDED = "response.output_item.added"
 _STATUSES = {
     "response.completed": "completed",
     "response.incomplete": "incomplete",
@@ -205,32 +206,21 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     # --- its items
 
-    def _item_added(self, wire: Item, _kind: str) -> bool:
+    def _item(self, wire: Item, kind: str) -> bool:
         item: Any = wire.get("item")
         if isinstance(item, dict):
-            self._items.begin(_index(wire), item)
+            take = self._items.begin if kind == _ITEM_ADDED else self._items.end
+            take(_index(wire), item)
         return isinstance(item, dict)
 
-    def _item_done(self, wire: Item, _kind: str) -> bool:
-        item: Any = wire.get("item")
-        if isinstance(item, dict):
-            self._items.end(_index(wire), item)
-        return isinstance(item, dict)
-
-    def _part_added(self, wire: Item, kind: str) -> bool:
+    def _part(self, wire: Item, kind: str) -> bool:
         found = self._place(wire, kind)
         if found is None:
             return False
         item, field, index = found
-        return item.add(field, index, wire.get("part"))
-
-    def _part_done(self, wire: Item, kind: str) -> bool:
-        found = self._place(wire, kind)
-        if found is None:
-            return False
-        item, field, index = found
-        has_begun = item.part(field, index) is None and item.add(field, index, wire.get("part"))
-        return item.end(field, index, wire.get("part")) or has_begun
+        entry = wire.get("part")
+        has_begun = item.part(field, index) is None and item.add(field, index, entry)
+        return has_begun if kind.endswith(".added") else item.end(field, index, entry) or has_begun
 
     def _place(self, wire: Item, kind: str) -> tuple[GrowingItem, str, int] | None:
         """Where a part is: its item, the list in it, and its index there."""
@@ -305,12 +295,9 @@ class StreamDecoder(FrameDecoder[SseEvent]):
                         _lifecycle),
         **dict.fromkeys(_STATUSES, _terminal),
         "error": _error,
-        "response.output_item.added": _item_added,
-        "response.output_item.done": _item_done,
-        "response.content_part.added": _part_added,
-        "response.content_part.done": _part_done,
-        "response.reasoning_summary_part.added": _part_added,
-        "response.reasoning_summary_part.done": _part_done,
+        _ITEM_ADDED: _item,
+        "response.output_item.done": _item,
+        **dict.fromkeys(_PLACES, _part),
         **dict.fromkeys(_TEXTS, _text_delta),
         "response.output_text.annotation.added": _annotation,
         **dict.fromkeys(_CALLS, _arguments),

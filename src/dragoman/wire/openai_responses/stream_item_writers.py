@@ -387,9 +387,10 @@ class ItemWriter:
         self.id = item["id"]
         self.index = self._answer.place(self)
         self._id = dumps(self.id)
-        if item.get("type") in PREFIXES:
+        kind = item.get("type")
+        if type(kind) is str and kind in PREFIXES:
             item |= {key: value for key, value in _EMPTIED.items() if key in item}
-            if item["type"] == "reasoning":  # W26
+            if kind == "reasoning":  # W26
                 item = {k: v for k, v in item.items() if k not in {"content", "encrypted_content"}}
             if "status" in item:
                 item["status"] = "in_progress"

@@ -8,6 +8,7 @@ its parts are told again.
 from __future__ import annotations
 
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 from msgspec import UNSET
@@ -16,7 +17,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import UNKNOWN_RESPONSE, derived_call_id
 from dragoman.model.parts import Opaque, ServerToolCall
 from dragoman.model.tools import ToolCall
-from dragoman.wire.openai_responses.content_items import decode_output_item
+from dragoman.wire.openai_responses.content_items import decode_output_item, is_thought
 from dragoman.wire.openai_responses.dialect import ORIGIN
 from dragoman.wire.stream_decoding import Emit, PartEvents
 
@@ -102,35 +103,24 @@ class OutputParts:
 class GrowingItem:
     """An item between its beginning and its end."""
 
-    __slots__ = ("_by_key", "_counts", "_output", "_parts", "_pieces", "_wire", "before", "index",
-                 "is_done")  # fmt: skip
+    __slots__ = ("_by_key", "_counts", "_output", "_parts", "_pieces", "_wire", "before", "fields",
+                 "id", "index", "is_done", "kind")  # fmt: skip
 
     def __init__(self, index: int, wire: Item, output: OutputParts) -> None:
         self.index = index
         self.is_done = False
         self.before = output.last
         """The part that came before it."""
+        self.kind: Any = wire.get("type")
+        self.id: Any = wire.get("id")
+        self.fields = _fields(wire)
+        """Where its parts are; nowhere, if it is a part itself."""
         self._wire = _begun(wire)
         self._output = output
         self._parts: list[GrowingPart] = []
         self._by_key: dict[tuple[str, int], GrowingPart] = {}
         self._counts: dict[str, int] = {}
         self._pieces: list[str] = []
-
-    @property
-    def kind(self) -> Any:
-        """Its type."""
-        return self._wire.get("type")
-
-    @property
-    def id(self) -> Any:
-        """Its id."""
-        return self._wire.get("id")
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Where its parts are; nowhere, if it is a part itself."""
-        return _fields(self._wire)
 
     @property
     def last(self) -> AnyPart | None:
@@ -193,7 +183,7 @@ class GrowingItem:
     def settle(self, wire: Any, previous: AnyPart | None) -> None:
         """All of it is known: its parts are what the plain form makes of it."""
         parts = self._read(wire, previous)
-        self._parts.sort(key=_place)
+        self._parts.sort(key=attrgetter("place"))
         for index, part in enumerate(parts):
             if index == len(self._parts):
                 self._start(part, (self.index, len(_FIELDS), index))
@@ -220,7 +210,7 @@ class GrowingItem:
         """The part of an entry; what is before it in the item is of no importance to it."""
         if not isinstance(entry, dict):
             return None
-        if self.kind == "reasoning" and not _is_thought(field, entry):
+        if self.kind == "reasoning" and not is_thought(entry, _THOUGHTS[field]):
             return None
         known = self._by_key.get((field, index))
         is_first = not self._parts or self._parts[0] is known
@@ -255,14 +245,6 @@ def _fields(wire: Item) -> tuple[str, ...]:
     if kind == "message" and wire.get("role") != "assistant":
         return ()
     return _FIELDS.get(kind, ()) if type(kind) is str else ()
-
-
-def _is_thought(field: str, entry: Item) -> bool:
-    return entry.get("type") == _THOUGHTS[field] and type(entry.get("text")) is str
-
-
-def _place(growing: GrowingPart) -> tuple[int, ...]:
-    return growing.place
 
 
 class Items:
@@ -313,7 +295,7 @@ class Items:
 
     def settle(self, output: Any) -> None:
         """The response is done, and has all its items once more, or none."""
-        ordered = sorted(self._all, key=_index)
+        ordered = sorted(self._all, key=attrgetter("index"))
         settled: set[GrowingItem] = set()
         previous: AnyPart | None = None
         for index, wire in enumerate(output if isinstance(output, list) else ()):
@@ -344,10 +326,6 @@ class Items:
 
     def _free(self) -> int:
         return self.latest.index + 1 if self.latest is not None else 0
-
-
-def _index(item: GrowingItem) -> int:
-    return item.index
 
 
 def _is_same(item: GrowingItem | None, wire: Any) -> bool:
