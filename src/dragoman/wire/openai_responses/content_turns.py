@@ -318,7 +318,8 @@ class MessageWriter(Writing):
 
     def _is_ours(self, part: Part) -> bool:
         """Whether a part's opaque state may go back to the target."""
-        return self.is_own(part) and self.target.has_made(self.origin_of(part))
+        origin = self.origin_of(part)
+        return origin is not None and self.target.has_made(origin)
 
     def _lose_cache(self, part: Part) -> None:
         if part.cache is not None:

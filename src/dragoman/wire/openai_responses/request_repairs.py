@@ -62,10 +62,8 @@ def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> 
     return request if made is request.tools else request.replace(tools=made)
 
 
-def with_own_text_types(request: Request, target: Target, notes: list[Note]) -> Request:
+def with_own_text_types(request: Request, _target: Target, notes: list[Note]) -> Request:
     """With texts of the type that their speaker's have: hosts that mind less took others (W30)."""
-    if not target.state.verifies_items:
-        return request
     messages = []
     for index, message in enumerate(request.messages):
         own_type = "output_text" if message.role is Role.ASSISTANT else "input_text"
@@ -83,10 +81,8 @@ def with_own_text_types(request: Request, target: Target, notes: list[Note]) -> 
     return request if made is request.messages else request.replace(messages=made)
 
 
-def with_short_argument_names(request: Request, target: Target, notes: list[Note]) -> Request:
+def with_short_argument_names(request: Request, _target: Target, notes: list[Note]) -> Request:
     """With names in arguments that are not too long (W39)."""
-    if not target.tools.limits_argument_names:
-        return request
 
     def shortened(part: AnyPart, path: str) -> AnyPart:
         if not _has_long_names(part):
@@ -104,12 +100,12 @@ def _has_long_names(part: Part) -> TypeGuard[ToolCall]:
 
 
 STEPS = (
-    Step(with_strict_schemas, ("schemas.checks_strict",)),
-    Step(with_own_text_types, ("state.verifies_items",), lambda seen, _: bool(seen.extended)),
+    Step(with_strict_schemas, ("schemas.checks_strict",), lambda _, to: to.schemas.checks_strict),
+    Step(with_own_text_types, ("state.verifies_items",), lambda _, to: to.state.verifies_items),
     Step(
         with_short_argument_names,
         ("tools.limits_argument_names",),
-        lambda seen, _: any(map(_has_long_names, seen.calls)),
+        lambda seen, to: to.tools.limits_argument_names and any(map(_has_long_names, seen.calls)),
     ),
 )
 """What fitting sees to for this dialect alone."""

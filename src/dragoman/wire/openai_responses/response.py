@@ -79,14 +79,18 @@ def _in_full(usage: Usage) -> dict[str, Any]:
 
 def _counted(usage: Usage) -> dict[str, Any]:
     """Only what is not zero: the overlay knows which zeros the wire had."""
-    body = _without_zeros(_in_full(usage))
-    body.pop("total_tokens", None)
+    cached = _filled(cached_tokens=usage.cache_read, cache_write_tokens=usage.cache_write)
+    body = _filled(
+        input_tokens=usage.total_input,
+        input_tokens_details=cached,
+        output_tokens=usage.total_output,
+        output_tokens_details=_filled(reasoning_tokens=usage.thinking),
+    )
     return body if usage.reported_total is None else body | {"total_tokens": usage.reported_total}
 
 
-def _without_zeros(counts: dict[str, Any]) -> dict[str, Any]:
-    left = {key: _without_zeros(n) if isinstance(n, dict) else n for key, n in counts.items()}
-    return {key: value for key, value in left.items() if value}
+def _filled(**counts: Any) -> dict[str, Any]:
+    return {key: count for key, count in counts.items() if count}
 
 
 # --- whole responses
