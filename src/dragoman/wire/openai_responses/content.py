@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from dragoman.model.content import AnyPart
@@ -126,14 +126,9 @@ def decode_cache(optional: dict[str, Any]) -> CacheHint | None:
     return CacheHint(ttl)
 
 
-def has_breakpoint(body: dict[str, Any]) -> bool:
-    """Whether a part was written with its wish."""
-    return _KEY in body
-
-
-def keeps_time(hint: CacheHint) -> bool:
-    """Whether the wire offers the time that is wished for, if one is."""
-    return hint.ttl is None or hint.ttl in _TTLS
+def loses_time(part: Part, body: Mapping[str, Any]) -> bool:
+    """Whether a part was written with its wish, but for the time, which the wire doesn't offer."""
+    return part.cache is not None and _KEY in body and part.cache.ttl not in {None, *_TTLS}
 
 
 def encode_cache(part: Part, body: dict[str, Any]) -> dict[str, Any]:
@@ -147,6 +142,10 @@ def encode_cache(part: Part, body: dict[str, Any]) -> dict[str, Any]:
 # --- images, files and sound: a data URL, an address, or an uploaded file's id
 
 _DATA, _BASE64 = "data:", ";base64"
+_MEDIA: dict[str, tuple[type[Image | File], tuple[str, ...]]] = {
+    "input_image": (Image, ("image_url", "file_id")),
+    "input_file": (File, ("file_data", "file_url", "file_id")),
+}
 _UNNAMED = {"filename": "file"}
 _AUTO = {"detail": "auto"}  # the types want one
 
@@ -162,90 +161,61 @@ def _split(url: str) -> tuple[str | None, str | None]:
     return mime, data
 
 
-def _decode_source(
-    wire: dict[str, Any], *keys: str
-) -> tuple[dict[str, Any], dict[str, Any]] | tuple[None, None]:
-    """Where a medium is, as fields of the model, and what else the wire says of it.
-
-    Nothing where several of the keys are given, or none of them as a text that we could write.
-    """
-    given = [key for key in keys if wire.get(key) is not None]
-    if len(given) != 1 or type(source := wire[given[0]]) is not str:
-        return None, None
-    key, rest = given[0], without(wire, "type", given[0])
+def _decode_source(key: str, source: Any) -> dict[str, Any] | None:
+    """Where a medium is, as fields of the model; None where it is no text that we could write."""
+    if type(source) is not str:
+        return None
     if key == "file_id":
-        return {"file_id": source, "origin": ORIGIN}, rest
+        return {"file_id": source, "origin": ORIGIN}
     mime, data = (None, None) if key == "file_url" else _split(source)
     if data is not None:
-        return {"data": data, "mime": mime}, rest
+        return {"data": data, "mime": mime}
     if key != "file_data":
-        return {"url": source}, rest
-    # Base64 without a header.
-    return (None, None) if source.startswith(_DATA) else ({"data": source}, rest)
+        return {"url": source}
+    return None if source.startswith(_DATA) else {"data": source}  # base64 without a header
 
 
-def decode_image(wire: dict[str, Any], item_id: str | None) -> Image | None:
-    """An `input_image` part; None where it names no image, or several."""
-    source, optional = _decode_source(wire, "image_url", "file_id")
-    if source is None or optional is None:
+def decode_medium(wire: dict[str, Any], item_id: str | None) -> Image | File | None:
+    """An `input_image` or `input_file` part; None where it names nothing, or several things."""
+    kind, keys = _MEDIA[wire["type"]]
+    given = [key for key in keys if wire.get(key) is not None]
+    fields = _decode_source(given[0], wire[given[0]]) if len(given) == 1 else None
+    if fields is None:
         return None
-    detail = taken(optional, "detail", str)
-    return Image(
-        **source,
-        detail=detail,
-        item_id=item_id,
-        cache=decode_cache(optional),
-        extras=decode_form(optional, _AUTO if detail is None else EMPTY),
-    )
+    optional = without(wire, "type", given[0])
+    if kind is File:
+        fields["name"] = taken(optional, "filename", str)
+    fields["detail"] = taken(optional, "detail", str)
+    usual = _usual(kind, fields["detail"], fields.get("name"), fields.get("data"))
+    cache = decode_cache(optional)
+    return kind(**fields, item_id=item_id, cache=cache, extras=decode_form(optional, usual))
 
 
-def encode_image(image: Image) -> dict[str, Any]:
-    """The `input_image` part of an image."""
-    body: dict[str, Any] = {"type": "input_image"}
-    if image.file_id is not None:
-        body["file_id"] = image.file_id
+def encode_medium(part: Image | File) -> dict[str, Any]:
+    """The part of an image or of a file; inline data of a file needs a name."""
+    is_image = isinstance(part, Image)
+    body: dict[str, Any] = {"type": "input_image" if is_image else "input_file"}
+    if part.file_id is not None:
+        body["file_id"] = part.file_id
+    elif is_image:
+        body["image_url"] = part.data_url
+    elif part.url is not None:
+        body["file_url"] = part.url
     else:
-        body["image_url"] = image.data_url
-    if image.detail is not None:
-        body["detail"] = image.detail
-    formed(body, image.extras, _AUTO if image.detail is None else EMPTY)
-    return encode_cache(image, body)
+        body["file_data"] = part.data if part.mime is None else part.data_url
+    if part.name is not None and not is_image:
+        body["filename"] = part.name
+    if part.detail is not None:
+        body["detail"] = part.detail
+    formed(body, part.extras, _usual(type(part), part.detail, part.name, part.data))
+    return encode_cache(part, body)
 
 
-def decode_file(wire: dict[str, Any], item_id: str | None) -> File | None:
-    """An `input_file` part; None where it names no file, or several."""
-    source, optional = _decode_source(wire, "file_data", "file_url", "file_id")
-    if source is None or optional is None:
-        return None
-    name = taken(optional, "filename", str)
-    return File(
-        **source,
-        name=name,
-        detail=taken(optional, "detail", str),
-        item_id=item_id,
-        cache=decode_cache(optional),
-        extras=decode_form(optional, _usual(source.get("data"), name)),
-    )
-
-
-def encode_file(file: File) -> dict[str, Any]:
-    """The `input_file` part of a file; inline data needs a name."""
-    body: dict[str, Any] = {"type": "input_file"}
-    if file.file_id is not None:
-        body["file_id"] = file.file_id
-    elif file.url is not None:
-        body["file_url"] = file.url
-    else:
-        body["file_data"] = file.data if file.mime is None else file.data_url
-    if file.name is not None:
-        body["filename"] = file.name
-    if file.detail is not None:
-        body["detail"] = file.detail
-    formed(body, file.extras, _usual(file.data, file.name))
-    return encode_cache(file, body)
-
-
-def _usual(data: str | None, name: str | None) -> Mapping[str, Any]:
+def _usual(
+    kind: type[Image | File], detail: str | None, name: str | None, data: str | None
+) -> Mapping[str, Any]:
+    if kind is Image:
+        return _AUTO if detail is None else EMPTY
     return _UNNAMED if data is not None and name is None else EMPTY
 
 
@@ -310,8 +280,9 @@ def decode_input(wire: Any, item_id: str | None = None) -> Text | Image | File |
         return None
     if kind in _TEXT_TYPES:
         return _decode_text(wire, "input_text", item_id)
-    decode = _INPUT_MEDIA.get(kind)
-    return None if decode is None else decode(wire, item_id)
+    if kind in _MEDIA:
+        return decode_medium(wire, item_id)
+    return decode_audio(wire, item_id) if kind == "input_audio" else None
 
 
 def encode_input(part: Part) -> dict[str, Any] | None:
@@ -319,22 +290,13 @@ def encode_input(part: Part) -> dict[str, Any] | None:
     if isinstance(part, Text):
         body = encode_cache(part, _encode_text(part, "input_text", _NOTHING))
         return spelled(body, part.extras, NAME)
-    if isinstance(part, Image):
-        return encode_image(part)
-    if isinstance(part, File):
-        return encode_file(part)
+    if isinstance(part, (Image, File)):
+        return encode_medium(part)
     if isinstance(part, Audio) and part.data is not None:
         return encode_audio(part)
     if isinstance(part, Refusal):
         return {"type": "input_text", "text": part.text}
     return None
-
-
-_INPUT_MEDIA: dict[str, Callable[[dict[str, Any], str | None], Image | File | Audio | None]] = {
-    "input_image": decode_image,
-    "input_file": decode_file,
-    "input_audio": decode_audio,
-}
 
 
 # --- what the model says

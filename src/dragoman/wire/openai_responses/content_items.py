@@ -34,6 +34,7 @@ from dragoman.wire.openai_responses.content_forms import (
     taken,
     without,
 )
+from dragoman.wire.openai_responses.content_types import CALLS, PREFIXES
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
 from dragoman.wire.openai_responses.tools_calls import (
     decode_call,
@@ -246,9 +247,7 @@ def begins_item(part: Thinking, previous: Thinking) -> bool:
 # --- the list of items
 
 ASSISTANT, TOOL, USER = Role.ASSISTANT, Role.TOOL, Role.USER
-_CALLS = frozenset({"function_call", "custom_tool_call"})
-_ASSISTANT_SIDE = _CALLS | {"message", "reasoning"}
-_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_OUTPUTS = frozenset(CALLS.values())
 _FROM_THE_USER = frozenset({"mcp_approval_response", "compaction_trigger"})
 
 
@@ -310,7 +309,7 @@ class ItemReader(Reading):
             self._say(message or make_message(speaker, (self._opaque(item),)))
         elif is_odd_message(item) and (message := decode_odd_message(item)) is not None:
             self._say(message)
-        elif type(kind) is not str or kind in _ASSISTANT_SIDE:
+        elif type(kind) is not str or kind in PREFIXES:
             self.read_into_run(item, index)
         elif kind in _OUTPUTS:
             result = decode_output(item, self)
@@ -356,7 +355,7 @@ class ItemReader(Reading):
             if thoughts and is_sealed(thoughts[0]):
                 self.has_envelopes = True
             return thoughts
-        if kind in _CALLS:
+        if kind in CALLS:
             call = decode_call(item, self)
             return None if call is None else (call,)
         if kind in _OUTPUTS:

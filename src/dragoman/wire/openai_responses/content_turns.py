@@ -31,11 +31,10 @@ from dragoman.wire.openai_responses.content import (
     encode_input,
     encode_opaque_item,
     encode_unknown_part,
-    has_breakpoint,
     is_plain,
     is_unknown_part,
-    keeps_time,
     lose_citations,
+    loses_time,
 )
 from dragoman.wire.openai_responses.content_forms import continues_item, item_form
 from dragoman.wire.openai_responses.content_items import (
@@ -49,6 +48,7 @@ from dragoman.wire.openai_responses.content_types import PREFIXES
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.tools_calls import (
     MCP,
+    TYPES,
     belongs_to,
     encode_call,
     encode_output,
@@ -190,8 +190,7 @@ class MessageWriter(Writing):
             self.wire_ids[call.id] = wire_id
         if call.kind == "custom":
             self._custom_calls.add(call.id)
-        item_type = "function_call" if call.kind == "function" else "custom_tool_call"
-        item = encode_call(call, self._item_id(call, item_type), wire_id)
+        item = encode_call(call, self._item_id(call, TYPES[call.kind].call), wire_id)
         self._lose_signature(call, _FOREIGN_SEAL)
         # Others' calls without arguments have an empty object; one that was cut off has none (I7).
         may_fill = call.kind == "function" and not is_ours and not self.is_cut_off
@@ -248,7 +247,7 @@ class MessageWriter(Writing):
             lose_citations(part, self)
         if isinstance(part, Refusal) and self._source.role is not _ASSISTANT:
             self.lose_here("a refusal is sent as text")
-        if part.cache is not None and has_breakpoint(body) and not keeps_time(part.cache):
+        if loses_time(part, body):
             self.lose_here(NO_PLACE, ".cache.ttl")
 
     def _write_reasoning(self, parts: Sequence[Thinking]) -> None:

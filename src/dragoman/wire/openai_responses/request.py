@@ -25,15 +25,9 @@ from dragoman.wire.openai_responses.settings import (
     SAMPLING,
     STATE,
     UNASKED,
-    decode_output,
-    decode_sampling,
-    decode_state,
-    decode_thinking,
+    decode_answer_settings,
+    encode_answer_settings,
     encode_include,
-    encode_output,
-    encode_sampling,
-    encode_state,
-    encode_thinking,
     is_unasked,
 )
 from dragoman.wire.openai_responses.tools import (
@@ -78,11 +72,8 @@ def decode_request(wire: Mapping[str, Any]) -> Request:
         system=(Text(instructions),) if type(instructions) is str else (),
         tools=tools,
         tool_choice=decode_choice(wire, tools),
-        sampling=decode_sampling(wire),
-        output=decode_output(wire),
-        thinking=decode_thinking(wire),
-        state=decode_state(wire),
         stream=_kept(wire.get("stream"), bool),
+        **decode_answer_settings(wire),
     )
     messages = _decode_input(wire)
     read = {"input" if messages else "", "tools" if tools else ""}
@@ -151,12 +142,7 @@ def _is_bare(message: Message) -> bool:
 
 def _encode_settings(request: Request, writing: Writing, conversation: Any) -> dict[str, Any]:
     """Everything but the messages and the tools."""
-    body: dict[str, Any] = {
-        **encode_sampling(request.sampling, writing),
-        **encode_output(request.output, writing),
-        **encode_thinking(request.thinking, writing),
-        **encode_state(request.state, conversation),
-    }
+    body = encode_answer_settings(request, writing, conversation)
     if request.model is not None:
         body["model"] = request.model
     if request.system:

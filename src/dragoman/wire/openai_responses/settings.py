@@ -62,6 +62,29 @@ STATE = (
 )
 
 
+# --- all of them
+
+
+def decode_answer_settings(wire: Mapping[str, Any]) -> dict[str, Any]:
+    """The request's fields for how the answer should be."""
+    return {
+        "sampling": decode_sampling(wire),
+        "output": decode_output(wire),
+        "thinking": decode_thinking(wire),
+        "state": decode_state(wire),
+    }
+
+
+def encode_answer_settings(request: Request, writing: Writing, conversation: Any) -> dict[str, Any]:
+    """The fields of a body for how the answer should be."""
+    return {
+        **encode_sampling(request.sampling, writing),
+        **encode_output(request.output, writing),
+        **encode_thinking(request.thinking, writing),
+        **encode_state(request.state, conversation),
+    }
+
+
 # --- sampling
 
 

@@ -19,13 +19,14 @@ from dragoman.model.parts import Opaque, ServerToolCall
 from dragoman.model.tools import ToolCall
 from dragoman.wire.openai_responses.content_items import decode_output_item, is_thought
 from dragoman.wire.openai_responses.dialect import ORIGIN
+from dragoman.wire.openai_responses.tools_calls import TYPES
 from dragoman.wire.stream_decoding import Emit, PartEvents
 
 Item = dict[str, Any]
 
 # The lists that an item's parts come out of, in the order of the parts.
 _FIELDS = {"message": ("content",), "reasoning": ("summary", "content")}
-_TEXTS = {"function_call": "arguments", "custom_tool_call": "input"}
+_TEXTS = {types.call: types.text for types in TYPES.values()}
 _SERVERS = {"mcp_call": "arguments", "code_interpreter_call": "code"}
 _THOUGHTS = {"summary": "summary_text", "content": "reasoning_text"}
 _LATE = frozenset({"content", "summary", "encrypted_content"})  # of items that hold parts: W26

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -37,18 +37,20 @@ from dragoman.wire.writing import Writing
 
 Kind = Literal["function", "custom"]
 
-_TEXT_KEYS: dict[str, tuple[Kind, str]] = {
-    "function_call": ("function", "arguments"),
-    "custom_tool_call": ("custom", "input"),
+
+class ItemTypes(NamedTuple):
+    """The types of the items for a kind of tool, and the field for what a call says."""
+
+    call: str
+    text: str
+    output: str
+
+
+TYPES: dict[Kind, ItemTypes] = {
+    "function": ItemTypes("function_call", "arguments", "function_call_output"),
+    "custom": ItemTypes("custom_tool_call", "input", "custom_tool_call_output"),
 }
-_CALL_TYPES: dict[Kind, tuple[str, str]] = {
-    kind: (wire_type, key) for wire_type, (kind, key) in _TEXT_KEYS.items()
-}
-_OUTPUT_TYPES: dict[Kind, str] = {
-    "function": "function_call_output",
-    "custom": "custom_tool_call_output",
-}
-_OUTPUT_KINDS: dict[str, Kind] = {wire_type: kind for kind, wire_type in _OUTPUT_TYPES.items()}
+_KINDS: dict[str, Kind] = {name: kind for kind, names in TYPES.items() for name in names}
 _COMPLETED: Mapping[str, Any] = {"status": "completed"}
 # W31: there is no field for an error, and for custom tools not even a status.
 _FAILED: dict[Kind, Mapping[str, Any]] = {"function": {"status": "incomplete"}, "custom": EMPTY}
@@ -56,7 +58,8 @@ _FAILED: dict[Kind, Mapping[str, Any]] = {"function": {"status": "incomplete"}, 
 
 def decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     """A `function_call` or `custom_tool_call` item; None where it is malformed."""
-    kind, key = _TEXT_KEYS[wire["type"]]
+    kind = _KINDS[wire["type"]]
+    key = TYPES[kind].text
     name, raw, wire_id = wire.get("name"), wire.get(key), wire.get("call_id")
     if type(name) is not str or type(raw) is not str:
         return None
@@ -93,7 +96,7 @@ def wire_id_of(call: ToolCall, target: Target) -> str | None:
 
 def encode_call(call: ToolCall, item_id: str | None, wire_id: str | None) -> dict[str, Any]:
     """The item of a call."""
-    wire_type, key = _CALL_TYPES[call.kind]
+    wire_type, key, _ = TYPES[call.kind]
     body: dict[str, Any] = {"type": wire_type, "name": call.name, key: call.raw_arguments}
     if wire_id is not None:
         body["call_id"] = wire_id
@@ -109,7 +112,7 @@ def decode_output(wire: dict[str, Any], reading: Reading) -> ToolResult | None:
     wire_id = wire_id if type(wire_id) is str else None
     if content is None or (call_id := reading.calls.answer(wire_id)) is None:
         return None
-    kind = _OUTPUT_KINDS[wire["type"]]
+    kind = _KINDS[wire["type"]]
     optional = without(wire, "type", "output", "" if wire_id is None else "call_id")
     failed = optional.get("status") == "incomplete"
     return make_result(
@@ -137,7 +140,7 @@ def encode_output(
     result: ToolResult, item_id: str | None, kind: Kind, writing: Writing
 ) -> dict[str, Any]:
     """The item of a result."""
-    body: dict[str, Any] = {"type": _OUTPUT_TYPES[kind], "output": _encode_content(result, writing)}
+    body: dict[str, Any] = {"type": TYPES[kind].output, "output": _encode_content(result, writing)}
     if (wire_id := writing.wire_ids.get(result.call_id, result.call_id)) is not None:
         body["call_id"] = wire_id
     if item_id is not None:
@@ -152,7 +155,7 @@ def encode_output(
 
 def is_custom_output(item: Mapping[str, Any]) -> bool:
     """Whether an item is the output of a custom tool."""
-    return bool(item["type"] == _OUTPUT_TYPES["custom"])
+    return bool(item["type"] == TYPES["custom"].output)
 
 
 def _encode_content(result: ToolResult, writing: Writing) -> str | list[Any]:
