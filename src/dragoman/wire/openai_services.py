@@ -20,10 +20,10 @@ from dragoman.wire.services import (
     ListFormat,
     ModelPage,
     Piece,
-    ToEmbed,
     ToUpload,
     Uploaded,
     UploadFormat,
+    encode_embeddings,
     is_number,
     objects,
     text_at,
@@ -35,14 +35,6 @@ _SINGLE = 4  # bytes of a number in base64
 # Groq, OpenRouter, Mistral and vLLM tell, each in its own word.
 _WINDOWS = ("context_window", "context_length", "max_context_length", "max_model_len")
 _KNOWN = frozenset({"id", "created", "name", "object", *_WINDOWS})
-
-
-def encode_embeddings(asked: ToEmbed) -> dict[str, Any]:
-    """The body of a request for embeddings."""
-    body: dict[str, Any] = {"model": asked.model, "input": list(asked.texts)}
-    if asked.dimensions is not None:
-        body["dimensions"] = asked.dimensions
-    return {**body, **asked.extra}
 
 
 def decode_embeddings(wire: Any) -> Embedded:

@@ -27,6 +27,14 @@ class ToEmbed(NamedTuple):
     """Further fields, as the provider names them."""
 
 
+def encode_embeddings(asked: ToEmbed) -> dict[str, Any]:
+    """The body of a request for embeddings, as OpenAI and Ollama have it."""
+    body: dict[str, Any] = {"model": asked.model, "input": list(asked.texts)}
+    if asked.dimensions is not None:
+        body["dimensions"] = asked.dimensions
+    return {**body, **asked.extra}
+
+
 class Embedded(NamedTuple):
     """What it answers."""
 

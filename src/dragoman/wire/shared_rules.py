@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dragoman.wire.fitting.settings import USUAL
+from dragoman.wire.fitting.settings import DEFAULTS
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Found, Object, is_number
 
@@ -86,6 +86,6 @@ def _refused(target: Target, *, is_thinking: bool) -> Iterator[str]:
 
 
 def _is_usual(value: Any, name: str) -> bool:
-    if value is None or value is False or (is_number(value) and value == USUAL.get(name)):
+    if value is None or value is False or (is_number(value) and value == DEFAULTS.get(name)):
         return True
     return isinstance(value, (list, tuple)) and not value

@@ -10,12 +10,16 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Refusal, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
-from dragoman.wire.fitting.steps import Messages, with_changed_content, with_changed_parts
+from dragoman.wire.fitting.steps import (
+    Messages,
+    unless_same,
+    with_changed_content,
+    with_changed_parts,
+)
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
 _BLANK = "(no text)"
-_ASSISTANT = Role.ASSISTANT
 
 
 def without_blank_texts(messages: Messages, target: Target, notes: list[Note]) -> Messages:
@@ -23,44 +27,37 @@ def without_blank_texts(messages: Messages, target: Target, notes: list[Note]) -
 
     Some targets take blank texts, but no message without any part (W76).
     """
-    is_refused = _judge(target)
+    is_refused = _refused_texts(target)
     if is_refused is None:
-        return messages
-
-    def has_refused(message: Message) -> bool:
-        return any(map(is_refused, message.parts)) or not message.parts
-
-    if not any(map(has_refused, messages)):
         return messages
     kept: list[Message] = []
     for index, message in enumerate(messages):
-        if not has_refused(message):
+        path, parts = f"messages[{index}]", message.parts
+        refused = [place for place, part in enumerate(parts) if is_refused(part)]
+        if parts and not refused:
             kept.append(message)
-            continue
-        rest = tuple(part for part in message.parts if not is_refused(part))
-        if rest:
+        elif len(refused) < len(parts):
             notes.extend(
-                Repair(f"messages[{index}].parts[{place}]", "W46", "dropped", "a blank text")
-                for place, part in enumerate(message.parts)
-                if is_refused(part)
+                Repair(f"{path}.parts[{place}]", "W46", "dropped", "a blank text")
+                for place in refused
             )
+            rest = tuple(part for place, part in enumerate(parts) if place not in refused)
             kept.append(message.replace_unchecked(parts=rest))
-        elif message.role is _ASSISTANT:
-            notes.append(Repair(f"messages[{index}]", "W46", "dropped", "an empty answer"))
+        elif message.role is Role.ASSISTANT:
+            notes.append(Repair(path, "W46", "dropped", "an empty answer"))
         else:  # who spoke is part of the conversation: leaving it out would join two answers
-            reason = "words in the place of a blank text"
-            notes.append(Repair(f"messages[{index}]", "W46", "added", reason))
+            notes.append(Repair(path, "W46", "added", "words in the place of a blank text"))
             kept.append(message.replace_unchecked(parts=(Text(_BLANK),)))
-    return tuple(kept)
+    return unless_same(kept, messages)
 
 
-def _judge(target: Target) -> Callable[[AnyPart], bool] | None:
+def _refused_texts(target: Target) -> Callable[[AnyPart], bool] | None:
     """What tells whether a part is a text that the target refuses; None: it minds nothing."""
     if target.turns.refuses_blank_text:
         return _is_blank
     if target.turns.refuses_empty_text:
         return _is_empty
-    return _is_nothing if target.turns.refuses_empty_messages else None
+    return _never if target.turns.refuses_empty_messages else None
 
 
 def _is_blank(part: AnyPart) -> bool:
@@ -71,7 +68,7 @@ def _is_empty(part: AnyPart) -> bool:
     return isinstance(part, (Text, Refusal)) and not part.text
 
 
-def _is_nothing(_part: AnyPart) -> bool:
+def _never(_part: AnyPart) -> bool:
     return False
 
 

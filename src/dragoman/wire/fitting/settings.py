@@ -15,7 +15,7 @@ from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
 # What each setting is where nobody sets it: saying so is refused by no one.
-USUAL: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "temperature": 1,
     "top_p": 1,
     "presence_penalty": 0,
@@ -65,7 +65,7 @@ def _with_accepted_sampling(request: Request, target: Target, notes: list[Note])
     changes: dict[str, Any] = {}
     for name in dict.fromkeys(refused):
         value = getattr(sampling, name)
-        if value is None or value == () or (name in USUAL and value == USUAL[name]):
+        if value is None or value == () or (name in DEFAULTS and value == DEFAULTS[name]):
             continue
         changes[name] = () if name == "stop" else None
         notes.append(Loss(f"sampling.{name}", "this model does not take it"))
@@ -77,10 +77,10 @@ def _with_one_of_two(request: Request, notes: list[Note]) -> Request:
     sampling = request.sampling
     if sampling.temperature is None or sampling.top_p is None:
         return request
-    if sampling.temperature == USUAL["temperature"]:
+    if sampling.temperature == DEFAULTS["temperature"]:
         notes.append(Repair("sampling.temperature", "W59", "dropped", _ONE_OF_TWO))
         return request.replace(sampling=sampling.replace(temperature=None))
-    if sampling.top_p == USUAL["top_p"]:
+    if sampling.top_p == DEFAULTS["top_p"]:
         notes.append(Repair("sampling.top_p", "W59", "dropped", _ONE_OF_TWO))
     else:
         notes.append(Loss("sampling.top_p", "this model takes it or a temperature, not both"))

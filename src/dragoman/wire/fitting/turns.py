@@ -21,17 +21,17 @@ READ = "(The results were read.)"
 
 def with_known_roles(messages: Messages, target: Target, notes: list[Note]) -> Messages:
     """Messages in which the developer speaks as the system, where nobody knows a developer."""
-    if target.turns.takes_developer or not any(m.role is Role.DEVELOPER for m in messages):
+    if target.turns.takes_developer:
         return messages
-    notes.extend(
-        Repair(f"messages[{index}]", "W13", "retyped", "the developer speaks as the system here")
-        for index, message in enumerate(messages)
-        if message.role is Role.DEVELOPER
-    )
-    return tuple(
-        message.replace_unchecked(role=Role.SYSTEM) if message.role is Role.DEVELOPER else message
-        for message in messages
-    )
+    done: list[Message] = []
+    for index, message in enumerate(messages):
+        if message.role is Role.DEVELOPER:
+            reason = "the developer speaks as the system here"
+            notes.append(Repair(f"messages[{index}]", "W13", "retyped", reason))
+            done.append(message.replace_unchecked(role=Role.SYSTEM))
+        else:
+            done.append(message)
+    return unless_same(done, messages)
 
 
 def with_alternating_roles(messages: Messages, target: Target, notes: list[Note]) -> Messages:

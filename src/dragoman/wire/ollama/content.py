@@ -114,7 +114,7 @@ def decode_assistant(wire: dict[str, Any], reading: OllamaReading) -> Message:
         parts.append(Thinking(thinking, origin=reading.origin))
     if text := decode_text(wire, known, written):
         parts.append(Text(text))
-    parts += take_images(wire, known)
+    parts += decode_media(wire, known)
     calls = wire.get("tool_calls")
     if is_list(calls) and calls:
         known.add("tool_calls")
@@ -142,7 +142,7 @@ def decode_text(wire: dict[str, Any], known: set[str], written: dict[str, Any]) 
     return ""
 
 
-def take_images(wire: dict[str, Any], known: set[str]) -> list[AnyPart]:
+def decode_media(wire: dict[str, Any], known: set[str]) -> list[AnyPart]:
     """The media of a message."""
     found = decode_images(wire.get("images")) if "images" in wire else None
     if found is None:
@@ -159,24 +159,24 @@ def encode_assistant(
     `numbers` are those of its parts, where they are pieces of a longer message.
     """
     writing.origin = message.origin
-    said = _Said()
+    fields = _Fields()
     for number, part in zip(numbers or count(), message.parts, strict=False):
         writing.part = number
-        _PLACES.get(type(part), _put_image)(part, said, writing)
+        _PLACES.get(type(part), _put_image)(part, fields, writing)
     # Pieces of one utterance, as `Message.text` has it.
-    body: dict[str, Any] = {"role": "assistant", "content": "".join(said.texts)}
-    if said.thinking:
-        body["thinking"] = "".join(said.thinking)
-    if said.images:
-        body["images"] = said.images
-    if said.calls:
-        body["tool_calls"] = said.calls
+    body: dict[str, Any] = {"role": "assistant", "content": "".join(fields.texts)}
+    if fields.thinking:
+        body["thinking"] = "".join(fields.thinking)
+    if fields.images:
+        body["images"] = fields.images
+    if fields.calls:
+        body["tool_calls"] = fields.calls
     writing.lose_name(message)
-    is_said = len(body) > 2 or said.texts or not message.parts  # noqa: PLR2004 - role and content
+    is_said = len(body) > 2 or fields.texts or not message.parts  # noqa: PLR2004 - role and content
     return with_overlay(body, message.extras, NAME) if is_said else None
 
 
-class _Said:
+class _Fields:
     """What the parts of a message give, by the field that it stands in."""
 
     __slots__ = ("calls", "images", "texts", "thinking")
@@ -188,19 +188,19 @@ class _Said:
         self.calls: list[Any] = []
 
 
-def _put_text(part: Text, said: _Said, writing: OllamaWriting) -> None:
-    said.texts.append(part.text)
+def _put_text(part: Text, fields: _Fields, writing: OllamaWriting) -> None:
+    fields.texts.append(part.text)
     writing.lose_unsupported(part)
     if part.citations:
         writing.lose_here("there are no citations here", ".citations")
 
 
-def _put_refusal(part: Refusal, said: _Said, writing: OllamaWriting) -> None:
-    said.texts.append(part.text)
+def _put_refusal(part: Refusal, fields: _Fields, writing: OllamaWriting) -> None:
+    fields.texts.append(part.text)
     writing.lose_here("a refusal is sent as text")
 
 
-def _put_thinking(part: Thinking, said: _Said, writing: OllamaWriting) -> None:
+def _put_thinking(part: Thinking, fields: _Fields, writing: OllamaWriting) -> None:
     """Thinking is plain text here, and goes back to who made it (W106).
 
     A response may show what can be read of anybody's.
@@ -213,36 +213,36 @@ def _put_thinking(part: Thinking, said: _Said, writing: OllamaWriting) -> None:
     if is_sealed:
         writing.lose_here("another provider's seal has no place here", ".signature")
     if part.text:
-        if said.thinking and not writing.is_own(part):
-            said.thinking.append("\n")
-        said.thinking.append(part.text)
+        if fields.thinking and not writing.is_own(part):
+            fields.thinking.append("\n")
+        fields.thinking.append(part.text)
 
 
-def _put_call(part: ToolCall, said: _Said, writing: OllamaWriting) -> None:
-    call = encode_call(part, writing, len(said.calls))
+def _put_call(part: ToolCall, fields: _Fields, writing: OllamaWriting) -> None:
+    call = encode_call(part, writing, len(fields.calls))
     if call is not None:
-        said.calls.append(call)
+        fields.calls.append(call)
 
 
-def _put_server_tool(_part: AnyPart, _said: _Said, writing: OllamaWriting) -> None:
+def _put_server_tool(_part: AnyPart, _fields: _Fields, writing: OllamaWriting) -> None:
     writing.lose_here("another provider's own tools can't be replayed here")
 
 
-def _put_opaque(part: Opaque, said: _Said, writing: OllamaWriting) -> None:
+def _put_opaque(part: Opaque, fields: _Fields, writing: OllamaWriting) -> None:
     if part.dialect == NAME:
-        said.calls.append(part.payload)  # nothing else is opaque here
+        fields.calls.append(part.payload)  # nothing else is opaque here
     else:
         writing.lose_here(_UNKNOWN)
 
 
-def _put_image(part: AnyPart, said: _Said, writing: OllamaWriting) -> None:
+def _put_image(part: AnyPart, fields: _Fields, writing: OllamaWriting) -> None:
     if writing.is_response and not writing.is_own(part):
         writing.lose_here("an answer holds no media here")  # the official client fails on them
     elif (image := encode_image(part, writing)) is not None:
-        said.images.append(image)
+        fields.images.append(image)
 
 
-_PLACES: dict[type, Callable[[Any, _Said, OllamaWriting], None]] = {
+_PLACES: dict[type, Callable[[Any, _Fields, OllamaWriting], None]] = {
     Text: _put_text,
     Refusal: _put_refusal,
     Thinking: _put_thinking,
@@ -275,7 +275,7 @@ def decode_result(wire: dict[str, Any], reading: OllamaReading) -> Message:
         known.add("tool_call_id")
     elif ours:  # an empty one is not written
         written["tool_call_id"] = ours
-    images = take_images(wire, known)
+    images = decode_media(wire, known)
     content = _decode_content(text, images) if images else text
     extras = overlay_of(wire, known, NAME, written)
     return make_message(_TOOL, (make_result(call_id, content, tool_name=name, extras=extras),))
@@ -311,7 +311,7 @@ def _encode_content(content: tuple[ResultPart, ...], writing: OllamaWriting) -> 
     images: list[str] = []
     for index, part in enumerate(content):
         writing.item = index
-        put_said(part, texts, images, writing)
+        put_text_or_image(part, texts, images, writing)
     writing.item = None
     return content_of(texts, images)
 
@@ -319,7 +319,9 @@ def _encode_content(content: tuple[ResultPart, ...], writing: OllamaWriting) -> 
 # --- what anybody but the model says: texts on lines of their own, and media beside them
 
 
-def put_said(part: AnyPart, texts: list[str], images: list[str], writing: OllamaWriting) -> None:
+def put_text_or_image(
+    part: AnyPart, texts: list[str], images: list[str], writing: OllamaWriting
+) -> None:
     """Add a part to the texts or the images of a message."""
     if isinstance(part, (Text, Refusal)):
         texts.append(part.text)

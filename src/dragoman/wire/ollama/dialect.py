@@ -91,19 +91,9 @@ TARGET = Target(
     dialect=NAME,
     provider="ollama",
     unsupported_part_fields=(
-        "Image.signature",
-        "Image.cache",
-        "Image.name",
-        "Image.detail",
-        "Audio.signature",
-        "Audio.cache",
-        "Audio.name",
-        "Audio.detail",
-        "Audio.transcript",
-        "Text.signature",
-        "Text.citations",
-        "Opaque.signature",
-        "Opaque.cache",
+        "Image.signature", "Image.cache", "Image.name", "Image.detail", "Audio.signature",
+        "Audio.cache", "Audio.name", "Audio.detail", "Audio.transcript", "Text.signature",
+        "Text.citations", "Opaque.signature", "Opaque.cache",
     ),
     ids=IdFlags(max_length=_ANY_LENGTH),
     tools=ToolFlags(
@@ -126,7 +116,7 @@ TARGET = Target(
     schemas=SchemaFlags(takes_strict_tools=False),
     state=StateFlags(fields=()),
     fields=FieldFlags(needs_model=True),
-)
+)  # fmt: skip
 
 
 # --- the state of a body that is being read, and of one that is written

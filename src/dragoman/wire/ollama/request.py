@@ -18,13 +18,13 @@ from dragoman.wire.json_values import is_list, want
 from dragoman.wire.ollama.content import (
     content_of,
     decode_assistant,
+    decode_media,
     decode_result,
     decode_text,
     encode_assistant,
     encode_result,
     note_written,
-    put_said,
-    take_images,
+    put_text_or_image,
 )
 from dragoman.wire.ollama.dialect import NAME, OWN, TARGET, OllamaReading, OllamaWriting
 from dragoman.wire.ollama.settings import (
@@ -98,7 +98,7 @@ def _decode_message(wire: Any, reading: OllamaReading) -> Message:
         return decode_assistant(wire, reading)
     if role is _TOOL:
         return decode_result(wire, reading)
-    return _decode_talk(wire, role)
+    return _decode_user_or_system(wire, role)
 
 
 def _readable_role(wire: Any) -> Role | None:
@@ -109,12 +109,12 @@ def _readable_role(wire: Any) -> Role | None:
     return _ROLES.get(word.lower())  # as the server reads it
 
 
-def _decode_talk(wire: dict[str, Any], role: Role) -> Message:
+def _decode_user_or_system(wire: dict[str, Any], role: Role) -> Message:
     """A message of a user or the system."""
     known, written = set[str](), dict[str, Any]()
     note_written("role", _WRITTEN[role], wire, known, written)
     text = decode_text(wire, known, written)
-    images = take_images(wire, known)
+    images = decode_media(wire, known)
     is_said = text or ("content" in known and not images)
     parts = (Text(text), *images) if is_said else tuple(images)
     return make_message(role, parts, extras=overlay_of(wire, known, NAME, written))
@@ -136,7 +136,7 @@ def encode_messages(request: Request, writing: OllamaWriting) -> list[dict[str, 
             answer = encode_assistant(message, writing)
             written += [] if answer is None else [answer]
         else:
-            written += _encode_talk(message, writing)
+            written += _encode_others(message, writing)
     return written
 
 
@@ -153,7 +153,7 @@ def _encode_plain(message: Message) -> dict[str, Any] | None:
     return {"role": _WRITTEN[message.role], "content": only.text}
 
 
-def _encode_talk(message: Message, writing: OllamaWriting) -> list[dict[str, Any]]:
+def _encode_others(message: Message, writing: OllamaWriting) -> list[dict[str, Any]]:
     """Messages of anybody but the model: each result in one of its own, and before the rest."""
     written: list[dict[str, Any]] = []
     rest: list[tuple[int, AnyPart]] = []
@@ -182,7 +182,7 @@ def _encode_parts(
     images: list[str] = []
     for index, part in parts:
         writing.part = index
-        put_said(part, texts, images, writing)
+        put_text_or_image(part, texts, images, writing)
     return {"role": word, **content_of(texts, images)}, bool(texts or images)
 
 

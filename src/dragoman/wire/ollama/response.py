@@ -119,11 +119,7 @@ def decode_time(text: object) -> float | None:
     try:
         found = datetime.fromisoformat(text)
         return (found - _EPOCH).total_seconds()
-    except (
-        ValueError,
-        TypeError,
-        OverflowError,
-    ):  # the latter two: without a zone, or out of range
+    except (ValueError, TypeError, OverflowError):  # the latter two: no zone, or out of range
         return None
 
 

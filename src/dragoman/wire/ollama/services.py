@@ -15,7 +15,7 @@ from dragoman.wire.services import (
     ListFormat,
     ModelPage,
     Services,
-    ToEmbed,
+    encode_embeddings,
     is_number,
     objects,
     vector_of,
@@ -24,14 +24,6 @@ from dragoman.wire.services import (
 _NAME = "ollama"
 _KNOWN = frozenset({"name", "model", "modified_at"})
 _WINDOW = "context_length"
-
-
-def encode_embeddings(asked: ToEmbed) -> dict[str, Any]:
-    """The body of a request for embeddings."""
-    body: dict[str, Any] = {"model": asked.model, "input": list(asked.texts)}
-    if asked.dimensions is not None:
-        body["dimensions"] = asked.dimensions
-    return {**body, **asked.extra}
 
 
 def decode_embeddings(wire: Any) -> Embedded:

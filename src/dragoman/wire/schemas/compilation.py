@@ -161,8 +161,8 @@ class Run:
         self.inside: Counter[Pointer] = Counter()
         """The definitions that stand where they are referred to, while that lasts."""
         self.losses: list[Loss] = []
-        self.bends = False
-        self.acts = False
+        self.is_faithful = True
+        self.has_undo = False
         """Whether there is anything to undo."""
         self.literals = 0
         self._validation = Validation(root, budget)
@@ -188,9 +188,9 @@ class Run:
             found.setdefault(self.text_of(schema), schema)
         return list(found.values())
 
-    def lose(self, path: str, reason: str, *, bends: bool = False) -> None:
-        """Note what the target can't be told; `bends` where it forbids what was allowed."""
-        self.bends = self.bends or bends
+    def lose(self, path: str, reason: str, *, is_unfaithful: bool = False) -> None:
+        """Note what the target can't be told; `is_unfaithful` where it forbids what was allowed."""
+        self.is_faithful = self.is_faithful and not is_unfaithful
         loss = Loss(path, reason)
         if loss not in self.losses[-3:]:
             self.losses.append(loss)
@@ -220,9 +220,9 @@ class Draft:
         """What the target takes."""
         return self.run.profile
 
-    def lose(self, reason: str, words: str = "", *, bends: bool = False) -> None:
+    def lose(self, reason: str, words: str = "", *, is_unfaithful: bool = False) -> None:
         """Note a loss here, and tell the model in words."""
-        self.run.lose(self.place.path, reason, bends=bends)
+        self.run.lose(self.place.path, reason, is_unfaithful=is_unfaithful)
         if words:
             self.tell(words)
 
@@ -232,10 +232,10 @@ class Draft:
         self.run.budget.spend_on(len(words) + (len(said) if isinstance(said, str) else 0))
         self.notes.append(words)
 
-    def drop(self, keyword: str, *, bends: bool = False) -> None:
+    def drop(self, keyword: str, *, is_unfaithful: bool = False) -> None:
         """Take a keyword out; what it says goes into the description."""
         value = self.node.pop(keyword)
-        self.lose(f"{keyword} is told in words", note(keyword, value), bends=bends)
+        self.lose(f"{keyword} is told in words", note(keyword, value), is_unfaithful=is_unfaithful)
 
     def child(self, schema: Any, step: str, *, is_optional: bool = False) -> tuple[Any, Plan]:
         """A schema inside this one, compiled."""

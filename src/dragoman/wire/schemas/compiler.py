@@ -115,7 +115,7 @@ _HANDLED = frozenset(
 )
 
 
-def leftover_step(draft: Draft) -> None:
+def other_keywords_step(draft: Draft) -> None:
     """Leave out what the target does not take, and say it in words."""
     for key in DEFINITIONS:
         draft.node.pop(key, None)
@@ -219,7 +219,7 @@ def check_limits(run: Run, schema: Node) -> None:
     ):
         if most is not None and count > most:
             reason = f"there are more {what} than the {most} that the target takes"
-            run.lose("", reason, bends=True)
+            run.lose("", reason, is_unfaithful=True)
 
 
 # --- the definitions of a projected schema: those that references in it still lead to
@@ -378,7 +378,7 @@ class Compiler:
             if not union_step(draft) or profile.union_siblings is None:
                 object_step(draft)
                 array_step(draft)
-            leftover_step(draft)
+            other_keywords_step(draft)
         return described(draft.node, draft.notes), draft.plan
 
 

@@ -102,7 +102,7 @@ def _keep(
     if not is_required and profile.requires_all and not draft.run.fits(original, None):
         made[name] = with_null(schema)
         draft.plan.nulls.add(name)
-        draft.run.acts = True
+        draft.run.has_undo = True
 
 
 def _forbid(draft: Draft, names: list[str], required: frozenset[str]) -> None:
@@ -116,14 +116,14 @@ def _forbid(draft: Draft, names: list[str], required: frozenset[str]) -> None:
 
 
 def _close(draft: Draft, *, is_empty: bool) -> None:
-    """Closing what was meant to be open bends it; saying nothing is not meaning that (W14)."""
+    """Closing what was meant to be open is unfaithful; saying nothing is not meaning that (W14)."""
     node = draft.node
     is_silent = is_empty and draft.place.is_root and "additionalProperties" not in node
     is_meant = is_free(node) and not is_silent
     rest = node.pop("additionalProperties", None)
     patterns = node.pop("patternProperties", None)
     if is_meant and (rest is not None or patterns or is_empty):
-        draft.lose("properties with names of their own can't be asked for", bends=True)
+        draft.lose("properties with names of their own can't be asked for", is_unfaithful=True)
         for keyword, value in (("patternProperties", patterns), ("additionalProperties", rest)):
             if value:
                 draft.tell(note(keyword, value))
@@ -153,9 +153,9 @@ def _tell_others(draft: Draft, rest: Any) -> None:
     """What is said of further properties, where there is no keyword for it."""
     if rest is True or rest == {}:
         return
-    bends = rest is not False and not draft.node.get("properties")
+    is_unfaithful = rest is not False and not draft.node.get("properties")
     reason = "what is said of other properties is told in words"
-    draft.lose(reason, note("additionalProperties", rest), bends=bends)
+    draft.lose(reason, note("additionalProperties", rest), is_unfaithful=is_unfaithful)
 
 
 # --- the keywords of arrays; tuples among them
@@ -236,7 +236,7 @@ def _flatten(draft: Draft) -> None:
         node["items"], plan = draft.child(unique[0], "items")
         draft.plan.items = plan
         return
-    draft.lose("a place of a tuple can't have a schema of its own", bends=True)
+    draft.lose("a place of a tuple can't have a schema of its own", is_unfaithful=True)
     shown = [schema for schema in unique if schema is not True and schema != {}]
     draft.tell(f"The items, in this order: {draft.run.text_of(prefix)}.")
     made, _ = draft.child(

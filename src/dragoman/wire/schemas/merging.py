@@ -273,7 +273,7 @@ def _merge(draft: Draft, one: Node, other: Node) -> None:
 def cut(draft: Draft) -> Node:
     """What stands where the schema goes on for longer than it may."""
     draft.is_cut = True
-    draft.lose("further levels are cut off", bends=True)
+    draft.lose("further levels are cut off", is_unfaithful=True)
     said = draft.node.get("description")
     about = {"description": said} if isinstance(said, str) else {}
     return described({**anything(draft.profile), **about}, draft.notes)

@@ -248,12 +248,12 @@ def _compiled(raw: bytes, profile: Profile) -> Projection:
         if made == schema:
             break
         run = compiler.run
-        if run.acts or compiler.wrapped is not None:
+        if run.has_undo or compiler.wrapped is not None:
             undos.insert(0, Undo(plan, freeze_mapping(made), compiler.wrapped))
         # What is lost in a later round was nothing that anybody could point to.
         is_first = schema is original
         losses += [each if is_first else Loss("", each.reason) for each in run.losses]
-        is_faithful = is_faithful and not run.bends
+        is_faithful = is_faithful and run.is_faithful
         schema = made
     return Projection(
         freeze_mapping(schema, "the projected schema"),

@@ -76,7 +76,7 @@ def _name_types(draft: Draft) -> None:
     if types:
         node["type"] = one_or_list(types)
     else:
-        draft.lose("a value of any type can't be asked for", "Any JSON value.", bends=True)
+        draft.lose("a value of any type can't be asked for", "Any JSON value.", is_unfaithful=True)
         draft.node = {"type": [*draft.profile.any_types], **node}
 
 
@@ -259,7 +259,7 @@ def _stringify(draft: Draft, values: list[Any]) -> None:
         is_plain = isinstance(value, str) and value not in taken and _is_taken(draft, value)
         text = value if is_plain else text_of(value)
         draft.plan.choices[text] = value
-    draft.run.acts = True
+    draft.run.has_undo = True
     texts: list[Any] = list(draft.plan.choices)
     bare = only(draft.node, _ABOUT)
     if "default" in bare:

@@ -208,7 +208,7 @@ def distinguished(draft: Draft, made: list[tuple[Any, Plan]]) -> list[tuple[Any,
             made[at] = (node, made[at][1])
         return made
     forms = f"It takes one of these forms: {draft.run.text_of(nodes)}."
-    draft.lose("alternatives that begin alike are merged", forms, bends=True)
+    draft.lose("alternatives that begin alike are merged", forms, is_unfaithful=True)
     merged = united(draft.run, nodes)
     merged |= {"required": list(merged["properties"]), "additionalProperties": False}
     compiled = draft.child(merged, "anyOf")
