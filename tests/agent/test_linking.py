@@ -18,7 +18,7 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.providers.registry import provider, provider_names
 from dragoman.transport.client import Client
 from dragoman.transport.retries import Retries
-from dragoman.wire.openai_responses import DIALECT
+from dragoman.wire.openai_responses.codec import DIALECT
 from dragoman.wire.target import Target
 from tests.transport.servers import plain, serving
 from tests.wire.openai_responses.test_sdk_types import _check_request

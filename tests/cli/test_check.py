@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 import dragoman
 from dragoman import Message, Request
 from dragoman.cli.commands import dragoman as command
-from dragoman.wire.anthropic import DIALECT as ANTHROPIC_DIALECT
+from dragoman.wire.anthropic.codec import DIALECT as ANTHROPIC_DIALECT
 from tests.cli.samples import ANSWERS, ANTHROPIC, HISTORIES, REQUESTS, SECRET, chat, jsonl
 
 BAD: dict[str, Any] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -92,6 +94,16 @@ def test_the_path_of_interactions_says_so() -> None:
     assert detect(body) == "openai-responses"
     with pytest.raises(InvalidInputError, match="Interactions"):
         detect(body, path="/v1beta/interactions?alt=sse")
+
+
+def test_no_codec_is_loaded_for_it() -> None:
+    """Descriptions are enough, of all dialects."""
+    code = (
+        "import sys, dragoman; dragoman.detect({'contents': []});"
+        "print(*(name for name in sys.modules if name.endswith(('.codec', '.request'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
 
 
 @pytest.mark.corpus

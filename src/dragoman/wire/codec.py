@@ -8,6 +8,7 @@ subclass.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec.structs import force_setattr
@@ -74,10 +75,11 @@ class Codec:
         *,
         front: Front | None = None,
         missing_counts: tuple[str, ...] = (),
-        services: Callable[[], Services] | None = None,
+        services: str | None = None,
         output_profile: Profile | None = None,
         schema_profiles: tuple[Profile, ...] = (),
     ) -> None:
+        """`services` is the module that has `SERVICES`: whoever only talks does not load it."""
         self.name = description.name
         self.description = description
         self.target = target
@@ -277,4 +279,7 @@ class Codec:
 
     def services(self) -> Services | None:
         """What it has besides conversations; None: nothing."""
-        return None if self._services is None else self._services()
+        if self._services is None:
+            return None
+        found: Services = import_module(self._services).SERVICES
+        return found

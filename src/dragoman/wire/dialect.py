@@ -1,6 +1,7 @@
 """The dialect contract, and the dialects there are.
 
-Ours are found by their folders: `dragoman/wire/<name>/` with a `request` module and a `DIALECT`.
+Ours are found by their folders: `dragoman/wire/<name>/` with a `codec` module and its `DIALECT`.
+What tells them apart is in their `dialect` modules, which load no codec.
 Installed packages add others by entry points of the group `dragoman.dialects`, and can't take the
 names of ours.
 """
@@ -147,7 +148,7 @@ def dialect(name: str) -> Dialect:
     """
     folder = _folders().get(name)
     if folder is not None:
-        found: Dialect = import_module(f"dragoman.wire.{folder}").DIALECT
+        found: Dialect = import_module(f"dragoman.wire.{folder}.codec").DIALECT
         return found
     added = _ADDED.load(name)
     if added is None:
@@ -222,7 +223,7 @@ def _folders() -> dict[str, str]:
         package.replace("_", "-"): package
         for package in packages
         if any(
-            module.name == "request"
+            module.name == "codec"
             for module in iter_modules([f"{folder}/{package}" for folder in folders])
         )
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.model.events import Event
 from dragoman.model.responses import Response
-from dragoman.wire.anthropic import DIALECT
+from dragoman.wire.anthropic.codec import DIALECT
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
 
 USAGE = {"input_tokens": 9, "output_tokens": 30, "cache_read_input_tokens": 4,

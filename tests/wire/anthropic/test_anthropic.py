@@ -38,7 +38,7 @@ from dragoman.model.tools import (
     make_definition,
 )
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.anthropic import DIALECT
+from dragoman.wire.anthropic.codec import DIALECT
 from dragoman.wire.anthropic.request import encode_request
 from dragoman.wire.losses import Note
 

@@ -36,7 +36,7 @@ from dragoman.model.parts import (
 )
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.anthropic import DIALECT
+from dragoman.wire.anthropic.codec import DIALECT
 from dragoman.wire.anthropic.stream_arguments import JsonObjectPrefix
 from dragoman.wire.losses import Note
 from tests.wire.anthropic.stream_grammar import check_stream

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.model.events import Event, OpaqueEvent, StreamError
 from dragoman.model.responses import Response
-from dragoman.wire.anthropic import DIALECT
+from dragoman.wire.anthropic.codec import DIALECT
 from tests.corpus import Corpus, Recording
 from tests.wire.anthropic.stream_grammar import check_stream
 from tests.wire.anthropic.streams import decoded, encoded, said

@@ -23,7 +23,7 @@ from dragoman.model.events import (
 from dragoman.model.parts import Origin, Text
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.anthropic import DIALECT
+from dragoman.wire.anthropic.codec import DIALECT
 from tests.wire.anthropic.streams import BODIES, STREAMS, decoded, encoded
 
 anthropic: Any = pytest.importorskip("anthropic")

@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.model.events import Event
 from dragoman.model.responses import Response
-from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.gemini.stream_chunks import Form
 from dragoman.wire.gemini.stream_encoder import StreamEncoder
 from dragoman.wire.streams import StreamDecoder

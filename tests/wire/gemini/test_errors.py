@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import errors
 from dragoman.errors import DragomanError, ProviderError
-from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.codec import DIALECT
 
 _RPC = "type.googleapis.com/google.rpc."
 

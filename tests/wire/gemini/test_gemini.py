@@ -35,7 +35,7 @@ from dragoman.model.tools import (
     make_call,
 )
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.gemini.dialect import TARGET
 from dragoman.wire.gemini.request import encode_request
 

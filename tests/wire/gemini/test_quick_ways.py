@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.model.events import Event
-from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.gemini.response import decode_usage
 from dragoman.wire.gemini.stream_chunks import ChunkReader
 from tests.wire.gemini.streams import USAGE, candidate, plain

@@ -8,7 +8,7 @@ from hypothesis import given
 import dragoman
 from dragoman import Request
 from dragoman.model.responses import Response
-from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.target import Target
 from tests.corpus import Corpus
 from tests.wire.gemini.sdk import read_request, read_response

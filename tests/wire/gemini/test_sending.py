@@ -23,7 +23,7 @@ from dragoman.model.tools import (
     make_call,
 )
 from dragoman.wire.fitting.turns import ENDING, OPENING
-from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.gemini.dialect import SENTINEL, TARGET
 from dragoman.wire.target import Target
 from tests.wire.gemini.targets import SECOND, TARGETS, THIRD

@@ -36,7 +36,7 @@ from dragoman.model.parts import (
 )
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.gemini.stream_chunks import Form
 from dragoman.wire.gemini.stream_encoder import StreamEncoder
 from dragoman.wire.losses import Note

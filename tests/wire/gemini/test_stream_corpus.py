@@ -16,7 +16,7 @@ from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import Event, OpaqueEvent, ResponseEnd, StreamError
 from dragoman.model.parts import Text
 from dragoman.model.responses import Response
-from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.gemini.stream_chunks import Form
 from tests.corpus import Corpus, Recording
 from tests.wire.gemini.streams import decoded, encoded, said, sent, written

@@ -28,7 +28,7 @@ from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.framing import sse
-from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.codec import DIALECT
 from tests.corpus import Corpus
 from tests.wire.gemini.streams import BODIES, STREAMS, decoded, encoded
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dragoman
 from dragoman import Message, Request, Role, Text
-from dragoman.wire.gemini import DIALECT
+from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.target import Target
 from tests.corpus import Corpus
 from tests.wire.gemini.targets import TARGETS

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman.model.events import Event
-from dragoman.wire.ollama import DIALECT
+from dragoman.wire.ollama.codec import DIALECT
 from dragoman.wire.streams import StreamDecoder
 
 TIME = "2025-10-17T23:14:07.414671123Z"

@@ -21,7 +21,7 @@ from dragoman.errors import (
     ServerError,
     StoreError,
 )
-from dragoman.wire.ollama import DIALECT
+from dragoman.wire.ollama.codec import DIALECT
 
 # Status and text as the server has them, and what they mean.
 RECEIVED: list[tuple[int | None, str, type[ProviderError]]] = [

@@ -35,7 +35,7 @@ from dragoman.model.responses import Choice
 from dragoman.model.tools import ServerTool, ToolChoice, make_call, make_definition
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.flags import StateFlags, TurnFlags
-from dragoman.wire.ollama import DIALECT
+from dragoman.wire.ollama.codec import DIALECT
 from dragoman.wire.target import Target
 from tests.wire.test_matrix_random import touched
 

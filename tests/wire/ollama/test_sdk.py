@@ -15,7 +15,7 @@ from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import Event
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
-from dragoman.wire.ollama import DIALECT
+from dragoman.wire.ollama.codec import DIALECT
 from tests.corpus import Corpus
 from tests.wire.ollama.streams import PAIRS, decoded, encoded, stream
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY, bodies

@@ -38,7 +38,7 @@ from dragoman.model.parts import Citation, Origin, ServerToolCall
 from dragoman.model.responses import Choice, Response
 from dragoman.model.tools import make_call
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.ollama import DIALECT
+from dragoman.wire.ollama.codec import DIALECT
 from tests.wire.ollama.streams import PAIRS, TIME, decoded, done, encoded, line, lines, said, stream
 
 NAMES = sorted(PAIRS)

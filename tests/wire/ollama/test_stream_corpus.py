@@ -13,7 +13,7 @@ from dragoman.errors import DragomanError
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import Event
 from dragoman.model.responses import Response
-from dragoman.wire.ollama import DIALECT
+from dragoman.wire.ollama.codec import DIALECT
 from tests.corpus import Corpus, Recording
 from tests.wire.ollama.streams import decoded, encoded, lines
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY

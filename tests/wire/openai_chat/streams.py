@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.model.events import Event
 from dragoman.model.responses import Response
-from dragoman.wire.openai_chat import DIALECT
+from dragoman.wire.openai_chat.codec import DIALECT
 from dragoman.wire.streams import StreamDecoder
 
 DONE = b"data: [DONE]\n\n"

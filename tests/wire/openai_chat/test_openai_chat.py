@@ -37,7 +37,7 @@ from dragoman.model.tools import (
     make_definition,
 )
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.openai_chat import DIALECT
+from dragoman.wire.openai_chat.codec import DIALECT
 from dragoman.wire.openai_chat.request import encode_request
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "openai-chat"

@@ -29,7 +29,7 @@ from dragoman.model.media import Image
 from dragoman.model.parts import Citation, Origin, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.openai_chat import DIALECT
+from dragoman.wire.openai_chat.codec import DIALECT
 from tests.wire.openai_chat.streams import (
     DONE,
     PAIRS,

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.model.responses import Response
 from dragoman.model.value import Value
-from dragoman.wire.openai_chat import DIALECT
+from dragoman.wire.openai_chat.codec import DIALECT
 from tests.corpus import Corpus, Recording
 from tests.wire.openai_chat.streams import decoded, encoded
 

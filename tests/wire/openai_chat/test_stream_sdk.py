@@ -25,7 +25,7 @@ from dragoman.model.events import (
 from dragoman.model.parts import Origin, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.openai_chat import DIALECT
+from dragoman.wire.openai_chat.codec import DIALECT
 from tests.wire.openai_chat.streams import PAIRS, body_of, decoded, encoded, stream
 
 openai = pytest.importorskip("openai")

@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.model.events import Event
 from dragoman.model.responses import Response
-from dragoman.wire.openai_responses import DIALECT
+from dragoman.wire.openai_responses.codec import DIALECT
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
 from dragoman.wire.streams import StreamDecoder
 

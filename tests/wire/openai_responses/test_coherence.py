@@ -18,7 +18,7 @@ from dragoman.model.usage import Usage
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.pairing import UNKNOWN
 from dragoman.wire.fitting.turns import OPENING
-from dragoman.wire.openai_responses import DIALECT
+from dragoman.wire.openai_responses.codec import DIALECT
 from dragoman.wire.openai_responses.dialect import TARGET
 from tests.wire.test_hostile import FIXTURES
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import errors
-from dragoman.wire.openai_responses import DIALECT
+from dragoman.wire.openai_responses.codec import DIALECT
 
 SECRET = "zqzq0123456789abcdef"
 

@@ -38,7 +38,7 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import unwrap
 from dragoman.wire.flags import StateFlags
-from dragoman.wire.openai_responses import DIALECT
+from dragoman.wire.openai_responses.codec import DIALECT
 from dragoman.wire.openai_responses.request import encode_request as encode
 from dragoman.wire.target import Target
 

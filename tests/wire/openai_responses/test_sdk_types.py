@@ -12,7 +12,7 @@ from hypothesis import given
 
 import dragoman
 from dragoman import Request, Response
-from dragoman.wire.openai_responses import DIALECT
+from dragoman.wire.openai_responses.codec import DIALECT
 from tests.corpus import Corpus
 from tests.wire.recorded import bodies
 from tests.wire.test_matrix_random import histories, touched

@@ -12,7 +12,7 @@ from dragoman.model.requests import Request, Sampling, State
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.fitting.pairing import UNKNOWN
-from dragoman.wire.openai_responses import DIALECT
+from dragoman.wire.openai_responses.codec import DIALECT
 from dragoman.wire.openai_responses.dialect import TARGET
 
 SEALED = "reasoning.encrypted_content"

@@ -37,7 +37,7 @@ from dragoman.model.parts import (
 )
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.openai_responses import DIALECT
+from dragoman.wire.openai_responses.codec import DIALECT
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
 from tests.wire.openai_responses.stream_grammar import Grammar, check_stream
 from tests.wire.openai_responses.streams import (

@@ -16,7 +16,7 @@ from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import Event, OpaqueEvent, StreamError
 from dragoman.model.responses import Response
 from dragoman.wire.framing import SseParser
-from dragoman.wire.openai_responses import DIALECT
+from dragoman.wire.openai_responses.codec import DIALECT
 from dragoman.wire.openai_responses.stream import EVENTS
 from tests.corpus import Corpus, Recording
 from tests.wire.openai_responses.stream_grammar import check_stream

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import dragoman
 from dragoman import Message, Request, Role, Text, Thinking
 from dragoman.model.requests import State
-from dragoman.wire.openai_responses import DIALECT
+from dragoman.wire.openai_responses.codec import DIALECT
 from tests.corpus import Corpus
 from tests.wire.recorded import bodies
 

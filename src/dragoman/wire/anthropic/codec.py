@@ -1,0 +1,78 @@
+"""The dialect: its functions in one object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dragoman.model.frozen import EMPTY
+from dragoman.model.requests import Request
+from dragoman.wire.anthropic.dialect import DESCRIPTION, FRONT, NAME, TARGET
+from dragoman.wire.anthropic.request import decode_request, encode_request
+from dragoman.wire.anthropic.request_repairs import STEPS
+from dragoman.wire.anthropic.response import (
+    decode_response,
+    encode_error,
+    encode_response,
+)
+from dragoman.wire.anthropic.rules import RULEBOOK
+from dragoman.wire.anthropic.stream import StreamDecoder
+from dragoman.wire.anthropic.stream_encoder import StreamEncoder
+from dragoman.wire.anthropic.tools_schemas import ANTHROPIC, ANTHROPIC_STRICT
+from dragoman.wire.codec import Codec, Functions
+from dragoman.wire.dialect import Body
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.overlay import fields_of
+from dragoman.wire.target import Target
+
+BETA = "anthropic-beta"
+HEADERS = f"{NAME} headers"
+"""Where a request keeps the headers that it came with."""
+
+
+class Anthropic(Codec):
+    """The dialect, with the header that says what is tried out (G9)."""
+
+    def decode_request(
+        self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> Request:
+        """The request in a body; what is tried out with it stands in a header."""
+        request = super().decode_request(body, path=path)
+        tried = [value for name, value in (headers or {}).items() if name.lower() == BETA]
+        if not tried:
+            return request
+        return request.replace(extras={**request.extras, HEADERS: {BETA: ",".join(tried)}})
+
+    def encode_request(
+        self,
+        request: Request,
+        target: Target | None = None,
+        *,
+        strict: bool = False,
+        repair: bool = True,
+    ) -> Encoded:
+        """The body to send for a request, and the header that it came with."""
+        encoded = super().encode_request(request, target, strict=strict, repair=repair)
+        kept = fields_of(request.extras, HEADERS) if HEADERS in request.extras else EMPTY
+        encoded.headers = {key: value for key, value in kept.items() if isinstance(value, str)}
+        return encoded
+
+
+DIALECT = Anthropic(
+    DESCRIPTION,
+    TARGET,
+    Functions(
+        decode_request=lambda wire, _path: decode_request(wire),
+        encode_request=encode_request,
+        decode_response=decode_response,
+        encode_response=encode_response,
+        stream_decoder=StreamDecoder,
+        stream_encoder=StreamEncoder,
+        encode_error=encode_error,
+        rulebook=RULEBOOK,
+        steps=STEPS,
+    ),
+    front=FRONT,
+    services="dragoman.wire.anthropic.services",
+    output_profile=ANTHROPIC_STRICT,
+    schema_profiles=(ANTHROPIC, ANTHROPIC_STRICT),
+)

@@ -1,0 +1,74 @@
+"""The dialect: its functions in one object."""
+
+from __future__ import annotations
+
+from dragoman.model.frozen import EMPTY
+from dragoman.model.requests import Request
+from dragoman.wire.codec import Codec, Functions
+from dragoman.wire.context import NOTHING, Context
+from dragoman.wire.openai_chat.dialect import DESCRIPTION, FRONT, TARGET
+from dragoman.wire.openai_chat.request import asks_for_usage, decode_request, encode_request
+from dragoman.wire.openai_chat.request_repairs import STEPS
+from dragoman.wire.openai_chat.response import (
+    decode_response,
+    encode_error,
+    encode_response,
+)
+from dragoman.wire.openai_chat.rules import RULEBOOK
+from dragoman.wire.openai_chat.stream import StreamDecoder
+from dragoman.wire.openai_chat.stream_encoder import StreamEncoder
+from dragoman.wire.openai_strict_schemas import OPENAI, OPENAI_STRICT
+from dragoman.wire.restoring import restoring
+from dragoman.wire.streams import StreamDecoder as AnyDecoder
+from dragoman.wire.streams import StreamEncoder as AnyEncoder
+from dragoman.wire.target import Target
+
+_OPTIONS = "stream_options"
+
+
+class OpenAIChat(Codec):
+    """The dialect, with what its streams leave open."""
+
+    def stream_decoder(
+        self, context: Context | None = None, *, ends_with_done: bool = True
+    ) -> AnyDecoder:
+        """Reads a stream; some servers never send its `[DONE]`, as the context knows, or you."""
+        known = context or NOTHING
+        is_expected = ends_with_done and known.ends_with_done
+        return restoring(StreamDecoder(ends_with_done=is_expected), known)
+
+    def stream_encoder(
+        self, context: Context | None = None, *, include_usage: bool = False
+    ) -> AnyEncoder:
+        """Writes a stream, with the usage if the client asked for it (W9), as the context knows."""
+        request = None if context is None else context.request
+        is_asked = include_usage or (request is not None and asks_for_usage(request))
+        return self._sealing(StreamEncoder(include_usage=is_asked))
+
+    def asking_for_usage(self, request: Request, target: Target) -> Request:
+        """The request with W9's option, unless it speaks of that itself, or the host refuses."""
+        own = request.extras.get(self.name, EMPTY)
+        if _OPTIONS in own or not target.fields.admits(_OPTIONS, target.fields.in_request):
+            return request
+        extras = {**own, _OPTIONS: {"include_usage": True}}
+        return request.replace(extras={**request.extras, self.name: extras})
+
+
+DIALECT = OpenAIChat(
+    DESCRIPTION,
+    TARGET,
+    Functions(
+        decode_request=lambda wire, _path: decode_request(wire),
+        encode_request=encode_request,
+        decode_response=decode_response,
+        encode_response=encode_response,
+        stream_decoder=StreamDecoder,
+        stream_encoder=StreamEncoder,
+        encode_error=encode_error,
+        rulebook=RULEBOOK,
+        steps=STEPS,
+    ),
+    front=FRONT,
+    services="dragoman.wire.openai_chat.services",
+    schema_profiles=(OPENAI, OPENAI_STRICT),
+)
