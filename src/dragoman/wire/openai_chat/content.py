@@ -177,21 +177,15 @@ def encode_audio(part: Audio, words: Collection[Any], *, is_own: bool) -> dict[s
     return {"type": "input_audio", "input_audio": {"data": source, "format": part.format}}
 
 
-def decode_audio_address(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
-    """An `audio_url` part, as vLLM takes it."""
-    source = wire.get("audio_url")
+def _decode_address_part(
+    wire: dict[str, Any], origin: Origin | None, kind: type[Audio | Video], words: tuple[str, ...]
+) -> AnyPart | None:
+    """An `audio_url` part, as vLLM takes it, or a `video_url` part (OpenRouter, vLLM, Qwen)."""
+    key = wire["type"]
+    source = wire.get(key)
     if not is_object(source) or not isinstance(url := source.get("url"), str):
         return None
-    extras = _extras(wire, "audio_url", ("url",), ("audio_url",))
-    return Audio(**decode_address(url), origin=origin, **extras)
-
-
-def decode_video(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
-    """A `video_url` part, as OpenRouter, vLLM and Qwen take it."""
-    source = wire.get("video_url")
-    if not is_object(source) or not isinstance(url := source.get("url"), str):
-        return None
-    return Video(**decode_address(url), origin=origin, **_extras(wire, "video_url", ("url",)))
+    return kind(**decode_address(url), origin=origin, **_extras(wire, key, ("url",), words))
 
 
 def encode_video(part: Video, *, is_own: bool) -> dict[str, Any] | None:
@@ -370,8 +364,8 @@ def encode_content(items: list[Any]) -> str | list[Any]:
 _DECODERS: Mapping[str, Callable[[dict[str, Any], Origin | None], AnyPart | None]] = {
     "image_url": decode_image,
     "input_audio": decode_audio,
-    "audio_url": decode_audio_address,
-    "video_url": decode_video,
+    "audio_url": lambda wire, origin: _decode_address_part(wire, origin, Audio, ("audio_url",)),
+    "video_url": lambda wire, origin: _decode_address_part(wire, origin, Video, ()),
     "file": decode_file,
     "document_url": decode_document,
     "refusal": _decode_refusal,

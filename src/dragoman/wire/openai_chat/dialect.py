@@ -93,41 +93,17 @@ TARGET = Target(
     dialect=NAME,
     provider="openai",
     unsupported_part_fields=(
-        "Text.signature",
-        "Image.signature",
-        "Image.name",
-        "Image.mime",
-        "Audio.signature",
-        "Audio.name",
-        "Audio.mime",
-        "Audio.detail",
-        "Audio.transcript",
-        "Video.signature",
-        "Video.name",
-        "Video.mime",
-        "Video.detail",
-        "File.signature",
-        "File.mime",
-        "File.detail",
-        "Thinking.cache",
-        "Refusal.signature",
-        "Refusal.cache",
-        "ToolCall.cache",
-        "ToolResult.signature",
-        "ToolResult.cache",
-        "ServerToolCall.signature",
-        "ServerToolCall.cache",
-        "ServerToolCall.server",
-        "ServerToolResult.signature",
-        "ServerToolResult.cache",
-        "Opaque.signature",
-        "Opaque.cache",
+        "Text.signature", "Image.signature", "Image.name", "Image.mime", "Audio.signature",
+        "Audio.name", "Audio.mime", "Audio.detail", "Audio.transcript", "Video.signature",
+        "Video.name", "Video.mime", "Video.detail", "File.signature", "File.mime", "File.detail",
+        "Thinking.cache", "Refusal.signature", "Refusal.cache", "ToolCall.cache",
+        "ToolResult.signature", "ToolResult.cache", "ServerToolCall.signature",
+        "ServerToolCall.cache", "ServerToolCall.server", "ServerToolResult.signature",
+        "ServerToolResult.cache", "Opaque.signature", "Opaque.cache",
     ),
-    ids=IdFlags(
-        max_length=40,  # W5, W6: longer ids and other names are refused
-    ),
+    ids=IdFlags(max_length=40),  # W5: longer ones are refused
     fields=FieldFlags(needs_model=True),
-)
+)  # fmt: skip
 
 
 # --- this dialect in front of another provider: `reasoning_details`, and Gemini's field on calls

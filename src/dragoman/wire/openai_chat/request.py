@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
-from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.json_values import is_object, parsed, want
+from dragoman.wire.json_values import is_object, want
 from dragoman.wire.openai_chat.dialect import NAME, TARGET, ChatWriting
 from dragoman.wire.openai_chat.request_messages import decode_messages, encode_messages
 from dragoman.wire.openai_chat.settings import (
@@ -34,9 +31,15 @@ from dragoman.wire.openai_chat.tools import (
 )
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
+from dragoman.wire.settings_table import Setting, decode_settings, flag, text
 from dragoman.wire.target import Target
 
 PATH = "/v1/chat/completions"
+_PLAIN = (
+    Setting("model", "model", text),
+    Setting("stream", "stream", flag),
+    Setting("response_format", "output", decode_output),
+)
 _FIELD_PLACES: Places = {
     "model": "model",
     "stream": "stream",
@@ -56,44 +59,19 @@ _FIELD_PLACES: Places = {
 }
 
 
-def decode_request(body: Body) -> Request:
+def decode_request(wire: dict[str, Any]) -> Request:
     """The request in a body."""
-    wire = parsed(body, NAME)
     messages = want(wire, "messages", list, NAME, "$")
-    try:
-        return _decode(wire, messages)
-    except InvalidInputError as error:
-        problem = str(error)
-    # Outside the handler: the model's error, which says the same, is not its context.
-    raise WireError(problem, dialect=NAME, path="$")
-
-
-def _decode(wire: Mapping[str, Any], messages: list[Any]) -> Request:
-    plain = wire if isinstance(wire, dict) else dict(wire)
     used, words = {"messages"}, list[str]()
-    model, stream = wire.get("model"), wire.get("stream")
-    if isinstance(model, str):
-        used.add("model")
-    if isinstance(stream, bool):
-        used.add("stream")
-    output = decode_output(wire.get("response_format"))
-    if output is not None:
-        used.add("response_format")
-    fields: dict[str, Any] = {
-        "tools": decode_tools(plain, used),
-        "tool_choice": decode_choice(plain, used),
-        "sampling": decode_sampling(plain, used, words),
-        "thinking": decode_thinking_config(plain, used),
-        "state": decode_state(plain, used),
+    fields = decode_settings(wire, _PLAIN, used) | {
+        "tools": decode_tools(wire, used),
+        "tool_choice": decode_choice(wire, used),
+        "sampling": decode_sampling(wire, used, words),
+        "thinking": decode_thinking_config(wire, used),
+        "state": decode_state(wire, used),
     }
-    request = Request(
-        model=model if isinstance(model, str) else None,
-        messages=decode_messages(messages),
-        output=output,
-        stream=stream if isinstance(stream, bool) else None,
-        extras=overlay_of(wire, used, NAME, words=words),
-        **fields,
-    )
+    extras = overlay_of(wire, used, NAME, words=words)
+    request = Request(messages=decode_messages(messages), extras=extras, **fields)
     return request if request.extras is EMPTY else with_digests(request, NAME, _FIELD_PLACES)
 
 

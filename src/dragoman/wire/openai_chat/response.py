@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.errors import DragomanError, InvalidInputError, WireError
+from dragoman.errors import DragomanError
 from dragoman.model.derived_ids import response_identity
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin
@@ -15,9 +14,8 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
-from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.json_values import is_integer, is_object, parsed, want
+from dragoman.wire.json_values import is_integer, is_object, want
 from dragoman.wire.openai_chat.content_assistant import decode_assistant, encode_assistant
 from dragoman.wire.openai_chat.dialect import (
     NAME,
@@ -195,23 +193,14 @@ def _count(wire: dict[str, Any], key: str) -> int:
 # --- whole responses
 
 _OBJECT = "chat.completion"
+FOREIGN_LOGPROBS = "another dialect's probabilities are left out"
 _ASSISTANT = Role.ASSISTANT
 _SAFE_INTEGER = 2**53  # what a float holds exactly
 
 
-def decode_response(body: Body) -> Response:
+def decode_response(wire: dict[str, Any]) -> Response:
     """The response in a body."""
-    wire = parsed(body, NAME)
     choices = want(wire, "choices", list, NAME, "$")
-    try:
-        return _decode(wire, choices)
-    except InvalidInputError as error:
-        problem = str(error)
-    # Outside the handler: the model's error, which says the same, is not its context.
-    raise WireError(problem, dialect=NAME, path="$")
-
-
-def _decode(wire: Mapping[str, Any], choices: list[Any]) -> Response:
     used = {"choices"}
     texts = {key: wire[key] for key in ("id", "model") if isinstance(wire.get(key), str)}
     used.update(texts)
@@ -316,7 +305,7 @@ def _encode_choice(choice: Choice, writing: ChatWriting) -> dict[str, Any]:
     if not is_ours:
         body["logprobs"] = None
         if choice.logprobs is not None:
-            writing.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
+            writing.lose(f"{path}.logprobs", FOREIGN_LOGPROBS)
     elif choice.logprobs is not None:
         body["logprobs"] = choice.logprobs
     said = {"message": body["message"]} if message.parts else {}

@@ -21,13 +21,12 @@ from dragoman.wire.openai_chat.content_thinking import (
     with_copy_in,
 )
 from dragoman.wire.openai_chat.dialect import DETAILS, NAME
-from dragoman.wire.openai_chat.tools_calls import decode_signature
+from dragoman.wire.openai_chat.tools_calls import ARGUMENTS, decode_signature, encode_signature
 from dragoman.wire.overlay import extras_of, with_overlay, words_of
 from dragoman.wire.stream_decoding import PartEvents
 
 THINKING = frozenset({*TEXT_FIELDS, DETAILS})
 _KNOWN = frozenset({"index", "id", "type", "function", "custom"})
-_TEXTS: dict[str, str] = {"function": "arguments", "custom": "input"}
 
 
 # --- fields that nobody knows
@@ -291,7 +290,7 @@ def decode_call_delta(wire: Any, choice: int) -> ToolCallDelta | Opaque:
         kind = "custom"
     inner = wire.get(kind)
     fields = inner if is_object(inner) else {}
-    name, text = fields.get("name"), fields.get(_TEXTS[kind])
+    name, text = fields.get("name"), fields.get(ARGUMENTS[kind])
     if is_object(text):
         text = dumps(text).decode("utf-8")  # some servers send the object itself
     if not isinstance(name, str | None) or not isinstance(text, str | None):
@@ -303,7 +302,7 @@ def decode_call_delta(wire: Any, choice: int) -> ToolCallDelta | Opaque:
     if left and (signature := decode_signature(wire)) is not None:
         del left["extra_content"]
     if len(fields) > (name is not None) + (text is not None):
-        odd = {k: v for k, v in fields.items() if k not in ("name", _TEXTS[kind])}
+        odd = {k: v for k, v in fields.items() if k not in ("name", ARGUMENTS[kind])}
         if odd:
             left[kind] = odd
     return ToolCallDelta(
@@ -338,7 +337,7 @@ def encode_call_delta(
     elif is_first:
         inner["name"] = ""
     if piece.arguments_delta is not None or is_first:
-        inner[_TEXTS[piece.kind]] = piece.arguments_delta or ""
+        inner[ARGUMENTS[piece.kind]] = piece.arguments_delta or ""
     body: dict[str, Any] = {"index": index}
     if call_id is not None:
         body["id"] = call_id
@@ -346,7 +345,7 @@ def encode_call_delta(
         body["type"] = piece.kind
     body[piece.kind] = inner
     if is_ours and piece.signature is not None:
-        body["extra_content"] = {"google": {"thought_signature": piece.signature}}
+        body["extra_content"] = encode_signature(piece.signature)
     return with_overlay(body, piece.extras, NAME) if is_ours else body
 
 

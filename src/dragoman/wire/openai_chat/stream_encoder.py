@@ -6,7 +6,7 @@ say, and what it can't, is decided in one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model import events
@@ -29,14 +29,15 @@ from dragoman.wire.openai_chat.content_assistant import (
     encode_speech_delta,
     is_speech,
 )
-from dragoman.wire.openai_chat.content_thinking import TEXT_FIELDS
+from dragoman.wire.openai_chat.content_thinking import TEXT_FIELDS, is_sealed_thinking
 from dragoman.wire.openai_chat.dialect import NAME, SHOWN, ChatWriting, is_own
-from dragoman.wire.openai_chat.response import encode_finish, encode_usage
+from dragoman.wire.openai_chat.response import FOREIGN_LOGPROBS, encode_finish, encode_usage
 from dragoman.wire.openai_chat.stream_deltas import (
     encode_call_delta,
     encode_function_delta,
     is_legacy_delta,
 )
+from dragoman.wire.openai_chat.tools_calls import ARGUMENTS
 from dragoman.wire.overlay import fields_of, with_overlay, words_of
 from dragoman.wire.stream_encoding import (
     CORRECTED,
@@ -157,7 +158,7 @@ class StreamEncoder(EventEncoder):
         return b"".join([self._chunk(number, delta) for delta in deltas])
 
     def _chunk(self, number: int, delta: Mapping[str, Any]) -> bytes:
-        role = self._choice(number).greeting()
+        role = self._choice(number).role()
         body = {**role, **delta} if role else delta
         return self._written([{"index": number, "delta": body, "finish_reason": None}])
 
@@ -182,6 +183,12 @@ class _Call:
         self.is_legacy = is_legacy
         self.has_arguments = False
 
+    def more(self, text: str) -> list[Delta]:
+        """The delta for more arguments."""
+        self.has_arguments = True
+        inner = {self.kind: {ARGUMENTS[self.kind]: text}}
+        return [{"tool_calls": [{"index": self.number, **inner}]}]
+
 
 class ChoiceEncoder:
     """Remembers the parts and calls of a choice while they grow."""
@@ -193,10 +200,10 @@ class ChoiceEncoder:
         self._path = f"choices[{number}].message"
         self._parts: dict[int, SentPart] = {}
         self._count = 0  # the parts so far
-        self._calls: dict[Any, _Call] = {}
+        self._calls: dict[tuple[str, Any], _Call] = {}
         self._resolving = MessageAccumulator()  # tells which call a piece belongs to, and its id
         self._resolving.add(start)
-        self._is_greeted = False
+        self._has_role = False
         self._has_text = False
         self._thoughts = 0
         self._executed: SentPart | None = None
@@ -207,18 +214,26 @@ class ChoiceEncoder:
         self.origin = start.origin
         self._resolving.add(start)
 
-    def greeting(self) -> Delta:
+    def role(self) -> Delta:
         """The role, once: it belongs into the first delta."""
-        if self._is_greeted:
+        if self._has_role:
             return {}
-        self._is_greeted = True
+        self._has_role = True
         return {"role": "assistant"}
+
+    def _is_own(self, part: AnyPart) -> bool:
+        return is_own(part.origin or self.origin)
+
+    def _lose(self, sent: SentPart, reason: str, field: str = "") -> None:
+        self._writing.lose(f"{self._path}.parts[{sent.number}]{field}", reason)
 
     # --- parts
 
     def start(self, index: int, part: AnyPart) -> list[Delta]:
         """The deltas for what is known of a part when it starts."""
-        sent = self._begun(index, part)
+        sent = self._parts[index] = SentPart(self._count, part)
+        sent.note(part)
+        self._count += 1
         if isinstance(part, ToolCall):
             return self._start_call(index, sent, part)
         if isinstance(part, (ServerToolCall, ServerToolResult)):
@@ -227,19 +242,13 @@ class ChoiceEncoder:
             return []
         return self._piece(sent, part)
 
-    def _begun(self, index: int, part: AnyPart) -> SentPart:
-        sent = self._parts[index] = SentPart(self._count, part)
-        sent.note(part)
-        self._count += 1
-        return sent
-
     def grow(self, event: PartDelta) -> list[Delta]:
         """The deltas for more of a part."""
         sent = self._parts.get(event.index)
-        text = event.text
         if sent is None:
-            sent = self._begun(event.index, Text(""))
-        part = sent.part
+            sent = self._parts[event.index] = SentPart(self._count, Text(""))
+            self._count += 1
+        part, text = sent.part, event.text
         if type(part) is Text:
             if text and not event.citations and part.extras is EMPTY:  # nearly all are this
                 self._has_text = True
@@ -248,8 +257,12 @@ class ChoiceEncoder:
             return self._more(sent, Text(text or "", event.citations, extras=part.extras))
         if isinstance(part, ToolCall):
             return self._grow_call(sent, event)
-        grown = _grown(part, event)
-        return [] if grown is None else self._more(sent, grown)
+        if isinstance(part, Audio):
+            data = event.data or ""
+            grown = Audio(data=data, transcript=text, origin=part.origin, extras=event.extras)
+            return self._more(sent, grown)
+        piece = piece_of(part, event)
+        return [] if piece is None else self._more(sent, piece)
 
     def _more(self, sent: SentPart, piece: AnyPart) -> list[Delta]:
         sent.note(piece)
@@ -261,24 +274,19 @@ class ChoiceEncoder:
         if sent is None:
             return [] if final is None else self.start(index, final) + self.stop(index)
         if isinstance(sent.part, ToolCall):
-            return self._stop_call(sent, index, final)
+            return self._stop_call(sent, sent.part, index, final)
         if final is None:
             return []
         if self._executed is sent and isinstance(final, ServerToolCall):
             sent.part = final
-        return self._rest(sent, final)
-
-    def _rest(self, sent: SentPart, final: AnyPart) -> list[Delta]:
-        rest = sent.rest(final, self._losing(sent))
+        rest = sent.rest(final, lambda reason: self._lose(sent, reason))
         if isinstance(rest, Thinking) and sent.is_sealed:
             rest = rest.replace(signature=None, data=None)
-        if rest is None or not (rest.text or _is_sealed(rest) or _has_citations(rest)):
+        is_sealed = isinstance(rest, Thinking) and is_sealed_thinking(rest)
+        is_cited = isinstance(rest, Text) and bool(rest.citations)
+        if rest is None or not (rest.text or is_sealed or is_cited):
             return []
         return self._more(sent, rest)
-
-    def _losing(self, sent: SentPart) -> Callable[[str], None]:
-        path = f"{self._path}.parts[{sent.number}]"
-        return lambda reason: self._writing.lose(path, reason)
 
     def stop_all(self, finish: FinishReason | None = None) -> list[Delta]:
         """The deltas that still wait when the choice ends.
@@ -300,15 +308,13 @@ class ChoiceEncoder:
             return []
         pieced = [call for (source, _), call in self._calls.items() if source == "call"]
         bare = [call for call in pieced if call.kind == "function" and not call.has_arguments]
-        for call in bare:
-            call.has_arguments = True
-        return [_arguments(call, NO_ARGUMENTS) for call in bare]
+        return [delta for call in bare for delta in call.more(NO_ARGUMENTS)]
 
     def _start_executed(self, sent: SentPart) -> list[Delta]:
         """One object is call and result here; with an index it may come twice, as at Groq."""
         part = sent.part
         call, self._executed = self._executed, None
-        if not is_own(part.origin or self.origin):
+        if not self._is_own(part):
             return self._piece(sent, part)
         if isinstance(part, ServerToolResult):
             return self._piece(sent, *([] if call is None else [call.part]), part)
@@ -318,71 +324,66 @@ class ChoiceEncoder:
 
     def _piece(self, sent: SentPart, *parts: AnyPart) -> list[Delta]:
         """A piece of a part, as a message of its own would have it."""
-        number = sent.number
-        part = parts[-1]
-        is_ours = is_own(part.origin or self.origin)
-        begun = sent.part
+        part, begun = parts[-1], sent.part
+        is_ours = self._is_own(part)
         if isinstance(part, Audio) and is_ours and isinstance(begun, Audio) and is_speech(begun):
             return [{"audio": encode_speech_delta(part)}]
         if isinstance(part, Opaque) and part.dialect == NAME and is_object(part.payload):
             if "tool_calls" in words_of(part.extras, NAME):
-                return [{"tool_calls": [{"index": self._place(), **part.payload}]}]
+                number = self._add_call(("place", len(self._calls)), "function").number
+                return [{"tool_calls": [{"index": number, **part.payload}]}]
         elif isinstance(part, Thinking) and not is_ours:
-            parts = (self._apart(number, part),)
-        self._writing.place = f"{self._path}.parts[{number}]"
+            parts = (self._apart(sent, part),)
+        self._writing.place = f"{self._path}.parts[{sent.number}]"
         body = encode_assistant(make_message(_ASSISTANT, parts, origin=self.origin), self._writing)
         del body["role"]
         if isinstance(part, Thinking) and SHOWN in words_of(part.extras, NAME) and part.text:
-            body[TEXT_FIELDS[0]] = self._apart(number, part).text
+            body[TEXT_FIELDS[0]] = self._apart(sent, part).text
         if isinstance(part, Text):
             self._has_text = True
             if part.citations and not part.text:
                 body.pop("content", None)
         return [body] if body else []
 
-    def _apart(self, number: int, part: Thinking) -> Thinking:
+    def _apart(self, sent: SentPart, part: Thinking) -> Thinking:
         """Another dialect's thoughts share one field here: a line apart."""
-        if part.text and number != self._thoughts - 1:
-            is_first = self._thoughts == 0
-            self._thoughts = number + 1
-            return part if is_first else part.replace(text=f"\n{part.text}")
-        return part
+        if not part.text or sent.number == self._thoughts - 1:
+            return part
+        is_first = self._thoughts == 0
+        self._thoughts = sent.number + 1
+        return part if is_first else part.replace(text=f"\n{part.text}")
 
     # --- calls
 
-    def _place(self) -> int:
-        self._calls[("place", len(self._calls))] = call = _Call(len(self._calls), "function")
-        return call.number
+    def _add_call(self, key: tuple[str, Any], kind: str, *, is_legacy: bool = False) -> _Call:
+        call = self._calls[key] = _Call(len(self._calls), kind, is_legacy=is_legacy)
+        return call
 
     def call(self, piece: ToolCallDelta) -> list[Delta]:
         """The delta for a piece of a call, which goes to a place of its own (W35)."""
         is_ours = is_own(self.origin)
         place, head = self._resolving.add_call(piece)
-        key = ("call", place)
-        call = self._calls.get(key)
+        call = self._calls.get(("call", place))
         is_first = call is None
         if call is None:
             is_legacy = is_ours and is_legacy_delta(piece)
-            call = self._calls[key] = _Call(len(self._calls), piece.kind, is_legacy=is_legacy)
+            call = self._add_call(("call", place), piece.kind, is_legacy=is_legacy)
             self._count += 1
         call.has_arguments = call.has_arguments or bool(piece.arguments_delta)
         if call.is_legacy:
             return [{"function_call": encode_function_delta(piece)}]
         if piece.signature is not None and not is_ours:
             self._writing.lose(f"{self._path}.tool_calls", _SIGNATURE)
-        wire_id = piece.id
-        if is_first and wire_id is None and not is_ours:
-            wire_id = head.id
+        wire_id = head.id if is_first and piece.id is None and not is_ours else piece.id
         written = encode_call_delta(piece, call.number, wire_id, is_first=is_first, is_ours=is_ours)
         return [{"tool_calls": [written]}]
 
     def _start_call(self, index: int, sent: SentPart, part: ToolCall) -> list[Delta]:
-        call = self._calls[("part", index)] = _Call(len(self._calls), part.kind)
-        arguments = arguments_of(part)
+        call, arguments = self._add_call(("part", index), part.kind), arguments_of(part)
         call.has_arguments = bool(arguments)
-        is_ours = is_own(part.origin or self.origin)
+        is_ours = self._is_own(part)
         if part.signature is not None and not is_ours:
-            self._writing.lose(f"{self._path}.parts[{sent.number}].signature", _SIGNATURE)
+            self._lose(sent, _SIGNATURE, ".signature")
         piece = ToolCallDelta(
             None, part.id, part.name, arguments, self._number, part.kind,
             part.signature, part.extras,
@@ -392,34 +393,29 @@ class ChoiceEncoder:
         return [{"tool_calls": [written]}]
 
     def _grow_call(self, sent: SentPart, event: PartDelta) -> list[Delta]:
-        call = self._calls[("part", event.index)]
         if event.signature is not None:
-            self._writing.lose(f"{self._path}.parts[{sent.number}].signature", _SIGNATURE)
+            self._lose(sent, _SIGNATURE, ".signature")
         if not event.text:
             return []
-        call.has_arguments = True
         sent.pieces.append(event.text)
-        return [_arguments(call, event.text)]
+        return self._calls[("part", event.index)].more(event.text)
 
-    def _stop_call(self, sent: SentPart, index: int, final: AnyPart | None) -> list[Delta]:
+    def _stop_call(
+        self, sent: SentPart, part: ToolCall, index: int, final: AnyPart | None
+    ) -> list[Delta]:
         """A call without arguments has an empty object: clients parse what they get (W67)."""
-        call, part = self._calls[("part", index)], sent.part
+        call = self._calls[("part", index)]
         if final is not None and not isinstance(final, ToolCall):
-            self._losing(sent)(CORRECTED)
+            self._lose(sent, CORRECTED)
         if isinstance(final, ToolCall) and (whole := arguments_of(final)):
             more = unsent_arguments(sent.pieces, whole)
             if more is None:
-                self._losing(sent)(CORRECTED)
+                self._lose(sent, CORRECTED)
             return self._grow_call(sent, PartDelta(index, more))
-        if call.has_arguments or call.kind == "custom":
+        is_as_it_came = part.raw is not None and self._is_own(part)
+        if call.has_arguments or call.kind == "custom" or is_as_it_came:
             return []
-        if isinstance(part, ToolCall) and part.raw is not None and self._is_ours(part):
-            return []  # as it came
-        call.has_arguments = True
-        return [_arguments(call, NO_ARGUMENTS)]
-
-    def _is_ours(self, part: AnyPart) -> bool:
-        return is_own(part.origin or self.origin)
+        return call.more(NO_ARGUMENTS)
 
     # --- the end
 
@@ -428,7 +424,7 @@ class ChoiceEncoder:
         known, self._finished = self._finished, event
         is_ours = is_own(self.origin)
         path = f"choices[{self._number}]"
-        body: dict[str, Any] = {"index": self._number, "delta": self.greeting()}
+        body: dict[str, Any] = {"index": self._number, "delta": self.role()}
         body["finish_reason"] = None if known else encode_finish(
             event.finish, event.finish_raw, self._writing, path,
             is_ours=is_ours, has_calls=bool(self._calls),
@@ -440,34 +436,13 @@ class ChoiceEncoder:
                 body["logprobs"] = logprobs
             body = with_overlay(body, event.extras, NAME)
         elif event.logprobs is not None:
-            self._writing.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
+            self._writing.lose(f"{path}.logprobs", FOREIGN_LOGPROBS)
         is_same = known is not None and (not is_ours or event == known)
         return None if is_same else body
 
 
 def _has_place(part: AnyPart) -> bool:
     return "index" in fields_of(part.extras, NAME)
-
-
-def _has_citations(part: AnyPart) -> bool:
-    return isinstance(part, Text) and bool(part.citations)
-
-
-def _is_sealed(part: AnyPart) -> bool:
-    return isinstance(part, Thinking) and (part.signature is not None or part.data is not None)
-
-
-def _arguments(call: _Call, text: str) -> Delta:
-    key = "input" if call.kind == "custom" else "arguments"
-    return {"tool_calls": [{"index": call.number, call.kind: {key: text}}]}
-
-
-def _grown(part: AnyPart, event: PartDelta) -> AnyPart | None:
-    """What a part grows by, as a part."""
-    if isinstance(part, Audio):
-        data, text = event.data or "", event.text
-        return Audio(data=data, transcript=text, origin=part.origin, extras=event.extras)
-    return piece_of(part, event)
 
 
 def _more(known: Any, now: Any) -> Any:

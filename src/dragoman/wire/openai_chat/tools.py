@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from dragoman.model.frozen import FrozenDict
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.json_values import is_list, is_object
@@ -199,43 +200,37 @@ def _word(mode: str, words: Any, target: Target) -> str:
 
 
 def _decode_tool_choice(wire: Any) -> ToolChoice | None:
-    if isinstance(wire, str):
-        if wire not in _MODES:
-            return None
+    if isinstance(wire, str) and wire in _MODES:
         words = (wire,) if wire in ("auto", "any") else ()
         return ToolChoice(_MODES[wire], extras=extras_of({}, NAME, words))
-    kind = wire.get("type") if is_object(wire) else None
-    inner = wire.get(kind) if is_object(wire) and isinstance(kind, str) else None
-    if kind == "allowed_tools" and is_object(inner):
-        names = _names(inner.get("tools"))
-        if names is not None:
-            must = inner.get("mode") == "required"
-            extras = _extras(wire, _allowed(names, (), is_required=must))
-            return ToolChoice("allowed", names, extras=extras, is_required=must)
-    elif kind in ("function", "custom") and is_object(inner):
-        name = inner.get("name")
-        if isinstance(name, str):
-            rebuilt = {"type": kind, kind: {"name": name}}
-            return ToolChoice("named", (name,), extras=_extras(wire, rebuilt))
-    return None
+    if not is_object(wire):
+        return None
+    kind, name, allowed = wire.get("type"), _name_in(wire), wire.get("allowed_tools")
+    if kind in ("function", "custom") and name is not None:
+        extras = _choice_extras(wire, {"type": kind, kind: {"name": name}}, (kind,))
+        return ToolChoice("named", (name,), extras=extras)
+    listed = allowed.get("tools") if kind == "allowed_tools" and is_object(allowed) else None
+    tools = listed if is_list(listed) else [None]
+    names = tuple([found for tool in tools if (found := _name_in(tool)) is not None])
+    if not is_object(allowed) or len(names) < len(tools):
+        return None
+    must = allowed.get("mode") == "required"
+    extras = _choice_extras(wire, _allowed(names, (), is_required=must))
+    return ToolChoice("allowed", names, extras=extras, is_required=must)
 
 
-def _extras(wire: dict[str, Any], rebuilt: dict[str, Any]) -> Any:
-    words = (rebuilt["type"],) if "function" in rebuilt or "custom" in rebuilt else ()
+def _choice_extras(
+    wire: dict[str, Any], rebuilt: dict[str, Any], words: tuple[str, ...] = ()
+) -> FrozenDict:
     return overlay_of({"tool_choice": wire}, (), NAME, {"tool_choice": rebuilt}, words)
 
 
-def _names(tools: Any) -> tuple[str, ...] | None:
-    """The names of allowed tools; None where one has none."""
-    names: list[str] = []
-    for tool in tools if is_list(tools) else (None,):
-        kind = tool.get("type") if is_object(tool) else None
-        inner = tool.get(kind) if is_object(tool) and isinstance(kind, str) else None
-        name = inner.get("name") if is_object(inner) else None
-        if not isinstance(name, str):
-            return None
-        names.append(name)
-    return tuple(names)
+def _name_in(tool: Any) -> str | None:
+    """The name of a tool that is referred to: it stands in the field of its type."""
+    kind = tool.get("type") if is_object(tool) else None
+    inner = tool.get(kind) if isinstance(kind, str) else None
+    name = inner.get("name") if is_object(inner) else None
+    return name if isinstance(name, str) else None
 
 
 def _named(name: str, tools: tuple[AnyTool, ...], words: Any) -> dict[str, Any]:
@@ -260,9 +255,8 @@ def _kind_of(name: str, tools: tuple[AnyTool, ...]) -> str:
 
 
 def _decode_function_call(wire: Any) -> ToolChoice | None:
-    if isinstance(wire, str) and wire in ("auto", "none"):
-        mode: _Mode = "auto" if wire == "auto" else "none"
-        return ToolChoice(mode, extras=extras_of({}, NAME, ("function_call",)))
+    if wire in ("auto", "none"):
+        return ToolChoice(_MODES[wire], extras=extras_of({}, NAME, ("function_call",)))
     name = wire.get("name") if is_object(wire) else None
     if not is_object(wire) or not isinstance(name, str):
         return None

@@ -83,6 +83,11 @@ def decode_signature(wire: dict[str, Any]) -> str | None:
     return None
 
 
+def encode_signature(signature: str) -> dict[str, Any]:
+    """The `extra_content` of a call that Gemini signed."""
+    return {_GOOGLE: {"thought_signature": signature}}
+
+
 def encode_call(call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
     """One of `tool_calls`; the wire's own id goes only where it came from."""
     words, wire_id = words_of(call.extras, NAME), call.wire_id
@@ -102,7 +107,7 @@ def encode_call(call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
     elif "-arguments" not in words or call.input or call.raw:
         inner["arguments"] = _arguments_text(call, writing)
     if call.signature is not None and not writing.is_foreign(call):
-        body["extra_content"] = {_GOOGLE: {"thought_signature": call.signature}}
+        body["extra_content"] = encode_signature(call.signature)
     return with_overlay(body, call.extras, NAME)
 
 
