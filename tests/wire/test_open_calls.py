@@ -60,7 +60,7 @@ def test_what_is_answered_waits_nowhere() -> None:
 def test_readers_pair_by_name_and_order(names: list[str], chance: object) -> None:
     """Results without ids, in any order: those of one tool are its calls', in their order."""
     calls = CallIds()
-    made = [calls.admit_named(name, None)[0] for name in names]
+    made = [calls.add_named_call(name, None)[0] for name in names]
     shuffled = list(names)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]  # a Random
     found = [(name, calls.answer_named(name, None)[0]) for name in shuffled]

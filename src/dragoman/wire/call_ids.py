@@ -110,7 +110,7 @@ class CallIds:
         self._done: set[str] = set()  # calls with a result
         self._repeated = OpenCalls(self._done)  # by an id that came twice
         self._open = OpenCalls(self._done)  # those of this step without an id, by that and name
-        self._step = OpenCalls(self._done)  # all of this step, by name; see `admit_named`
+        self._step = OpenCalls(self._done)  # all of this step, by name; see `add_named_call`
 
     # --- where the reader is
 
@@ -133,7 +133,7 @@ class CallIds:
 
     # --- calls
 
-    def admit(
+    def add_call(
         self, name: str, wire_id: str | None, arguments: Any = None
     ) -> tuple[str, str | UnsetType | None]:
         """The id of a new call, and its `wire_id`."""
@@ -149,11 +149,11 @@ class CallIds:
             self._open.add(made, (wire_id, name), (wire_id, None))
         return made, wire_id
 
-    def admit_named(
+    def add_named_call(
         self, name: str, wire_id: str | None, arguments: Any = None
     ) -> tuple[str, str | UnsetType | None]:
-        """As `admit`, for a call that a result may name by its tool alone."""
-        found = self.admit(name, wire_id, arguments)
+        """As `add_call`, for a call that a result may name by its tool alone."""
+        found = self.add_call(name, wire_id, arguments)
         self._step.add(found[0], name, None)
         return found
 

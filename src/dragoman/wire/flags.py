@@ -322,7 +322,7 @@ class FieldFlags(Flags, frozen=True, kw_only=True):
     """Whether a Responses host knows the assistant's words only by `"type": "message"`, which its
     vendor does not ask for (llama.cpp)."""
 
-    def admits(self, name: str, known: tuple[str, ...] | None) -> bool:
+    def accepts(self, name: str, known: tuple[str, ...] | None) -> bool:
         """Whether a Chat host takes this field where only `known` ones are taken."""
         return name not in self.refused and (known is None or name in known)
 

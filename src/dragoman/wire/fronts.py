@@ -41,7 +41,7 @@ _PATH = re.compile(r"choices\[(\d+)\]\.message\.parts\[(\d+)\]")
 Field = Literal["signature", "data"]
 
 
-def _undressed(part: Thinking, _number: int, _message_id: Callable[[], str]) -> Thinking:
+def _as_it_is(part: Thinking, _number: int, _message_id: Callable[[], str]) -> Thinking:
     return part
 
 
@@ -58,7 +58,7 @@ class Front(NamedTuple):
     """The parts that can be signed themselves."""
     is_flat: bool = False
     """Whether a message is one text beside its thinking and its calls, in no order."""
-    dress: Callable[[Thinking, int, Callable[[], str]], Thinking] = _undressed
+    complete_thinking: Callable[[Thinking, int, Callable[[], str]], Thinking] = _as_it_is
     """What else thinking needs here, by its number in the message, and that message's id."""
 
 
@@ -147,17 +147,17 @@ class Sealer:
     def thought(self, part: Thinking) -> Thinking:
         """Thinking as the front's own, still without its seal."""
         form = "full" if part.form == "redacted" else part.form
-        return self._dressed(Thinking(part.text, None, form, origin=self._front.origin))
+        return self._completed(Thinking(part.text, None, form, origin=self._front.origin))
 
     def carrier(self, envelope: str) -> Thinking:
         """An envelope as a part of its own."""
         bare: dict[str, Any] = {self._front.carriers: envelope}
-        return self._dressed(Thinking(form="redacted", origin=self._front.origin, **bare))
+        return self._completed(Thinking(form="redacted", origin=self._front.origin, **bare))
 
-    def _dressed(self, part: Thinking) -> Thinking:
+    def _completed(self, part: Thinking) -> Thinking:
         self.has_sealed = True
         self._number += 1
-        return self._front.dress(part, self._number - 1, self._message_id)
+        return self._front.complete_thinking(part, self._number - 1, self._message_id)
 
     def home_of(self, part: Part) -> Origin | None:
         """Where a part's state has to go back to; None where the front may show it as it is."""

@@ -89,8 +89,8 @@ def decode_message(wire: Any, reading: Reading) -> Message:
 
 
 def _decode_odd_message(wire: Any, reading: Reading) -> Message:
-    made, shapes = readable_message(wire, FORM)
-    return with_original(decode_message(made, reading), NAME, shapes)
+    made, guesses = readable_message(wire, FORM)
+    return with_original(decode_message(made, reading), NAME, guesses)
 
 
 def _decode_system_message(wire: Block, parts: tuple[AnyPart, ...]) -> Message:

@@ -45,7 +45,7 @@ def _decode_tool_use(block: Block, reading: Reading) -> ToolCall | Opaque:
         or not (wire_id is None or type(wire_id) is str)
     ):
         return decode_opaque(block, reading)
-    call_id, kept = reading.calls.admit(name, wire_id, arguments)
+    call_id, kept = reading.calls.add_call(name, wire_id, arguments)
     cache, extras = decode_common_fields(block, _CALL if wire_id is not None else _CALL_WITHOUT_ID)
     origin = None if kept is UNSET else reading.origin  # else nobody knew whose id that was
     return make_call(
@@ -90,9 +90,9 @@ def _decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:
     if type(wire_id) is not str:
         return decode_opaque(block, reading)
     if not (is_text or content is None or isinstance(content, list)):
-        made, shapes = readable_answer(block, _FORM)
+        made, guesses = readable_answer(block, _FORM)
         result = _decode_tool_result(made, reading)
-        return result.replace(extras=with_guesses(result.extras, NAME, shapes))
+        return result.replace(extras=with_guesses(result.extras, NAME, guesses))
     call_id = reading.calls.answer(wire_id) or ""
     inner: str | tuple[ResultPart, ...] = content if is_text else _decode_content(content, reading)
     known = {"type", "tool_use_id"}

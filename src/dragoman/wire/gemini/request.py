@@ -98,11 +98,11 @@ def decode_content(wire: Any, absent_role: Role, reading: Reading) -> Content:
 
 def _decode_odd_content(wire: Any, absent_role: Role, reading: Reading) -> Content:
     if is_object(wire):
-        made, shapes = readable_answer(wire, FORM)
+        made, guesses = readable_answer(wire, FORM)
     else:
-        made, shapes = readable_message(wire, FORM, absent_role.value)
+        made, guesses = readable_message(wire, FORM, absent_role.value)
     role, parts, extras = decode_content(made, absent_role, reading)
-    return role, parts, with_guesses(extras, NAME, shapes)
+    return role, parts, with_guesses(extras, NAME, guesses)
 
 
 def _irregular_parts(wire: dict[str, Any], kept: Overlay) -> list[Any]:

@@ -41,7 +41,7 @@ def decode_call(fields: dict[str, Any], kept: Overlay, reading: Reading) -> Tool
         if key not in _FIELDS or value is None or (key == "id" and type(value) is not str):
             kept.fields.setdefault("functionCall", {})[key] = value
     wire_id = wire_id if type(wire_id) is str else None
-    call_id, given_id = reading.calls.admit_named(name, wire_id, args)
+    call_id, given_id = reading.calls.add_named_call(name, wire_id, args)
     signature = keep_fields(kept, fields, "functionCall")
     return make_call(
         call_id,

@@ -92,8 +92,8 @@ def _decode_all(wire: list[Any], reading: OllamaReading) -> tuple[Message, ...]:
 def _decode_message(wire: Any, reading: OllamaReading) -> Message:
     role = _readable_role(wire)
     if role is None:
-        made, shapes = readable_message(wire, FORM)
-        return with_original(_decode_message(made, reading), NAME, shapes)
+        made, guesses = readable_message(wire, FORM)
+        return with_original(_decode_message(made, reading), NAME, guesses)
     if role is _ASSISTANT:
         return decode_assistant(wire, reading)
     if role is _TOOL:

@@ -178,8 +178,8 @@ def _decode_choice(
     if type(message.get("content")) in FORM.kinds:
         said = decode_assistant(message, reading)
     else:
-        made, shapes = readable_answer(message, FORM)
-        said = with_original(decode_assistant(made, reading), NAME, shapes)
+        made, guesses = readable_answer(message, FORM)
+        said = with_original(decode_assistant(made, reading), NAME, guesses)
     is_done, raw, logprobs = wire.get("done"), wire.get("done_reason"), wire.get("logprobs")
     finish = decode_finish(raw, is_done=is_done is True, has_calls=bool(said.tool_calls))
     if is_done is True:

@@ -42,7 +42,7 @@ def decode_call(wire: Any, reading: OllamaReading) -> AnyPart:
     if not (arguments is None or isinstance(arguments, (dict, str))):
         return Opaque(NAME, wire, origin=reading.origin)
     has_id = type(wire_id) is str
-    call_id, own_id = reading.calls.admit_named(name, wire_id if has_id else None, arguments)
+    call_id, own_id = reading.calls.add_named_call(name, wire_id if has_id else None, arguments)
     reading.names[call_id] = name
     origin = None if own_id is UNSET else reading.origin  # else nobody knew whose id that was
     extras = _kept(wire, function, has_id=has_id)

@@ -48,7 +48,7 @@ class OpenAIChat(Codec):
     def asking_for_usage(self, request: Request, target: Target) -> Request:
         """The request with W9's option, unless it speaks of that itself, or the host refuses."""
         own = request.extras.get(self.name, EMPTY)
-        if _OPTIONS in own or not target.fields.admits(_OPTIONS, target.fields.in_request):
+        if _OPTIONS in own or not target.fields.accepts(_OPTIONS, target.fields.in_request):
             return request
         extras = {**own, _OPTIONS: {"include_usage": True}}
         return request.replace(extras={**request.extras, self.name: extras})

@@ -115,7 +115,7 @@ def _as_detail(part: Thinking, number: int, _message_id: Callable[[], str]) -> T
     return part.replace(extras=extras_of({"index": number}, NAME, (DETAILS, SHOWN)))
 
 
-FRONT = Front(OWN, native=(ToolCall,), is_flat=True, dress=_as_detail)
+FRONT = Front(OWN, native=(ToolCall,), is_flat=True, complete_thinking=_as_detail)
 
 
 # --- words for fields that were not there

@@ -182,8 +182,8 @@ def _decode_all(wire: list[Any], reading: Reading) -> tuple[Message, ...]:
 
 def _decode_message(wire: Any, reading: Reading, index: int) -> Message:
     if not _is_readable(wire):
-        made, shapes = readable_message(wire, FORM)
-        return with_original(_decode_message(made, reading, index), NAME, shapes)
+        made, guesses = readable_message(wire, FORM)
+        return with_original(_decode_message(made, reading, index), NAME, guesses)
     word = wire["role"]
     if word in ("tool", "function"):
         return decode_result(wire, reading)

@@ -319,8 +319,8 @@ def _decode_message(wire: dict[str, Any], reading: Reading, used: set[str]) -> M
     used.add("message")
     if type(message.get("content")) in FORM.kinds:
         return decode_assistant(message, reading, is_response=True)
-    made, shapes = readable_answer(message, FORM)
-    return with_original(decode_assistant(made, reading, is_response=True), NAME, shapes)
+    made, guesses = readable_answer(message, FORM)
+    return with_original(decode_assistant(made, reading, is_response=True), NAME, guesses)
 
 
 def _encode_message(message: Message, writing: ChatWriting, *, is_ours: bool) -> dict[str, Any]:

@@ -266,7 +266,7 @@ _PLACES = {
 def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, Any]:
     """The body without fields that the target refuses; those that are null are not missed."""
     fields = writing.target.fields
-    for key in [key for key in body if not fields.admits(key, fields.in_request)]:
+    for key in [key for key in body if not fields.accepts(key, fields.in_request)]:
         if body.pop(key) is not None:
             writing.lose(_PLACES.get(key, "extras"), _NO_SUCH_FIELD)
     if fields.refused and is_list(tools := body.get("tools")):
@@ -281,7 +281,7 @@ def message_without_refused_fields(wire: dict[str, Any], writing: Writing) -> di
     """A message without fields that the target refuses, in it and in its parts and calls."""
     fields, path, kept = writing.target.fields, f"messages[{writing.message}]", dict(wire)
     for key in wire:
-        if not fields.admits(key, fields.in_message) and kept.pop(key) is not None:
+        if not fields.accepts(key, fields.in_message) and kept.pop(key) is not None:
             place = f"{path}.name" if key == "name" else f"{path}.extras"
             writing.lose(place, _NO_SUCH_FIELD)
     for key in ("content", "tool_calls") if fields.refused else ():

@@ -58,7 +58,7 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     told = ("name",) if said is None else ("name", ARGUMENTS[kind])
     if odd := {key: value for key, value in inner.items() if key not in told}:
         left[kind] = odd
-    call_id, own_id = reading.calls.admit(name, wire_id, said)
+    call_id, own_id = reading.calls.add_call(name, wire_id, said)
     is_bare = kind == "function" and isinstance(said, str) and is_blank(said)
     is_bound = signature is not None or own_id is not UNSET or is_bare
     return make_call(
@@ -131,7 +131,7 @@ def decode_function_call(wire: Any, reading: Reading) -> ToolCall | None:
         return None
     left = {key: value for key, value in wire.items() if key not in ("name", "arguments")}
     return make_call(
-        reading.calls.admit(name, None, arguments)[0],
+        reading.calls.add_call(name, None, arguments)[0],
         name,
         arguments,
         wire_id=None,

@@ -89,9 +89,9 @@ def is_odd_message(item: Any) -> bool:
 
 def decode_odd_message(item: Any) -> Message | None:
     """What it says, as a message of whoever is most likely to have said it."""
-    made, shapes = readable_message(item, _FORM)
+    made, guesses = readable_message(item, _FORM)
     message = decode_message(made, SPEAKERS[made["role"]])
-    return None if message is None else with_original(message, NAME, shapes)
+    return None if message is None else with_original(message, NAME, guesses)
 
 
 def encode_message(

@@ -96,4 +96,4 @@ def _as_item(part: Thinking, number: int, message_id: Callable[[], str]) -> Thin
     return part.replace(item_id=f"rs_{message_id().removeprefix('msg_')}_{number}")
 
 
-FRONT = Front(ORIGIN, thoughts="data", dress=_as_item)
+FRONT = Front(ORIGIN, thoughts="data", complete_thinking=_as_item)

@@ -64,7 +64,7 @@ def decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     if type(name) is not str or type(raw) is not str:
         return None
     wire_id = wire_id if type(wire_id) is str else None
-    call_id, kept = reading.calls.admit(name, wire_id, raw)
+    call_id, kept = reading.calls.add_call(name, wire_id, raw)
     origin = None
     if kept is not UNSET:
         origin = ORIGIN  # the wire's own id is for this dialect only

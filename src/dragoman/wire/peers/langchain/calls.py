@@ -70,7 +70,7 @@ def _decode_call(
     entry: Mapping[str, Any], raw: Mapping[str, Any], about: Mapping[str, Any], calls: CallIds
 ) -> ToolCall:
     name, given = text_at(entry, "name") or "", text_at(entry, "id")
-    call_id, kept_id = calls.admit_named(name, given)
+    call_id, kept_id = calls.add_named_call(name, given)
     arguments = _arguments(entry, raw.get(given) if given is not None else None)
     signature = text_at(mapping_at(about, SIGNATURES), given) if given else None
     call = make_call(call_id, name, **arguments, wire_id=kept_id, signature=signature)
@@ -111,7 +111,7 @@ def _placed(part: AnyPart, waiting: list[ToolCall], calls: CallIds) -> AnyPart:
         if wire_id == wire_id_of(call):
             del waiting[at]
             return _with_block(call, part)
-    call_id, kept_id = calls.admit_named(part.name, wire_id)
+    call_id, kept_id = calls.add_named_call(part.name, wire_id)
     return _with_block(replace(part, id=call_id, wire_id=kept_id, extras=EMPTY), part)
 
 
