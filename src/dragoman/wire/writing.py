@@ -16,8 +16,20 @@ class Writing:
     A dialect with more to remember has a class derived from it, in its `dialect` module.
     """
 
-    __slots__ = ("is_cut_off", "is_response", "item", "losses", "message", "origin", "part",
-                 "place", "repairs", "schemas", "target", "wire_ids")  # fmt: skip
+    __slots__ = (
+        "_schemas",
+        "is_cut_off",
+        "is_response",
+        "item",
+        "losses",
+        "message",
+        "origin",
+        "part",
+        "place",
+        "repairs",
+        "target",
+        "wire_ids",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -34,7 +46,7 @@ class Writing:
         """Whether the answer ended before the model was done (I7)."""
         self.losses: list[Loss] = []
         self.repairs: list[Repair] = []
-        self.schemas = SentSchemas(self.losses, self.repairs)
+        self._schemas: SentSchemas | None = None
         self.wire_ids: dict[str, str | None] = {}
         """By a call's id: what the wire calls it, where that differs; None: nothing."""
         self.place = place
@@ -44,6 +56,13 @@ class Writing:
         """Within the content of a tool's result."""
         self.origin: Origin | None = None
         """The message's origin, which its parts share unless they have their own."""
+
+    @property
+    def schemas(self) -> SentSchemas:
+        """The schemas that are sent, and what has to be undone of them in the answer."""
+        if self._schemas is None:
+            self._schemas = SentSchemas(self.losses, self.repairs)
+        return self._schemas
 
     # --- what is to be reported
 

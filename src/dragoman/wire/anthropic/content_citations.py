@@ -66,14 +66,15 @@ def encode_citations(
     """
     encoded: list[Block] = []
     for index, citation in enumerate(citations, first):
-        if _is_anchored(citation):
-            encoded.append(_encode_citation(citation))
-            for name in _unsupported_fields(citation):
-                writing.lose_here("this type of citation has no such field",
-                             f".citations[{index}].{name}")  # fmt: skip
-        else:
-            writing.lose_here("a citation of something this request does not hold is left out",
-                         f".citations[{index}]")  # fmt: skip
+        place = f".citations[{index}]"
+        if not _is_anchored(citation):
+            writing.lose_here(
+                "a citation of something this request does not hold is left out", place
+            )
+            continue
+        encoded.append(with_overlay(_citation(citation), citation.extras, NAME))
+        for name in _unsupported_fields(citation):
+            writing.lose_here("this type of citation has no such field", f"{place}.{name}")
     return encoded
 
 
@@ -93,12 +94,10 @@ def _is_anchored(citation: Citation) -> bool:
 
 def _decode_citation(wire: Block) -> Citation:
     kind: str = wire["type"]
-    found = Citation(kind=kind, **decode_settings(wire, _LOCATIONS.get(kind, _UNKNOWN).fields))
-    return found.replace(extras=overlay_of(wire, _citation(found), NAME))
-
-
-def _encode_citation(citation: Citation) -> Block:
-    return with_overlay(_citation(citation), citation.extras, NAME)
+    fields = _LOCATIONS.get(kind, _UNKNOWN).fields
+    found = decode_settings(wire, fields)
+    read = {"type", *(field.key for field in fields if field.name in found)}
+    return Citation(kind=kind, **found, extras=overlay_of(wire, read, NAME))
 
 
 def _citation(citation: Citation) -> Block:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.content import AnyPart
@@ -49,14 +48,8 @@ from dragoman.wire.writing import Writing
 
 _SYSTEM, _DEVELOPER, _USER = Role.SYSTEM, Role.DEVELOPER, Role.USER
 _ASSISTANT, _TOOL = Role.ASSISTANT, Role.TOOL
-
-_TO_WIRE = {
-    _USER: "user",
-    _TOOL: "user",
-    _ASSISTANT: "assistant",
-    _SYSTEM: "system",
-    _DEVELOPER: "system",
-}
+_TO_WIRE = {_USER: "user", _TOOL: "user", _ASSISTANT: "assistant", _SYSTEM: "system",
+            _DEVELOPER: "system"}  # fmt: skip
 _MESSAGE = frozenset({"role", "content"})
 _ROLES = frozenset({"user", "assistant", "system"})
 FORM = Form(NAME, {word: word for word in _ROLES})
@@ -194,15 +187,20 @@ def decode_request(wire: Block) -> Request:
         state=_decode_state(wire.get("thread")),
         stream=flag(wire.get("stream")),
     )
-    read = {"messages", *(key for key in ("system", "tools") if getattr(request, key))}
+    read = {"messages"}
+    if request.system:
+        read.add("system")
+    if request.tools:
+        read.add("tools")
     extras = overlay_of(wire, read, NAME, _fields(request, Writing(TARGET)))
-    if not isinstance(system := wire.get("system"), str | list | None):
+    system = wire.get("system")
+    if system is not None and not isinstance(system, (str, list)):
         extras = with_guesses(extras, NAME, [[["system"], plain_text(system), system]])
     return with_digests(request.replace(extras=extras), NAME, PLACES) if extras else request
 
 
 def _decode_state(thread: Any) -> State | None:
-    found = text(thread.get("id") if isinstance(thread, Mapping) else thread)
+    found = text(thread.get("id") if isinstance(thread, dict) else thread)
     return None if found is None else State(thread=found)
 
 
@@ -219,8 +217,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body for a request."""
     writing = Writing(target)
     body = _fields(request, writing)
-    tools = encode_tools(request, body, writing)
-    if tools:
+    if tools := encode_tools(request, body, writing):
         body["tools"] = tools
     system, messages = _encode_conversation(request, writing)
     if system:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 
 from dragoman.model.media import sniff_base64
 from dragoman.wire.anthropic.rules_view import THINKING, View
@@ -235,8 +236,8 @@ _DEFINITIONS = ("$defs", "definitions")
 def shape_strict_schemas_are_objects(view: View) -> Found:
     """A property of a strict tool is told by an object, not by true or false."""
     for path, schema in _strict(view):
-        properties = (one for node in subschemas(schema) for one in _properties(node))
-        if not all(isinstance(one, Mapping) for one in properties):
+        properties = [field(node, "properties").values() for node in subschemas(schema)]
+        if not all(isinstance(one, Mapping) for one in chain.from_iterable(properties)):
             yield path, "every property in a strict schema must be an object"
 
 
@@ -253,10 +254,6 @@ def _strict(view: View) -> list[tuple[str, object]]:
         for path, tool in view.tools
         if tool.get("strict") is True and view.target.schemas.checks_strict
     ]
-
-
-def _properties(node: Object) -> list[object]:
-    return list(field(node, "properties").values())
 
 
 def _is_circular(schema: Object) -> bool:

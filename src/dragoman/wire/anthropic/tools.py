@@ -8,12 +8,7 @@ from typing import Any, Literal
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.anthropic.content_blocks import decode_cache, encode_cache
-from dragoman.wire.anthropic.dialect import (
-    HERE,
-    NAME,
-    Block,
-    is_ours,
-)
+from dragoman.wire.anthropic.dialect import HERE, NAME, Block, is_ours
 from dragoman.wire.anthropic.tools_calls import TEXT_ARGUMENT
 from dragoman.wire.anthropic.tools_schemas import StrictSchemaLimits, anthropic_profiles
 from dragoman.wire.overlay import overlay_of, with_overlay
@@ -68,13 +63,18 @@ def _decode_tool(wire: Any) -> AnyTool:
     kind = wire.get("type") if isinstance(wire, dict) else None
     if isinstance(kind, str) and kind != _CUSTOM:
         return _decode_server_tool(wire, kind)
-    if (
-        not isinstance(wire, dict)
-        or kind not in (None, _CUSTOM)
-        or type(wire.get("name")) is not str
-    ):
+    name = wire.get("name") if isinstance(wire, dict) and kind in (None, _CUSTOM) else None
+    if type(name) is not str:
         return odd_tool(wire, NAME)
-    tool = _decode_definition(wire)
+    schema = wire.get("input_schema")
+    tool = make_definition(
+        name,
+        text(wire.get("description")),
+        schema if isinstance(schema, dict) else None,
+        flag(wire.get("strict")),
+        cache=decode_cache(wire),
+        origin=HERE,
+    )
     extras = overlay_of(wire, (), NAME, _definition(tool))
     return tool.replace(extras=extras) if extras else tool
 
@@ -92,18 +92,6 @@ def _encode_tool(
         return [_encode_server_tool(tool)]
     writing.lose(f"tools[{index}]", "another provider's own tool is left out")
     return []
-
-
-def _decode_definition(wire: Block) -> ToolDefinition:
-    schema = wire.get("input_schema")
-    return make_definition(
-        wire["name"],
-        text(wire.get("description")),
-        schema if isinstance(schema, dict) else None,
-        flag(wire.get("strict")),
-        cache=decode_cache(wire),
-        origin=HERE,
-    )
 
 
 def _definition(tool: ToolDefinition) -> Block:
