@@ -142,13 +142,12 @@ def decode_text(wire: dict[str, Any], known: set[str], written: dict[str, Any]) 
     return ""
 
 
-def decode_media(wire: dict[str, Any], known: set[str]) -> list[AnyPart]:
+def decode_media(wire: dict[str, Any], known: set[str]) -> list[Image | Audio]:
     """The media of a message."""
     found = decode_images(wire.get("images")) if "images" in wire else None
-    if found is None:
-        return []
-    known.add("images")
-    return [*found]
+    if found is not None:
+        known.add("images")
+    return found or []
 
 
 def encode_assistant(
@@ -276,14 +275,11 @@ def decode_result(wire: dict[str, Any], reading: OllamaReading) -> Message:
     elif ours:  # an empty one is not written
         written["tool_call_id"] = ours
     images = decode_media(wire, known)
-    content = _decode_content(text, images) if images else text
+    parts: tuple[ResultPart, ...] = (Text(text), *images) if text else tuple(images)
     extras = overlay_of(wire, known, NAME, written)
-    return make_message(_TOOL, (make_result(call_id, content, tool_name=name, extras=extras),))
-
-
-def _decode_content(text: str, images: list[AnyPart]) -> tuple[ResultPart, ...]:
-    media = [part for part in images if isinstance(part, (Image, Audio))]
-    return (Text(text), *media) if text else tuple(media)
+    return make_message(
+        _TOOL, (make_result(call_id, parts if images else text, tool_name=name, extras=extras),)
+    )
 
 
 def encode_result(result: ToolResult, writing: OllamaWriting) -> dict[str, Any]:
@@ -293,7 +289,8 @@ def encode_result(result: ToolResult, writing: OllamaWriting) -> dict[str, Any]:
     if isinstance(content, str):
         body["content"] = content or result.text  # data as JSON, where there is no text
     else:
-        body |= _encode_content(content, writing)
+        body |= encode_texts_and_images(enumerate(content), writing, "item")
+        writing.item = None
     name = result.tool_name or writing.names.get(result.call_id)
     if name is not None:
         body["tool_name"] = name
@@ -306,31 +303,22 @@ def encode_result(result: ToolResult, writing: OllamaWriting) -> dict[str, Any]:
     return with_overlay(body, result.extras, NAME)
 
 
-def _encode_content(content: tuple[ResultPart, ...], writing: OllamaWriting) -> dict[str, Any]:
-    texts: list[str] = []
-    images: list[str] = []
-    for index, part in enumerate(content):
-        writing.item = index
-        put_text_or_image(part, texts, images, writing)
-    writing.item = None
-    return content_of(texts, images)
-
-
 # --- what anybody but the model says: texts on lines of their own, and media beside them
 
 
-def put_text_or_image(
-    part: AnyPart, texts: list[str], images: list[str], writing: OllamaWriting
-) -> None:
-    """Add a part to the texts or the images of a message."""
-    if isinstance(part, (Text, Refusal)):
-        texts.append(part.text)
-        writing.lose_unsupported(part)
-    elif (image := encode_image(part, writing)) is not None:
-        images.append(image)
-
-
-def content_of(texts: list[str], images: list[str]) -> dict[str, Any]:
-    """The fields of a message for these."""
-    content = {"content": "\n".join(texts)}
-    return {**content, "images": images} if images else content
+def encode_texts_and_images(
+    parts: Iterable[tuple[int, AnyPart]], writing: OllamaWriting, position: str = "part"
+) -> dict[str, Any]:
+    """The fields of a message for these parts, by their numbers; none where nothing is said."""
+    texts: list[str] = []
+    images: list[str] = []
+    for number, part in parts:
+        setattr(writing, position, number)
+        if isinstance(part, (Text, Refusal)):
+            texts.append(part.text)
+            writing.lose_unsupported(part)
+        elif (image := encode_image(part, writing)) is not None:
+            images.append(image)
+    if images:
+        return {"content": "\n".join(texts), "images": images}
+    return {"content": "\n".join(texts)} if texts else {}

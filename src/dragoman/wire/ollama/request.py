@@ -16,15 +16,14 @@ from dragoman.wire.call_ids import decode_calls
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import is_list, want
 from dragoman.wire.ollama.content import (
-    content_of,
     decode_assistant,
     decode_media,
     decode_result,
     decode_text,
     encode_assistant,
     encode_result,
+    encode_texts_and_images,
     note_written,
-    put_text_or_image,
 )
 from dragoman.wire.ollama.dialect import NAME, OWN, TARGET, OllamaReading, OllamaWriting
 from dragoman.wire.ollama.settings import (
@@ -125,8 +124,8 @@ def encode_messages(request: Request, writing: OllamaWriting) -> list[dict[str, 
     written: list[dict[str, Any]] = []
     if request.system:
         place, writing.place = writing.place, "system[{1}]"
-        body, is_said = _encode_parts("system", list(enumerate(request.system)), writing)
-        written += [body] if is_said else []
+        if said := encode_texts_and_images(enumerate(request.system), writing):
+            written.append({"role": "system", **said})
         writing.place = place
     for index, message in enumerate(request.messages):
         writing.message = index
@@ -166,24 +165,13 @@ def _encode_others(message: Message, writing: OllamaWriting) -> list[dict[str, A
     if message.role is not _TOOL:
         writing.lose_name(message)
     if rest or not message.parts:
-        body, is_said = _encode_parts(_WRITTEN[message.role], rest, writing)
-        if is_said or not written:
+        said = encode_texts_and_images(rest, writing)
+        if said or not written:
+            body = {"role": _WRITTEN[message.role], "content": "", **said}
             written.append(with_overlay(body, message.extras, NAME))
     elif len(written) == 1 and message.extras is not EMPTY:
         return [spelled(written[0], message.extras, NAME)]
     return written
-
-
-def _encode_parts(
-    word: str, parts: list[tuple[int, AnyPart]], writing: OllamaWriting
-) -> tuple[dict[str, Any], bool]:
-    """A message with these parts, and whether it says anything."""
-    texts: list[str] = []
-    images: list[str] = []
-    for index, part in parts:
-        writing.part = index
-        put_text_or_image(part, texts, images, writing)
-    return {"role": word, **content_of(texts, images)}, bool(texts or images)
 
 
 # --- whole requests

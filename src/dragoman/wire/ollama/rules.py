@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from dragoman.wire.ollama.dialect import EFFORTS, TARGET
 from dragoman.wire.shared_rules import missing_model, wrong_model
@@ -29,14 +29,11 @@ from dragoman.wire.violations import (
 # --- A request's body as its rules look at it
 
 
-class Round:
+class Round(NamedTuple):
     """An assistant's calls and the tool messages right after them."""
 
-    __slots__ = ("calls", "results")
-
-    def __init__(self, calls: list[Placed]) -> None:
-        self.calls = calls
-        self.results: list[Placed] = []
+    calls: list[Placed]
+    results: list[Placed]
 
 
 class View:
@@ -60,12 +57,12 @@ class View:
     @cached_property
     def rounds(self) -> list[Round]:
         """Each message that is no tool message, and the tool messages that follow it."""
-        rounds = [Round([])]
+        rounds = [Round([], [])]
         for path, message in self.messages:
             if message.get("role") == "tool":
                 rounds[-1].results.append((path, message))
             else:
-                rounds.append(Round(listed(message, "tool_calls", path)))
+                rounds.append(Round(listed(message, "tool_calls", path), []))
         return rounds
 
     def functions(self) -> Iterator[Placed]:
@@ -225,17 +222,16 @@ def w103_results_name_their_tool(view: View) -> Found:
 def w103_results_are_in_order(view: View) -> Found:
     """The results of one tool stand in the order of its calls: older servers know names only."""
     for round_ in view.rounds:
-        places = {call["id"]: place for place, (_, call) in enumerate(round_.calls)
-                  if isinstance(call.get("id"), str)}  # fmt: skip
-        names = {call["id"]: field(call, "function").get("name") for _, call in round_.calls
-                 if isinstance(call.get("id"), str)}  # fmt: skip
-        latest: dict[Any, int] = {}
+        calls = {
+            word(call, "id"): (place, word(field(call, "function"), "name"))
+            for place, (_, call) in enumerate(round_.calls)
+        }
+        latest: dict[str, int] = {}
         for path, message in round_.results:
-            tool_id = message.get("tool_call_id")
-            place = places.get(tool_id) if isinstance(tool_id, str) else None
-            if place is None:
+            call_id = word(message, "tool_call_id")
+            if not call_id or call_id not in calls:
                 continue
-            name = word(names, str(tool_id))
+            place, name = calls[call_id]
             if place < latest.get(name, place):
                 yield f"{path}.tool_call_id", "an earlier call of this tool is answered later"
             latest[name] = place
