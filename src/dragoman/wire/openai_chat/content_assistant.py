@@ -44,7 +44,7 @@ from dragoman.wire.openai_chat.dialect import (
     absent,
     is_own,
 )
-from dragoman.wire.openai_chat.tools_calls import (
+from dragoman.wire.openai_chat.tools import (
     EXECUTED_TOOLS,
     decode_call,
     decode_function_call,

@@ -25,7 +25,7 @@ from dragoman.wire.openai_chat.stream_deltas import (
     decode_function_delta,
     is_empty,
 )
-from dragoman.wire.openai_chat.tools_calls import EXECUTED_TOOLS, decode_server_tools
+from dragoman.wire.openai_chat.tools import EXECUTED_TOOLS, decode_server_tools
 from dragoman.wire.overlay import extras_of, overlay_of, with_word
 from dragoman.wire.stream_decoding import Emit, PartEvents
 from dragoman.wire.tolerance import plain_text

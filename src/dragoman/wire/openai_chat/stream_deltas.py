@@ -21,7 +21,7 @@ from dragoman.wire.openai_chat.content_thinking import (
     with_copy_in,
 )
 from dragoman.wire.openai_chat.dialect import DETAILS, NAME
-from dragoman.wire.openai_chat.tools_calls import ARGUMENTS, decode_signature, encode_signature
+from dragoman.wire.openai_chat.tools import ARGUMENTS, decode_signature, encode_signature
 from dragoman.wire.overlay import extras_of, with_overlay, words_of
 from dragoman.wire.stream_decoding import PartEvents
 

@@ -37,7 +37,7 @@ from dragoman.wire.openai_chat.stream_deltas import (
     encode_function_delta,
     is_legacy_delta,
 )
-from dragoman.wire.openai_chat.tools_calls import ARGUMENTS
+from dragoman.wire.openai_chat.tools import ARGUMENTS
 from dragoman.wire.overlay import fields_of, with_overlay, words_of
 from dragoman.wire.stream_encoding import (
     CORRECTED,
