@@ -215,7 +215,7 @@ def with_overlay(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) 
     fields, spelling = _kept(extras, dialect)
     if fields:
         _fill(body, fields)
-    if not spelling:
+    if not spelling or (len(spelling) == 1 and _WORDS in spelling):
         return body
     spelled_body: dict[str, Any] = _spelled(body, spelling)
     return spelled_body

@@ -135,6 +135,7 @@ SAID = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
 """The fields of which a message needs one (W2)."""
 NO_CONTENT = "-content"
 """The word for a message that had none of them."""
+_NULL_CONTENT = extras_of({"content": None}, NAME)  # beside calls, as OpenAI writes it
 _SEALED = "another provider's seal has no place here"
 _THINKING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 FIELD_PLACES: Places = {
@@ -177,8 +178,10 @@ def decode_assistant(
     words = absent(used, "role")
     if not is_response and wire.keys().isdisjoint(SAID):
         words.append(NO_CONTENT)
-    if len(wire) == len(used) and not words:
-        message = make_message(_ASSISTANT, tuple(parts), name)
+    is_null = content is None and "content" in wire
+    if len(wire) == len(used) + is_null and not words:
+        extras = _NULL_CONTENT if is_null else EMPTY
+        message = make_message(_ASSISTANT, tuple(parts), name, extras=extras)
     else:
         extras = overlay_of(wire, used, NAME, words=words)
         message = make_message(_ASSISTANT, tuple(parts), name, extras=extras)

@@ -62,7 +62,9 @@ def decode_result(wire: dict[str, Any], reading: Reading) -> Message:
     elif wire_id is None:
         words.append("tool")  # also where the call was in the old form
     result = make_result(call_id, _decode_content(content, reading), tool_name=name)
-    return make_message(_TOOL, (result,), name, extras=overlay_of(wire, known, NAME, words=words))
+    is_whole = len(wire) == len(known) and not words
+    extras = EMPTY if is_whole else overlay_of(wire, known, NAME, words=words)
+    return make_message(_TOOL, (result,), name, extras=extras)
 
 
 def _decode_content(content: Any, reading: Reading) -> str | tuple[ResultPart, ...]:

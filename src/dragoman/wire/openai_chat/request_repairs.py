@@ -143,7 +143,7 @@ STEPS = (
     Step(
         with_known_setting_fields,
         ("sampling.token_limit_fields", "sampling.seed_field"),
-        lambda _, to: any(accepted_fields(name, to) != FIELDS[name] for name in FIELDS),
+        lambda _, to: bool(to.sampling.seed_field) or len(to.sampling.token_limit_fields) == 1,
     ),
 )
 """What fitting sees to for this dialect alone."""

@@ -319,10 +319,12 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     if signature is not None:
         known.add("extra_content")
         reading.has_envelopes = reading.has_envelopes or signature.startswith(PREFIX)
-    left = {key: value for key, value in wire.items() if key not in known}
+    left: dict[str, Any] = {}
+    if len(wire) > len(known):
+        left = {key: value for key, value in wire.items() if key not in known}
     told = ("name",) if said is None else ("name", ARGUMENTS[kind])
-    if odd := {key: value for key, value in inner.items() if key not in told}:
-        left[kind] = odd
+    if len(inner) > len(told):
+        left[kind] = {key: value for key, value in inner.items() if key not in told}
     call_id, own_id = reading.calls.add_call(name, wire_id, said)
     is_bare = kind == "function" and isinstance(said, str) and is_blank(said)
     is_bound = signature is not None or own_id is not UNSET or is_bare
@@ -334,7 +336,7 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
         wire_id=own_id,
         signature=signature,
         origin=reading.origin if is_bound else None,
-        extras=extras_of(left, NAME, words),
+        extras=extras_of(left, NAME, words) if left or words else EMPTY,
     )
 
 
