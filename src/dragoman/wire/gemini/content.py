@@ -22,12 +22,10 @@ from dragoman.wire.gemini.dialect import NAME, SIGNATURE, Writing, keep_fields, 
 from dragoman.wire.gemini.tools_calls import (
     decode_call,
     decode_result,
-    decode_server_call,
-    decode_server_result,
+    decode_server_part,
     encode_call,
     encode_result,
-    encode_server_call,
-    encode_server_result,
+    encode_server_part,
 )
 from dragoman.wire.json_values import is_object
 from dragoman.wire.overlay import Overlay, with_overlay
@@ -102,10 +100,10 @@ _DECODERS: dict[str, Callable[[dict[str, Any], Overlay, Reading], AnyPart | None
     "fileData": decode_media,
     "functionCall": decode_call,
     "functionResponse": decode_result,
-    "executableCode": decode_server_call,
-    "toolCall": decode_server_call,
-    "codeExecutionResult": decode_server_result,
-    "toolResponse": decode_server_result,
+    "executableCode": decode_server_part,
+    "toolCall": decode_server_part,
+    "codeExecutionResult": decode_server_part,
+    "toolResponse": decode_server_part,
 }
 
 
@@ -193,6 +191,6 @@ _ENCODERS: dict[type[Part], Callable[[Any, Writing], dict[str, Any] | None]] = {
     File: _encode_media,
     ToolCall: encode_call,
     ToolResult: encode_result,
-    ServerToolCall: encode_server_call,
-    ServerToolResult: encode_server_result,
+    ServerToolCall: encode_server_part,
+    ServerToolResult: encode_server_part,
 }

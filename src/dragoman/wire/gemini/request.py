@@ -50,15 +50,14 @@ from dragoman.wire.unsealing import unsealed_messages
 # --- contents: what the API calls a message
 
 _USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
-_SYSTEM, _DEVELOPER = Role.SYSTEM, Role.DEVELOPER
 _ROLES = {"user": _USER, "model": _ASSISTANT}
 # Not in the API's documents, or no longer; they come back as they were.
 _OTHER_ROLES = {
     "function": _TOOL,
     "tool": _TOOL,
     "assistant": _ASSISTANT,
-    "system": _SYSTEM,
-    "developer": _DEVELOPER,
+    "system": Role.SYSTEM,
+    "developer": Role.DEVELOPER,
 }
 _WIRE_ROLES = {_USER: "user", _TOOL: "user", _ASSISTANT: "model"}
 
@@ -135,13 +134,10 @@ def is_instruction(message: Message) -> bool:
 
     One that came as a content, against the documents, goes back as one.
     """
-    is_system = message.role is _SYSTEM or message.role is _DEVELOPER
-    return is_system and _OTHER_ROLES.get(_spelled_role(message)) is not message.role
-
-
-def _spelled_role(message: Message) -> str:
-    """How the wire named the role, where that was none of the API's own."""
-    return str(original_value(message.extras, NAME, "role"))
+    if not message.role.is_system:
+        return False
+    spelled_role = str(original_value(message.extras, NAME, "role"))
+    return _OTHER_ROLES.get(spelled_role) is not message.role
 
 
 def encode_content(message: Message, index: int, writing: Writing) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from dragoman.wire.gemini.dialect import camel_case
 from dragoman.wire.gemini.rules_view import View, object_in, objects_in, spelled, value_of
+from dragoman.wire.gemini.tools_calls import holds_references
 from dragoman.wire.shared_rules import is_whole
 from dragoman.wire.violations import Found, Object, is_number, subschemas, texts_in, word
 
@@ -228,7 +229,7 @@ def w82_responses_are_objects(view: View) -> Found:
 def w95_responses_hold_no_references(view: View) -> Found:
     """Keys of a response are not taken for references, save for those to its own media."""
     for path, response in view.responses():
-        if _refers(response.get("response"), _media_names(response)):
+        if holds_references(response.get("response"), _media_names(response)):
             yield f"{path}.response", "$ref and $defs are taken for references"
 
 
@@ -240,21 +241,7 @@ def w96_responses_hold_no_media(view: View) -> Found:
                 yield f"{path}.parts", "this model takes no media in a function response"
 
 
-def _media_names(response: Object) -> set[object]:
+def _media_names(response: Object) -> set[str]:
     parts = [part for _, part in objects_in(response, "parts")]
     blobs = [object_in(part, kind) for part in parts for kind in ("inlineData", "fileData")]
     return {name for blob in blobs if isinstance(name := value_of(blob, "displayName"), str)}
-
-
-def _refers(data: object, known: set[object]) -> bool:
-    pending = [data]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, Mapping):
-            for key in _REFERENCES.intersection(value):
-                if not (isinstance(value[key], str) and value[key] in known):
-                    return True
-            pending += value.values()
-        elif isinstance(value, (list, tuple)):
-            pending += value
-    return False

@@ -192,31 +192,19 @@ def _fitted(tool: AnyTool, index: int, writing: Writing) -> AnyTool:
 
 def _decode_tool(wire: Any, tools: list[AnyTool]) -> dict[str, Any]:
     """Append what an object holds to the tools; returns its entry in the layout."""
-    entry: dict[str, Any] = {}
-    key, declarations = _declarations(wire)
-    if not is_object(wire) or not all(map(_is_declaration, declarations or ())):
-        tools.append(odd_tool(wire, NAME))
-        return _entry_of(tools[-1:])
-    if declarations is not None:
-        tools.extend(map(decode_declaration, declarations))
-        entry |= {"declarations": key, "count": len(declarations)}
-    others = {name: value for name, value in wire.items() if name != key or declarations is None}
+    others = dict(wire) if is_object(wire) else {}
+    key = _DECLARATIONS if _DECLARATIONS in others else "function_declarations"
+    declared = others.pop(key) if is_list(others.get(key)) else None
     servers = [name for name, value in others.items() if is_object(value)]
-    if others and not servers and not declarations:
+    is_odd = not is_object(wire) or not all(map(_is_declaration, declared or ()))
+    if is_odd or (others and not servers and not declared):
         tools.append(odd_tool(wire, NAME))
         return _entry_of(tools[-1:])
+    tools.extend(map(decode_declaration, declared or ()))
     tools.extend(ServerTool(camel_case(name), NAME, others[name]) for name in servers)
+    entry = {} if declared is None else {"declarations": key, "count": len(declared)}
     rest = {name: value for name, value in others.items() if name not in servers}
     return entry | ({"servers": servers} if servers else {}) | ({"rest": rest} if rest else {})
-
-
-def _declarations(wire: Any) -> tuple[str, list[Any] | None]:
-    """The field of the declarations in an object, and the declarations."""
-    key = _DECLARATIONS
-    if is_object(wire) and key not in wire:
-        key = "function_declarations"
-    found = wire.get(key) if is_object(wire) else None
-    return key, found if is_list(found) else None
 
 
 def _is_declaration(wire: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -24,6 +24,7 @@ from dragoman.wire.gemini.dialect import NAME, ORIGIN, SIGNATURE, Writing, keep_
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.overlay import Overlay, with_overlay
 from dragoman.wire.reading import Reading
+from dragoman.wire.settings_table import text
 
 _FIELDS = frozenset({"name", "args", "id"})
 _WRAPPED = "arguments that are not a JSON object were wrapped in one"
@@ -40,8 +41,7 @@ def decode_call(fields: dict[str, Any], kept: Overlay, reading: Reading) -> Tool
     for key, value in wire.items():
         if key not in _FIELDS or value is None or (key == "id" and type(value) is not str):
             kept.fields.setdefault("functionCall", {})[key] = value
-    wire_id = wire_id if type(wire_id) is str else None
-    call_id, given_id = reading.calls.add_named_call(name, wire_id, args)
+    call_id, given_id = reading.calls.add_named_call(name, text(wire_id), args)
     signature = keep_fields(kept, fields, "functionCall")
     return make_call(
         call_id,
@@ -116,8 +116,10 @@ def decode_result(fields: dict[str, Any], kept: Overlay, reading: Reading) -> To
         theirs, response = response, {"output": response}
         kept.value(("functionResponse", "response"), response, theirs)
     call_id, ours = _decode_answered(wire, name, kept, reading)
-    if response is None:
-        _decode_nothing(wire, kept)
+    if "response" not in wire:
+        kept.absent(("functionResponse", "response"), _NOTHING)
+    elif response is None:
+        kept.value(("functionResponse", "response"), _NOTHING, None)
     said = _decode_response(response)
     media = tuple(map(_decode_part, parts)) if is_list(parts) else ()
     for key, value in wire.items():
@@ -126,7 +128,7 @@ def decode_result(fields: dict[str, Any], kept: Overlay, reading: Reading) -> To
             kept.fields.setdefault("functionResponse", {})[key] = value
     signature = keep_fields(kept, fields, "functionResponse")
     origin = None if signature is None else reading.origin
-    if media or _holds_references(said.data):
+    if media or holds_references(said.data):
         origin = ORIGIN  # may go back as it came, and only here
     return make_result(
         call_id,
@@ -145,7 +147,7 @@ def _decode_answered(
 ) -> tuple[str, str | None]:
     """The id of the call that is answered, and the one that our encoder writes."""
     given = wire.get("id")
-    call_id, ours = reading.calls.answer_named(name, given if type(given) is str else None)
+    call_id, ours = reading.calls.answer_named(name, text(given))
     if ours is not None:
         if "id" not in wire:
             kept.absent(("functionResponse", "id"), ours)
@@ -154,35 +156,25 @@ def _decode_answered(
     return call_id, ours
 
 
-def _decode_nothing(wire: dict[str, Any], kept: Overlay) -> None:
-    if "response" in wire:
-        kept.value(("functionResponse", "response"), _NOTHING, None)
-    else:
-        kept.absent(("functionResponse", "response"), _NOTHING)
-
-
 def _decode_response(response: dict[str, Any] | None) -> _Said:
     if response is None:
         return _Said()
     is_error = True if response.get("error") is not None else None
     if len(response) == 1:
         ((key, value),) = response.items()
-        is_ours = key == "output" or (key == "error" and is_error)
-        if is_ours and not is_object(value):
+        if key == "output" or (key == "error" and is_error):
             if type(value) is str:
                 return _Said(value, UNSET, is_error)
-            return _Said("", value, is_error)
-        if key == "error" and is_object(value) and value.get("error") is None:
-            return _Said("", value, is_error)
+            if not is_object(value) or (key == "error" and value.get("error") is None):
+                return _Said("", value, is_error)
     return _Said("", response, is_error)
 
 
 def _told(said: _Said) -> tuple[ResultPart, ...]:
     """What is said beside media, for those who know no data."""
-    text = said.text
-    if said.data is not UNSET and said.data != {}:
-        text = dumps(said.data).decode("utf-8")
-    return (Text(text),) if text else ()
+    has_data = said.data is not UNSET and said.data != {}
+    told = dumps(said.data).decode("utf-8") if has_data else said.text
+    return (Text(told),) if told else ()
 
 
 def _decode_part(wire: Any) -> ResultPart:
@@ -196,14 +188,18 @@ def _decode_part(wire: Any) -> ResultPart:
     return Opaque(NAME, wire) if part is None else part
 
 
-def _holds_references(data: Any) -> bool:
-    """Whether there is a key in it, however deep, that the API takes for a reference (W95)."""
+def holds_references(data: Any, known: Container[str] = ()) -> bool:
+    """Whether there is a key in it, however deep, that the API takes for a reference (W95).
+
+    References to what is `known` are meant.
+    """
     pending = [data]
     while pending:
         value = pending.pop()
         if isinstance(value, Mapping):
-            if not _REFERENCES.isdisjoint(value):
-                return True
+            for key in _REFERENCES.intersection(value):
+                if not (isinstance(value[key], str) and value[key] in known):
+                    return True
             pending += value.values()
         elif isinstance(value, (list, tuple)):
             pending += value
@@ -237,9 +233,9 @@ def encode_result(part: ToolResult, writing: Writing) -> dict[str, Any]:
 def _encode_response(part: ToolResult) -> Any:
     data, content = part.data, part.content
     if data is UNSET:
-        text = content if isinstance(content, str) else part.text
-        return {"error" if part.is_error else "output": text}
-    if _holds_references(data) and not _is_from_here(part):
+        told = content if isinstance(content, str) else part.text
+        return {"error" if part.is_error else "output": told}
+    if holds_references(data) and not _is_from_here(part):
         data = dumps(data).decode("utf-8")  # as text nobody looks for references in it (W95)
     if is_object(data):
         has_failed = data.get("error") is not None
@@ -315,99 +311,79 @@ _OK = "OUTCOME_OK"
 _CODE = "code_execution"
 """Our name for the tool whose parts don't name it; the others' names are in upper case."""
 _NAMES = snake_names("toolType")
-_FOREIGN_TOOL = "another provider's own tools can't be replayed here"
+_CONTENT = {"toolCall": "args", "toolResponse": "response"}
+_SERVER_PARTS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 
 Said = tuple[str, str | None, Any]
 """The name of the tool, the id of the call, and the arguments or the result."""
 
 
-def decode_server_call(
+def decode_server_part(
     fields: dict[str, Any], kept: Overlay, reading: Reading
-) -> ServerToolCall | None:
-    """The call of a server tool in a part; None where it is malformed."""
-    if (code := fields.get("executableCode")) is not None:
-        kind, said = "executableCode", _decode_code(code)
-    else:
-        kind, said = "toolCall", _decode_tool(fields, "toolCall", "args", kept)
-    if said is None:
+) -> ServerToolCall | ServerToolResult | None:
+    """The call or the result of a server tool in a part; None where it is malformed."""
+    kind = next(kind for kind in _SERVER_PARTS if fields.get(kind) is not None)
+    wire = fields[kind]
+    if not is_object(wire):
         return None
-    signature = keep_fields(kept, fields, kind)
-    extras = kept.extras()
-    return ServerToolCall(*said, signature=signature, origin=reading.origin, extras=extras)
-
-
-def encode_server_call(part: ServerToolCall, writing: Writing) -> dict[str, Any] | None:
-    """The part's field for a call of a server tool."""
-    if writing.is_foreign(part):
-        writing.lose_here(_FOREIGN_TOOL)
-        return None
-    if part.name == _CODE:
-        code = part.input if is_object(part.input) else {"language": "PYTHON", "code": part.input}
-        return {"executableCode": _identified(part.call_id, code)}
-    return {"toolCall": _identified(part.call_id, _tool(part.name, "args", part.input))}
-
-
-def decode_server_result(
-    fields: dict[str, Any], kept: Overlay, reading: Reading
-) -> ServerToolResult | None:
-    """The result of a server tool in a part; None where it is malformed."""
-    is_error = None
-    if (result := fields.get("codeExecutionResult")) is not None:
-        kind, said = "codeExecutionResult", _decode_code(result)
-        if said is not None and type(outcome := result.get("outcome")) is str:
-            is_error = outcome != _OK
-    else:
-        kind, said = "toolResponse", _decode_tool(fields, "toolResponse", "response", kept)
+    said = _decode_tool(wire, kind, kept) if kind.startswith("tool") else _decode_code(wire)
     if said is None:
         return None
     signature, origin = keep_fields(kept, fields, kind), reading.origin
     extras = kept.extras()
+    if kind in {"executableCode", "toolCall"}:
+        return ServerToolCall(*said, signature=signature, origin=origin, extras=extras)
+    outcome = wire.get("outcome") if kind == "codeExecutionResult" else None
+    is_error = outcome != _OK if type(outcome) is str else None
     return ServerToolResult(*said, is_error, signature=signature, origin=origin, extras=extras)
 
 
-def encode_server_result(part: ServerToolResult, writing: Writing) -> dict[str, Any] | None:
-    """The part's field for the result of a server tool."""
-    if writing.is_foreign(part):
-        writing.lose_here(_FOREIGN_TOOL)
-        return None
-    content = part.content
-    if part.name == _CODE:
-        outcome = "OUTCOME_FAILED" if part.is_error else _OK
-        result = content if is_object(content) else {"outcome": outcome, "output": content}
-        if part.is_error is not None and (result.get("outcome") == _OK) is bool(part.is_error):
-            result = {**result, "outcome": outcome}
-        return {"codeExecutionResult": _identified(part.call_id, result)}
-    return {"toolResponse": _identified(part.call_id, _tool(part.name, "response", content))}
-
-
-def _decode_code(wire: Any) -> Said | None:
-    if not is_object(wire):
-        return None
+def _decode_code(wire: dict[str, Any]) -> Said:
     if type(wire.get("id")) is not str:
         return _CODE, None, wire
     return _CODE, wire["id"], {key: value for key, value in wire.items() if key != "id"}
 
 
-def _decode_tool(fields: dict[str, Any], kind: str, key: str, kept: Overlay) -> Said | None:
-    if not is_object(fields[kind]):
-        return None
-    wire = kept.renamed(fields[kind], _NAMES, kind)
-    name, call_id, content = wire.get("toolType"), wire.get("id"), wire.get(key)
+def _decode_tool(wire: dict[str, Any], kind: str, kept: Overlay) -> Said | None:
+    wire = kept.renamed(wire, _NAMES, kind)
+    key = _CONTENT[kind]
+    name, call_id, content = wire.get("toolType"), text(wire.get("id")), wire.get(key)
     if type(name) is not str or name == _CODE:
         return None
-    taken = {"toolType"}
-    if content is not None:
-        taken.add(key)
-    if type(call_id) is str:
-        taken.add("id")
+    taken = {"toolType", "" if content is None else key, "" if call_id is None else "id"}
     if left := {name: value for name, value in wire.items() if name not in taken}:
         kept.fields[kind] = left
-    return name, call_id if type(call_id) is str else None, content
+    return name, call_id, content
 
 
-def _identified(call_id: str | None, body: dict[str, Any]) -> dict[str, Any]:
-    return dict(body) if call_id is None else {**body, "id": call_id}
+def encode_server_part(
+    part: ServerToolCall | ServerToolResult, writing: Writing
+) -> dict[str, Any] | None:
+    """The part's field for the call or the result of a server tool."""
+    if writing.is_foreign(part):
+        writing.lose_here("another provider's own tools can't be replayed here")
+        return None
+    is_call = isinstance(part, ServerToolCall)
+    if part.name == _CODE:
+        kind = "executableCode" if is_call else "codeExecutionResult"
+        body = _encode_code(part) if isinstance(part, ServerToolCall) else _encode_outcome(part)
+    else:
+        kind = "toolCall" if is_call else "toolResponse"
+        content = part.input if isinstance(part, ServerToolCall) else part.content
+        body = {"toolType": part.name}
+        if content is not None:
+            body[_CONTENT[kind]] = content
+    return {kind: dict(body) if part.call_id is None else {**body, "id": part.call_id}}
 
 
-def _tool(name: str, key: str, content: Any) -> dict[str, Any]:
-    return {"toolType": name} if content is None else {"toolType": name, key: content}
+def _encode_code(part: ServerToolCall) -> dict[str, Any]:
+    return part.input if is_object(part.input) else {"language": "PYTHON", "code": part.input}
+
+
+def _encode_outcome(part: ServerToolResult) -> dict[str, Any]:
+    outcome = "OUTCOME_FAILED" if part.is_error else _OK
+    if not is_object(part.content):
+        return {"outcome": outcome, "output": part.content}
+    if part.is_error is not None and (part.content.get("outcome") == _OK) is bool(part.is_error):
+        return {**part.content, "outcome": outcome}
+    return part.content
