@@ -137,22 +137,24 @@ def decode_citations(candidate: dict[str, Any], parts: tuple[AnyPart, ...]) -> t
 
 def encode_citations(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
     """A candidate's metadata, as far as its texts' citations say."""
+    cited = [(n, part) for n, part in enumerate(parts) if type(part) is Text and part.citations]
+    if not cited:
+        return {}
     metadata: dict[str, Any] = {}
     home = _first_text(parts)
     chunks: dict[tuple[str, str | None, str | None], int] = {}
     supports: list[dict[str, Any]] = []
-    for index, part in enumerate(parts):
-        if type(part) is Text:
-            for citation in part.citations:
-                if (key := _SOURCE_KEYS.get(citation.kind)) is not None:
-                    sources = metadata.setdefault("citationMetadata", {})
-                    sources.setdefault(key, []).append(_encode_source(citation))
-                else:
-                    place = None if index == home else index
-                    kind = citation.kind if citation.kind in _CHUNK_KINDS else "web"
-                    source = (kind, citation.url, citation.title)
-                    chunk = chunks.setdefault(source, len(chunks))
-                    _add_support(supports, chunk, citation, place)
+    for index, part in cited:
+        for citation in part.citations:
+            if (key := _SOURCE_KEYS.get(citation.kind)) is not None:
+                sources = metadata.setdefault("citationMetadata", {})
+                sources.setdefault(key, []).append(_encode_source(citation))
+            else:
+                place = None if index == home else index
+                kind = citation.kind if citation.kind in _CHUNK_KINDS else "web"
+                source = (kind, citation.url, citation.title)
+                chunk = chunks.setdefault(source, len(chunks))
+                _add_support(supports, chunk, citation, place)
     if supports:
         sources = [{kind: _filled(uri=uri, title=title)} for kind, uri, title in chunks]
         metadata["groundingMetadata"] = {"groundingChunks": sources, "groundingSupports": supports}

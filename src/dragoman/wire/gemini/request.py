@@ -59,7 +59,6 @@ _OTHER_ROLES = {
     "system": Role.SYSTEM,
     "developer": Role.DEVELOPER,
 }
-_WIRE_ROLES = {_USER: "user", _TOOL: "user", _ASSISTANT: "model"}
 
 FORM = Form(
     NAME,
@@ -118,15 +117,19 @@ def _irregular_parts(wire: dict[str, Any], kept: Overlay) -> list[Any]:
 
 def _irregular_role(wire: dict[str, Any], kept: Overlay, absent: Role) -> Role:
     if "role" not in wire:
-        kept.absent(("role",), _WIRE_ROLES[absent])
+        kept.absent(("role",), _wire_role(absent))
         return absent
     name = wire["role"]
     role = _OTHER_ROLES.get(name) if type(name) is str else None
     if role is None:
-        kept.guess(("role",), _WIRE_ROLES[absent], name)
+        kept.guess(("role",), _wire_role(absent), name)
         return absent
-    kept.value(("role",), _WIRE_ROLES.get(role, "user"), name)
+    kept.value(("role",), _wire_role(role), name)
     return role
+
+
+def _wire_role(role: Role) -> str:
+    return "model" if role is _ASSISTANT else "user"
 
 
 def is_instruction(message: Message) -> bool:
@@ -146,7 +149,7 @@ def encode_content(message: Message, index: int, writing: Writing) -> Any:
     parts = encode_parts(message.parts, index, writing)
     if len(parts) > 1 and type(message.parts[0]) is ToolResult:
         in_call_order(parts, message.parts, writing)
-    role = _WIRE_ROLES.get(message.role, "user")
+    role = _wire_role(message.role)
     body: dict[str, Any] = {"role": role, "parts": parts} if parts else {"role": role}
     if not message.extras:
         return body
