@@ -179,7 +179,7 @@ _PLACES: Places = {
     ),
 }
 _UNSAID = "(content that can't be shown here)"
-NAMELESS = "the name of the speaker has no place here"
+NO_SPEAKER_NAME = "the name of the speaker has no place here"
 
 
 def decode_request(body: Body, path: str | None = None) -> Request:
@@ -304,7 +304,7 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
     contents: list[dict[str, Any]] = []
     for index, message in enumerate(request.messages):
         if message.name is not None:
-            writing.lose(f"messages[{index}].name", NAMELESS)
+            writing.lose(f"messages[{index}].name", NO_SPEAKER_NAME)
         if is_instruction(message):
             writing.origin = message.origin
             system += encode_parts(message.parts, index, writing)

@@ -20,7 +20,7 @@ from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.gemini.content_media import decode_citations, encode_citations
 from dragoman.wire.gemini.dialect import NAME, Writing, snake_names
-from dragoman.wire.gemini.request import NAMELESS, Content, decode_content, encode_content
+from dragoman.wire.gemini.request import NO_SPEAKER_NAME, Content, decode_content, encode_content
 from dragoman.wire.json_values import is_object, parsed, want
 from dragoman.wire.overlay import Overlay, fields_of, note_of, with_guesses, with_note, with_overlay
 from dragoman.wire.reading import Reading
@@ -204,7 +204,7 @@ def is_own(message: Message) -> bool:
 
 # --- whole responses
 
-_NAMES = snake_names("responseId", "modelVersion", "createTime", "usageMetadata")
+HEAD_NAMES = snake_names("responseId", "modelVersion", "createTime", "usageMetadata")
 CANDIDATE_NAMES = snake_names(
     "finishReason", "logprobsResult", "groundingMetadata", "citationMetadata"
 )
@@ -219,27 +219,36 @@ BLOCKED = "blocked"
 def decode_response(body: Body) -> Response:
     """The response in a body; a blocked prompt is answered by an empty choice that says so."""
     kept = Overlay(NAME)
-    wire = kept.renamed(dict(parsed(body, NAME)), _NAMES)
-    response = Response(
-        model=text(wire.get("modelVersion")),
-        id=text(wire.get("responseId")),
-        created_at=decode_time(wire.get("createTime")),
-        usage=decode_usage(wire.get("usageMetadata")),
-    )
-    origin = Origin(dialect=NAME, model=response.model, response_id=response.id)
+    wire = kept.renamed(dict(parsed(body, NAME)), HEAD_NAMES)
+    response, usage = decode_head(wire), decode_usage(wire.get("usageMetadata"))
+    origin = origin_of(response)
     identity = response_identity(response.id, response.created_at, response.model)
     items = [] if wire.get("candidates") is None else want(wire, "candidates", list, NAME, "$")
     choices = tuple([_decode_candidate(item, n, identity, origin) for n, item in enumerate(items)])
     left = {key: value for key, value in wire.items() if key != "candidates" or not choices}
     if not choices and (blocked := decode_blocked(wire, origin)) is not None:
         choices = (blocked,)
-    if response.usage is not None:
+    if usage is not None:
         del left["usageMetadata"]
         if len(choices) == 1:
             only = choices[0]
-            choices = (only.replace(message=only.message.replace(usage=response.usage.counts)),)
+            choices = (only.replace(message=only.message.replace(usage=usage.counts)),)
     kept.compare(left, encode_head(response))
-    return response.replace(choices=choices, extras=kept.extras())
+    return response.replace(choices=choices, usage=usage, extras=kept.extras())
+
+
+def decode_head(wire: dict[str, Any]) -> Response:
+    """What a response says beside its candidates and its cost."""
+    return Response(
+        model=text(wire.get("modelVersion")),
+        id=text(wire.get("responseId")),
+        created_at=decode_time(wire.get("createTime")),
+    )
+
+
+def origin_of(response: Response) -> Origin:
+    """Where the parts of a response come from."""
+    return Origin(dialect=NAME, model=response.model, response_id=response.id)
 
 
 def decode_blocked(wire: dict[str, Any], origin: Origin) -> Choice | None:
@@ -266,7 +275,7 @@ def encode_response(response: Response) -> Encoded:
     candidates = []
     for index, choice in enumerate(response.choices):
         if choice.message.name is not None:
-            writing.lose(f"choices[{index}].message.name", NAMELESS)
+            writing.lose(f"choices[{index}].message.name", NO_SPEAKER_NAME)
         if choice.message.parts or not note_of(choice.extras, NAME, BLOCKED):
             candidates.append(_encode_candidate(choice, index, writing))
     if candidates:
@@ -278,7 +287,7 @@ def encode_response(response: Response) -> Encoded:
 
 
 def encode_head(response: Response) -> dict[str, Any]:
-    """What a response says beside its candidates and its cost."""
+    """As `decode_head`, the other way."""
     head: dict[str, Any] = {}
     if response.model is not None:
         head["modelVersion"] = response.model

@@ -29,14 +29,15 @@ from dragoman.wire.gemini.dialect import NAME
 from dragoman.wire.gemini.request import decode_content
 from dragoman.wire.gemini.response import (
     CANDIDATE_NAMES,
+    HEAD_NAMES,
     decode_blocked,
     decode_candidate,
     decode_finish,
-    decode_response,
-    decode_time,
+    decode_head,
     decode_usage,
-    encode_time,
+    encode_head,
     has_calls,
+    origin_of,
 )
 from dragoman.wire.gemini.response_errors import decode_stream_error
 from dragoman.wire.gemini.stream_chunks import (
@@ -53,7 +54,6 @@ from dragoman.wire.reading import Reading
 from dragoman.wire.stream_decoding import Emit, FrameDecoder, PartEvents
 from dragoman.wire.tolerance import plain_text
 
-_NAMED, _DATED = 2, 3  # fields: who answers, its id, and when
 _NAMING = frozenset({"responseId", "modelVersion", "response_id", "model_version"})
 
 
@@ -152,7 +152,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
 
     def _start(self) -> None:
         self._has_started, self._has_news = True, False
-        start = _plain_start(self._head) or _decode_start(self._head)
+        start = _decode_start(self._head)
         self._emit(start)
         self._identity = response_identity(start.id, start.created_at, start.model)
         for candidate in self._candidates.values():
@@ -172,27 +172,18 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         candidate.take(wire)
 
 
-def _plain_start(head: dict[str, Any]) -> events.ResponseStart | None:
-    """What nearly every head says: who answers, its id, and when; None where there is more."""
-    model, response_id = head.get("modelVersion"), head.get("responseId")
-    if type(model) is not str or type(response_id) is not str:
-        return None
-    moment = head.get("createTime")
-    created_at = decode_time(moment)
-    if len(head) != (_NAMED if moment is None else _DATED) or encode_time(created_at) != moment:
-        return None
-    origin = Origin(dialect=NAME, model=model, response_id=response_id)
-    return events.ResponseStart(id=response_id, model=model, created_at=created_at, origin=origin)
-
-
 def _decode_start(head: dict[str, Any]) -> events.ResponseStart:
-    known = decode_response(head)
+    kept = Overlay(NAME)
+    wire = kept.renamed(head, HEAD_NAMES)
+    known = decode_head(wire)
+    left = {key: value for key, value in wire.items() if key != "usageMetadata"}
+    kept.compare(left, encode_head(known))
     return events.ResponseStart(
         id=known.id,
         model=known.model,
         created_at=known.created_at,
-        origin=Origin(dialect=NAME, model=known.model, response_id=known.id),
-        extras=known.extras,
+        origin=origin_of(known),
+        extras=kept.extras(),
     )
 
 
@@ -213,9 +204,8 @@ _MODEL = {"role": "model"}
 _PLAIN = 2  # fields: role and parts
 _PLAIN_END = {"finishReason", "index"}
 # What a choice is made of beside those; a candidate's other fields ride along as they are.
-_INTRICATE = frozenset({*CANDIDATE_NAMES, *CANDIDATE_NAMES.values()}) - _PLAIN_END
+_CHOICE_FIELDS = frozenset({*CANDIDATE_NAMES, *CANDIDATE_NAMES.values()}) - _PLAIN_END
 _TEXT = Text("")
-_THOUGHT = 2  # fields: text and thought
 _PCM = ("audio/l16", "audio/pcm")  # sound without a frame around it: pieces make a whole
 
 
@@ -255,7 +245,7 @@ class CandidateDecoder:
 
     def end(self) -> None:
         """The stream has ended: only now it is known that nothing comes after the finish."""
-        finish = self._plain_finish() or self._cited_finish()
+        finish = self._plain_finish() or self._full_finish()
         if not self.is_finished:  # what broke off is not stopped
             self._settle_call()
             return
@@ -276,7 +266,7 @@ class CandidateDecoder:
             for key, value in content.items():
                 if key != "parts" and (value is not None or key not in known):
                     known[key] = value
-            parts = self._irregular_parts(parts)
+            parts = _listed(parts)
         for part in parts:
             # Most parts are this.
             if type(part) is dict and len(part) == 1 and type(text := part.get("text")) is str:
@@ -284,22 +274,11 @@ class CandidateDecoder:
             else:
                 self._take_part(part)
 
-    def _irregular_parts(self, parts: Any) -> list[Any]:
-        if parts is None:
-            return []
-        if is_list(parts):
-            return parts
-        return [parts if is_object(parts) else {"text": plain_text(parts)}]
-
     def _take_part(self, wire: Any) -> None:
         if type(wire) is str:
             self._grow_text(wire)
             return
-        if type(wire) is dict and type(text := wire.get("text")) is str:
-            if len(wire) == _THOUGHT and wire.get("thought") is True:
-                self._grow(Thinking(text, None, "summary"))
-                return
-        elif (call := call_in(wire)) is not None:
+        if (call := call_in(wire)) is not None:
             if self._call is not None and "name" not in call:
                 self._grow_call(self._call, call)
                 return
@@ -392,27 +371,22 @@ class CandidateDecoder:
     def _plain_finish(self) -> events.ChoiceFinish | None:
         """That of most candidates, which have no sources; None where there is more to it.
 
-        `_cited_finish` comes to the same, by way of a whole message and its choice.
+        `_full_finish` comes to the same, by way of a whole message and its choice.
         """
         wire = self._metadata.fields
         word, index = wire.get("finishReason"), wire.get("index", self._number)
         is_usual = type(word) is str and type(index) is int and index == self._number
-        if not is_usual or self._content != _MODEL or not _INTRICATE.isdisjoint(wire):
+        if not is_usual or self._content != _MODEL or not _CHOICE_FIELDS.isdisjoint(wire):
             return None
         finish, _ = decode_finish(word, has_calls(self._parts))
         if finish is None:
             return None
-        extras = EMPTY if wire.keys() == _PLAIN_END else self._left_over(wire)
-        return events.ChoiceFinish(finish, word, self._number, None, extras)
-
-    def _left_over(self, wire: dict[str, Any]) -> FrozenDict:
-        kept = Overlay(NAME)
-        kept.fields = {key: value for key, value in wire.items() if key not in _PLAIN_END}
+        kept = Overlay(NAME, {key: wire[key] for key in wire if key not in _PLAIN_END})
         if "index" not in wire:
             kept.absent(("index",), self._number)
-        return kept.extras()
+        return events.ChoiceFinish(finish, word, self._number, None, kept.extras())
 
-    def _cited_finish(self) -> events.ChoiceFinish | None:
+    def _full_finish(self) -> events.ChoiceFinish | None:
         """As the plain form would have it; sources of the texts are told on the way."""
         said = (_ASSISTANT, tuple(self._parts), self._content_extras())
         wire = self._metadata.fields
@@ -434,6 +408,12 @@ class CandidateDecoder:
         if self._content is None or self._content == _MODEL:
             return EMPTY
         return decode_content(self._content, _ASSISTANT, self.reading)[2]
+
+
+def _listed(parts: Any) -> list[Any]:
+    if is_list(parts) or parts is None:
+        return parts or []
+    return [parts if is_object(parts) else {"text": plain_text(parts)}]
 
 
 def _is_raw(part: Audio) -> bool:

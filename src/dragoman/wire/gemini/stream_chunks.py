@@ -143,7 +143,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 def call_in(wire: Any) -> dict[str, Any] | None:
     """The function call of a part, if it is one."""
-    if not is_object(wire):
+    if not is_object(wire) or type(wire.get("text")) is str:
         return None
     call = wire.get("functionCall", wire.get("function_call"))
     return call if is_object(call) else None

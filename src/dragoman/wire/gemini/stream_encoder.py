@@ -195,8 +195,12 @@ class CandidateWriter:
         return self._placed(written, streamed) if is_said else []
 
     def _encoded(self, part: AnyPart, number: int) -> Parts:
-        self._writing.message, self._writing.part = self._number, number
+        self._go_to(number)
         return encode_part(part, self._writing)
+
+    def _go_to(self, number: int) -> None:
+        """What is reported next is about that part."""
+        self._writing.message, self._writing.part = self._number, number
 
     def _placed(self, written: Parts, streamed: _Streamed | None = None) -> Parts:
         """The parts that are sent, counted as a reader does."""
@@ -265,8 +269,8 @@ class CandidateWriter:
 
     def _rest(self, streamed: _Streamed, final: AnyPart) -> Parts:
         """What the final form of a part adds to what was sent."""
-        path = f"choices[{self._number}].message.parts[{streamed.number}]"
-        rest = streamed.rest(final, lambda reason: self._writing.lose(path, reason))
+        self._go_to(streamed.number)
+        rest = streamed.rest(final, self._writing.lose_here)
         if rest is None:
             return []
         cited = rest.citations if isinstance(rest, Text) else ()
@@ -277,12 +281,12 @@ class CandidateWriter:
 
     def call(self, event: ToolCallDelta) -> Parts:
         """A piece of a call: calls grow side by side, so all wait for the end (W7, W87)."""
+        if self._calls is None and not event.name and self._has_calls:  # one that is sent already
+            if event.arguments_delta:
+                place = f"choices[{self._number}].message.tool_calls"
+                self._writing.lose(place, "what came after a call was whole is left out")
+            return []
         if self._calls is None:
-            if not event.name and self._has_calls:  # of a call that is sent already
-                if event.arguments_delta:
-                    place = f"choices[{self._number}].message.tool_calls"
-                    self._writing.lose(place, "what came after a call was whole is left out")
-                return []
             self._calls = MessageAccumulator()
             self._may_settle = True
         self._has_calls = True
@@ -352,8 +356,8 @@ class CandidateWriter:
             if isinstance(streamed.part, Text) and streamed.place is not None:
                 cited.setdefault(streamed.place, []).extend(streamed.citations)
             elif streamed.citations:
-                place = f"choices[{self._number}].message.parts[{streamed.number}]"
-                self._writing.lose(f"{place}.citations", "there is no text that they belong to")
+                self._go_to(streamed.number)
+                self._writing.lose_here("there is no text that they belong to", ".citations")
         other = _CALL if self._has_calls else _OTHER
         parts = [Text("", tuple(cited[n])) if n in cited else other for n in range(self._places)]
         return (*parts, other)
