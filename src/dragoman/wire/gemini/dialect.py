@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -205,6 +206,7 @@ def decode_path(path: str | None) -> tuple[str | None, bool | None]:
     return (None if stream is None else bare_model(unquote(place)) or None), stream
 
 
+@lru_cache(maxsize=256)
 def encode_path(model: str, *, stream: bool) -> str:
     """Where a request for that model goes.
 
