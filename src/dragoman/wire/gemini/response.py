@@ -84,13 +84,7 @@ def _decode_plain(wire: dict[str, Any]) -> Usage | None:
             left[key] = value
         else:
             return None
-    return _counted(wire, _left_over(left))
-
-
-def _left_over(left: dict[str, Any]) -> FrozenDict:
-    if not left:
-        return EMPTY
-    return FrozenDict({NAME: FrozenDict(left)})
+    return _counted(wire, FrozenDict({NAME: FrozenDict(left)}) if left else EMPTY)
 
 
 def _is_detail(wire: Any) -> bool:
@@ -165,6 +159,7 @@ _FINISH_WORDS = {
     FinishReason.MALFORMED_CALL: "MALFORMED_FUNCTION_CALL",
     FinishReason.PAUSE: "CONTINUATION",
 }
+_TOLD = frozenset({None, _OTHER, *_FINISH_WORDS})
 
 
 def decode_finish(wire: Any, calls: bool) -> tuple[FinishReason | None, str | None]:  # noqa: FBT001 - whether there are any
@@ -185,11 +180,6 @@ def encode_finish(choice: Choice) -> str | None:
         if finish is expected:
             return word
     return None if finish is None else _FINISH_WORDS.get(finish, "OTHER")
-
-
-def has_word(finish: FinishReason | None) -> bool:
-    """Whether the wire can tell this reason."""
-    return finish is None or finish is _OTHER or finish in _FINISH_WORDS
 
 
 def has_calls(parts: Iterable[AnyPart]) -> bool:
@@ -340,8 +330,8 @@ def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[s
     body = encode_candidate_fields(choice)
     lose_logprobs(choice, position, writing)
     place = f"choices[{position}]"
-    is_told = has_word(choice.finish) or encode_finish(choice) == choice.finish_raw
-    if is_own(message) and not is_told:
+    is_untold = choice.finish not in _TOLD and encode_finish(choice) != choice.finish_raw
+    if is_untold and is_own(message):
         writing.lose(f"{place}.finish", "this reason has no word here")
     if message.role is not _ASSISTANT:
         writing.lose(f"{place}.message.role", "only the model answers")

@@ -17,6 +17,7 @@ from dragoman.wire.settings_table import (
     encode_settings,
     flag,
     number,
+    text,
     texts,
     whole,
 )
@@ -52,7 +53,8 @@ GENERATION_CONFIG = {
 """By the wire's field: the setting."""
 _LEVELS = frozenset({"minimal", "low", "medium", "high"})
 _JSON = "application/json"
-_DYNAMIC = -1
+_DYNAMIC = -1  # as much as the model likes
+_SWITCHES = {_DYNAMIC: True, 0: False}
 
 
 def decode_generation(wire: Any, kept: Overlay) -> dict[str, Any]:
@@ -144,17 +146,14 @@ def _encode_output(output: Output) -> dict[str, Any]:
 def _decode_thinking(wire: Any) -> ThinkingConfig | None:
     if not is_object(wire):
         return None
-    fields: dict[str, Any] = {}
-    if type(visible := wire.get("includeThoughts")) is bool:
-        fields["visible"] = visible
-    if type(level := wire.get("thinkingLevel")) is str and level.lower() in _LEVELS:
-        fields["effort"] = level.lower()
-    budget = _count(wire.get("thinkingBudget"))
-    if budget == _DYNAMIC:
-        fields["enabled"] = True
-    elif budget is not None:
-        fields |= {"budget": budget, "enabled": False if budget == 0 else None}
-    return ThinkingConfig(**fields)
+    level, budget = text(wire.get("thinkingLevel")), _count(wire.get("thinkingBudget"))
+    effort = None if level is None else level.lower()
+    return ThinkingConfig(
+        visible=flag(wire.get("includeThoughts")),
+        effort=effort if effort in _LEVELS else None,
+        budget=None if budget == _DYNAMIC else budget,
+        enabled=None if budget is None else _SWITCHES.get(budget),
+    )
 
 
 def _encode_thinking(thinking: ThinkingConfig) -> dict[str, Any]:
