@@ -249,6 +249,8 @@ def _spelled(body: Any, spelling: Mapping[str, Any]) -> Any:
         match entry:
             case [[*outer, str(name)], str(spelled)]:
                 body = _changed(body, outer, _rename, (name, spelled))
+            case _:
+                pass
     return body
 
 
