@@ -277,12 +277,10 @@ def decode_output_item(
 ) -> list[AnyPart]:
     """The parts of one item of a response, given the part that stands before it."""
     reader = ItemReader(None, CallIds(identity))
-    if previous is None:
-        reader.read_into_run(item, index)
-        return reader.run
-    reader.run.append(previous)
+    if previous is not None:
+        reader.run.append(previous)
     reader.read_into_run(item, index)
-    return reader.run[1:]
+    return reader.run[previous is not None :]
 
 
 class ItemReader(Reading):

@@ -113,7 +113,9 @@ class StreamEncoder(EventEncoder):
             extras=start.extras,
         )
         body = encode_response(response).body
-        return {**body, "id": start.id, "object": "response", "model": _model(body)}
+        model = body.get("model")
+        named = {"id": start.id, "object": "response", "model": model if type(model) is str else ""}
+        return {**body, **named}
 
     def _output(self) -> list[Body]:
         found = [item.body() for item in self._items if item.index is not None]
@@ -197,7 +199,7 @@ class StreamEncoder(EventEncoder):
         if part is None:  # a server that forgot to announce it: text is the likeliest
             written += self._begin(event.index, Text(""))
         elif not event.text:  # a late source, or seal: the end of the response has it
-            part.grow(event)
+            part.grown.grow(event)
             return written
         elif not part.item.may_end:
             self._answer.lose(part.number, TOO_LATE)
@@ -288,8 +290,3 @@ class StreamEncoder(EventEncoder):
         if {"item_id", "output_index"} & body.keys():
             return None
         return self._begun() + self._answer.whole(body)
-
-
-def _model(body: Body) -> str:
-    model = body.get("model")
-    return model if type(model) is str else ""

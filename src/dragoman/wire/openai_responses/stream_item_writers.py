@@ -159,7 +159,7 @@ class Answer:
 class PartWriter(SentPart):
     """A part on its way: what it is so far, and what was sent of it."""
 
-    __slots__ = ("_grown", "before", "index", "is_stopped", "item", "kind")
+    __slots__ = ("before", "grown", "index", "is_stopped", "item", "kind")
 
     def __init__(self, item: ItemWriter, number: int, part: AnyPart) -> None:
         super().__init__(number, part)  # the number among those that are written
@@ -168,34 +168,23 @@ class PartWriter(SentPart):
         self.index: int | None = None  # in its item, once it is there for all to see
         self.is_stopped = False
         self.before: str | None = None  # what an item has that had to end, if this is the rest
-        self._grown = GrowingPart(part)
+        self.grown = GrowingPart(part)
 
     @property
     def state(self) -> AnyPart:
         """The part so far."""
-        return self._grown.built()
-
-    def grow(self, delta: PartDelta) -> None:
-        """Take in what comes next."""
-        self._grown.grow(delta)
-
-    def settle(self, final: AnyPart | None) -> None:
-        """Take in the final form of it, if there is one."""
-        if final is not None:
-            self._grown = GrowingPart(final)
+        return self.grown.built()
 
 
 class ItemWriter:
     """An item on its way."""
 
-    __slots__ = ("_answer", "_counts", "_id", "_open", "_parts", "_start", "id", "index",
-                 "is_done", "last")  # fmt: skip
+    __slots__ = ("_answer", "_counts", "_id", "_parts", "_start", "id", "index", "is_done", "last")
 
     def __init__(self, answer: Answer, start: int) -> None:
         self._answer = answer
         self._start = start  # the number of its first part
         self._parts: list[PartWriter] = []
-        self._open = 0
         self._counts = {"content": 0, "summary": 0}
         self._id = b""
         self.id = ""
@@ -206,7 +195,7 @@ class ItemWriter:
     @property
     def is_stopped(self) -> bool:
         """Whether all its parts are done."""
-        return self._open == 0
+        return all(part.is_stopped for part in self._parts)
 
     @property
     def may_go_on(self) -> bool:
@@ -228,13 +217,12 @@ class ItemWriter:
         """A part begins."""
         part = PartWriter(self, number, begun)
         self._parts.append(part)
-        self._open += 1
         self.last = begun
         return part, self._shown(part, begun)
 
     def grow(self, part: PartWriter, delta: PartDelta) -> bytes:
         """A part grows."""
-        part.grow(delta)
+        part.grown.grow(delta)
         text = delta.text
         if part.index is None:
             return self._shown(part, part.state) if text else b""
@@ -249,17 +237,17 @@ class ItemWriter:
         """A part is done; where it is done already, this is another final form of it."""
         if final is not None and self._takes_back(part, final):
             self._answer.lose(part.number, CORRECTED)
-            final = None
-        part.settle(final)
+        elif final is not None:
+            part.grown = GrowingPart(final)
         if part.is_stopped or self.is_done:
             if self.index is None and text_of(part.state):  # it had nothing to show, and ended so
                 self._answer.lose(part.number, TOO_LATE)
             return b""
         part.is_stopped = True
-        self._open -= 1
         state = part.state
-        if part.kind is FUNCTION and isinstance(state, ToolCall) and state.raw == "":
-            state = self._filled(part, state)
+        if part.kind is FUNCTION and isinstance(state, ToolCall) and self._lacks_arguments(state):
+            state = state.replace_unchecked(raw=NO_ARGUMENTS)
+            part.grown = GrowingPart(state)
         shown = self._shown(part, state) if part.index is None else b""
         return shown + self._ended(part, state)
 
@@ -277,16 +265,10 @@ class ItemWriter:
     def _is_nothing(self, thought: Thinking) -> bool:
         return not thought.text and not self._answer.writing.is_own(thought)
 
-    def _filled(self, part: PartWriter, call: ToolCall) -> ToolCall:
-        """Others' calls without arguments have an empty object: clients parse what they get.
-
-        One that was cut off before them stays without (I7).
-        """
-        if self._answer.writing.is_own(call) or self._answer.is_cut_off:
-            return call
-        call = call.replace_unchecked(raw=NO_ARGUMENTS)
-        part.settle(call)
-        return call
+    def _lacks_arguments(self, call: ToolCall) -> bool:
+        """Whether others' call has none, which clients would parse; if cut off, it may (I7)."""
+        is_excused = self._answer.is_cut_off or self._answer.writing.is_own(call)
+        return call.raw == "" and not is_excused
 
     def _shown(self, part: PartWriter, state: AnyPart) -> bytes:
         """The beginning of a part, once there is something to see; and of its item before it."""
@@ -326,26 +308,24 @@ class ItemWriter:
 
     def _ended(self, part: PartWriter, state: AnyPart) -> bytes:
         """The end of a part, with what was not said piece by piece."""
-        kind = part.kind
-        said = "".join(part.pieces)
-        body = self._entry(part, state) if kind.field or kind.text else None
-        if part.index is None or not (kind.field or kind.text):
+        kind, said = part.kind, "".join(part.pieces)
+        if not (kind.field or kind.text):
+            return b""
+        body = self._entry(part, state)
+        if part.index is None:
             return b""
         if body is None:  # it has become something else: what was begun has to end
             body = {**kind.entry, kind.text: said} if kind.text else dict(kind.entry)
-        written = b""
-        whole = body.get(kind.text)
-        if type(whole) is not str:
-            whole = said
+        found, written = body.get(kind.text), b""
+        whole = found if type(found) is str else said
         if not kind.is_servers and len(whole) > len(said) and whole.startswith(said):
             written = self._delta(part, whole[len(said) :], {})
         if kind is TEXT and isinstance(annotations := body.get("annotations"), (list, tuple)):
             for annotation in annotations[part.cited :]:
                 written += self._annotation(part, annotation)
         written += self._told(part, whole, body)
-        return (
-            written + self._about(part, f"{kind.part}.done", part=body) if kind.field else written
-        )
+        done = self._about(part, f"{kind.part}.done", part=body) if kind.field else b""
+        return written + done
 
     def _told(self, part: PartWriter, whole: str, body: Body) -> bytes:
         """The whole text, once."""
