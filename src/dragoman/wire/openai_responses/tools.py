@@ -32,6 +32,12 @@ _MUST: Mapping[str, Any] = {"mode": "required"}
 
 # --- definitions
 
+_FIELDS: dict[str, dict[str, type]] = {
+    "function": {"description": str, "parameters": dict, "strict": bool},
+    "custom": {"description": str, "format": dict},
+}
+"""What the kinds of tools are made of, besides a name."""
+
 
 def decode_tools(wire: list[Any]) -> tuple[AnyTool, ...]:
     """The tools on offer."""
@@ -41,21 +47,13 @@ def decode_tools(wire: list[Any]) -> tuple[AnyTool, ...]:
 def _decode_tool(wire: Any) -> AnyTool:
     if not isinstance(wire, dict) or type(kind := wire.get("type")) is not str:
         return odd_tool(wire, NAME)
-    fields: dict[str, Any] = dict(wire)
-    if kind not in {"function", "custom"} or type(fields.get("name")) is not str:
-        del fields["type"]
+    fields = without(wire, "type")
+    if kind not in _FIELDS or type(fields.get("name")) is not str:
         return ServerTool(kind, NAME, fields)
-    is_function = fields.pop("type") == "function"
-    return make_definition(
-        fields.pop("name"),
-        taken(fields, "description", str),
-        taken(fields, "parameters", dict) if is_function else None,
-        taken(fields, "strict", bool) if is_function else None,
-        "function" if is_function else "custom",
-        None if is_function else taken(fields, "format", dict),
-        origin=ORIGIN,
-        extras=decode_form(fields, EMPTY),
-    )
+    name = fields.pop("name")
+    found: dict[str, Any] = {key: taken(fields, key, type_) for key, type_ in _FIELDS[kind].items()}
+    found["kind"] = kind
+    return make_definition(name, **found, origin=ORIGIN, extras=decode_form(fields, EMPTY))
 
 
 def encode_tools(tools: Sequence[AnyTool], writing: Writing) -> list[Any]:
@@ -86,18 +84,10 @@ def is_own(tool: ToolDefinition) -> bool:
 
 
 def _encode_definition(tool: ToolDefinition) -> dict[str, Any]:
-    is_function = tool.kind == "function"
-    fields: dict[str, Any] = {
-        "type": tool.kind,
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.parameters if is_function else None,
-        "strict": tool.strict if is_function else None,
-        "format": None if is_function else tool.format,
-    }
-    if fields["format"] is not None and not is_own(tool):
+    fields = {key: getattr(tool, key) for key in ("name", *_FIELDS[tool.kind])}
+    if fields.get("format") is not None and not is_own(tool):
         fields["format"] = _encode_format(fields["format"])
-    return formed(present(fields), tool.extras, EMPTY)
+    return formed({"type": tool.kind, **present(fields)}, tool.extras, EMPTY)
 
 
 def _encode_format(form: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -114,29 +104,28 @@ def decode_choice(wire: Mapping[str, Any], tools: Sequence[AnyTool]) -> ToolChoi
     parallel = wire.get("parallel_tool_calls")
     parallel = parallel if type(parallel) is bool else None
     chosen = wire.get("tool_choice")
+    choice = None
     if type(chosen) is str and chosen in _MODES:
-        return ToolChoice(_MODES[chosen], parallel=parallel)
-    if isinstance(chosen, dict):
-        decode = _decode_allowed if chosen.get("type") == "allowed_tools" else _decode_named
-        choice = decode(chosen, parallel=parallel)
-        if choice is not None and _encode_chosen(choice, tools) == chosen:
-            return choice
-    return None if parallel is None else ToolChoice(parallel=parallel)
+        choice = ToolChoice(_MODES[chosen])
+    elif isinstance(chosen, dict):
+        is_allowed = chosen.get("type") == "allowed_tools"
+        choice = _decode_allowed(chosen) if is_allowed else _decode_named(chosen)
+        if choice is not None and _encode_chosen(choice, tools) != chosen:
+            choice = None
+    if parallel is None:
+        return choice
+    return (choice or ToolChoice()).replace(parallel=parallel)
 
 
-def _decode_named(wire: dict[str, Any], *, parallel: bool | None) -> ToolChoice | None:
+def _decode_named(wire: dict[str, Any]) -> ToolChoice | None:
     kind = wire.get("type")
-    if type(kind) is not str:
+    key = "name" if kind in ("function", "custom") else "type"
+    if type(name := wire.get(key)) is not str:
         return None
-    named = kind in {"function", "custom"}
-    name = wire.get("name") if named else kind
-    if type(name) is not str:
-        return None
-    extras = decode_form(without(wire, "type", "name" if named else ""), EMPTY)
-    return ToolChoice("named", (name,), parallel, extras)
+    return ToolChoice("named", (name,), extras=decode_form(without(wire, "type", key), EMPTY))
 
 
-def _decode_allowed(wire: dict[str, Any], *, parallel: bool | None) -> ToolChoice | None:
+def _decode_allowed(wire: dict[str, Any]) -> ToolChoice | None:
     tools = wire.get("tools")
     if not isinstance(tools, list):
         return None
@@ -145,7 +134,7 @@ def _decode_allowed(wire: dict[str, Any], *, parallel: bool | None) -> ToolChoic
         return None
     must = wire.get("mode") == "required"
     extras = decode_form(without(wire, "type", "tools"), _MUST if must else _ANY)
-    return ToolChoice("allowed", names, parallel, extras, is_required=must)
+    return ToolChoice("allowed", names, extras=extras, is_required=must)
 
 
 def _name(wire: Any) -> str | None:
