@@ -52,7 +52,7 @@ def _decode_tool(wire: Any) -> AnyTool:
         return ServerTool(kind, NAME, fields)
     name = fields.pop("name")
     found: dict[str, Any] = {key: taken(fields, key, type_) for key, type_ in _FIELDS[kind].items()}
-    found["kind"] = kind
+    found["kind"] = "function" if kind == "function" else "custom"  # ours: defaults aren't stored
     return make_definition(name, **found, origin=ORIGIN, extras=decode_form(fields, EMPTY))
 
 
