@@ -54,7 +54,7 @@ def decode_sampling(wire: Mapping[str, Any], known: set[str]) -> tuple[Sampling,
     """The sampling fields, and the options that are left over."""
     options = wire.get("options")
     options = options if is_object(options) else {}
-    read = decode_settings(options, _OPTIONS)
+    read = decode_settings(options, _OPTIONS) if options else {}
     beside = decode_settings(wire, _BESIDE_OPTIONS)
     known.update(beside, ("options",) if read else ())
     left = {key: value for key, value in options.items() if _NAMES.get(key) not in read}
