@@ -13,22 +13,22 @@ import dragoman
 
 # Adding a name here is a promise to keep it; removing one breaks somebody's program.
 PUBLIC = """
-    Agent AgentChat AgentEvent AgentStream AllFailed Audio AuthenticationError BlockingAgentStream
-    BlockingChatHistory CacheHint ChatHistory ChatHistoryConfig Choice Chunk Citation Client
-    ConfigError Conflict ConnectError Content ContextTooLong ContextTooSmall ConversationHistory
-    Corrupt Dialect DragomanError EchoModel Embedding Embeddings Encoded Event FallbackModel File
-    FinishReason Hooks Image InvalidInputError InvalidRequest LimitExceeded Limits LocalModel Loss
-    LossError Message MessageAccumulator MessageStore Messages Model ModelInfo ModelNotFound
-    NotFound NotRecorded Opaque Orchestrator OrderError Origin Output Overloaded PermissionDenied
-    Policy Price Prices Provider ProviderError ProvidesMessage ProvidesMessages QuotaExceeded
-    RateLimited Refusal Refused Repair ReplayTransport Request Response Result Retries Role Run
-    RunContext
-    RunLimits Sampling ScriptedModel Section Sections ServerError ServerTool ServerToolCall
-    ServerToolResult SessionIdentity State StoreError StreamInterrupted Target Text Thinking
-    ThinkingConfig TimeoutError Timeouts TokenCount Tool ToolCall ToolCallDelta ToolChoice
-    ToolDefinition ToolError ToolExecutor ToolOrchestrator ToolResult ToolRetry ToolTimeout
-    TransportError TypedOrchestrator Usage Video Violation WireError __version__ context_window
-    detect dialect dialects open_model provider provider_names schema_of tool translate
+    Agent AgentChat AgentEvent AgentStream AllFailed Audio AudioOutput AuthenticationError
+    BlockingAgentStream BlockingChatHistory CacheHint ChatHistory ChatHistoryConfig Choice Chunk
+    Citation Client ConfigError Conflict ConnectError Content ContextManagement ContextTooLong
+    ContextTooSmall ConversationHistory Corrupt Dialect DragomanError EchoModel Embedding Embeddings
+    Encoded Event FallbackModel File FinishReason Hooks Image InvalidInputError InvalidRequest
+    LimitExceeded Limits LocalModel Loss LossError Message MessageAccumulator MessageStore Messages
+    Model ModelInfo ModelNotFound NotFound NotRecorded Opaque Orchestrator OrderError Origin Output
+    Overloaded PermissionDenied Policy Price Prices Provider ProviderError ProvidesMessage
+    ProvidesMessages QuotaExceeded RateLimited Refusal Refused Repair ReplayTransport Request
+    Response Result Retries Role Run RunContext RunLimits Sampling ScriptedModel Section Sections
+    ServerError ServerTool ServerToolCall ServerToolResult Service SessionIdentity State StoreError
+    StreamInterrupted Target Text Thinking ThinkingConfig TimeoutError Timeouts TokenCount Tool
+    ToolCall ToolCallDelta ToolChoice ToolDefinition ToolError ToolExecutor ToolOrchestrator
+    ToolResult ToolRetry ToolTimeout TransportError TypedOrchestrator Usage Video Violation
+    WireError __version__ context_window detect dialect dialects open_model provider provider_names
+    schema_of tool translate
 """.split()  # noqa: SIM905 - 75 lines of one word each would be harder to read
 
 THIRD_PARTY = """

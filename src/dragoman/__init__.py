@@ -81,7 +81,16 @@ if TYPE_CHECKING:
         Text,
         Thinking,
     )
-    from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+    from dragoman.model.requests import (
+        AudioOutput,
+        ContextManagement,
+        Output,
+        Request,
+        Sampling,
+        Service,
+        State,
+        ThinkingConfig,
+    )
     from dragoman.model.responses import Choice, Embedding, Response
     from dragoman.model.roles import Role
     from dragoman.model.schema import schema_of
@@ -158,7 +167,10 @@ _HOMES = {
         "CacheHint", "Citation", "Opaque", "Origin", "Refusal", "ServerToolCall",
         "ServerToolResult", "Text", "Thinking",
     ),
-    "model.requests": ("Output", "Request", "Sampling", "State", "ThinkingConfig"),
+    "model.requests": (
+        "AudioOutput", "ContextManagement", "Output", "Request", "Sampling", "Service", "State",
+        "ThinkingConfig",
+    ),
     "model.responses": ("Choice", "Embedding", "Response"),
     "model.roles": ("Role",),
     "model.schema": ("schema_of",),
@@ -198,6 +210,7 @@ __all__ = [
     "AgentStream",
     "AllFailed",
     "Audio",
+    "AudioOutput",
     "AuthenticationError",
     "BlockingAgentStream",
     "BlockingChatHistory",
@@ -212,6 +225,7 @@ __all__ = [
     "Conflict",
     "ConnectError",
     "Content",
+    "ContextManagement",
     "ContextTooLong",
     "ContextTooSmall",
     "ConversationHistory",
@@ -280,6 +294,7 @@ __all__ = [
     "ServerTool",
     "ServerToolCall",
     "ServerToolResult",
+    "Service",
     "SessionIdentity",
     "State",
     "StoreError",

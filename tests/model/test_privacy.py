@@ -229,6 +229,9 @@ _COMMON: dict[str, Any] = {
     **dict.fromkeys(("index", "choice", "max_tokens", "top_logprobs", "reported_total"), 1),
     "kind": "function", "form": "full", "mode": "auto", "citations": (), "vector": (0.5,),
     "sampling": dragoman.Sampling(),
+    **dict.fromkeys(("audio", "service", "context_management", "defer_loading", "obfuscation")),
+    **dict.fromkeys(("location", "max_uses", "max_content_tokens", "max_results", "compact_at")),
+    **dict.fromkeys(("display_width", "display_height", "truncate", "output_schema")),
 }  # fmt: skip
 
 
@@ -243,12 +246,21 @@ def _holding(secret: str) -> dict[str, Any]:
         "messages": (Message.user(secret),), "message": Message.user(secret), "role": Role.USER,
         "name": "f",  # a definition's name is the developer's, and helps in an error
         "choices": (), "system": (Text(secret),), "tools": (), "names": (secret,),
-        "stop": (secret,),
+        "stop": (secret,), "modalities": (secret,), "allowed_callers": (secret,),
+        "allowed_domains": (secret,), "blocked_domains": (secret,), "file_ids": (secret,),
+        "stores": (secret,), "allowed_tools": (secret,), "labels": mapping, "headers": mapping,
+        "moderation": mapping,
     }  # fmt: skip
 
 
 def _holding_less(secret: str) -> dict[str, Any]:
-    return {**_holding(secret), "content": (Text(secret),), "format": "json", "choices": 1}
+    return {
+        **_holding(secret),
+        "content": (Text(secret),),
+        "format": "json",
+        "choices": 1,
+        "citations": None,
+    }
 
 
 def _counting(secret: str) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from dragoman.model.functions.tool import Tool, tool
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolCall, ToolDefinition
 
-AgentTool = Tool[..., Any] | ToolDefinition | ServerTool | Callable[..., Any]
+AgentTool = Tool[..., Any] | AnyTool | Callable[..., Any]
 """A function, plain or made by `@tool`, is run by the agent. A `ToolDefinition` alone is for the
-caller to run; a `ServerTool` is run by the provider."""
+caller to run; a provider's own (`dragoman.tools`) is run by the provider."""
 
 
 class Toolbox(NamedTuple):
@@ -68,7 +68,7 @@ class Toolbox(NamedTuple):
             return True
 
 
-def _made(each: Any) -> Tool[..., Any] | ToolDefinition | ServerTool:
+def _made(each: Any) -> Tool[..., Any] | AnyTool:
     if isinstance(each, (Tool, ToolDefinition, ServerTool)):
         return each
     if callable(each):

@@ -21,7 +21,8 @@ from dragoman.model.parts import (
     Text,
     Thinking,
 )
-from dragoman.model.tools import ServerTool, ToolCall, ToolDefinition, ToolResult
+from dragoman.model.requests import AnyTool
+from dragoman.model.tools import ServerTool, ToolCall, ToolResult
 
 _PER_MESSAGE = 5
 _PER_CALL = 10
@@ -82,13 +83,13 @@ def size_of_parts(parts: Iterable[Part]) -> Size:
     return Size(text, frame, media)
 
 
-def size_of_tools(tools: Iterable[ToolDefinition | ServerTool]) -> Size:
+def size_of_tools(tools: Iterable[AnyTool]) -> Size:
     """About what the definitions of tools cost."""
     costs = list(map(_tool, tools))
     return Size(sum(costs) + _ANY_TOOL) if costs else Size()
 
 
-def _tool(tool: ToolDefinition | ServerTool) -> float:
+def _tool(tool: AnyTool) -> float:
     if isinstance(tool, ServerTool):
         return _PER_SERVER_TOOL + json_tokens(tool.payload)
     schema = json_tokens(tool.parameters) if tool.parameters else json_tokens(tool.format)

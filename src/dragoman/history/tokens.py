@@ -17,7 +17,7 @@ from dragoman.history.part_tokens import Size, size_of_message, size_of_parts, s
 from dragoman.history.reported_tokens import Sent, anchored
 from dragoman.model.messages import Message
 from dragoman.model.parts import Part
-from dragoman.model.tools import ServerTool, ToolDefinition
+from dragoman.model.requests import AnyTool
 from dragoman.model.value import Value
 
 
@@ -47,7 +47,7 @@ class Count(Value, frozen=True):
 class Around(NamedTuple):
     """What is sent besides the messages."""
 
-    tools: Sequence[ToolDefinition | ServerTool] = ()
+    tools: Sequence[AnyTool] = ()
     system: Sequence[Part] = ()
 
     @property
@@ -65,7 +65,7 @@ def estimate(message: Message) -> int:
     return size_of_message(message).total
 
 
-def estimate_tools(tools: Iterable[ToolDefinition | ServerTool]) -> int:
+def estimate_tools(tools: Iterable[AnyTool]) -> int:
     """About what the definitions of tools cost in a prompt."""
     return size_of_tools(tools).total
 
@@ -73,7 +73,7 @@ def estimate_tools(tools: Iterable[ToolDefinition | ServerTool]) -> int:
 def count(
     messages: Sequence[Message],
     *,
-    tools: Iterable[ToolDefinition | ServerTool] = (),
+    tools: Iterable[AnyTool] = (),
     system: Sequence[Part] = (),
     before: Around | None = None,
 ) -> Count:

@@ -12,6 +12,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, settle_all
 from dragoman.model.parts import Origin, Part
+from dragoman.model.provider_tools import KnownTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
 from dragoman.model.value import (
     Value,
@@ -22,7 +23,7 @@ from dragoman.model.value import (
     own_tuple,
 )
 
-AnyTool = ToolDefinition | ServerTool
+AnyTool = ToolDefinition | ServerTool | KnownTool
 
 
 class Sampling(Value, frozen=True, kw_only=True):
@@ -58,6 +59,18 @@ class Sampling(Value, frozen=True, kw_only=True):
             expect(number, int, f"Sampling.{name}")
 
 
+class AudioOutput(Value, frozen=True, kw_only=True):
+    """How a spoken answer sounds."""
+
+    voice: str | None = None
+    """As the provider names it."""
+    format: str | None = None
+    """wav, mp3, pcm16, …"""
+
+    def __post_init__(self) -> None:
+        expect_fields(self, voice=str, format=str)
+
+
 class Output(Value, frozen=True, kw_only=True):
     """The form of the answer: free text, any JSON, or JSON of a schema."""
 
@@ -69,6 +82,11 @@ class Output(Value, frozen=True, kw_only=True):
     extras: Mapping[str, Any] = EMPTY
     origin: Origin | None = None
     """Where the schema was spelled as it is; it goes back there untouched."""
+    verbosity: str | None = None
+    """How much to say: low, medium, high."""
+    modalities: tuple[str, ...] = ()
+    """What the answer may be made of: text, audio, image; empty: as the provider likes."""
+    audio: AudioOutput | None = None
 
     def __post_init__(self) -> None:
         if self.format not in ("text", "json", "schema"):  # a tuple: it may be unhashable
@@ -77,9 +95,12 @@ class Output(Value, frozen=True, kw_only=True):
         if self.schema is not None:
             own_mapping(self, "schema")
         own_mapping(self, "extras")
+        own_tuple(self, "modalities", str)
+        expect_fields(self, verbosity=str, audio=AudioOutput)
 
     def _said(self) -> tuple[Any, ...]:
-        return (self.format, self.schema, self.name, self.description, self.strict)
+        return (self.format, self.schema, self.name, self.description, self.strict,
+                self.verbosity, self.modalities, self.audio)  # fmt: skip
 
     def _sizes(self) -> Iterator[str]:
         yield self.format
@@ -127,6 +148,46 @@ class State(Value, frozen=True, kw_only=True):
     """Whether the answer is to be kept."""
 
 
+class Service(Value, frozen=True, kw_only=True):
+    """How the provider is to treat the request, apart from the answer. None: as it likes."""
+
+    user: str | None = None
+    """Who asks: a stable name for the person behind the request, without saying who it is."""
+    safety_identifier: str | None = None
+    """The same, where the provider keeps one for finding abuse apart from the name."""
+    tier: str | None = None
+    """auto, standard, flex, priority, … as the provider names them."""
+    labels: Mapping[str, Any] = EMPTY
+    """Kept by the provider beside the request: what OpenAI calls `metadata`, Google `labels`."""
+    cache_key: str | None = None
+    """Requests that share it are likely to find each other's prompts in the cache."""
+    cache_retention: str | None = None
+    """How long prompts are cached: `in_memory`, `24h`."""
+    moderation: Mapping[str, Any] | None = None
+    """What to look for in what is said, in the provider's own terms."""
+    obfuscation: bool | None = None
+    """Whether streams are padded, so that their sizes say nothing."""
+
+    def __post_init__(self) -> None:
+        own_mapping(self, "labels")
+        if self.moderation is not None:
+            own_mapping(self, "moderation")
+        expect_fields(self, user=str, safety_identifier=str, tier=str, cache_key=str,
+                      cache_retention=str, obfuscation=bool)  # fmt: skip
+
+
+class ContextManagement(Value, frozen=True, kw_only=True):
+    """What the provider is to do when the conversation grows too long. None: as it likes."""
+
+    compact_at: int | None = None
+    """From so many tokens on, it replaces the beginning by a summary."""
+    truncate: bool | None = None
+    """Whether it may leave out messages that don't fit, instead of refusing the request."""
+
+    def __post_init__(self) -> None:
+        expect_fields(self, compact_at=int, truncate=bool)
+
+
 def _meant_for(message: Message, model: str) -> Message:
     origin = message.origin
     if origin is None or not origin.is_of_a_request or origin.model is not None:
@@ -147,9 +208,11 @@ class Request(Value, frozen=True, kw_only=True):
     output: Output | None = None
     thinking: ThinkingConfig | None = None
     state: State | None = None
+    service: Service | None = None
+    context_management: ContextManagement | None = None
     stream: bool | None = None
     metadata: Mapping[str, Any] = EMPTY
-    """The developer's own; never sent. What a provider calls metadata is in its extras."""
+    """The developer's own; never sent. What a provider calls metadata is `service.labels`."""
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
@@ -163,7 +226,8 @@ class Request(Value, frozen=True, kw_only=True):
         own_tuple(self, "tools", (ToolDefinition, ServerTool))
         expect(self.sampling, Sampling, "Request.sampling")
         expect_fields(self, model=str, tool_choice=ToolChoice, output=Output,
-                      thinking=ThinkingConfig, state=State, stream=bool)  # fmt: skip
+                      thinking=ThinkingConfig, state=State, service=Service,
+                      context_management=ContextManagement, stream=bool)  # fmt: skip
         own_mapping(self, "metadata")
         own_mapping(self, "extras")
 
@@ -191,7 +255,8 @@ class Request(Value, frozen=True, kw_only=True):
 
     def _said(self) -> tuple[Any, ...]:
         names = ("model", "system", "messages", "tools", "tool_choice", "sampling", "output",
-                 "thinking", "state", "stream", "metadata")  # fmt: skip
+                 "thinking", "state", "service", "context_management", "stream",
+                 "metadata")  # fmt: skip
         return tuple(getattr(self, name) for name in names)
 
     def _sizes(self) -> Iterator[str]:

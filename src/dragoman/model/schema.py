@@ -25,7 +25,17 @@ from dragoman.model.jsontext import dumps, loads
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.messages import Kind, Message
 from dragoman.model.parts import CacheHint, Citation, Origin, Refusal, Text
-from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+from dragoman.model.provider_tools import KnownTool, Location
+from dragoman.model.requests import (
+    AudioOutput,
+    ContextManagement,
+    Output,
+    Request,
+    Sampling,
+    Service,
+    State,
+    ThinkingConfig,
+)
 from dragoman.model.responses import Choice, Embedding, Response
 from dragoman.model.store import StoredStore
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition
@@ -33,7 +43,8 @@ from dragoman.model.usage import Usage
 
 _KINDS: tuple[type, ...] = (
     *(Message, Request, Response, Embedding, Embeddings, ModelInfo, TokenCount),
-    *(Choice, Usage, Sampling, Output, ThinkingConfig, State),
+    *(Choice, Usage, Sampling, Output, AudioOutput, ThinkingConfig, State),
+    *(Service, ContextManagement, Location, *get_args(KnownTool)),
     *(Origin, CacheHint, Citation, ToolDefinition, ServerTool, ToolChoice),
     *get_args(AnyPart),
     *get_args(Event),

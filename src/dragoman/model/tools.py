@@ -446,6 +446,14 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
     cache: CacheHint | None = None
     origin: Origin | None = None
     extras: Mapping[str, Any] = EMPTY
+    defer_loading: bool | None = None
+    """Whether the model sees it only after a search for tools has found it."""
+    allowed_callers: tuple[str, ...] = ()
+    """Who may call it: the model itself (`direct`), or code that the provider runs."""
+    output_schema: Mapping[str, Any] | None = None
+    """JSON Schema of what it returns."""
+    namespace: str | None = None
+    """The group of tools that it belongs to, where its name is unique within the group only."""
 
     def __post_init__(self) -> None:
         if self.name.__class__ is not str:
@@ -459,6 +467,10 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
             own_mapping(self, "format")
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
+        if self.allowed_callers.__class__ is not tuple or self.allowed_callers:
+            own_tuple(self, "allowed_callers", str)
+        if self.output_schema is not None:
+            own_mapping(self, "output_schema")
         if self.strict is UNSET:
             force_setattr(self, "strict", True if self.origin is None else None)
 
@@ -469,6 +481,8 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         self._check_parameters()
         if self.strict.__class__ is not bool or self.cache is not None or self.origin is not None:
             expect_fields(self, strict=bool, cache=CacheHint, origin=Origin)
+        if self.defer_loading is not None or self.namespace is not None:
+            expect_fields(self, defer_loading=bool, namespace=str)
 
     def _check_description(self) -> None:
         if self.description.__class__ is not str:
@@ -608,7 +622,9 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
             raise InvalidInputError(msg)
 
     def _said(self) -> tuple[Any, ...]:
-        return (self.name, self.description, self.parameters, self.strict, self.kind, self.format)
+        return (self.name, self.description, self.parameters, self.strict, self.kind, self.format,
+                self.defer_loading, self.allowed_callers, self.output_schema,
+                self.namespace)  # fmt: skip
 
     def _sizes(self) -> Iterator[str]:
         yield self.kind
@@ -658,7 +674,7 @@ make_definition = unchecked(ToolDefinition)
 
 
 class ServerTool(Value, frozen=True, tag_field="type", tag="server_tool"):
-    """A tool that the provider runs itself: web search, code execution, MCP and the like."""
+    """A provider's own tool that only it knows, as its wire has it; see `provider_tools`."""
 
     name: str
     """The wire's type of tool, such as `web_search_20250305`."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.roles import Role
+from dragoman.wire.provider_tools import Form
 
 Wire = Mapping[str, Any]
 _NONE: frozenset[str] = frozenset()
@@ -111,6 +112,8 @@ class Description(NamedTuple):
     sdk_modules: tuple[SdkModule, ...] = ()
     tool_input_count: str | None = None
     """The field of its usage that counts what the provider's own tools brought into the prompt."""
+    provider_tools: tuple[Form, ...] = ()
+    """The kinds of tools that its providers run, and how they are written here."""
 
 
 def problem_of(described: Description) -> str | None:

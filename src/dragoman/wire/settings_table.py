@@ -10,11 +10,12 @@ What is not of its kind is not read, so that it stays in the overlay as it came.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
-from dragoman.wire.writing import Writing
+if TYPE_CHECKING:  # descriptions of dialects have tables as well, and load nothing else
+    from dragoman.wire.writing import Writing
 
 _INT64 = 1 << 63
 _NOTHING = (None, ())

@@ -10,7 +10,7 @@ import msgspec
 from dragoman.history.truncation.cut import Cut
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
-from dragoman.model.tools import ServerTool, ToolDefinition
+from dragoman.model.requests import AnyTool
 
 Counter = Callable[[Messages], int | Awaitable[int]]
 """How many tokens messages take, by someone who knows better than our estimate."""
@@ -22,7 +22,7 @@ class Room(msgspec.Struct, frozen=True):
     limit: int
     """The most tokens that the prompt may take, tools and system included: the model's context
     window without what is reserved for the answer."""
-    tools: tuple[ToolDefinition | ServerTool, ...] = ()
+    tools: tuple[AnyTool, ...] = ()
     system: tuple[AnyPart, ...] = ()
     """Instructions outside of the messages."""
     count: Counter | None = None

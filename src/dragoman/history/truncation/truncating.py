@@ -16,7 +16,7 @@ from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.ids import new_id
 from dragoman.model.messages import Message
-from dragoman.model.tools import ServerTool, ToolDefinition
+from dragoman.model.requests import AnyTool
 
 DEFAULT = FitWindow()
 
@@ -27,7 +27,7 @@ async def truncate(
     limit: int,
     strategy: Strategy = DEFAULT,
     cut: Cut = NOTHING_CUT,
-    tools: Iterable[ToolDefinition | ServerTool] = (),
+    tools: Iterable[AnyTool] = (),
     system: Iterable[AnyPart] = (),
     counter: Counter | None = None,
     config: Any = None,
@@ -57,7 +57,7 @@ def fit(
     limit: int,
     *,
     strategy: Strategy = DEFAULT,
-    tools: Iterable[ToolDefinition | ServerTool] = (),
+    tools: Iterable[AnyTool] = (),
     system: Iterable[AnyPart] = (),
     counter: Counter | None = None,
     config: Any = None,

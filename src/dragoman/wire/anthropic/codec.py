@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
+from dragoman.model.tools import ServerTool
 from dragoman.wire.anthropic.dialect import DESCRIPTION, FRONT, NAME, TARGET
 from dragoman.wire.anthropic.request import decode_request, encode_request
 from dragoman.wire.anthropic.request_repairs import STEPS
@@ -17,6 +18,7 @@ from dragoman.wire.anthropic.response import (
 from dragoman.wire.anthropic.rules import RULEBOOK
 from dragoman.wire.anthropic.stream import StreamDecoder
 from dragoman.wire.anthropic.stream_encoder import StreamEncoder
+from dragoman.wire.anthropic.tools_provider import betas_of
 from dragoman.wire.anthropic.tools_schemas import ANTHROPIC, ANTHROPIC_STRICT
 from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.dialect import Body
@@ -54,6 +56,11 @@ class Anthropic(Codec):
         encoded = super().encode_request(request, target, strict=strict, repair=repair)
         kept = fields_of(request.extras, HEADERS) if HEADERS in request.extras else EMPTY
         encoded.headers = {key: value for key, value in kept.items() if isinstance(value, str)}
+        if any(isinstance(tool, ServerTool) and tool.dialect != NAME for tool in request.tools):
+            given = encoded.headers.get(BETA)
+            betas = [*([given] if given else []), *betas_of(encoded.body.get("tools", ()))]
+            if betas:
+                encoded.headers = {**encoded.headers, BETA: ",".join(betas)}
         return encoded
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
+from dragoman.wire.anthropic.tools_provider import FORMS
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import (
     CacheFlags,
@@ -64,6 +65,7 @@ DESCRIPTION = Description(
     is_likely=_names_claude,
     response_fields=frozenset({"stop_reason"}),
     possible_response_fields=frozenset({"usage"}),
+    provider_tools=FORMS,
     messages=MessageForm(
         fields=frozenset({"role", "content"}),
         part_types=frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking",

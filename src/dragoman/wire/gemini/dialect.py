@@ -15,6 +15,7 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import CacheFlags, StateFlags, ToolFlags, TurnFlags
 from dragoman.wire.fronts import Front
+from dragoman.wire.gemini.tools_provider import FORMS
 from dragoman.wire.overlay import Overlay
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing as AnyWriting
@@ -123,6 +124,7 @@ DESCRIPTION = Description(
                       "promptFeedback"}),
     unsupported=_interactions,
     response_fields=frozenset({"candidates", "promptFeedback", "usageMetadata"}),
+    provider_tools=FORMS,
     messages=MessageForm(
         content_field="parts",
         roles=frozenset({"user", "model"}),

@@ -17,6 +17,7 @@ from dragoman.wire.flags import (
     ToolFlags,
 )
 from dragoman.wire.fronts import Front
+from dragoman.wire.openai_responses.tools_provider import FORMS
 from dragoman.wire.target import Target
 
 NAME: Final = "openai-responses"
@@ -44,6 +45,7 @@ DESCRIPTION = Description(
     fields=frozenset({"input", "previous_response_id", "max_output_tokens", "output"}),
     is_likely=_is_stored_prompt,
     response_fields=frozenset({"output"}),
+    provider_tools=FORMS,
     messages=MessageForm(
         roles=frozenset({"system", "developer", "user", "assistant"}),
         item_types=frozenset({"function_call", "function_call_output", "reasoning",

@@ -1,0 +1,231 @@
+"""Anthropic's own tools, and the kinds that they are of.
+
+A tool's type has a date. All of a kind are read; written is the oldest that does what the kind
+says, which the most models take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dragoman.model.frozen import EMPTY
+from dragoman.model.provider_tools import (
+    CodeExecution,
+    ComputerUse,
+    McpServer,
+    Memory,
+    Shell,
+    TextEditor,
+    ToolSearch,
+    WebFetch,
+    WebSearch,
+)
+from dragoman.model.tools import ToolDefinition, make_definition
+from dragoman.wire.provider_tools import Form, Option, Outside, location, location_wire
+from dragoman.wire.settings_table import flag, text, texts, whole
+
+_BETAS = {"mcp_toolset": "mcp-client-2025-11-20", "computer_20250124": "computer-use-2025-01-24"}
+
+
+def _callers(value: Any) -> tuple[str, ...] | None:
+    names = texts(value)
+    if names is None:
+        return None
+    return tuple("code" if name.startswith("code_execution") else name for name in names)
+
+
+def _callers_wire(names: tuple[str, ...]) -> list[str]:
+    return ["code_execution_20250825" if name == "code" else name for name in names]
+
+
+def _citations(value: Any) -> bool | None:
+    return flag(value.get("enabled")) if isinstance(value, Mapping) else None
+
+
+_COMMON = (
+    Option("defer_loading", "defer_loading", flag),
+    Option("allowed_callers", "allowed_callers", _callers, _callers_wire),
+)
+_WEB = (
+    Option("allowed_domains", "allowed_domains", texts),
+    Option("blocked_domains", "blocked_domains", texts),
+    Option("max_uses", "max_uses", whole),
+)
+
+
+# --- MCP: the server stands beside the tools, which name it
+
+
+def _server(payload: Mapping[str, Any], servers: Any) -> dict[str, Any]:
+    label = payload.get("mcp_server_name")
+    found: Mapping[str, Any] = EMPTY
+    for server in servers if isinstance(servers, (list, tuple)) else ():
+        if isinstance(server, Mapping) and server.get("name") == label:
+            found = server
+    allowed = found.get("tool_configuration")
+    names = allowed.get("allowed_tools") if isinstance(allowed, Mapping) else None
+    listed = names if isinstance(names, (list, tuple)) else None
+    return {
+        "label": label,
+        "url": text(found.get("url")),
+        "authorization": text(found.get("authorization_token")),
+        "allowed_tools": _enabled(payload) if listed is None else tuple(listed),
+    }
+
+
+def _enabled(payload: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The tools that are switched on, where all others are switched off."""
+    usual, configs = payload.get("default_config"), payload.get("configs")
+    if not isinstance(usual, Mapping) or usual.get("enabled") is not False:
+        return None
+    if not isinstance(configs, Mapping):
+        return ()
+    return tuple(
+        name
+        for name, config in configs.items()
+        if not isinstance(config, Mapping) or config.get("enabled") is not False
+    )
+
+
+def _server_wire(tool: McpServer) -> list[dict[str, Any]]:
+    server: dict[str, Any] = {"type": "url", "name": tool.label, "url": tool.url}
+    if tool.authorization is not None:
+        server["authorization_token"] = tool.authorization
+    if tool.allowed_tools is not None:
+        names = list(tool.allowed_tools)
+        server["tool_configuration"] = {"enabled": True, "allowed_tools": names}
+    return [server]
+
+
+# --- tools that the caller runs: the arguments of their calls
+
+
+def _function(name: str, about: str, required: list[str], **properties: Any) -> ToolDefinition:
+    schema = {"type": "object", "properties": properties, "required": required}
+    return make_definition(name, about, schema, None)
+
+
+_TEXT = {"type": "string"}
+_LINE = {"type": "integer"}
+_LINES = {"type": "array", "items": _LINE, "description": "The first line and the last; -1: all."}
+_EDITS: Mapping[str, Any] = {
+    "path": _TEXT,
+    "file_text": {**_TEXT, "description": "For create: the whole file."},
+    "old_str": {**_TEXT, "description": "For str_replace: what is there, exactly once."},
+    "new_str": {**_TEXT, "description": "For str_replace: what is to be there."},
+    "insert_line": {**_LINE, "description": "For insert: the line after which to insert."},
+    "insert_text": {**_TEXT, "description": "For insert: what to insert."},
+    "view_range": _LINES,
+}
+_BASH = _function(
+    "bash",
+    "Run a command in a bash shell that stays open from one call to the next.",
+    [],
+    command={**_TEXT, "description": "The command to run."},
+    restart={"type": "boolean", "description": "Start the shell anew instead."},
+)
+_EDITOR = _function(
+    "str_replace_based_edit_tool",
+    "Look at files and edit them.",
+    ["command", "path"],
+    command={"type": "string", "enum": ["view", "create", "str_replace", "insert"]},
+    **_EDITS,
+)
+_MEMORY = _function(
+    "memory",
+    "Files under /memories that are kept from one conversation to the next.",
+    ["command"],
+    command={
+        "type": "string",
+        "enum": ["view", "create", "str_replace", "insert", "delete", "rename"],
+    },
+    **_EDITS,
+    old_path=_TEXT,
+    new_path=_TEXT,
+)
+
+FORMS = (
+    Form(
+        WebSearch,
+        "web_search_20250305",
+        (*_WEB, Option("user_location", "location", location, location_wire), *_COMMON),
+        r"web_search_\d{8}",
+        {"name": "web_search"},
+    ),
+    Form(
+        WebFetch,
+        "web_fetch_20250910",
+        (
+            *_WEB,
+            Option("max_content_tokens", "max_content_tokens", whole),
+            Option("citations", "citations", _citations, lambda is_on: {"enabled": is_on}),
+            *_COMMON,
+        ),
+        r"web_fetch_\d{8}",
+        {"name": "web_fetch"},
+    ),
+    Form(
+        CodeExecution,
+        "code_execution_20250825",
+        _COMMON,
+        r"code_execution_\d{8}",
+        {"name": "code_execution"},
+        Outside(
+            "container",
+            frozenset({"container"}),
+            lambda _payload, container: {"container": text(container)},
+            lambda tool: tool.container,
+        ),
+    ),
+    Form(
+        McpServer,
+        "mcp_toolset",
+        (
+            Option("mcp_server_name", "label", text),
+            Option("default_config.defer_loading", "defer_loading", flag),
+        ),
+        outside=Outside(
+            "mcp_servers",
+            frozenset({"url", "authorization", "allowed_tools"}),
+            _server,
+            _server_wire,
+            frozenset({"configs", "default_config"}),
+        ),
+    ),
+    Form(
+        ToolSearch,
+        "tool_search_tool_bm25_20251119",
+        _COMMON,
+        r"tool_search_tool_(bm25|regex)(_\d{8})?",
+        {"name": "tool_search_tool_bm25"},
+    ),
+    Form(
+        ComputerUse,
+        "computer_20250124",
+        (
+            Option("display_width_px", "display_width", whole),
+            Option("display_height_px", "display_height", whole),
+            *_COMMON,
+        ),
+        r"computer_\d{8}",
+        {"name": "computer"},
+    ),
+    Form(Shell, "bash_20250124", _COMMON, r"bash_\d{8}", {"name": "bash"}, function=_BASH),
+    Form(
+        TextEditor,
+        "text_editor_20250728",
+        _COMMON,
+        r"text_editor_\d{8}",
+        {"name": "str_replace_based_edit_tool"},
+        function=_EDITOR,
+    ),
+    Form(Memory, "memory_20250818", _COMMON, r"memory_\d{8}", {"name": "memory"}, function=_MEMORY),
+)  # fmt: skip
+"""By kind: how it is written here."""
+
+
+def betas_of(tools: Iterable[Any]) -> list[str]:
+    """What the header has to name so that these tools are taken."""
+    kinds = [tool.get("type") for tool in tools if isinstance(tool, Mapping)]
+    return [beta for kind, beta in _BETAS.items() if kind in kinds]

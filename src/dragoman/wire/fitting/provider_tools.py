@@ -1,0 +1,90 @@
+"""Providers' own tools, in the target's form (mapping, not repair: it is never skipped)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dragoman.model.frozen import EMPTY
+from dragoman.model.provider_tools import ProviderTool
+from dragoman.model.requests import AnyTool, Request
+from dragoman.model.tools import ServerTool, ToolDefinition
+from dragoman.wire.dialect import descriptions
+from dragoman.wire.losses import Note
+from dragoman.wire.provider_tools import Form, Written, function_of, known_tool, written_tool
+from dragoman.wire.target import Target
+
+
+def with_provider_tools(request: Request, target: Target, notes: list[Note]) -> Request:
+    """With the tools that others' providers run as the target's provider has them."""
+    here = target.dialect
+    for tool in request.tools:
+        if type(tool) is not ToolDefinition and _is_foreign(tool, here):
+            break
+    else:
+        return request
+    forms = {each.name: each.provider_tools for each in descriptions()}
+    tools: list[AnyTool] = []
+    written: list[Written] = []
+    carried: set[tuple[str, str]] = set()
+    for index, tool in enumerate(request.tools):
+        if _is_foreign(tool, here) and isinstance(tool, ServerTool):
+            found = _written(tool, request, forms, here, f"tools[{index}]", notes)
+            if found is not None:
+                written.append(found)
+                carried.update(_outside(tool, forms))
+                tool = found.tool  # noqa: PLW2901 - in the other's place
+        tools.append(tool)
+    request = request.replace_unchecked(tools=tuple(tools))
+    request = _with_fields(request, written, here)
+    return _without_carried(request, carried) if carried else request
+
+
+def _outside(tool: ServerTool, forms: Mapping[str, tuple[Form, ...]]) -> Iterator[tuple[str, str]]:
+    """Where its own dialect says more of a tool: the dialect, and the field of the request."""
+    for form in forms.get(tool.dialect, ()):
+        if form.outside is not None and form.reads(tool.name):
+            yield tool.dialect, form.outside.field
+
+
+def _is_foreign(tool: AnyTool, here: str) -> bool:
+    return isinstance(tool, ServerTool) and tool.dialect != here
+
+
+def _written(
+    tool: ServerTool,
+    request: Request,
+    forms: Mapping[str, tuple[Form, ...]],
+    here: str,
+    path: str,
+    notes: list[Note],
+) -> Written | None:
+    if isinstance(tool, ProviderTool):
+        return written_tool(tool, forms.get(here, ()), here, path, notes)
+    theirs = forms.get(tool.dialect, ())
+    if (function := function_of(tool, theirs)) is not None:  # its calls are as its dialect has them
+        return Written(function)
+    known = known_tool(tool, theirs, request.extras.get(tool.dialect, EMPTY))
+    if known is None or known.is_run_by_caller:  # its calls would be of another form
+        return None
+    return written_tool(known, forms.get(here, ()), here, path, notes)
+
+
+def _with_fields(request: Request, written: list[Written], here: str) -> Request:
+    """With what the request has to say of the tools besides, in fields of its own."""
+    fields = dict(request.extras.get(here, EMPTY))
+    for each in written:
+        for key, value in each.fields.items():
+            is_list = isinstance(value, list) and isinstance(fields.get(key), (list, tuple))
+            fields[key] = [*fields[key], *value] if is_list else fields.get(key, value)
+    return request.replace(extras={**request.extras, here: fields}) if fields else request
+
+
+def _without_carried(request: Request, carried: set[tuple[str, str]]) -> Request:
+    """Without the fields of other dialects that are carried with their tools."""
+    extras = {
+        source: {key: value for key, value in fields.items() if (source, key) not in carried}
+        if isinstance(fields, Mapping)
+        else fields
+        for source, fields in request.extras.items()
+    }
+    return request.replace(extras={key: value for key, value in extras.items() if value})

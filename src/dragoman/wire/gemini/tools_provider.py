@@ -1,0 +1,57 @@
+"""Google's own tools, and the kinds that they are of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.model.provider_tools import (
+    CodeExecution,
+    ComputerUse,
+    FileSearch,
+    WebFetch,
+    WebSearch,
+)
+from dragoman.wire.provider_tools import Form, Option
+from dragoman.wire.settings_table import text, texts, whole
+
+_ENVIRONMENTS = {"ENVIRONMENT_BROWSER": "browser"}
+
+
+def _environment(value: Any) -> str | None:
+    return _ENVIRONMENTS.get(value) if isinstance(value, str) else None
+
+
+def _environment_wire(value: str) -> str | None:
+    return "ENVIRONMENT_BROWSER" if value == "browser" else None
+
+
+def _filter_wire(value: Any) -> str | None:
+    """A filter is one text here; other providers' objects mean nothing."""
+    return text(value)
+
+
+FORMS = (
+    Form(
+        WebSearch,
+        "googleSearch",
+        (Option("excludeDomains", "blocked_domains", texts),),
+        "googleSearch|enterpriseWebSearch|googleSearchRetrieval",
+    ),
+    Form(WebFetch, "urlContext"),
+    Form(CodeExecution, "codeExecution"),
+    Form(
+        FileSearch,
+        "fileSearch",
+        (
+            Option("fileSearchStoreNames", "stores", texts),
+            Option("topK", "max_results", whole),
+            Option("metadataFilter", "filters", text, _filter_wire),
+        ),
+    ),
+    Form(
+        ComputerUse,
+        "computerUse",
+        (Option("environment", "environment", _environment, _environment_wire),),
+    ),
+)
+"""By kind: how it is written here. MCP servers stand in a list here, see `tools`."""

@@ -1,0 +1,32 @@
+"""The one tool that OpenAI runs behind Chat: a search, which is a field of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.model.provider_tools import Location, WebSearch
+from dragoman.wire.provider_tools import Form, Option, location, location_wire
+from dragoman.wire.settings_table import text
+
+
+def _location(value: Any) -> Location | None:
+    return location(value.get("approximate")) if isinstance(value, Mapping) else None
+
+
+def _location_wire(value: Location) -> dict[str, Any]:
+    named = location_wire(value)
+    return {"type": named.pop("type"), "approximate": named}
+
+
+FORMS = (
+    Form(
+        WebSearch,
+        "web_search_options",
+        (
+            Option("user_location", "location", _location, _location_wire),
+            Option("search_context_size", "context_size", text),
+        ),
+    ),
+)
+"""By kind: how it is written here."""

@@ -1,0 +1,144 @@
+"""Providers' own tools go from one dialect to another as the kind that they are of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import Message, Request, ServerTool, dialect, dialects, translate
+from dragoman.model.provider_tools import ProviderTool
+from dragoman.tools import (
+    CodeExecution,
+    FileSearch,
+    ImageGeneration,
+    Location,
+    McpServer,
+    Memory,
+    Shell,
+    ToolSearch,
+    WebFetch,
+    WebSearch,
+)
+from dragoman.wire.dialect import descriptions
+from dragoman.wire.provider_tools import Form, known_tool, written_tool
+
+_FORMS = [(each.name, form) for each in descriptions() for form in each.provider_tools]
+_ALL_FORMS = {each.name: each.provider_tools for each in descriptions()}
+_NAMES = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3).map(tuple)
+_LOCATIONS = st.builds(Location, city=st.text(min_size=1), country=st.just("CH"))
+_TOOLS = st.one_of(
+    st.builds(WebSearch, allowed_domains=_NAMES, max_uses=st.integers(1, 9), location=_LOCATIONS),
+    st.builds(WebFetch, blocked_domains=_NAMES, citations=st.booleans()),
+    st.builds(CodeExecution, file_ids=_NAMES) | st.builds(CodeExecution, container=st.text()),
+    st.builds(FileSearch, stores=_NAMES, max_results=st.integers(1, 50), filters=st.text()),
+    st.builds(McpServer, label=st.text(min_size=1), url=st.just("https://x.org/mcp"),
+              allowed_tools=st.none() | _NAMES, authorization=st.none() | st.text()),
+    st.builds(ToolSearch),
+    st.builds(ImageGeneration, size=st.just("1024x1024"), quality=st.text(min_size=1)),
+)  # fmt: skip
+
+
+def _asking(*tools: Any, **extras: Any) -> Request:
+    return Request(model="m", messages=(Message.user("Hi"),), tools=tools, extras=extras)
+
+
+@pytest.mark.parametrize("to", dialects())
+@given(tool=_TOOLS)
+def test_every_option_arrives_or_is_reported(to: str, tool: ProviderTool) -> None:
+    """What is written reads as the same tool again, but for the options that were lost."""
+    encoded = dialect(to).encode_request(_asking(tool))
+    lost = {loss.path.removeprefix("tools[0]").removeprefix(".") for loss in encoded.losses}
+    if "" in lost:
+        assert type(tool) not in [form.kind for form in _ALL_FORMS[to]]
+        return
+    path = encoded.path
+    (read,) = dialect(to).decode_request(encoded.body, path=path).tools
+    assert isinstance(read, ServerTool)
+    own = dialect(to).decode_request(encoded.body, path=path).extras.get(to, {})
+    known = known_tool(read, _ALL_FORMS[to], own)
+    assert known is not None
+    plain = type(tool)(**({"label": tool.label} if isinstance(tool, McpServer) else {}))
+    assert known == tool.replace(**{name: getattr(plain, name) for name in lost})
+
+
+@pytest.mark.parametrize(("name", "form"), _FORMS, ids=lambda each: getattr(each, "name", each))
+def test_a_form_reads_what_it_writes(name: str, form: Form) -> None:
+    """A tool without options is written and read as itself."""
+    tool = form.kind(**({"label": "docs", "url": "u"} if form.kind is McpServer else {}))
+    written = written_tool(tool, [form], name, "tools[0]", [])
+    assert written is not None
+    assert isinstance(written.tool, ServerTool)
+    assert known_tool(written.tool, [form], written.fields) == tool
+
+
+_SEARCHES = {
+    "anthropic": {"type": "web_search_20260209", "name": "web_search"},
+    "gemini": {"googleSearch": {}},
+    "openai-responses": {"type": "web_search_preview"},
+}
+
+
+@pytest.mark.parametrize("to", ["anthropic", "gemini", "openai-chat", "openai-responses"])
+@pytest.mark.parametrize("source", _SEARCHES)
+def test_a_search_is_asked_for_everywhere(source: str, to: str) -> None:
+    """A web search goes from each dialect that has one to each, without a loss."""
+    field, content = ("contents", {"parts": [{"text": "Hi"}]}) if source == "gemini" else (
+        "input" if source == "openai-responses" else "messages", {"content": "Hi"})  # fmt: skip
+    body = {field: [{"role": "user", **content}], "tools": [_SEARCHES[source]]}
+    encoded = translate(body, source=source, target=to)
+    assert encoded.losses == ()
+    (tool,) = dialect(to).decode_request(encoded.body).tools
+    assert isinstance(tool, ServerTool)
+    assert isinstance(known_tool(tool, _ALL_FORMS[to], {}), WebSearch)
+
+
+def test_an_mcp_server_moves_between_the_tools_and_beside_them() -> None:
+    """Anthropic names the server in a field of its own, Responses in the tool."""
+    server = {"type": "url", "name": "docs", "url": "https://x.org", "authorization_token": "t"}
+    body: dict[str, Any] = {
+        "model": "m",
+        "max_tokens": 100,
+        "messages": [{"role": "user", "content": "Hi"}],
+        "mcp_servers": [server],
+        "tools": [{"type": "mcp_toolset", "mcp_server_name": "docs"}],
+    }
+    there = translate(body, source="anthropic", target="openai-responses")
+    assert there.losses == ()
+    (tool,) = there.body["tools"]
+    told = {"server_label": "docs", "server_url": "https://x.org", "authorization": "t"}
+    assert tool == {"type": "mcp", **told}
+    back = translate(there.body, source="openai-responses", target="anthropic")
+    assert back.body["tools"] == body["tools"]
+    assert back.body["mcp_servers"] == body["mcp_servers"]
+    assert back.headers["anthropic-beta"].startswith("mcp-client")
+
+
+@pytest.mark.parametrize("to", ["openai-chat", "openai-responses", "gemini", "ollama"])
+def test_a_tool_that_the_caller_runs_is_a_function_elsewhere(to: str) -> None:
+    """Claude's shell is offered to other models with the arguments that its calls have."""
+    body = {
+        "model": "m",
+        "max_tokens": 100,
+        "messages": [{"role": "user", "content": "Hi"}],
+        "tools": [{"type": "bash_20250124", "name": "bash"}],
+    }
+    encoded = translate(body, source="anthropic", target=to)
+    assert encoded.losses == ()
+    (tool,) = dialect(to).decode_request(encoded.body).tools
+    assert tool.name == "bash"
+    assert "command" in tool.parameters["properties"]  # type: ignore[union-attr, index]  # a function
+
+
+def test_what_a_dialect_lacks_is_lost_and_told() -> None:
+    """A tool without a form is left out, and the report says so."""
+    encoded = dialect("ollama").encode_request(_asking(WebSearch(), Shell(), Memory()))
+    assert [loss.path for loss in encoded.losses] == ["tools[0]", "tools[1]", "tools[2]"]
+
+
+def test_tools_print_no_secrets() -> None:
+    """A token for a server is never shown."""
+    server = McpServer(label="docs", authorization="s3cret", headers={"a": "s3cret"})
+    assert "s3cret" not in repr(server)
