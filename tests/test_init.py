@@ -13,12 +13,12 @@ import dragoman
 
 # Adding a name here is a promise to keep it; removing one breaks somebody's program.
 PUBLIC = """
-    Agent AgentChat AgentEvent AgentStream AllFailed Audio AudioOutput AuthenticationError
-    BlockingAgentStream BlockingChatHistory CacheHint ChatHistory ChatHistoryConfig Choice Chunk
-    Citation Client ConfigError Conflict ConnectError Content ContextManagement ContextTooLong
-    ContextTooSmall ConversationHistory Corrupt Dialect DragomanError EchoModel Embedding Embeddings
-    Encoded Event FallbackModel File FinishReason Hooks Image InvalidInputError InvalidRequest
-    LimitExceeded Limits LocalModel Loss LossError Message MessageAccumulator MessageStore Messages
+    Agent AgentChat AgentEvent AgentStream AllFailed Audio AuthenticationError BlockingAgentStream
+    BlockingChatHistory CacheHint ChatHistory ChatHistoryConfig Choice Chunk Citation Client
+    ConfigError Conflict ConnectError Content ContextManagement ContextTooLong ContextTooSmall
+    ConversationHistory Corrupt Dialect DragomanError EchoModel Embedding Embeddings Encoded Event
+    FallbackModel File FinishReason Hooks Image InvalidInputError InvalidRequest LimitExceeded
+    Limits LocalModel Loss LossError MediaOutput Message MessageAccumulator MessageStore Messages
     Model ModelInfo ModelNotFound NotFound NotRecorded Opaque Orchestrator OrderError Origin Output
     Overloaded PermissionDenied Policy Price Prices Provider ProviderError ProvidesMessage
     ProvidesMessages QuotaExceeded RateLimited Refusal Refused Repair ReplayTransport Request

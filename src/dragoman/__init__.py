@@ -82,8 +82,8 @@ if TYPE_CHECKING:
         Thinking,
     )
     from dragoman.model.requests import (
-        AudioOutput,
         ContextManagement,
+        MediaOutput,
         Output,
         Request,
         Sampling,
@@ -168,7 +168,7 @@ _HOMES = {
         "ServerToolResult", "Text", "Thinking",
     ),
     "model.requests": (
-        "AudioOutput", "ContextManagement", "Output", "Request", "Sampling", "Service", "State",
+        "ContextManagement", "MediaOutput", "Output", "Request", "Sampling", "Service", "State",
         "ThinkingConfig",
     ),
     "model.responses": ("Choice", "Embedding", "Response"),
@@ -210,7 +210,6 @@ __all__ = [
     "AgentStream",
     "AllFailed",
     "Audio",
-    "AudioOutput",
     "AuthenticationError",
     "BlockingAgentStream",
     "BlockingChatHistory",
@@ -249,6 +248,7 @@ __all__ = [
     "LocalModel",
     "Loss",
     "LossError",
+    "MediaOutput",
     "Message",
     "MessageAccumulator",
     "MessageStore",

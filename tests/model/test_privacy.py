@@ -229,7 +229,7 @@ _COMMON: dict[str, Any] = {
     **dict.fromkeys(("index", "choice", "max_tokens", "top_logprobs", "reported_total"), 1),
     "kind": "function", "form": "full", "mode": "auto", "citations": (), "vector": (0.5,),
     "sampling": dragoman.Sampling(),
-    **dict.fromkeys(("audio", "service", "context_management", "defer_loading", "obfuscation")),
+    **dict.fromkeys(("media", "service", "context_management", "defer_loading", "obfuscation")),
     **dict.fromkeys(("location", "max_uses", "max_content_tokens", "max_results", "compact_at")),
     **dict.fromkeys(("display_width", "display_height", "truncate", "output_schema")),
 }  # fmt: skip

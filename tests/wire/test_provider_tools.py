@@ -23,7 +23,7 @@ from dragoman.tools import (
     WebSearch,
 )
 from dragoman.wire.dialect import descriptions
-from dragoman.wire.provider_tools import Form, known_tool, written_tool
+from dragoman.wire.provider_tools import Form, Place, known_tool, written_tool
 
 _FORMS = [(each.name, form) for each in descriptions() for form in each.provider_tools]
 _ALL_FORMS = {each.name: each.provider_tools for each in descriptions()}
@@ -42,7 +42,7 @@ _TOOLS = st.one_of(
 
 
 def _asking(*tools: Any, **extras: Any) -> Request:
-    return Request(model="m", messages=(Message.user("Hi"),), tools=tools, extras=extras)
+    return Request(model="m-search", messages=(Message.user("Hi"),), tools=tools, extras=extras)
 
 
 @pytest.mark.parametrize("to", dialects())
@@ -60,15 +60,17 @@ def test_every_option_arrives_or_is_reported(to: str, tool: ProviderTool) -> Non
     own = dialect(to).decode_request(encoded.body, path=path).extras.get(to, {})
     known = known_tool(read, _ALL_FORMS[to], own)
     assert known is not None
-    plain = type(tool)(**({"label": tool.label} if isinstance(tool, McpServer) else {}))
+    needed: dict[str, Any] = {"label": tool.label} if isinstance(tool, McpServer) else {}
+    plain = type(tool)(**needed)
     assert known == tool.replace(**{name: getattr(plain, name) for name in lost})
 
 
 @pytest.mark.parametrize(("name", "form"), _FORMS, ids=lambda each: getattr(each, "name", each))
 def test_a_form_reads_what_it_writes(name: str, form: Form) -> None:
     """A tool without options is written and read as itself."""
-    tool = form.kind(**({"label": "docs", "url": "u"} if form.kind is McpServer else {}))
-    written = written_tool(tool, [form], name, "tools[0]", [])
+    needed: dict[str, Any] = {"label": "docs", "url": "u"} if form.kind is McpServer else {}
+    tool = form.kind(**needed)
+    written = written_tool(tool, Place(name, (form,), "search"), "tools[0]", [])
     assert written is not None
     assert isinstance(written.tool, ServerTool)
     assert known_tool(written.tool, [form], written.fields) == tool
@@ -87,8 +89,12 @@ def test_a_search_is_asked_for_everywhere(source: str, to: str) -> None:
     """A web search goes from each dialect that has one to each, without a loss."""
     field, content = ("contents", {"parts": [{"text": "Hi"}]}) if source == "gemini" else (
         "input" if source == "openai-responses" else "messages", {"content": "Hi"})  # fmt: skip
-    body = {field: [{"role": "user", **content}], "tools": [_SEARCHES[source]]}
-    encoded = translate(body, source=source, target=to)
+    body: dict[str, Any] = {field: [{"role": "user", **content}], "tools": [_SEARCHES[source]]}
+    if source != "gemini":
+        body["model"] = "m-search"
+    path = "/v1beta/models/m-search:generateContent"
+    request = dialect(source).decode_request(body, path=path)
+    encoded = dialect(to).encode_request(request)
     assert encoded.losses == ()
     (tool,) = dialect(to).decode_request(encoded.body).tools
     assert isinstance(tool, ServerTool)

@@ -42,6 +42,8 @@ class Sampling(Value, frozen=True, kw_only=True):
     """How many answers; None: one."""
     logprobs: bool | None = None
     top_logprobs: int | None = None
+    verbosity: str | None = None
+    """How much to say: low, medium, high."""
 
     def __post_init__(self) -> None:
         own_tuple(self, "stop", str)
@@ -49,7 +51,7 @@ class Sampling(Value, frozen=True, kw_only=True):
             expect_number(getattr(self, name), f"Sampling.{name}")
         for name in ("max_tokens", "top_k", "seed", "choices", "top_logprobs"):
             self._whole(name)
-        expect_fields(self, logprobs=bool)
+        expect_fields(self, logprobs=bool, verbosity=str)
 
     def _whole(self, name: str) -> None:
         number = getattr(self, name)
@@ -57,18 +59,6 @@ class Sampling(Value, frozen=True, kw_only=True):
             force_setattr(self, name, int(number))
         elif number is not None:
             expect(number, int, f"Sampling.{name}")
-
-
-class AudioOutput(Value, frozen=True, kw_only=True):
-    """How a spoken answer sounds."""
-
-    voice: str | None = None
-    """As the provider names it."""
-    format: str | None = None
-    """wav, mp3, pcm16, …"""
-
-    def __post_init__(self) -> None:
-        expect_fields(self, voice=str, format=str)
 
 
 class Output(Value, frozen=True, kw_only=True):
@@ -82,11 +72,6 @@ class Output(Value, frozen=True, kw_only=True):
     extras: Mapping[str, Any] = EMPTY
     origin: Origin | None = None
     """Where the schema was spelled as it is; it goes back there untouched."""
-    verbosity: str | None = None
-    """How much to say: low, medium, high."""
-    modalities: tuple[str, ...] = ()
-    """What the answer may be made of: text, audio, image; empty: as the provider likes."""
-    audio: AudioOutput | None = None
 
     def __post_init__(self) -> None:
         if self.format not in ("text", "json", "schema"):  # a tuple: it may be unhashable
@@ -95,12 +80,9 @@ class Output(Value, frozen=True, kw_only=True):
         if self.schema is not None:
             own_mapping(self, "schema")
         own_mapping(self, "extras")
-        own_tuple(self, "modalities", str)
-        expect_fields(self, verbosity=str, audio=AudioOutput)
 
     def _said(self) -> tuple[Any, ...]:
-        return (self.format, self.schema, self.name, self.description, self.strict,
-                self.verbosity, self.modalities, self.audio)  # fmt: skip
+        return (self.format, self.schema, self.name, self.description, self.strict)
 
     def _sizes(self) -> Iterator[str]:
         yield self.format
@@ -146,6 +128,21 @@ class State(Value, frozen=True, kw_only=True):
     """Where an earlier request left off (Gemini)."""
     store: bool | None = None
     """Whether the answer is to be kept."""
+
+
+class MediaOutput(Value, frozen=True, kw_only=True):
+    """What the answer may be made of besides text. None: as the provider likes."""
+
+    modalities: tuple[str, ...] = ()
+    """text, audio, image."""
+    voice: str | None = None
+    """Who speaks, as the provider names them."""
+    audio_format: str | None = None
+    """wav, mp3, pcm16, …"""
+
+    def __post_init__(self) -> None:
+        own_tuple(self, "modalities", str)
+        expect_fields(self, voice=str, audio_format=str)
 
 
 class Service(Value, frozen=True, kw_only=True):
@@ -208,6 +205,7 @@ class Request(Value, frozen=True, kw_only=True):
     output: Output | None = None
     thinking: ThinkingConfig | None = None
     state: State | None = None
+    media: MediaOutput | None = None
     service: Service | None = None
     context_management: ContextManagement | None = None
     stream: bool | None = None
@@ -226,7 +224,7 @@ class Request(Value, frozen=True, kw_only=True):
         own_tuple(self, "tools", (ToolDefinition, ServerTool))
         expect(self.sampling, Sampling, "Request.sampling")
         expect_fields(self, model=str, tool_choice=ToolChoice, output=Output,
-                      thinking=ThinkingConfig, state=State, service=Service,
+                      thinking=ThinkingConfig, state=State, media=MediaOutput, service=Service,
                       context_management=ContextManagement, stream=bool)  # fmt: skip
         own_mapping(self, "metadata")
         own_mapping(self, "extras")
@@ -255,7 +253,7 @@ class Request(Value, frozen=True, kw_only=True):
 
     def _said(self) -> tuple[Any, ...]:
         names = ("model", "system", "messages", "tools", "tool_choice", "sampling", "output",
-                 "thinking", "state", "service", "context_management", "stream",
+                 "thinking", "state", "media", "service", "context_management", "stream",
                  "metadata")  # fmt: skip
         return tuple(getattr(self, name) for name in names)
 

@@ -27,8 +27,8 @@ from dragoman.model.messages import Kind, Message
 from dragoman.model.parts import CacheHint, Citation, Origin, Refusal, Text
 from dragoman.model.provider_tools import KnownTool, Location
 from dragoman.model.requests import (
-    AudioOutput,
     ContextManagement,
+    MediaOutput,
     Output,
     Request,
     Sampling,
@@ -43,8 +43,8 @@ from dragoman.model.usage import Usage
 
 _KINDS: tuple[type, ...] = (
     *(Message, Request, Response, Embedding, Embeddings, ModelInfo, TokenCount),
-    *(Choice, Usage, Sampling, Output, AudioOutput, ThinkingConfig, State),
-    *(Service, ContextManagement, Location, *get_args(KnownTool)),
+    *(Choice, Usage, Sampling, Output, ThinkingConfig, State),
+    *(MediaOutput, Service, ContextManagement, Location, *get_args(KnownTool)),
     *(Origin, CacheHint, Citation, ToolDefinition, ServerTool, ToolChoice),
     *get_args(AnyPart),
     *get_args(Event),

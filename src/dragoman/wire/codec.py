@@ -34,6 +34,7 @@ from dragoman.wire.losses import Repair
 from dragoman.wire.response_losses import ReportingEncoder, ResponseLimits, response_losses
 from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
+from dragoman.wire.shared_settings import with_shared_settings
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Rulebook, Violation
@@ -107,7 +108,9 @@ class Codec:
     ) -> Request:
         """The request in a body, and in its path."""
         wire = self._opened(body)
-        request = self._read(lambda: self._functions.decode_request(wire, path))
+        request = with_shared_settings(
+            self._read(lambda: self._functions.decode_request(wire, path)), self.description
+        )
         for message in request.messages:
             if message.origin is None and self._is_as_it_came(message):
                 force_setattr(message, "origin", self._here)  # see `Target.owns`

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from dragoman.model.frozen import EMPTY
 from dragoman.model.roles import Role
 from dragoman.wire.provider_tools import Form
+from dragoman.wire.shared_settings import SharedSetting
 
 Wire = Mapping[str, Any]
 _NONE: frozenset[str] = frozenset()
@@ -112,6 +113,10 @@ class Description(NamedTuple):
     sdk_modules: tuple[SdkModule, ...] = ()
     tool_input_count: str | None = None
     """The field of its usage that counts what the provider's own tools brought into the prompt."""
+    shared_settings: tuple[SharedSetting, ...] = ()
+    """Where its requests have the settings that other APIs have as well."""
+    shared_tool_settings: tuple[SharedSetting, ...] = ()
+    """The same, in the declarations of tools."""
     provider_tools: tuple[Form, ...] = ()
     """The kinds of tools that its providers run, and how they are written here."""
 

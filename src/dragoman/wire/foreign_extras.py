@@ -20,6 +20,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _WORDS = frozenset({"type", "index", "status", "role", "id", "call_id", "thought",
                     "thoughtSignature", "object", "created"})  # fmt: skip
 _SPELLING = frozenset({"item", "format"})
+_USUAL: dict[str, Any] = {
+    "tool_choice": "auto",
+    "truncation": "disabled",
+    "background": False,
+    "include": ["reasoning.encrypted_content"],  # sealed state comes along anyway, where there is
+}
+"""What is so without being said: nothing is lost with it."""
 _NOTE = ":"  # begins what the bridges to other libraries note for themselves
 _FACTS = " facts"  # what a library knows about a message
 _KINDS: dict[type, type] = {
@@ -117,6 +124,8 @@ def _is_spelling(name: str, value: Any) -> bool:
         return not isinstance(value, (dict, list))
     if name == "systemInstruction":
         return isinstance(value, dict) and value.keys() <= {"role", "parts"}
+    if name in _USUAL and value == _USUAL[name]:
+        return True
     return name in _SPELLING
 
 

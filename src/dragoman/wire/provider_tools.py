@@ -64,6 +64,8 @@ class Form(NamedTuple):
     """What the payload always has besides."""
     outside: Outside | None = None
     """What the request says of it in a field of its own."""
+    models: str | None = None
+    """A regular expression for the models that take it; None: all."""
     function: ToolDefinition | None = None
     """For a tool that the caller runs: what a model that does not know it is told of it."""
 
@@ -138,12 +140,21 @@ def _take(payload: dict[str, Any], steps: Sequence[str]) -> None:
     del payload[first]
 
 
-def written_tool(
-    tool: ProviderTool, forms: Iterable[Form], dialect: str, path: str, notes: list[Note]
-) -> Written | None:
-    """The tool as a dialect writes it; None where the dialect has no such tool."""
-    form = next((form for form in forms if type(tool) is form.kind), None)
+class Place(NamedTuple):
+    """Where a tool is written to."""
+
+    dialect: str
+    forms: tuple[Form, ...]
+    model: str | None = None
+
+
+def written_tool(tool: ProviderTool, place: Place, path: str, notes: list[Note]) -> Written | None:
+    """The tool as a dialect writes it; None where there is no such tool."""
+    dialect = place.dialect
+    form = next((form for form in place.forms if type(tool) is form.kind), None)
     if form is None:
+        return None
+    if form.models is not None and not re.search(form.models, place.model or ""):
         return None
     payload: dict[str, Any] = thaw(form.constants)
     fields: dict[str, Any] = {}

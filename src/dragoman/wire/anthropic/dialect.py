@@ -6,6 +6,7 @@ from typing import Any
 
 from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
+from dragoman.wire.anthropic.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.anthropic.tools_provider import FORMS
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import (
@@ -65,6 +66,8 @@ DESCRIPTION = Description(
     is_likely=_names_claude,
     response_fields=frozenset({"stop_reason"}),
     possible_response_fields=frozenset({"usage"}),
+    shared_settings=SETTINGS,
+    shared_tool_settings=OF_TOOLS,
     provider_tools=FORMS,
     messages=MessageForm(
         fields=frozenset({"role", "content"}),

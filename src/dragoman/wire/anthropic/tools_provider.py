@@ -22,21 +22,11 @@ from dragoman.model.provider_tools import (
     WebSearch,
 )
 from dragoman.model.tools import ToolDefinition, make_definition
+from dragoman.wire.anthropic.settings_shared import callers, callers_wire
 from dragoman.wire.provider_tools import Form, Option, Outside, location, location_wire
 from dragoman.wire.settings_table import flag, text, texts, whole
 
 _BETAS = {"mcp_toolset": "mcp-client-2025-11-20", "computer_20250124": "computer-use-2025-01-24"}
-
-
-def _callers(value: Any) -> tuple[str, ...] | None:
-    names = texts(value)
-    if names is None:
-        return None
-    return tuple("code" if name.startswith("code_execution") else name for name in names)
-
-
-def _callers_wire(names: tuple[str, ...]) -> list[str]:
-    return ["code_execution_20250825" if name == "code" else name for name in names]
 
 
 def _citations(value: Any) -> bool | None:
@@ -45,7 +35,7 @@ def _citations(value: Any) -> bool | None:
 
 _COMMON = (
     Option("defer_loading", "defer_loading", flag),
-    Option("allowed_callers", "allowed_callers", _callers, _callers_wire),
+    Option("allowed_callers", "allowed_callers", callers, callers_wire),
 )
 _WEB = (
     Option("allowed_domains", "allowed_domains", texts),

@@ -18,9 +18,9 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.cache_hints import has_hints_outside, with_accepted_hints
 from dragoman.wire.fitting.content import with_accepted_media, without_blank_texts
 from dragoman.wire.fitting.identifiers import with_accepted_ids, with_accepted_names
+from dragoman.wire.fitting.mapping import with_provider_tools, with_settings_of_target
 from dragoman.wire.fitting.pairing import with_paired_results, with_paired_results_among_kept
 from dragoman.wire.fitting.paths import Numbers, left, renumbered, restored
-from dragoman.wire.fitting.provider_tools import with_provider_tools
 from dragoman.wire.fitting.settings import (
     has_hidden_context,
     with_supported_settings,
@@ -64,6 +64,7 @@ OwnSteps = Sequence[Step[Request]]
 
 FIRST: tuple[Step[Request], ...] = (
     Step(with_provider_tools, ()),
+    Step(with_settings_of_target, ()),
     Step(with_placed_instructions, ("turns.system_place",)),
     Step(with_supported_state, ("state.fields",)),
 )

@@ -17,6 +17,7 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import FieldFlags, IdFlags
 from dragoman.wire.fronts import Front
+from dragoman.wire.openai_chat.settings_shared import SETTINGS
 from dragoman.wire.openai_chat.tools_provider import FORMS
 from dragoman.wire.overlay import extras_of, words_of
 from dragoman.wire.target import Target
@@ -65,6 +66,7 @@ DESCRIPTION = Description(
     is_likely=lambda wire: isinstance(wire.get("messages"), list),
     response_fields=frozenset({"choices"}),
     possible_response_fields=frozenset({"usage"}),
+    shared_settings=SETTINGS,
     provider_tools=FORMS,
     messages=MessageForm(
         roles=frozenset({"system", "developer", "user", "assistant", "tool", "function"}),

@@ -27,6 +27,7 @@ FORMS = (
             Option("user_location", "location", _location, _location_wire),
             Option("search_context_size", "context_size", text),
         ),
+        models="search",  # `gpt-4o-search-preview`; others refuse the field
     ),
 )
 """By kind: how it is written here."""

@@ -17,6 +17,7 @@ from dragoman.wire.flags import (
     ToolFlags,
 )
 from dragoman.wire.fronts import Front
+from dragoman.wire.openai_responses.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.openai_responses.tools_provider import FORMS
 from dragoman.wire.target import Target
 
@@ -45,6 +46,8 @@ DESCRIPTION = Description(
     fields=frozenset({"input", "previous_response_id", "max_output_tokens", "output"}),
     is_likely=_is_stored_prompt,
     response_fields=frozenset({"output"}),
+    shared_settings=SETTINGS,
+    shared_tool_settings=OF_TOOLS,
     provider_tools=FORMS,
     messages=MessageForm(
         roles=frozenset({"system", "developer", "user", "assistant"}),

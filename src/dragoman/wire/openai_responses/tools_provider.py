@@ -16,24 +16,11 @@ from dragoman.model.provider_tools import (
     ToolSearch,
     WebSearch,
 )
+from dragoman.wire.openai_settings import callers, callers_wire
 from dragoman.wire.provider_tools import Form, Option, location, location_wire
 from dragoman.wire.settings_table import flag, text, texts, whole
 
-
-def _callers(value: Any) -> tuple[str, ...] | None:
-    names = texts(value)
-    return None if names is None else tuple(_CALLERS.get(name, name) for name in names)
-
-
-_CALLERS = {"programmatic": "code"}
-_CALLER_NAMES = {ours: theirs for theirs, ours in _CALLERS.items()}
-
-
-def _callers_wire(names: tuple[str, ...]) -> list[str]:
-    return [_CALLER_NAMES.get(name, name) for name in names]
-
-
-_CALLABLE = (Option("allowed_callers", "allowed_callers", _callers, _callers_wire),)
+_CALLABLE = (Option("allowed_callers", "allowed_callers", callers, callers_wire),)
 _DEFERRED = (Option("defer_loading", "defer_loading", flag), *_CALLABLE)
 
 

@@ -1,4 +1,7 @@
-"""Providers' own tools, in the target's form (mapping, not repair: it is never skipped)."""
+"""Providers' own tools, and settings that several APIs have, in the target's form.
+
+This is mapping, not repair: it is never skipped.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolDefinition
 from dragoman.wire.dialect import descriptions
 from dragoman.wire.losses import Note
-from dragoman.wire.provider_tools import Form, Written, function_of, known_tool, written_tool
+from dragoman.wire.provider_tools import Form, Place, Written, function_of, known_tool, written_tool
+from dragoman.wire.shared_settings import has_shared_settings, without_shared_settings
 from dragoman.wire.target import Target
 
 
@@ -23,12 +27,13 @@ def with_provider_tools(request: Request, target: Target, notes: list[Note]) -> 
     else:
         return request
     forms = {each.name: each.provider_tools for each in descriptions()}
+    place = Place(here, forms.get(here, ()), request.model)
     tools: list[AnyTool] = []
     written: list[Written] = []
     carried: set[tuple[str, str]] = set()
     for index, tool in enumerate(request.tools):
         if _is_foreign(tool, here) and isinstance(tool, ServerTool):
-            found = _written(tool, request, forms, here, f"tools[{index}]", notes)
+            found = _written(tool, request, forms, place, f"tools[{index}]", notes)
             if found is not None:
                 written.append(found)
                 carried.update(_outside(tool, forms))
@@ -46,6 +51,16 @@ def _outside(tool: ServerTool, forms: Mapping[str, tuple[Form, ...]]) -> Iterato
             yield tool.dialect, form.outside.field
 
 
+def with_settings_of_target(request: Request, target: Target, notes: list[Note]) -> Request:
+    """With the settings that several APIs have where the target's has them."""
+    if not has_shared_settings(request):
+        return request
+    described = next((each for each in descriptions() if each.name == target.dialect), None)
+    if described is None:
+        return request
+    return without_shared_settings(request, described, notes)
+
+
 def _is_foreign(tool: AnyTool, here: str) -> bool:
     return isinstance(tool, ServerTool) and tool.dialect != here
 
@@ -54,19 +69,19 @@ def _written(
     tool: ServerTool,
     request: Request,
     forms: Mapping[str, tuple[Form, ...]],
-    here: str,
+    place: Place,
     path: str,
     notes: list[Note],
 ) -> Written | None:
     if isinstance(tool, ProviderTool):
-        return written_tool(tool, forms.get(here, ()), here, path, notes)
+        return written_tool(tool, place, path, notes)
     theirs = forms.get(tool.dialect, ())
     if (function := function_of(tool, theirs)) is not None:  # its calls are as its dialect has them
         return Written(function)
     known = known_tool(tool, theirs, request.extras.get(tool.dialect, EMPTY))
     if known is None or known.is_run_by_caller:  # its calls would be of another form
         return None
-    return written_tool(known, forms.get(here, ()), here, path, notes)
+    return written_tool(known, place, path, notes)
 
 
 def _with_fields(request: Request, written: list[Written], here: str) -> Request:

@@ -1,0 +1,22 @@
+"""Where Chat has the settings that other APIs have as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.wire.openai_settings import SHARED_SETTINGS
+from dragoman.wire.settings_table import text, texts
+from dragoman.wire.shared_settings import SharedSetting
+
+
+def _modalities(value: Any) -> tuple[str, ...] | None:
+    return texts(list(value)) if isinstance(value, (list, tuple)) else None
+
+
+SETTINGS = (
+    *SHARED_SETTINGS,
+    SharedSetting("verbosity", "sampling.verbosity", text),
+    SharedSetting("modalities", "media.modalities", _modalities),
+    SharedSetting("audio.voice", "media.voice", text),
+    SharedSetting("audio.format", "media.audio_format", text),
+)

@@ -1,0 +1,153 @@
+"""Settings that several APIs have go from one to the other, or are reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import (
+    ContextManagement,
+    MediaOutput,
+    Message,
+    Request,
+    Sampling,
+    Service,
+    ToolDefinition,
+    dialect,
+    dialects,
+    translate,
+)
+from dragoman.wire.dialect import descriptions
+
+_TEXTS = st.text(min_size=1, max_size=8)
+_OBJECTS = st.dictionaries(_TEXTS, _TEXTS, min_size=1, max_size=2)
+
+
+def _maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | values
+
+
+_SERVICES = st.builds(
+    Service, user=_maybe(_TEXTS), safety_identifier=_maybe(_TEXTS), labels=st.just({}) | _OBJECTS,
+    tier=_maybe(st.sampled_from(["auto", "standard", "flex", "priority", "other"])),
+    cache_key=_maybe(_TEXTS), cache_retention=_maybe(_TEXTS), moderation=_maybe(_OBJECTS),
+    obfuscation=_maybe(st.booleans()),
+)  # fmt: skip
+_REQUESTS = st.builds(
+    Request, model=st.just("m"), messages=st.just((Message.user("Hi"),)),
+    sampling=st.builds(Sampling, verbosity=_maybe(_TEXTS)), service=_maybe(_SERVICES),
+    media=_maybe(st.builds(MediaOutput, modalities=st.just(("text", "audio")), voice=_maybe(_TEXTS),
+                           audio_format=_maybe(_TEXTS))),
+    context_management=_maybe(st.builds(ContextManagement, compact_at=_maybe(st.integers(1, 99)),
+                                        truncate=_maybe(st.booleans()))),
+)  # fmt: skip
+_GROUPS = ("service", "media", "context_management")
+
+
+def _settings(request: Request) -> dict[str, Any]:
+    found: dict[str, Any] = {"sampling.verbosity": request.sampling.verbosity}
+    for group in _GROUPS:
+        value = getattr(request, group)
+        for field in () if value is None else value.__struct_fields__:
+            found[f"{group}.{field}"] = getattr(value, field)
+    return {name: value for name, value in found.items() if value not in (None, (), {})}
+
+
+@pytest.mark.parametrize("to", dialects())
+@given(request=_REQUESTS)
+def test_every_setting_arrives_or_is_reported(to: str, request: Request) -> None:
+    """What the body holds reads as what was asked for, less what the losses name."""
+    encoded = dialect(to).encode_request(request)
+    lost = {loss.path for loss in encoded.losses}
+    asked = {name: value for name, value in _settings(request).items() if name not in lost}
+    read = _settings(dialect(to).decode_request(encoded.body, path=encoded.path))
+    if to == "anthropic" and "service.safety_identifier" in asked:  # one field for both
+        asked["service.user"] = asked.pop("service.safety_identifier")
+    assert read == asked
+
+
+_ODD = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | _TEXTS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_TEXTS, inner, max_size=2),
+    max_leaves=4,
+)
+_PATHS = {each.name: [s.path for s in each.shared_settings] for each in descriptions()}
+
+
+def _body(name: str) -> dict[str, Any]:
+    if name == "gemini":
+        return {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
+    body: dict[str, Any] = (
+        {"model": "m", "max_tokens": 9} if name == "anthropic" else {"model": "m"}
+    )
+    messages = [{"role": "user", "content": "Hi"}]
+    return {**body, "input" if name == "openai-responses" else "messages": messages}
+
+
+@pytest.mark.parametrize("name", [name for name, paths in _PATHS.items() if paths])
+@given(data=st.data())
+def test_whatever_stood_in_their_place_comes_back(name: str, data: st.DataObject) -> None:
+    """A field of a setting holds anything at all: the same dialect gets it back as it was."""
+    body = _body(name)
+    for path in data.draw(st.lists(st.sampled_from(_PATHS[name]), max_size=4)):
+        *steps, last = path.split(".")
+        place = body
+        for step in steps:
+            place = place.setdefault(step, {})
+            if not isinstance(place, dict):
+                break
+        else:
+            place[last] = data.draw(_ODD)
+    request = dialect(name).decode_request(body)
+    assert dialect(name).encode_request(request).body == body
+    assert Request.from_json(request.to_json()).identical(request)
+
+
+def test_an_edit_wins() -> None:
+    """A setting that was changed, or taken away, is written as it is now."""
+    body = {**_body("openai-chat"), "user": "a", "service_tier": "flex"}
+    request = dialect("openai-chat").decode_request(body)
+    assert request.service == Service(user="a", tier="flex")
+    edited = dialect("openai-chat").encode_request(request.replace(service=Service(user="b")))
+    assert edited.body == {**_body("openai-chat"), "user": "b"}
+
+
+def test_the_usual_request_of_a_coding_agent_loses_nothing() -> None:
+    """Codex's settings mean the same in Chat."""
+    body = {
+        "model": "gpt-5",
+        "input": [{"role": "user", "content": "Hi"}],
+        "tools": [{"type": "function", "name": "f", "description": "F.", "strict": False,
+                   "parameters": {"type": "object", "properties": {}}}],
+        "tool_choice": "auto",
+        "parallel_tool_calls": False,
+        "prompt_cache_key": "k",
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "text": {"verbosity": "low"},
+    }  # fmt: skip
+    encoded = translate(body, source="openai-responses", target="openai-chat", strict=True)
+    assert encoded.body["prompt_cache_key"] == "k"
+    assert encoded.body["verbosity"] == "low"
+
+
+def test_tools_keep_their_settings_across_dialects() -> None:
+    """Deferred loading and the callers of a tool are known to both."""
+    body = {
+        **_body("anthropic"),
+        "tools": [{"name": "f", "input_schema": {"type": "object", "properties": {}},
+                   "defer_loading": True, "allowed_callers": ["code_execution_20250825"]}],
+    }  # fmt: skip
+    request = dialect("anthropic").decode_request(body)
+    (tool,) = request.tools
+    assert isinstance(tool, ToolDefinition)
+    assert (tool.defer_loading, tool.allowed_callers) == (True, ("code",))
+    assert dialect("anthropic").encode_request(request).body == body
+    (there,) = dialect("openai-responses").encode_request(request).body["tools"]
+    assert there["defer_loading"] is True
+    assert there["allowed_callers"] == ["programmatic"]
+    lost = [loss.path for loss in dialect("ollama").encode_request(request).losses]
+    assert {"tools[0].defer_loading", "tools[0].allowed_callers"} <= {*lost}
