@@ -41,6 +41,12 @@ _TOOLS = st.one_of(
 )  # fmt: skip
 
 
+_NEEDED: dict[type[ProviderTool], dict[str, Any]] = {
+    McpServer: {"label": "docs", "url": "u"},
+    FileSearch: {"stores": ("s",)},
+}
+
+
 def _asking(*tools: Any, **extras: Any) -> Request:
     return Request(model="m-search", messages=(Message.user("Hi"),), tools=tools, extras=extras)
 
@@ -68,8 +74,7 @@ def test_every_option_arrives_or_is_reported(to: str, tool: ProviderTool) -> Non
 @pytest.mark.parametrize(("name", "form"), _FORMS, ids=lambda each: getattr(each, "name", each))
 def test_a_form_reads_what_it_writes(name: str, form: Form) -> None:
     """A tool without options is written and read as itself."""
-    needed: dict[str, Any] = {"label": "docs", "url": "u"} if form.kind is McpServer else {}
-    tool = form.kind(**needed)
+    tool = form.kind(**_NEEDED.get(form.kind, {}))
     written = written_tool(tool, Place(name, (form,), "search"), "tools[0]", [])
     assert written is not None
     assert isinstance(written.tool, ServerTool)

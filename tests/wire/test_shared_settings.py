@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,6 +134,21 @@ def test_the_usual_request_of_a_coding_agent_loses_nothing() -> None:
     encoded = translate(body, source="openai-responses", target="openai-chat", strict=True)
     assert encoded.body["prompt_cache_key"] == "k"
     assert encoded.body["verbosity"] == "low"
+
+
+_FIXTURES = Path(__file__).parent.parent / "fixtures"
+_ALL = sorted(_FIXTURES.glob("*/*.json"))
+_EARLIER = [file for file in _ALL if b'"version_1"' in file.read_bytes()]
+
+
+@pytest.mark.parametrize("file", _EARLIER, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_requests_of_version_1_are_written_as_before(file: Path) -> None:
+    """What was stored with these settings in its extras gives the same body."""
+    fixture = json.loads(file.read_text(encoding="utf-8"))
+    request = Request.from_json(json.dumps(fixture["version_1"]))
+    encoded = dialect(file.parent.name).encode_request(request)
+    assert json.loads(encoded.to_bytes()) == fixture["wire"]
+    assert encoded.losses == ()
 
 
 def test_tools_keep_their_settings_across_dialects() -> None:

@@ -44,6 +44,8 @@ class ProviderTool(ServerTool, frozen=True, kw_only=True, tag="provider_tool"):
 
     is_run_by_caller: ClassVar[bool] = False
     """Whether the model only knows it, and the caller has to run it."""
+    kept_by_provider: ClassVar[frozenset[str]] = frozenset()
+    """Options that name what one provider keeps: files, stores, sandboxes."""
 
     name: str = ""
     dialect: str = KNOWN
@@ -111,6 +113,8 @@ class WebFetch(ProviderTool, frozen=True, kw_only=True, tag="web_fetch"):
 class CodeExecution(ProviderTool, frozen=True, kw_only=True, tag="code_execution"):
     """Runs code that the model writes, in a sandbox of the provider's."""
 
+    kept_by_provider: ClassVar[frozenset[str]] = frozenset({"container", "file_ids"})
+
     name: str = "code_execution"
     container: str | None = None
     """A sandbox that is there already, by its id; None: a new one."""
@@ -125,6 +129,8 @@ class CodeExecution(ProviderTool, frozen=True, kw_only=True, tag="code_execution
 
 class FileSearch(ProviderTool, frozen=True, kw_only=True, tag="file_search"):
     """Searches files that were uploaded before."""
+
+    kept_by_provider: ClassVar[frozenset[str]] = frozenset({"stores", "filters"})
 
     name: str = "file_search"
     stores: tuple[str, ...] = ()

@@ -226,6 +226,10 @@ class Request(Value, frozen=True, kw_only=True):
         expect_fields(self, model=str, tool_choice=ToolChoice, output=Output,
                       thinking=ThinkingConfig, state=State, media=MediaOutput, service=Service,
                       context_management=ContextManagement, stream=bool)  # fmt: skip
+        for name in ("media", "service", "context_management"):
+            group = getattr(self, name)
+            if group is not None and group == type(group)():
+                force_setattr(self, name, None)  # one in which nothing is set says nothing
         own_mapping(self, "metadata")
         own_mapping(self, "extras")
 

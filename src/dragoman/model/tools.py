@@ -452,8 +452,6 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
     """Who may call it: the model itself (`direct`), or code that the provider runs."""
     output_schema: Mapping[str, Any] | None = None
     """JSON Schema of what it returns."""
-    namespace: str | None = None
-    """The group of tools that it belongs to, where its name is unique within the group only."""
 
     def __post_init__(self) -> None:
         if self.name.__class__ is not str:
@@ -481,8 +479,8 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         self._check_parameters()
         if self.strict.__class__ is not bool or self.cache is not None or self.origin is not None:
             expect_fields(self, strict=bool, cache=CacheHint, origin=Origin)
-        if self.defer_loading is not None or self.namespace is not None:
-            expect_fields(self, defer_loading=bool, namespace=str)
+        if self.defer_loading is not None:
+            expect_fields(self, defer_loading=bool)
 
     def _check_description(self) -> None:
         if self.description.__class__ is not str:
@@ -623,8 +621,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
 
     def _said(self) -> tuple[Any, ...]:
         return (self.name, self.description, self.parameters, self.strict, self.kind, self.format,
-                self.defer_loading, self.allowed_callers, self.output_schema,
-                self.namespace)  # fmt: skip
+                self.defer_loading, self.allowed_callers, self.output_schema)  # fmt: skip
 
     def _sizes(self) -> Iterator[str]:
         yield self.kind

@@ -64,6 +64,8 @@ class Form(NamedTuple):
     """What the payload always has besides."""
     outside: Outside | None = None
     """What the request says of it in a field of its own."""
+    needs: str | None = None
+    """An option without which there is no such tool."""
     models: str | None = None
     """A regular expression for the models that take it; None: all."""
     function: ToolDefinition | None = None
@@ -150,11 +152,8 @@ class Place(NamedTuple):
 
 def written_tool(tool: ProviderTool, place: Place, path: str, notes: list[Note]) -> Written | None:
     """The tool as a dialect writes it; None where there is no such tool."""
-    dialect = place.dialect
-    form = next((form for form in place.forms if type(tool) is form.kind), None)
+    dialect, form = place.dialect, _form_for(tool, place)
     if form is None:
-        return None
-    if form.models is not None and not re.search(form.models, place.model or ""):
         return None
     payload: dict[str, Any] = thaw(form.constants)
     fields: dict[str, Any] = {}
@@ -177,6 +176,14 @@ def written_tool(tool: ProviderTool, place: Place, path: str, notes: list[Note])
             notes.append(Loss(f"{path}.extras", f"only {source} knows it"))
     made = ServerTool(form.name, dialect, payload, tool.cache)
     return Written(made, fields)
+
+
+def _form_for(tool: ProviderTool, place: Place) -> Form | None:
+    form = next((form for form in place.forms if type(tool) is form.kind), None)
+    if form is None or (form.needs is not None and not getattr(tool, form.needs)):
+        return None
+    is_taken = form.models is None or re.search(form.models, place.model or "")
+    return form if is_taken else None
 
 
 def _put(payload: dict[str, Any], steps: Sequence[str], value: Any) -> bool:

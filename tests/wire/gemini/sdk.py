@@ -10,7 +10,15 @@ import pytest
 
 from dragoman.model.jsontext import dumps
 
-_BESIDE = ("systemInstruction", "tools", "toolConfig", "safetySettings", "cachedContent", "labels")
+_BESIDE = (
+    "systemInstruction",
+    "tools",
+    "toolConfig",
+    "safetySettings",
+    "cachedContent",
+    "labels",
+    "serviceTier",
+)
 
 
 def read_request(body: Mapping[str, Any]) -> Any:

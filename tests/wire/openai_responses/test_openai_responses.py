@@ -40,6 +40,7 @@ from dragoman.wire.envelope import unwrap
 from dragoman.wire.flags import StateFlags
 from dragoman.wire.openai_responses.codec import DIALECT
 from dragoman.wire.openai_responses.request import encode_request as encode
+from dragoman.wire.shared_settings import without_shared_settings
 from dragoman.wire.target import Target
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "openai-responses"
@@ -54,7 +55,7 @@ LOOSE = Target(
 
 def encode_request(request: Request) -> Encoded:
     """The request as it is said to such a host."""
-    return encode(request, LOOSE)
+    return encode(without_shared_settings(request, DIALECT.description, []), LOOSE)
 
 
 def decoded(*items: Any, **fields: Any) -> Request:
@@ -238,7 +239,9 @@ def test_an_edit_beats_the_overlay() -> None:
     assert encode_request(request).body == body
     tool = ServerTool("web_search", NAME)
     edited = request.replace(
-        sampling=Sampling(temperature=0.5), tools=(tool,), output=Output(format="json")
+        sampling=request.sampling.replace(temperature=0.5),
+        tools=(tool,),
+        output=Output(format="json"),
     )
     assert encode_request(edited).body == {
         "input": "hi",

@@ -12,10 +12,12 @@ from dragoman.model.provider_tools import ProviderTool
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolDefinition
 from dragoman.wire.dialect import descriptions
-from dragoman.wire.losses import Note
+from dragoman.wire.losses import Loss, Note
 from dragoman.wire.provider_tools import Form, Place, Written, function_of, known_tool, written_tool
 from dragoman.wire.shared_settings import has_shared_settings, without_shared_settings
 from dragoman.wire.target import Target
+
+_KEPT = "another provider keeps what it names"
 
 
 def with_provider_tools(request: Request, target: Target, notes: list[Note]) -> Request:
@@ -81,7 +83,15 @@ def _written(
     known = known_tool(tool, theirs, request.extras.get(tool.dialect, EMPTY))
     if known is None or known.is_run_by_caller:  # its calls would be of another form
         return None
-    return written_tool(known, place, path, notes)
+    kept = [name for name in known.kept_by_provider if getattr(known, name) not in (None, ())]
+    if not kept:
+        return written_tool(known, place, path, notes)
+    plain = type(known)()
+    known = known.replace(**{name: getattr(plain, name) for name in kept})
+    written = written_tool(known, place, path, notes)
+    if written is not None:
+        notes += [Loss(f"{path}.{name}", _KEPT) for name in kept]
+    return written
 
 
 def _with_fields(request: Request, written: list[Written], here: str) -> Request:

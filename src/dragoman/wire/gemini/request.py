@@ -163,7 +163,7 @@ def encode_content(message: Message, index: int, writing: Writing) -> Any:
 # --- whole requests
 
 _STATE = {"cachedContent": "cached_content", "continuationToken": "continuation_token"}
-_NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig", *_STATE)
+_NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig", "serviceTier", *_STATE)
 _TAKEN = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
 _PLACES: Places = {
     "model": "model",

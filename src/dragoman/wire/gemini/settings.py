@@ -43,7 +43,8 @@ _SAMPLING = (
 )
 _OUTPUT = ("responseMimeType", "responseSchema", "responseJsonSchema")
 _THINKING = ("includeThoughts", "thinkingBudget", "thinkingLevel")
-_NAMES = snake_names(*(row.key for row in _SAMPLING), *_OUTPUT, "thinkingConfig")
+_NAMES = snake_names(*(row.key for row in _SAMPLING), *_OUTPUT, "thinkingConfig",
+                     "responseModalities", "speechConfig")  # fmt: skip
 _THINKING_NAMES = snake_names(*_THINKING)
 GENERATION_CONFIG = {
     **{row.key: f"sampling.{row.name}" for row in _SAMPLING},

@@ -25,11 +25,6 @@ def _environment_wire(value: str) -> str | None:
     return "ENVIRONMENT_BROWSER" if value == "browser" else None
 
 
-def _filter_wire(value: Any) -> str | None:
-    """A filter is one text here; other providers' objects mean nothing."""
-    return text(value)
-
-
 FORMS = (
     Form(
         WebSearch,
@@ -45,8 +40,9 @@ FORMS = (
         (
             Option("fileSearchStoreNames", "stores", texts),
             Option("topK", "max_results", whole),
-            Option("metadataFilter", "filters", text, _filter_wire),
+            Option("metadataFilter", "filters", text, text),
         ),
+        needs="stores",
     ),
     Form(
         ComputerUse,

@@ -69,6 +69,7 @@ FORMS = (
             Option("max_num_results", "max_results", whole),
             Option("filters", "filters", _mapping, _mapping),
         ),
+        needs="stores",
     ),
     Form(
         ImageGeneration,
