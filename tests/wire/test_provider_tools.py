@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -153,3 +154,15 @@ def test_tools_print_no_secrets() -> None:
     """A token for a server is never shown."""
     server = McpServer(label="docs", authorization="s3cret", headers={"a": "s3cret"})
     assert "s3cret" not in repr(server)
+
+
+def test_the_docs_say_which_dialect_has_what() -> None:
+    """The tables of the page are what the dialects say of themselves."""
+    page = (Path(__file__).parents[2] / "docs" / "howto-provider-tools.md").read_text("utf-8")
+    for each in descriptions():
+        for form in each.provider_tools:
+            row = next(line for line in page.splitlines() if f"| `{form.kind.__name__}` |" in line)
+            assert f"`{form.name}`" in row
+        for setting in each.shared_settings:
+            row = next(line for line in page.splitlines() if f"| `{setting.name}` |" in line)
+            assert f"`{setting.path}`" in row

@@ -117,6 +117,8 @@ class Description(NamedTuple):
     """Where its requests have the settings that other APIs have as well."""
     shared_tool_settings: tuple[SharedSetting, ...] = ()
     """The same, in the declarations of tools."""
+    readable: Callable[[Wire], str | None] | None = None
+    """What can be read in content that only this dialect has (an `Opaque`'s payload)."""
     provider_tools: tuple[Form, ...] = ()
     """The kinds of tools that its providers run, and how they are written here."""
 
@@ -151,6 +153,7 @@ def guarded(described: Description, report: Callable[[str], None]) -> Descriptio
     return described._replace(
         is_likely=guard(described.is_likely, _false),
         unsupported=guard(described.unsupported, _none),
+        readable=guard(described.readable, _none),
         messages=form._replace(
             is_own=guard(form.is_own, _false), is_answer=guard(form.is_answer, _false)
         ),

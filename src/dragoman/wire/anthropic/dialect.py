@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.parts import Origin
@@ -51,6 +52,27 @@ def _is_response(_kind: str, wire: Wire) -> bool:
     return wire.get("type") == "message" and "role" in wire
 
 
+def _readable(block: Wire) -> str | None:
+    """The text of a search result, a document in pieces, or a summary of what went before."""
+    kind, source = block.get("type"), block.get("source")
+    if kind == "compaction":
+        summary = block.get("content")
+        return summary if isinstance(summary, str) else None
+    if kind == "document" and isinstance(source, Mapping) and source.get("type") == "content":
+        content, heads = source.get("content"), (block.get("title"), block.get("context"))
+    elif kind == "search_result":
+        content, heads = block.get("content"), (block.get("title"), source)
+    else:
+        return None
+    if isinstance(content, str):
+        content = [{"text": content}]
+    pieces = content if isinstance(content, (list, tuple)) else ()
+    texts = [piece.get("text") for piece in pieces if isinstance(piece, Mapping)]
+    if not any(isinstance(text, str) and text for text in texts) or len(texts) != len(pieces):
+        return None
+    return "\n".join(text for text in (*heads, *texts) if isinstance(text, str) and text)
+
+
 DESCRIPTION = Description(
     name=NAME,
     about="Anthropic's Messages API",
@@ -66,6 +88,7 @@ DESCRIPTION = Description(
     is_likely=_names_claude,
     response_fields=frozenset({"stop_reason"}),
     possible_response_fields=frozenset({"usage"}),
+    readable=_readable,
     shared_settings=SETTINGS,
     shared_tool_settings=OF_TOOLS,
     provider_tools=FORMS,

@@ -18,7 +18,11 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.cache_hints import has_hints_outside, with_accepted_hints
 from dragoman.wire.fitting.content import with_accepted_media, without_blank_texts
 from dragoman.wire.fitting.identifiers import with_accepted_ids, with_accepted_names
-from dragoman.wire.fitting.mapping import with_provider_tools, with_settings_of_target
+from dragoman.wire.fitting.mapping import (
+    with_provider_tools,
+    with_readable_parts,
+    with_settings_of_target,
+)
 from dragoman.wire.fitting.pairing import with_paired_results, with_paired_results_among_kept
 from dragoman.wire.fitting.paths import Numbers, left, renumbered, restored
 from dragoman.wire.fitting.settings import (
@@ -70,6 +74,7 @@ FIRST: tuple[Step[Request], ...] = (
 )
 """What comes before all else."""
 MESSAGES: tuple[Step[Messages], ...] = (
+    Step(with_readable_parts, (), lambda seen, _: seen.has_media),
     Step(with_known_roles, ("turns.takes_developer",)),
     Step(with_calls_by_assistant, ("is_strict",), lambda seen, _: seen.has_misplaced_calls),
     Step(

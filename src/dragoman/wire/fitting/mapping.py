@@ -6,11 +6,15 @@ This is mapping, not repair: it is never skipped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import is_
+from typing import Any
 
 from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
+from dragoman.model.parts import Opaque, Text
 from dragoman.model.provider_tools import ProviderTool
 from dragoman.model.requests import AnyTool, Request
-from dragoman.model.tools import ServerTool, ToolDefinition
+from dragoman.model.tools import ServerTool, ToolDefinition, ToolResult
 from dragoman.wire.dialect import descriptions
 from dragoman.wire.losses import Loss, Note
 from dragoman.wire.provider_tools import Form, Place, Written, function_of, known_tool, written_tool
@@ -61,6 +65,37 @@ def with_settings_of_target(request: Request, target: Target, notes: list[Note])
     if described is None:
         return request
     return without_shared_settings(request, described, notes)
+
+
+def with_readable_parts(
+    messages: tuple[Message, ...], target: Target, _notes: list[Note]
+) -> tuple[Message, ...]:
+    """With content that only another dialect has as the text that can be read in it."""
+    made = tuple(_readable_message(message, target.dialect) for message in messages)
+    return messages if all(map(is_, made, messages)) else made
+
+
+def _readable_message(message: Message, here: str) -> Message:
+    parts = tuple(_readable_part(part, here) for part in message.parts)
+    return (
+        message if all(map(is_, parts, message.parts)) else message.replace_unchecked(parts=parts)
+    )
+
+
+def _readable_part(part: Any, here: str) -> Any:
+    if isinstance(part, ToolResult) and not isinstance(part.content, str):
+        content = tuple(_readable_part(inner, here) for inner in part.content)
+        same = all(map(is_, content, part.content))
+        return part if same else part.replace_unchecked(content=content)
+    if not isinstance(part, Opaque) or part.dialect == here:
+        return part
+    if not isinstance(part.payload, Mapping):
+        return part
+    for each in descriptions():
+        if each.name == part.dialect and each.readable is not None:
+            text = each.readable(part.payload)
+            return Text(text, origin=part.origin, cache=part.cache) if text else part
+    return part
 
 
 def _is_foreign(tool: AnyTool, here: str) -> bool:

@@ -52,6 +52,16 @@ def _sdk(prefix: str, *, sets_all: bool = False, has_chunks: bool = False) -> Sd
     )
 
 
+def _readable(part: Wire) -> str | None:
+    """The text of a document, as Groq and Cohere have it."""
+    document = part.get("document") if part.get("type") == "document" else None
+    data = document.get("data") if isinstance(document, Mapping) else None
+    if isinstance(data, Mapping):
+        texts = [f"{key}: {text}" for key, text in data.items() if isinstance(text, str)]
+        return "\n".join(texts) or None
+    return data if isinstance(data, str) and data else None
+
+
 DESCRIPTION = Description(
     name=NAME,
     about="OpenAI's Chat Completions, and what the many servers that speak it have added",
@@ -66,6 +76,7 @@ DESCRIPTION = Description(
     is_likely=lambda wire: isinstance(wire.get("messages"), list),
     response_fields=frozenset({"choices"}),
     possible_response_fields=frozenset({"usage"}),
+    readable=_readable,
     shared_settings=SETTINGS,
     provider_tools=FORMS,
     messages=MessageForm(
