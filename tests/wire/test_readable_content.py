@@ -12,7 +12,8 @@ _BLOCKS: dict[str, dict[str, Any]] = {
     "search result": {"type": "search_result", "source": "https://x.org", "title": "Rivers",
                       "content": [{"type": "text", "text": "The Rhine."}]},
     "document": {"type": "document", "title": "Rivers", "context": "Of Basel.",
-                 "source": {"type": "content", "content": [{"type": "text", "text": "The Rhine."}]}},
+                 "source": {"type": "content",
+                            "content": [{"type": "text", "text": "The Rhine."}]}},
     "summary": {"type": "compaction", "content": "They spoke of The Rhine."},
 }  # fmt: skip
 _OTHERS = [name for name in dialects() if name != "anthropic"]
@@ -43,9 +44,10 @@ def test_a_block_arrives_as_text(kind: str, to: str) -> None:
 @pytest.mark.parametrize("to", _OTHERS)
 def test_a_search_result_inside_a_tool_result_arrives_as_text(to: str) -> None:
     """What a tool of one's own has found can be read by any model."""
+    call = {"type": "tool_use", "id": "t", "name": "find", "input": {}}
     request, _ = _asking(
         {"role": "user", "content": "Which river?"},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "find", "input": {}}]},
+        {"role": "assistant", "content": [call]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t",
                                       "content": [_BLOCKS["search result"]]}]},
     )  # fmt: skip

@@ -77,9 +77,8 @@ def with_readable_parts(
 
 def _readable_message(message: Message, here: str) -> Message:
     parts = tuple(_readable_part(part, here) for part in message.parts)
-    return (
-        message if all(map(is_, parts, message.parts)) else message.replace_unchecked(parts=parts)
-    )
+    same = all(map(is_, parts, message.parts))
+    return message if same else message.replace_unchecked(parts=parts)
 
 
 def _readable_part(part: Any, here: str) -> Any:
