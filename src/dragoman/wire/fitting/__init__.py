@@ -7,7 +7,7 @@ goes through untouched, and cheaply. A dialect may have steps of its own, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from dragoman.model.messages import Message
@@ -67,8 +67,6 @@ _MAX_ROUNDS = 5
 OwnSteps = Sequence[Step[Request]]
 
 FIRST: tuple[Step[Request], ...] = (
-    Step(with_provider_tools, ()),
-    Step(with_settings_of_target, ()),
     Step(with_placed_instructions, ("turns.system_place",)),
     Step(with_supported_state, ("state.fields",)),
 )
@@ -150,7 +148,7 @@ class Fitted(NamedTuple):
     @property
     def losses(self) -> tuple[Loss, ...]:
         """What the target can't be told."""
-        return tuple(note for note in self.notes if isinstance(note, Loss))
+        return _losses(self.notes)
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
@@ -253,17 +251,24 @@ def encoded_for(
     strict: bool = False,
 ) -> Encoded:
     """The body for a request, fitted to the target; `strict` raises where anything is lost."""
+    mapped: list[Note] = []
+    request = with_provider_tools(request, target, mapped)
+    request = with_settings_of_target(request, target, mapped)
     done = fitted(request, target, steps)
     encoded = encode(done.request, target)
     losses = restored(renumbered(encoded.losses, done.tools), request.messages, done.placed)
     repairs = restored(renumbered(encoded.repairs, done.tools), request.messages, done.placed)
-    encoded.losses = (*done.losses, *losses)
+    encoded.losses = (*_losses(mapped), *done.losses, *losses)
     if done.has_extra_fields:
         told = encoded.losses
         encoded.losses += unsupported_field_losses(request.system, request.messages, target, told)
     encoded.repairs = (*done.repairs, *repairs)
     encoded.context = _way_back(done, encoded.context, target)
     return encoded.or_raise() if strict else encoded
+
+
+def _losses(notes: Iterable[Note]) -> tuple[Loss, ...]:
+    return tuple(note for note in notes if isinstance(note, Loss))
 
 
 def _way_back(done: Fitted, schemas: Context, target: Target) -> Context:

@@ -8,15 +8,21 @@ from dragoman.wire.openai_settings import SHARED_SETTINGS
 from dragoman.wire.settings_table import text, texts
 from dragoman.wire.shared_settings import SharedSetting
 
+_KNOWN = frozenset({"text", "audio"})
+
 
 def _modalities(value: Any) -> tuple[str, ...] | None:
     return texts(list(value)) if isinstance(value, (list, tuple)) else None
 
 
+def _modalities_wire(names: tuple[str, ...]) -> list[str] | None:
+    return list(names) if _KNOWN.issuperset(names) else None
+
+
 SETTINGS = (
     *SHARED_SETTINGS,
     SharedSetting("verbosity", "sampling.verbosity", text),
-    SharedSetting("modalities", "media.modalities", _modalities),
+    SharedSetting("modalities", "media.modalities", _modalities, _modalities_wire),
     SharedSetting("audio.voice", "media.voice", text),
     SharedSetting("audio.format", "media.audio_format", text),
 )
