@@ -50,7 +50,7 @@ LOOSE = Target(
     dialect=NAME,
     state=StateFlags(fields=("previous_response_id", "conversation", "prompt", "store")),
 )
-"""A host that takes what it is given: what OpenAI's would refuse is in `test_coherence`."""
+"""A host that takes what it is given: what OpenAI's would refuse is in `test_request_repairs`."""
 
 
 def encode_request(request: Request) -> Encoded:
