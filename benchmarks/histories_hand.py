@@ -20,7 +20,7 @@ from dragoman.history import SQLiteStorage
 from dragoman.history.records import body_of
 
 _NUMBER = """
-UPDATE sessions SET version = version + 1, last_seq = last_seq + 1, updated_at = ?
+UPDATE heads SET version = version + 1, last_seq = last_seq + 1, updated_at = ?
 WHERE digest = ? RETURNING id, version, last_seq"""
 _ROW = """
 INSERT INTO messages (session, branch, seq, id, at, model, input, output, cache_read, cache_write,
@@ -149,7 +149,7 @@ class Postgres:
 
 
 _PG_NUMBER = """
-UPDATE our.sessions SET version = version + 1, last_seq = last_seq + 1, updated_at = %s
+UPDATE our.heads SET version = version + 1, last_seq = last_seq + 1, updated_at = %s
 WHERE digest = %s RETURNING id, version, last_seq"""
 _PG_COLUMNS = (
     "(session, branch, seq, at, id, model, input, output, cache_read, cache_write, thinking,"

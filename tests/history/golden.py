@@ -1,11 +1,14 @@
-"""What the golden files in `tests/fixtures/history/v1/` hold, as values of today.
+"""What the golden files in `tests/fixtures/history/` hold, as values of today.
 
 The files are frozen: every later version reads them. A new stored form gets files of its own.
+Version 2 has what version 1 has, and what it reserves for checksums, chains, windows and seals.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import msgspec
 
 from dragoman import (
     Audio,
@@ -26,20 +29,36 @@ from dragoman import (
     Video,
 )
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.protocol import Fork, Session
+from dragoman.history.records import read_line
+from dragoman.history.storage.protocol import Fork, Row, Session
 from dragoman.model.messages import make_message
 from dragoman.model.parts import CacheHint, Citation, Origin
 from dragoman.model.tools import make_call, make_result
 
-FOLDER = Path(__file__).parents[1] / "fixtures" / "history" / "v1"
+FOLDER = Path(__file__).parents[1] / "fixtures" / "history"
+VERSIONS = (1, 2)
 KEYS = {"2026": bytes(range(32))}
 WHO = SessionIdentity(agent="Guide/ä", chat="7", user="", scope="te\0st")
-WINDOW = (
-    b'{"dragoman":1,"kind":"Window","value":{"branch":1,"cut":{"first":"msg_03","left_out":2}}}'
+_CUT = b'{"branch":1,"cut":{"first":"msg_03","left_out":2}'
+WINDOW = {
+    version: b'{"dragoman":%d,"kind":"Window","value":%s}}' % (version, _CUT)
+    for version in VERSIONS
+}
+WINDOWS = b'{"dragoman":2,"kind":"Windows","value":[%s,"model":"m-1","limit":3000},%s}]}' % (
+    _CUT,
+    _CUT,
 )
-SESSION = Session(
-    WHO, 16, 17, 1_763_294_400.5, 1_763_294_417.0, 2, (Fork(1, 0, 3), Fork(2, 1, 15)), WINDOW
+SEAL = (
+    b'{"dragoman":2,"kind":"SealedHead","value":{"key":"2026","check":"5e0e1a2b",'
+    b'"nonce":"AAAAAAAAAAAAAAAA","data":"AAAA","place":"2:17"}}'
 )
+_PLAIN = Session(
+    WHO, 16, 17, 1_763_294_400.5, 1_763_294_417.0, 2, (Fork(1, 0, 3), Fork(2, 1, 15)), WINDOW[1]
+)
+SESSION = {
+    1: _PLAIN,
+    2: msgspec.structs.replace(_PLAIN, window=WINDOW[2], windows=WINDOWS, chain="c17", seal=SEAL),
+}
 _ORIGIN = Origin(dialect="anthropic", provider="anthropic", model="m-1", response_id="r1")
 _USAGE = Usage(input=3, output=5, cache_read=7, cache_write=11, thinking=13, reported_total=40)
 
@@ -100,4 +119,17 @@ _SAID = [
     Message(Role.USER, (Text("on a branch", extras={"gemini": {"x": 1}}),)),
     Message(Role.USER, (Text("on a branch of it"),)),
 ]
+PROOFS = {1: [(None, None)] * 17, 2: [(f"s{n}", f"c{n}") for n in range(1, 18)]}
+"""Checksums and chains of the rows."""
 MESSAGES = [each.with_id(f"msg_{number:02}") for number, each in enumerate(_SAID, 1)]
+
+
+def lines(version: int, name: str) -> list[bytes]:
+    """The lines of a golden file."""
+    return (FOLDER / f"v{version}" / name).read_bytes().rstrip(b"\n").split(b"\n")
+
+
+def rows(version: int, name: str = "export.jsonl") -> list[Row]:
+    """The rows in a golden file."""
+    found = [read_line(line) for line in lines(version, name)]
+    return [each for each in found if isinstance(each, Row)]

@@ -21,8 +21,19 @@ from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.protocol import MAIN, Fork, Row, Session
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.windows import read as read_window
+from dragoman.model import document
 from dragoman.model.messages import make_message
-from tests.history.golden import FOLDER, KEYS, MESSAGES, SESSION, WHO, WINDOW
+from tests.history.golden import (
+    KEYS,
+    MESSAGES,
+    PROOFS,
+    SESSION,
+    VERSIONS,
+    WHO,
+    WINDOW,
+    lines,
+    rows,
+)
 from tests.history.test_identity import identities
 from tests.model import strategies as some
 
@@ -30,24 +41,15 @@ NOON = 1_763_294_400.0
 SECRET = "what nobody but the store may know"
 
 
-def lines(name: str) -> list[bytes]:
-    """The lines of a golden file."""
-    return (FOLDER / name).read_bytes().rstrip(b"\n").split(b"\n")
-
-
-def rows(name: str) -> list[Row]:
-    """The rows in a golden file."""
-    found = [read_line(line) for line in lines(name)]
-    return [each for each in found if isinstance(each, Row)]
-
-
 # --- the golden files
 
 
-def test_a_golden_export_is_read_whole() -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_golden_export_is_read_whole(version: int) -> None:
     """Its session, and every kind of message as what it was."""
-    found = rows("export.jsonl")
-    assert read_line(lines("export.jsonl")[0]) == SESSION
+    found = rows(version)
+    assert read_line(lines(version, "export.jsonl")[0]) == SESSION[version]
+    assert [(row.checksum, row.chain) for row in found] == PROOFS[version]
     assert [row.seq for row in found] == list(range(1, 18))
     assert [row.branch for row in found] == [MAIN] * 15 + [1, 2]
     assert [row.at for row in found] == [NOON + number for number in range(1, 18)]
@@ -60,41 +62,68 @@ def test_a_golden_export_is_read_whole() -> None:
 
 def test_what_is_written_today_is_what_was_written_then() -> None:
     """Byte for byte; another form needs another version, and golden files of its own."""
-    read = rows("export.jsonl")
-    assert [session_line(SESSION), *map(row_line, read)] == lines("export.jsonl")
+    read = rows(2)
+    assert [session_line(SESSION[2]), *map(row_line, read)] == lines(2, "export.jsonl")
     assert [body_of(message) for message in MESSAGES] == [row.body for row in read]
 
 
-def test_lines_of_a_log_are_rows_as_well() -> None:
+def test_what_was_written_in_version_1_is_carried_as_it_is() -> None:
+    """Its lines are of the new version, its bodies are the bytes that they were."""
+    made = [session_line(SESSION[1]), *map(row_line, rows(1))]
+    old = [line.removeprefix(b'{"dragoman":1') for line in lines(1, "export.jsonl")]
+    assert [line.removeprefix(b'{"dragoman":2') for line in made] == old
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_lines_of_a_log_are_rows_as_well(version: int) -> None:
     """With the version and how many of the same write follow, which a log needs."""
-    assert rows("log.jsonl") == rows("export.jsonl")[:3]
+    assert rows(version, "log.jsonl") == rows(version)[:3]
+
+
+def test_lines_of_a_log_are_written_so() -> None:
+    """Byte for byte."""
     written = [(1, 1), (1, 0), (2, 0)]
     made = [
         row_line(row, version=version, more=more)
-        for row, (version, more) in zip(rows("log.jsonl"), written, strict=True)
+        for row, (version, more) in zip(rows(2, "log.jsonl"), written, strict=True)
     ]
-    assert made == lines("log.jsonl")
+    assert made == lines(2, "log.jsonl")
 
 
-def test_a_golden_window_is_read() -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_golden_window_is_read(version: int) -> None:
     """The cut is still where it was."""
-    cut = read_window(SESSION, 1)
+    cut = read_window(SESSION[version], 1)
     assert (cut.first, cut.left_out) == ("msg_03", 2)
 
 
-async def test_golden_sealed_records_are_opened() -> None:
+def test_reserved_documents_are_read() -> None:
+    """Windows by model and limit, eight at most, and a seal."""
+    windows = document.read(SESSION[2].windows or b"", "Windows")
+    assert [(each.branch, each.model, each.limit) for each in windows] == [
+        (1, "m-1", 3000),
+        (1, None, None),
+    ]
+    assert document.read(SESSION[2].seal or b"", "SealedHead").place == "2:17"
+    with pytest.raises(InvalidInputError):
+        document.read(document.write("Windows", [*windows] * 5), "Windows")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_golden_sealed_records_are_opened(version: int) -> None:
     """With their key; the window too."""
-    session = read_line(lines("sealed.jsonl")[0])
-    sealed = rows("sealed.jsonl")
+    session = read_line(lines(version, "sealed.jsonl")[0])
+    sealed = rows(version, "sealed.jsonl")
     assert isinstance(session, Session)
     assert all(is_sealed(row.body) for row in sealed)
     inner = MemoryStorage()
     await inner.restore(session, sealed)
     storage = SealedStorage(inner, keys=KEYS, current="2026")
-    assert await storage.rows(WHO) == rows("export.jsonl")[:3]
+    assert await storage.rows(WHO) == rows(version)[:3]
     opened = await storage.session(WHO)
     assert opened is not None
-    assert opened.window == WINDOW
+    assert opened.window == WINDOW[version]
+    assert opened.windows == SESSION[version].windows
 
 
 # --- lines
@@ -111,6 +140,9 @@ sessions = st.builds(
     some.small,
     st.lists(forks, max_size=3).map(tuple),
     st.none() | st.just(b'{"a":[1,"\xc3\xa9"]}'),
+    st.none() | st.just(b'{"windows":[]}'),
+    some.maybe(some.words),
+    st.none() | st.just(b'{"seal":1}'),
 )
 
 
@@ -130,7 +162,9 @@ def test_a_row_comes_back_from_its_line(
     """With its body byte for byte, which holds the message and all of it."""
     message = message.with_id(message.id)
     usage = None if message.usage is None else message.usage.counts
-    row = Row(message.id, body_of(message), at, model, usage, seq=seq, branch=branch)
+    row = Row(
+        message.id, body_of(message), at, model, usage, seq=seq, branch=branch, checksum=model
+    )
     line = row_line(row)
     assert b"\n" not in line
     read = read_line(line)
@@ -167,8 +201,8 @@ def test_half_a_character_in_a_message_or_a_window_is_no_damage() -> None:
         b'{"dragoman":1,"kind":"Session","value":{"message":"\\ud800"}}',
         b'{"dragoman":1,"kind":"Message","value":{"window":"\\ud800"}}',
         b'{"dragoman":1,"kind":"Record","value":{"seq":"one","id":"x","at":0,"message":{}}}',
-        lines("export.jsonl")[1][:-1],
-        lines("export.jsonl")[1][1:],
+        lines(1, "export.jsonl")[1][:-1],
+        lines(2, "export.jsonl")[1][1:],
         b"\xff\xfe\0",
     ],
 )
@@ -181,8 +215,8 @@ def test_a_line_that_is_none_is_corrupt(line: bytes) -> None:
 
 def test_a_newer_version_says_so() -> None:
     """Rather than guessing what is in it."""
-    line = lines("export.jsonl")[1].replace(b'{"dragoman":1,', b'{"dragoman":2,', 1)
-    with pytest.raises(Corrupt, match="format version 2"):
+    line = lines(2, "export.jsonl")[1].replace(b'{"dragoman":2,', b'{"dragoman":3,', 1)
+    with pytest.raises(Corrupt, match="format version 3"):
         read_line(line)
 
 
@@ -207,9 +241,10 @@ def test_what_could_not_be_read_back_is_not_written() -> None:
         body_of(odd)
 
 
-def test_a_sealed_body_is_told_by_its_beginning() -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_sealed_body_is_told_by_its_beginning(version: int) -> None:
     """And no message looks like one."""
-    (row, *_) = rows("sealed.jsonl")
+    (row, *_) = rows(version, "sealed.jsonl")
     assert is_sealed(row.body)
     assert msgspec.json.decode(row.body)["kind"] == "SealedMessage"
     assert not any(is_sealed(body_of(message)) for message in MESSAGES)

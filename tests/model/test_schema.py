@@ -75,7 +75,8 @@ def test_documents_of_conversations_are_valid(messages: Messages) -> None:
 
 @pytest.mark.parametrize("document", [
     {},
-    {"dragoman": 2, "kind": "Text", "value": {"type": "text", "text": "hi"}},
+    {"dragoman": 3, "kind": "Text", "value": {"type": "text", "text": "hi"}},
+    {"dragoman": 0, "kind": "Text", "value": {"type": "text", "text": "hi"}},
     {"dragoman": 1, "kind": "Song", "value": {}},
     {"dragoman": 1, "kind": "Text", "value": {"type": "text"}},
     {"dragoman": 1, "kind": "Text", "value": {"type": "text", "text": "hi", "colour": "red"}},
@@ -85,6 +86,12 @@ def test_documents_of_conversations_are_valid(messages: Messages) -> None:
 def test_other_documents_are_not(document: Any) -> None:
     """The schema refuses what the reader refuses."""
     assert not VALIDATOR.is_valid(document)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_both_versions_are_described(version: int) -> None:
+    """What the reader takes."""
+    VALIDATOR.validate({"dragoman": version, "kind": "Text", "value": {"type": "text", "text": ""}})
 
 
 def test_types_say_themselves_what_is_left_out() -> None:

@@ -366,7 +366,7 @@ def test_a_stores_document_is_what_the_schema_promises(store: MessageStore) -> N
 def test_a_stores_document_has_a_version() -> None:
     """As every document; what is another kind's is refused."""
     assert json.loads(STORE.to_json())["kind"] == "MessageStore"
-    assert json.loads(STORE.to_json())["dragoman"] == 1
+    assert json.loads(STORE.to_json())["dragoman"] == 2
     with pytest.raises(InvalidInputError, match="another kind"):
         MessageStore.from_json(STORE.to_messages().to_json())
     assert STORE.to_messages() != STORE

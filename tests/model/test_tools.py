@@ -291,7 +291,7 @@ def test_what_is_no_result_is_refused(make: Callable[[], Any], problem: str) -> 
 def test_a_delta_may_hold_anything_or_nothing() -> None:
     """Servers differ: no field is required, and absent fields are not written."""
     assert ToolCallDelta().to_json() == (
-        b'{"dragoman":1,"kind":"ToolCallDelta","value":{"type":"tool_call_delta"}}'
+        b'{"dragoman":2,"kind":"ToolCallDelta","value":{"type":"tool_call_delta"}}'
     )
     assert ToolCallDelta(10, "c", "f", '{"a').arguments_delta == '{"a'
 

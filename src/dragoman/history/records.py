@@ -1,12 +1,15 @@
 """The stored form: messages as bodies, sessions and rows as lines of JSON.
 
 ```json
-{"dragoman":1,"kind":"Session","value":{"identity":{"chat":"7"},"version":1,"last_seq":1, …}}
-{"dragoman":1,"kind":"Record","value":{"seq":1,"id":"msg_…","at":1763251200.0,"message":{…}}}
+{"dragoman":2,"kind":"Session","value":{"identity":{"chat":"7"},"version":1,"last_seq":1, …}}
+{"dragoman":2,"kind":"Record","value":{"seq":1,"id":"msg_…","at":1763251200.0,"message":{…}}}
 ```
 
 A body is a document of its own, with its own version, on every backend. Files, exports and Redis
 hold these lines; the databases have columns in their place. Frozen: every later version reads them.
+
+Version 2 knows what protects a history from damage and attack: checksums, a chain from row to row,
+a seal, and windows by model. They are kept where they are found; today nothing makes them.
 """
 
 from __future__ import annotations
@@ -34,7 +37,8 @@ class StoredRow(_Stored, kw_only=True):
     """A row in a line. The message comes last: what is before it can be read where it is damaged.
 
     `version` (the session's, since this row) and `more` (how many rows of the same write follow)
-    are a log's; an export has neither.
+    are a log's; an export has neither. The `checksum` is the row's own, the `chain` ties it to the
+    one before.
     """
 
     seq: int
@@ -45,6 +49,8 @@ class StoredRow(_Stored, kw_only=True):
     more: int = 0
     model: str | None = None
     usage: Usage | None = None
+    checksum: str | None = None
+    chain: str | None = None
     message: msgspec.Raw
 
 
@@ -57,7 +63,7 @@ class StoredFork(_Stored):
 
 
 class StoredSession(_Stored):
-    """A session in a line."""
+    """A session in a line. Its `chain` is the last row's, so that the end can't go unnoticed."""
 
     identity: SessionIdentity
     version: int
@@ -67,12 +73,16 @@ class StoredSession(_Stored):
     active: int = MAIN
     forks: tuple[StoredFork, ...] = ()
     window: msgspec.Raw = _ABSENT
+    windows: msgspec.Raw = _ABSENT
+    chain: str | None = None
+    seal: msgspec.Raw = _ABSENT
 
 
-def _row(stored: StoredRow) -> Row:
+def row_of(stored: StoredRow) -> Row:
+    """The row, as the protocol has it."""
     return Row(
         stored.id, bytes(stored.message), stored.at, stored.model, stored.usage,
-        seq=stored.seq, branch=stored.branch,
+        seq=stored.seq, branch=stored.branch, checksum=stored.checksum, chain=stored.chain,
     )  # fmt: skip
 
 
@@ -86,10 +96,13 @@ def _session(stored: StoredSession) -> Session:
         stored.active,
         tuple(Fork(fork.number, fork.parent, fork.at) for fork in stored.forks),
         bytes(stored.window) or None,
+        bytes(stored.windows) or None,
+        stored.chain,
+        bytes(stored.seal) or None,
     )
 
 
-document.register("Record", StoredRow, _row)
+document.register("Record", StoredRow, row_of)
 document.register("Session", StoredSession, _session)
 
 
@@ -97,14 +110,14 @@ def row_line(row: Row, *, version: int = 0, more: int = 0) -> bytes:
     """A row as a line, without its end."""
     stored = StoredRow(
         seq=row.seq, id=row.id, at=row.at, branch=row.branch, version=version, more=more,
-        model=row.model, usage=row.usage, message=msgspec.Raw(row.body),
+        model=row.model, usage=row.usage, checksum=row.checksum, chain=row.chain,
+        message=msgspec.Raw(row.body),
     )  # fmt: skip
     return document.write("Record", stored)
 
 
 def session_line(session: Session) -> bytes:
     """A session as a line, without its end."""
-    window = _ABSENT if session.window is None else msgspec.Raw(session.window)
     forks = tuple(StoredFork(fork.number, fork.parent, fork.at) for fork in session.forks)
     stored = StoredSession(
         session.identity,
@@ -114,9 +127,16 @@ def session_line(session: Session) -> bytes:
         session.updated_at,
         session.active,
         forks,
-        window,
+        _raw(session.window),
+        _raw(session.windows),
+        session.chain,
+        _raw(session.seal),
     )
     return document.write("Session", stored)
+
+
+def _raw(body: bytes | None) -> msgspec.Raw:
+    return _ABSENT if body is None else msgspec.Raw(body)
 
 
 def read_line(line: JsonText) -> Row | Session:
@@ -143,18 +163,24 @@ def _read(line: JsonText) -> Any:
     return found
 
 
+_WITHIN = {"message": "body", "window": "window", "windows": "windows", "seal": "seal"}
+
+
 def _around(line: JsonText) -> Row | Session | None:
     """What is in a line whose message or window holds half a character: msgspec takes no such."""
     whole = loads(line)
     value = whole.get("value") if isinstance(whole, dict) else None
     if not isinstance(value, dict):
         return None
-    for stored, ours in (("message", "body"), ("window", "window")):
-        if stored in value:
-            outer = document.read(dumps({**whole, "value": {**value, stored: 0}}))
-            if isinstance(outer, (Row, Session)):
-                return msgspec.structs.replace(outer, **{ours: dumps(value[stored])})
-    return None
+    within = {name: ours for name, ours in _WITHIN.items() if name in value}
+    if not within:
+        return None
+    outer = document.read(dumps({**whole, "value": {**value, **dict.fromkeys(within, 0)}}))
+    if not isinstance(outer, (Row, Session)):
+        return None
+    return msgspec.structs.replace(
+        outer, **{ours: dumps(value[name]) for name, ours in within.items()}
+    )
 
 
 def body_of(message: Message) -> bytes:
@@ -176,9 +202,6 @@ def message_of(body: bytes) -> Message:
     raise Corrupt(problem)
 
 
-SEALED = b'{"dragoman":1,"kind":"SealedMessage",'
-
-
 def is_sealed(body: bytes) -> bool:
     """Whether a body is under encryption."""
-    return body.startswith(SEALED)
+    return document.is_of_kind(body, "SealedMessage")

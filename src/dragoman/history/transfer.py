@@ -59,21 +59,28 @@ async def export(storage: Storage, which: Filter = EVERYTHING) -> AsyncIterator[
     was opened with its keys.
     """
     async for session in every_session(storage, which):
-        yield session_line(_with_sound_window(session))
+        yield session_line(_with_sound_windows(session))
         async for row in every_row(storage, session):
             if row.seq <= session.last_seq:  # later ones belong to a later version
                 yield row_line(row)
 
 
-def _with_sound_window(session: Session) -> Session:
+def _with_sound_windows(session: Session) -> Session:
     """The session; a damaged window would make its whole line unreadable, and can be made anew."""
-    if session.window is None:
-        return session
+    damaged = [
+        name
+        for name in ("window", "windows", "seal")
+        if (raw := getattr(session, name)) is not None and not _is_json(raw)
+    ]
+    return msgspec.structs.replace(session, **dict.fromkeys(damaged)) if damaged else session
+
+
+def _is_json(raw: bytes) -> bool:
     try:
-        loads(session.window)
+        loads(raw)
     except InvalidInputError:
-        return msgspec.structs.replace(session, window=None)
-    return session
+        return False
+    return True
 
 
 async def import_lines(

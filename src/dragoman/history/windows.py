@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
+from typing import Annotated
 
 import msgspec
 
@@ -19,14 +20,21 @@ from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 
 
-class StoredWindow(msgspec.Struct, forbid_unknown_fields=True):
-    """A cut, and the branch that was cut."""
+class StoredWindow(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A cut, and the branch that was cut.
+
+    The model and the limit it was cut for are for "Windows", which has one for each, eight at
+    most: reserved in the stored form, and kept where it is found (`Session.windows`).
+    """
 
     branch: int
     cut: Cut
+    model: str | None = None
+    limit: int | None = None
 
 
 document.register("Window", StoredWindow)
+document.register("Windows", Annotated[list[StoredWindow], msgspec.Meta(max_length=8)])
 
 
 def written(branch: int, cut: Cut) -> bytes:

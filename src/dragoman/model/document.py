@@ -1,12 +1,13 @@
 """The canonical form as text: versioned JSON documents that every version from now on can read.
 
 ```json
-{"dragoman": 1, "kind": "Message",
+{"dragoman": 2, "kind": "Message",
  "value": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
 ```
 
 Fields that hold their default are left out. A field or a version that this library does not know
-is an error, never a silent loss.
+is an error, never a silent loss. Documents of version 1 are read as they were: version 2 only adds
+fields to it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import frozen_hook
 from dragoman.model.jsontext import JsonText, check_readable, dumps, loads_as
 
-VERSION = 1
+OLDEST, VERSION = 1, 2
+"""What is read goes from the one to the other; what is written is of the latter."""
 
 
 class _Kind(NamedTuple):
@@ -93,10 +95,10 @@ def _misfit_of(raw: JsonText, kind: str) -> str | None:
 
 
 def _misfit(head: Any, kind: str) -> str | None:
-    if head.dragoman != VERSION:
+    if not OLDEST <= head.dragoman <= VERSION:
         return (
-            f"the document has format version {head.dragoman}, this dragoman reads version"
-            f" {VERSION}; a newer one may be needed"
+            f"the document has format version {head.dragoman}, this dragoman reads versions"
+            f" {OLDEST} to {VERSION}; a newer one may be needed"
         )
     if head.kind != kind:
         return f"the document holds another kind of value than {kind}"
@@ -115,6 +117,18 @@ def _decoder(kind: str) -> msgspec.json.Decoder[Any]:
         msgspec.defstruct(f"{kind}Document", fields, forbid_unknown_fields=True),
         dec_hook=frozen_hook,
     )
+
+
+def is_of_kind(raw: bytes, kind: str) -> bool:
+    """Whether this begins as a document that we wrote of that kind, in any version we read."""
+    return raw.startswith(_beginnings(kind))
+
+
+@lru_cache
+def _beginnings(kind: str) -> tuple[bytes, ...]:
+    name = kind.encode(errors="surrogatepass")
+    versions = range(OLDEST, VERSION + 1)
+    return tuple(b'{"dragoman":%d,"kind":"%s",' % (version, name) for version in versions)
 
 
 def _same(value: Any) -> Any:

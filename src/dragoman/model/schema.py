@@ -18,7 +18,7 @@ from dragoman.model.catalogue import Embeddings, ModelInfo, TokenCount
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.conversation import StoredConversation
-from dragoman.model.document import VERSION
+from dragoman.model.document import OLDEST, VERSION
 from dragoman.model.events import Event
 from dragoman.model.frozen import FrozenDict
 from dragoman.model.jsontext import dumps, loads
@@ -190,21 +190,22 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def document_schema() -> dict[str, Any]:
-    """The JSON Schema of all documents of this version."""
+    """The JSON Schema of all documents that this version reads."""
     names = list(_ROOTS)
     roots, components = msgspec.json.schema_components(
         list(_ROOTS.values()), schema_hook=_hook, ref_template="#/$defs/{name}"
     )
+    versions = list(range(OLDEST, VERSION + 1))
     documents = [
         {
-            "properties": {"dragoman": {"const": VERSION}, "kind": {"const": name}, "value": root},
+            "properties": {"dragoman": {"enum": versions}, "kind": {"const": name}, "value": root},
             "required": ["dragoman", "kind", "value"],
         }
         for name, root in zip(names, roots, strict=True)
     ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"Dragoman document, version {VERSION}",
+        "title": f"Dragoman document, versions {OLDEST} to {VERSION}",
         "type": "object",
         "oneOf": documents,
         "$defs": loads(dumps(components)),  # as a reader of the file has it: no tuples

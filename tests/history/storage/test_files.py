@@ -277,7 +277,7 @@ async def test_what_a_newer_dragoman_wrote_is_not_taken_for_damage(tmp_path: Pat
     """It is refused, and left alone."""
     storage = await filled(tmp_path, 1)
     with file_of(tmp_path).open("ab") as file:
-        file.write(b'{"dragoman":2,"kind":"Record","value":{}}\n')
+        file.write(b'{"dragoman":3,"kind":"Record","value":{}}\n')
     before = file_of(tmp_path).read_bytes()
     with pytest.raises(StoreError, match="newer"):
         await storage.append(ONE, [entry("a")])

@@ -145,7 +145,7 @@ async def test_no_column_that_an_append_changes_is_in_an_index(place: str) -> No
     async with opened(place):
         found = await asked(
             place,
-            "SELECT indexdef FROM pg_indexes WHERE schemaname = %s AND tablename = 'sessions'",
+            "SELECT indexdef FROM pg_indexes WHERE schemaname = %s AND tablename = 'heads'",
             (place,),
         )
     columns = {definition.partition(" USING ")[2] for (definition,) in found}
@@ -187,7 +187,7 @@ async def test_a_message_without_its_session_is_reported(place: str) -> None:
     """As when somebody deletes by hand."""
     async with opened(place) as storage:
         await storage.append(ONE, [entry()])
-        await asked(place, "DELETE FROM our.sessions")
+        await asked(place, "DELETE FROM our.heads")
         [problem] = await storage.verify()
         assert "not there" in problem
 
@@ -330,6 +330,6 @@ async def test_forget_leaves_no_row_and_says_what_it_cannot_reach(place: str) ->
         told = " ".join(erased.remains)
         for place_left in ("free space", "write-ahead log", "replicas", "backups"):
             assert place_left in told
-        assert await asked(place, "SELECT chat FROM our.sessions") == [("8",)]
+        assert await asked(place, "SELECT chat FROM our.heads") == [("8",)]
         assert await asked(place, "SELECT count(*) FROM our.messages") == [(1,)]
         assert await asked(place, "SELECT count(*) FROM our.texts") == [(1,)]

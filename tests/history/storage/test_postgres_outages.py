@@ -307,7 +307,7 @@ async def _terminate(place: str, storage: PostgresStorage) -> None:
 
 async def _terminate_waiting(place: str) -> None:
     """End the connection that waits for a lock on the schema's tables."""
-    while not await asked(place, _TERMINATE_WAITING, (f'%"{place}".sessions%',)):  # noqa: ASYNC110 - the server tells only when asked
+    while not await asked(place, _TERMINATE_WAITING, (f'%"{place}".heads%',)):  # noqa: ASYNC110 - the server tells only when asked
         await asyncio.sleep(0.01)
 
 
@@ -315,5 +315,5 @@ async def _terminate_waiting(place: str) -> None:
 async def _locked(place: str) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
     """All sessions' rows are locked; gives a function that unlocks them."""
     async with await psycopg.AsyncConnection.connect(URL) as other:
-        await other.execute(sql("SELECT 1 FROM our.sessions FOR UPDATE", place))
+        await other.execute(sql("SELECT 1 FROM our.heads FOR UPDATE", place))
         yield other.rollback

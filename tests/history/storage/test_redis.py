@@ -220,7 +220,7 @@ async def test_a_client_can_be_given(prefix: str) -> None:
         async with opened(prefix, client) as storage:
             await storage.append(ONE, [entry("a")])
             assert await texts(storage) == ["a"]
-        assert await client.exists(f"{prefix}:{{{ONE.digest}}}:head") == 1
+        assert await client.exists(f"{prefix}:{{{ONE.digest}}}:session") == 1
 
 
 @pytest.mark.parametrize("prefix", ["", "a{b}", "a*", "a b", "x" * 101])
@@ -238,7 +238,7 @@ async def test_records_are_lines(prefix: str) -> None:
         await storage.append(ONE, [entry("a"), entry('"version":1, "quoted"')])
         await storage.fork(ONE, parent=0, at=1)
         await storage.append(ONE, [entry("b")], branch=1)
-        lines: Any = await client.hvals(f"{prefix}:{{{ONE.digest}}}:rows")  # type: ignore[misc, unused-ignore]
+        lines: Any = await client.hvals(f"{prefix}:{{{ONE.digest}}}:records")  # type: ignore[misc, unused-ignore]
         rows = [*await storage.rows(ONE), *await storage.rows(ONE, branch=1)]
         assert {read_line(line) for line in lines} == set(rows)
 
@@ -300,8 +300,8 @@ async def test_what_does_not_fit_together_is_told(prefix: str) -> None:
         for who in (ONE, other):
             await storage.append(who, [entry("a"), entry("b"), entry("c")])
         assert await storage.verify() == []
-        await client.hdel(f"{key}:rows", "2")  # type: ignore[misc, unused-ignore]
-        await client.hset(f"{key}:rows", "3", "rubbish")  # type: ignore[misc, unused-ignore]
+        await client.hdel(f"{key}:records", "2")  # type: ignore[misc, unused-ignore]
+        await client.hset(f"{key}:records", "3", "rubbish")  # type: ignore[misc, unused-ignore]
         await client.zrem(f"{prefix}:sessions", other.digest)
         assert sorted(problem.split(": ", 1)[1] for problem in await storage.verify()) == [
             "it has 2 records, 3 ids and 3 places on branches",
@@ -335,7 +335,8 @@ async def test_forget_leaves_no_key(prefix: str) -> None:
         assert any("backups" in text for text in erased.remains)
         assert await storage.sessions(Filter(user="Ana")) == []
         left = {key.decode() async for key in client.scan_iter(f"{prefix}:*")}
-        own = {f"{prefix}:{{{bob.digest}}}:{what}" for what in ("head", "rows", "ids", "branch:0")}
+        kinds = ("session", "records", "head", "rows", "ids", "branch:0")
+        own = {f"{prefix}:{{{bob.digest}}}:{what}" for what in kinds}
         assert left == {f"{prefix}:sessions", *own}
 
 
@@ -361,17 +362,18 @@ async def test_the_servers_own_settings_are_asked_for(prefix: str) -> None:
         assert storage.durability
 
 
-async def test_keys_of_another_program_are_left_alone(prefix: str) -> None:
+@pytest.mark.parametrize("what", ["session", "head"])
+async def test_keys_of_another_program_are_left_alone(prefix: str, what: str) -> None:
     """A key of another type is in the way: it says so, and writes nothing."""
     from redis.asyncio import Redis
 
     async with opened(prefix) as storage, Redis.from_url(URL) as client:
-        await client.set(f"{prefix}:{{{ONE.digest}}}:head", "mine")
+        await client.set(f"{prefix}:{{{ONE.digest}}}:{what}", "mine")
         with pytest.raises(StoreError) as raised:
             await storage.append(ONE, [entry("secret")])
         assert "prefix" in str(raised.value)
         assert "secret" not in f"{raised.value}{raised.value.__context__}"
-        assert await client.get(f"{prefix}:{{{ONE.digest}}}:head") == b"mine"
+        assert await client.get(f"{prefix}:{{{ONE.digest}}}:{what}") == b"mine"
 
 
 async def test_a_cancelled_append_is_whole_or_absent(prefix: str) -> None:

@@ -86,7 +86,7 @@ async def test_the_stored_form_is_a_document_of_its_own() -> None:
     await fill(sealed(inner), "a")
     (row,) = await inner.rows(ONE)
     read = msgspec.json.decode(row.body)
-    assert (read["dragoman"], read["kind"]) == (1, "SealedMessage")
+    assert (read["dragoman"], read["kind"]) == (2, "SealedMessage")
     assert list(read["value"]) == ["key", "check", "nonce", "data"]
     assert read["value"]["key"] == "2026"
 

@@ -113,7 +113,7 @@ def test_a_pair_says_the_same(file: Path) -> None:
     else:
         decoded = DIALECT.decode_response(pair["wire"])
         encoded = DIALECT.encode_response(value)
-    assert without_ids(decoded) == pair["canonical"]
+    assert without_ids(decoded) == pair["canonical"] | {"dragoman": document.VERSION}
     assert encoded.body == pair["wire"]
     assert encoded.losses == ()
 

@@ -7,13 +7,12 @@ its row is still there, and can be set aside.
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from dragoman.errors import StoreError
 from dragoman.history.records import StoredRow
-from dragoman.history.storage.protocol import Row
 from dragoman.model import document
 from dragoman.model.frozen import frozen_hook
 
@@ -22,7 +21,7 @@ _VERSION = re.compile(rb'\{"dragoman":(\d+),"kind":')
 
 
 class _RowDocument(msgspec.Struct, forbid_unknown_fields=True):
-    dragoman: Literal[1]
+    dragoman: Annotated[int, msgspec.Meta(ge=document.OLDEST, le=document.VERSION)]
     kind: Literal["Record"]
     value: StoredRow
 
@@ -65,15 +64,7 @@ def refuse_newer(line: bytes) -> None:
     if version is not None and int(version[1]) > document.VERSION:
         msg = (
             f"the store has records of format version {int(version[1])}, this dragoman"
-            f" reads version {document.VERSION}: a newer dragoman wrote it, and is needed to read"
-            " it; nothing was changed"
+            f" reads versions {document.OLDEST} to {document.VERSION}: a newer dragoman wrote it,"
+            " and is needed to read it; nothing was changed"
         )
         raise StoreError(msg)
-
-
-def row_of(stored: StoredRow) -> Row:
-    """The row, as the protocol has it."""
-    return Row(
-        stored.id, bytes(stored.message), stored.at, stored.model, stored.usage,
-        seq=stored.seq, branch=stored.branch,
-    )  # fmt: skip

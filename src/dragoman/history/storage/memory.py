@@ -6,12 +6,14 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from threading import RLock
 from time import time
+from typing import Any
 
 import msgspec
 
 from dragoman.errors import NotFound
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import (
+    CLEARED,
     EVERYTHING,
     MAIN,
     NO_BRANCH,
@@ -167,7 +169,7 @@ class MemoryStorage:
             kept = self._sessions.get(identity.digest)
             head = _new(identity, at) if kept is None else kept.head
             _expect(head, expected)
-            head = _written(head, at, active=MAIN, forks=(), window=None)
+            head = _written(head, at, **CLEARED)
             self._sessions[identity.digest] = _Kept(head)
             return head.version
 
@@ -286,7 +288,7 @@ def _new(identity: SessionIdentity, at: float) -> Session:
     return Session(identity, version=0, last_seq=0, created_at=at, updated_at=at)
 
 
-def _written(head: Session, at: float, **changes: object) -> Session:
+def _written(head: Session, at: float, **changes: Any) -> Session:
     version = head.version + 1
     return msgspec.structs.replace(head, version=version, updated_at=at, **changes)
 

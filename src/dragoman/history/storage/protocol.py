@@ -58,6 +58,9 @@ class Row(Entry, frozen=True, gc=False, kw_only=True):
 
     seq: int
     branch: int = MAIN
+    checksum: str | None = None
+    """Of the row itself, and `chain` of it and the row before. Kept; nothing makes them yet."""
+    chain: str | None = None
 
 
 class Fork(msgspec.Struct, frozen=True, gc=False):
@@ -81,6 +84,12 @@ class Session(_Discreet, frozen=True, gc=False):
     forks: tuple[Fork, ...] = ()
     window: bytes | None = None
     """What was cut from what is sent; see `dragoman.history.truncation`."""
+    windows: bytes | None = None
+    """The same by branch, model and limit: a document. Kept, as the next two; none makes it yet."""
+    chain: str | None = None
+    """The chain of its last row."""
+    seal: bytes | None = None
+    """A document that proves the session's state under encryption."""
 
     def __repr__(self) -> str:
         return f"Session({self.identity!r}, version {self.version})"
@@ -320,6 +329,10 @@ def expect_query(
         raise InvalidInputError(msg)
 
 
+CLEARED: dict[str, Any] = {
+    "active": MAIN, "forks": (), "window": None, "windows": None, "chain": None, "seal": None,
+}  # fmt: skip
+"""What is left of a session's other fields when its messages are gone."""
 NO_SESSION = "there is no such session"
 NO_BRANCH = "the session has no such branch"
 NO_MESSAGE = "the session has no message with this id"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from dragoman.history.records import row_of
 from dragoman.history.storage.files.directory import Directory
 from dragoman.history.storage.files.log import Log
 from dragoman.history.storage.files.reading import read
-from dragoman.history.storage.lines import row_of
 from dragoman.history.storage.protocol import Filter, Group, Hit, Row, Session, Total
 from dragoman.history.storage.scanning import found, summed
 

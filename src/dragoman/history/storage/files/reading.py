@@ -6,10 +6,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.records import row_of
 from dragoman.history.storage.files import finding
 from dragoman.history.storage.files.directory import Directory
 from dragoman.history.storage.files.log import Log
-from dragoman.history.storage.lines import row_of
 from dragoman.history.storage.protocol import (
     MAIN,
     Row,

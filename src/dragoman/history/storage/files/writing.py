@@ -20,6 +20,7 @@ from dragoman.history.storage.files.lines import Aside, aside_line, batch, line_
 from dragoman.history.storage.files.log import Log
 from dragoman.history.storage.files.reading import read
 from dragoman.history.storage.protocol import (
+    CLEARED,
     MAIN,
     NO_BRANCH,
     NO_MESSAGE,
@@ -142,7 +143,7 @@ def clear(directory: Directory, identity: SessionIdentity, at: float, expected: 
     with directory.locked(identity.digest), _writing(directory, identity, identity.digest) as log:
         head = _new(identity, at) if log is None else log.session(identity)
         _expect(head, expected)
-        written = _written(head, at, active=MAIN, forks=(), window=None)
+        written = _written(head, at, **CLEARED)
         _put(directory, log, written, ())
         return written.version
 

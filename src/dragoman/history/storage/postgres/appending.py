@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 _ROUNDS = 10
 _UPDATE = """
-UPDATE our.sessions SET version = version + 1, last_seq = last_seq + %s, updated_at = %s
+UPDATE our.heads SET version = version + 1, last_seq = last_seq + %s, updated_at = %s
 WHERE digest = %s"""
 _VERSION = " AND version = %s"
 _BRANCH = " AND %s = ANY (forks[:][1:1])"
 _CREATE = """
-INSERT INTO our.sessions (last_seq, updated_at, digest, version, created_at, agent, chat, "user",
-                          "group", scope)
+INSERT INTO our.heads (last_seq, updated_at, digest, version, created_at, agent, chat, "user",
+                       "group", scope)
 VALUES (%s, %s, %s, 1, %s, %s, %s, %s, %s, %s) ON CONFLICT (digest) DO NOTHING"""
-_HEAD = "SELECT version, forks FROM our.sessions WHERE digest = %s"
+_HEAD = "SELECT version, forks FROM our.heads WHERE digest = %s"
 _STORED = """
 SELECT m.seq, m.at, s.version, s.xmin::text = m.xmin::text
-FROM our.sessions s JOIN our.messages m ON m.session = s.id
+FROM our.heads s JOIN our.messages m ON m.session = s.id
 WHERE s.digest = %s AND m.id = ANY (%s) ORDER BY m.seq"""
 _KNOWN = """
-SELECT m.id FROM our.sessions s JOIN our.messages m ON m.session = s.id
+SELECT m.id FROM our.heads s JOIN our.messages m ON m.session = s.id
 WHERE s.digest = %s AND m.id = ANY (%s)"""
 
 

@@ -58,18 +58,27 @@ class _CutOff(StoreError):  # noqa: N818 - named as in `dragoman.errors`
 class Connections:
     """A pool of connections to one server, open."""
 
-    def __init__(self, settings: Settings, pool: AsyncConnectionPool[Connection]) -> None:
+    def __init__(
+        self, settings: Settings, pool: AsyncConnectionPool[Connection], *, is_old: bool
+    ) -> None:
         self._settings = settings
         self._pool = pool
+        self._is_old = is_old
 
     @classmethod
     async def open(cls, settings: Settings) -> Connections:
-        """Connect, and bring the tables up to date."""
+        """Connect, and make the tables if need be.
+
+        Those of an older dragoman are brought up to date by the first write: they can be read as
+        they are, on a replica as well.
+        """
         options = _options(settings)
         first = await _connected(settings, options)
         try:
             link = Link(first, settings, settings.timeout * _SLOW)
-            await _migrated(link)
+            done = await schema.applied(link)
+            if done == 0:
+                await _transaction(link, schema.migrate, ())
             [(level,)] = await link.fetch("SELECT current_setting('default_transaction_isolation')")
         finally:
             await first.close()
@@ -89,7 +98,7 @@ class Connections:
             name="dragoman",
         )
         await pool.open()
-        return cls(settings, pool)
+        return cls(settings, pool, is_old=0 < done < len(schema.MIGRATIONS))
 
     async def close(self) -> None:
         """Close all connections that are not in use; those that are close when given back."""
@@ -120,6 +129,7 @@ class Connections:
         *arguments: Any,
     ) -> T:
         """What the work gives, one statement; `repeated` is the same for a second attempt."""
+        await self._migrate()
         failed: StoreError | None = None
         for _ in range(_ATTEMPTS):
             try:
@@ -139,13 +149,32 @@ class Connections:
     ) -> T:
         failed: StoreError | None = None
         for _ in range(_ATTEMPTS):
+            was_old = self._is_old
             try:
                 return await self._once(work, arguments, seconds, failed)
-            except Lost as error:
+            except (Lost, Refused) as error:
                 failed = error
+            # Somebody may have brought older tables up to date meanwhile.
+            if isinstance(failed, Refused) and not (was_old and await self._is_current(seconds)):
+                break
         raise failed or Lost(self.name)
 
+    async def _is_current(self, seconds: float) -> bool:
+        self._is_old = self._is_old and not await self._once(schema.is_current, (), seconds)
+        return not self._is_old
+
+    async def _migrate(self) -> None:
+        if self._is_old:
+            await self._committed(schema.migrate, (), self._settings.timeout * _SLOW)
+            self._is_old = False
+
     async def _write(
+        self, work: Callable[..., Awaitable[T]], arguments: tuple[Any, ...], seconds: float
+    ) -> T:
+        await self._migrate()
+        return await self._committed(work, arguments, seconds)
+
+    async def _committed(
         self, work: Callable[..., Awaitable[T]], arguments: tuple[Any, ...], seconds: float
     ) -> T:
         failed: StoreError | None = None
@@ -193,7 +222,9 @@ class Connections:
         # After a restart of the server all connections that lie ready are broken; the first
         # attempt takes any, for speed, and the next ones look before they use it.
         connection = await (self._taken() if failed is None else self._checked())
-        link = Link(connection, self._settings, seconds)
+        # Only what reads knows older tables.
+        is_old = self._is_old and work is not _transaction
+        link = Link(connection, self._settings, seconds, is_old=is_old)
         problem: StoreError | None = None
         try:
             return await work(link, *arguments)
@@ -257,11 +288,6 @@ async def _transaction(link: Link, work: Callable[..., Awaitable[T]], arguments:
     else:
         return result
     raise _CutOff(number, result)
-
-
-async def _migrated(link: Link) -> None:
-    if not await schema.is_current(link):
-        await _transaction(link, schema.migrate, ())
 
 
 def is_passing(error: StoreError) -> bool:

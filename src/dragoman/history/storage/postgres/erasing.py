@@ -28,11 +28,11 @@ async def erase(link: Link, user: str) -> Erasure:
     """Remove all rows of a user, within the caller's transaction."""
     clause, values = where(Filter(user=user))
     found = await link.fetch(
-        f"SELECT s.id FROM our.sessions s WHERE true {clause} ORDER BY s.id FOR UPDATE", values
+        f"SELECT s.id FROM our.heads s WHERE true {clause} ORDER BY s.id FOR UPDATE", values
     )
     ids = [id for (id,) in found]
     messages = await empty(link, ids)
-    await link.run("DELETE FROM our.sessions WHERE id = ANY (%s::bigint[])", (ids,))
+    await link.run("DELETE FROM our.heads WHERE id = ANY (%s::bigint[])", (ids,))
     await link.run('DELETE FROM our.aside WHERE "user" = %s', (values[0],))
     return Erasure(len(ids), messages)
 
@@ -40,7 +40,7 @@ async def erase(link: Link, user: str) -> Erasure:
 async def scrub(link: Link) -> tuple[str, ...]:
     """Free what removed rows took; says where copies of them may be left."""
     try:
-        await link.run("VACUUM our.sessions, our.messages, our.texts, our.aside")
+        await link.run("VACUUM our.heads, our.messages, our.texts, our.aside")
     except StoreError as error:
         return (_DELAYED.format(error), *_OUTSIDE)
     return _OUTSIDE

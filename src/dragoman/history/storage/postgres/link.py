@@ -19,9 +19,13 @@ Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 class Link:
     """A connection on loan. Every statement has its time limit, so that nothing hangs for ever."""
 
-    __slots__ = ("_connection", "_seconds", "_settings")
+    __slots__ = ("_connection", "_seconds", "_settings", "is_old")
 
-    def __init__(self, connection: Connection, settings: Settings, seconds: float) -> None:
+    def __init__(
+        self, connection: Connection, settings: Settings, seconds: float, *, is_old: bool = False
+    ) -> None:
+        self.is_old = is_old
+        """Whether the tables are at an earlier step than the statements: they can only be read."""
         self._connection = connection
         self._settings = settings
         self._seconds = seconds
@@ -77,7 +81,7 @@ class Link:
         plan: bool | None = None,
         binary: bool = True,
     ) -> psycopg.AsyncCursor[tuple[Any, ...]]:
-        statement = qualified(template, self._settings.schema)
+        statement = qualified(template, self._settings.schema, is_old=self.is_old)
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._connection.execute(

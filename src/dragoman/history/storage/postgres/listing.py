@@ -26,7 +26,7 @@ async def sessions(link: Link, which: Filter, limit: int | None, after: str) -> 
     """See `Storage.sessions`."""
     clause, values = where(which)
     found = await link.fetch(
-        f"SELECT {SESSION} FROM our.sessions s WHERE digest > %s {clause} ORDER BY digest LIMIT %s",
+        f"SELECT {SESSION} FROM our.heads s WHERE digest > %s {clause} ORDER BY digest LIMIT %s",
         (after, *values, limit),
         plan=False,
     )
@@ -42,7 +42,7 @@ async def totals(link: Link, by: Group, which: Filter) -> list[Total]:
         " sum(coalesce(reported_total,"
         " input + output + cache_read + cache_write + thinking))::bigint,"
         " count(reported_total), count(*)"
-        " FROM our.messages m JOIN our.sessions s ON s.id = m.session"
+        " FROM our.messages m JOIN our.heads s ON s.id = m.session"
         f" WHERE m.input IS NOT NULL {clause} GROUP BY 1",
         values,
         plan=False,
@@ -100,12 +100,12 @@ SELECT count(*) FROM pg_settings WHERE name = 'fsync' AND setting = 'off'""",
     "the server runs with synchronous_commit off: its crash loses the last messages": """
 SELECT count(*) FROM pg_settings WHERE name = 'synchronous_commit' AND setting = 'off'""",
     "indexes are not valid ({} of them): REINDEX them": """
-SELECT count(*) FROM pg_index WHERE NOT indisvalid AND indrelid IN
-('our.sessions'::regclass, 'our.messages'::regclass, 'our.texts'::regclass)""",
+SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid WHERE NOT i.indisvalid
+AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'our.texts'::regclass)""",
     "messages belong to sessions that are not there ({} of them)": """
 SELECT count(DISTINCT m.session) FROM our.messages m
-WHERE NOT EXISTS (SELECT 1 FROM our.sessions s WHERE s.id = m.session)""",
+WHERE NOT EXISTS (SELECT 1 FROM our.heads s WHERE s.id = m.session)""",
     "sessions hold messages beyond their last number ({} of them)": """
-SELECT count(*) FROM our.sessions s WHERE s.last_seq <
+SELECT count(*) FROM our.heads s WHERE s.last_seq <
 (SELECT max(seq) FROM our.messages m WHERE m.session = s.id)""",
 }

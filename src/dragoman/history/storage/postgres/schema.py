@@ -8,6 +8,9 @@ append would pay for a second check. Branches are in that row as well, as `{numb
 each: an append that has waited for the lock sees that row as it is, and all others as they were.
 
 Names may be too long for an index: their beginnings are in it (`BEGINNING` characters).
+
+The table of sessions is called `heads` since step 2, which goes with version 2 of the stored form:
+a program of version 1 that is connected does not find it, and can do no harm.
 """
 
 from __future__ import annotations
@@ -77,6 +80,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         body text NOT NULL
     )""",
     ),
+    (
+        "ALTER TABLE our.sessions RENAME TO heads",
+        "ALTER TABLE our.heads ADD windows text, ADD chain text, ADD seal text",
+        "ALTER TABLE our.messages ADD checksum text, ADD chain text",
+    ),
 )
 
 _DONE = "SELECT coalesce(max(number), 0) FROM our.dragoman_migrations"
@@ -89,7 +97,12 @@ CREATE TABLE IF NOT EXISTS our.dragoman_migrations (
 
 
 async def is_current(link: Link) -> bool:
-    """Whether all steps have been applied; raises where there are more than are known here."""
+    """Whether all steps have been applied."""
+    return await applied(link) == len(MIGRATIONS)
+
+
+async def applied(link: Link) -> int:
+    """How many steps have been applied; raises where there are more than are known here."""
     if link.server < _OLDEST:
         msg = f"the store {link.name} is on PostgreSQL {link.server}: {_OLDEST} or newer is needed"
         raise StoreError(msg)
@@ -101,7 +114,7 @@ async def is_current(link: Link) -> bool:
             " a newer dragoman wrote it, and is needed to read it"
         )
         raise StoreError(msg)
-    return done == len(MIGRATIONS)
+    return done
 
 
 async def migrate(link: Link) -> None:

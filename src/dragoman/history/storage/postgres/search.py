@@ -1,6 +1,6 @@
 """Full-text search: the index is brought up to date when somebody searches, not at each write.
 
-A message's words, cut as all backends cut them, are an array in a GIN index. `sessions.indexed`
+A message's words, cut as all backends cut them, are an array in a GIN index. `heads.indexed`
 says how far a session is: its writes come one after the other, so nothing below can turn up later.
 """
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 _BATCH = 1000
 _LONGEST = 500  # characters of a word; an index takes about 2,700 bytes
 _BEHIND = """
-SELECT s.id, s.last_seq - s.indexed FROM our.sessions s
+SELECT s.id, s.last_seq - s.indexed FROM our.heads s
 WHERE s.id > %s AND s.indexed < s.last_seq {} ORDER BY s.id LIMIT 100"""
 _LOCK = """
-SELECT id, indexed, least(last_seq, indexed + %s) FROM our.sessions
+SELECT id, indexed, least(last_seq, indexed + %s) FROM our.heads
 WHERE id = ANY (%s::bigint[]) AND indexed < last_seq ORDER BY id FOR UPDATE"""
 # By branch, as the rows' index is: else each batch would go through the whole session.
 _ROWS = f"""
 SELECT m.session, {ROW} FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS p (id, low, high)
-JOIN our.sessions s ON s.id = p.id CROSS JOIN LATERAL
+JOIN our.heads s ON s.id = p.id CROSS JOIN LATERAL
     (SELECT 0 UNION ALL SELECT unnest(s.forks[:][1:1])) AS b (branch)
 JOIN our.messages m ON m.session = p.id AND m.branch = b.branch AND m.seq > p.low
     AND m.seq <= p.high"""
@@ -42,9 +42,9 @@ AS e (session, seq, branch, at, words)
 ON CONFLICT (session, branch, seq) DO UPDATE SET at = excluded.at, words = excluded.words"""
 _FOUND = """
 SELECT s.agent, s.chat, s."user", s."group", s.scope, {row} FROM (
-    SELECT t.session, t.branch, t.seq FROM our.texts t JOIN our.sessions s ON s.id = t.session
+    SELECT t.session, t.branch, t.seq FROM our.texts t JOIN our.heads s ON s.id = t.session
     WHERE t.words @> %s::text[] {clause} ORDER BY t.at DESC, t.seq DESC LIMIT %s
-) t JOIN our.sessions s ON s.id = t.session
+) t JOIN our.heads s ON s.id = t.session
 JOIN our.messages m ON m.session = t.session AND m.branch = t.branch AND m.seq = t.seq
 ORDER BY m.at DESC, m.seq DESC"""
 
@@ -86,7 +86,7 @@ async def catch_up(link: Link, sessions: list[int]) -> None:
     found = await link.fetch(_ROWS, (ids, lows, highs), plan=False)
     await _index(link, [(each[0], row_of(each[1:])) for each in found])
     await link.run(
-        "UPDATE our.sessions s SET indexed = p.high"
+        "UPDATE our.heads s SET indexed = p.high"
         " FROM unnest(%s::bigint[], %s::bigint[]) AS p (id, high) WHERE s.id = p.id",
         (ids, highs),
     )

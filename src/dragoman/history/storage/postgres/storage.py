@@ -71,7 +71,7 @@ class PostgresStorage:
         return self._settings.name
 
     async def open(self) -> None:
-        """Connect, making schema and tables if need be, and bring them up to date."""
+        """Connect, making schema and tables if need be; the first write brings them up to date."""
         if self._opened is None:
             await self._kept(await _connections().open(self._settings))
 

@@ -21,6 +21,7 @@ from dragoman.history.storage.postgres.values import (
     SESSION,
     body_text,
     columns_of_entry,
+    maybe,
     row_of,
     session_of,
     text_of,
@@ -42,27 +43,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _BATCH = 1000
 _LAST = 2**63 - 1
-_ID = "(SELECT id FROM our.sessions WHERE digest = %s)"
+_ID = "(SELECT s.id FROM our.heads s WHERE s.digest = %s)"
 _ROWS = (
     f"SELECT {ROW} FROM our.messages m WHERE m.session = {_ID} AND m.branch = %s AND m.seq > %s"
     " AND m.seq <= %s ORDER BY m.seq"
 )
 _TOUCH = """
-INSERT INTO our.sessions AS s (digest, agent, chat, "user", "group", scope, version, last_seq,
-                               created_at, updated_at)
+INSERT INTO our.heads AS s (digest, agent, chat, "user", "group", scope, version, last_seq,
+                            created_at, updated_at)
 VALUES (%s, %s, %s, %s, %s, %s, 1, 0, %s, %s)
 ON CONFLICT (digest) DO UPDATE SET version = s.version + 1, updated_at = excluded.updated_at
 RETURNING id, version"""
 _EXISTING = """
-UPDATE our.sessions SET version = version + 1, updated_at = %s WHERE digest = %s
+UPDATE our.heads SET version = version + 1, updated_at = %s WHERE digest = %s
 RETURNING id, version, indexed, forks"""
 _RESTORE = """
-INSERT INTO our.sessions AS s (digest, agent, chat, "user", "group", scope, version, last_seq,
-                               created_at, updated_at, active, forks, "window")
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::bigint[], %s)
+INSERT INTO our.heads AS s (digest, agent, chat, "user", "group", scope, version, last_seq,
+                            created_at, updated_at, active, forks, "window", windows, chain, seal)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::bigint[], %s, %s, %s, %s)
 ON CONFLICT (digest) DO UPDATE SET version = excluded.version, last_seq = excluded.last_seq,
     created_at = excluded.created_at, updated_at = excluded.updated_at, indexed = 0,
-    active = excluded.active, forks = excluded.forks, "window" = excluded."window"
+    active = excluded.active, forks = excluded.forks, "window" = excluded."window",
+    windows = excluded.windows, chain = excluded.chain, seal = excluded.seal
 WHERE s.version < excluded.version
 RETURNING id"""
 _ARRAYS = ", ".join(f"%s::{kind}[]" for kind in ENTRY_TYPES)
@@ -83,7 +85,7 @@ _REPLACE = (
 async def session(link: Link, identity: SessionIdentity) -> Session | None:
     """The session; None where there is none."""
     found = await link.fetch(
-        f"SELECT {SESSION} FROM our.sessions s WHERE digest = %s", (identity.digest,)
+        f"SELECT {SESSION} FROM our.heads s WHERE digest = %s", (identity.digest,)
     )
     return session_of(found[0]) if found else None
 
@@ -116,10 +118,10 @@ async def row(link: Link, identity: SessionIdentity, id: str) -> Row | None:
 
 async def count(link: Link, identity: SessionIdentity, branch: int | None) -> int:
     """See `Storage.count`."""
-    template = f"SELECT count(*) FROM our.messages WHERE session = {_ID}"
+    template = f"SELECT count(*) FROM our.messages m WHERE m.session = {_ID}"
     values: tuple[Any, ...] = (identity.digest,)
     if branch is not None:
-        template, values = f"{template} AND branch = %s", (*values, branch)
+        template, values = f"{template} AND m.branch = %s", (*values, branch)
     [(number,)] = await link.fetch(template, values)
     return int(number)
 
@@ -136,7 +138,9 @@ async def rewrite(
 ) -> int:
     """See `Storage.rewrite`."""
     id, version, indexed, _ = await _existing(link, identity, expected)
-    for batch in _batches(list({entry.id: entry for entry in replaced}.values())):
+    # What proves a row (checksum and chain) does not prove what takes its place.
+    new = {e.id: Entry(e.id, e.body, e.at, e.model, e.usage) for e in replaced}
+    for batch in _batches(list(new.values())):
         changed = await link.fetch(_REPLACE, (*_columns(batch), id), plan=False)
         if len(changed) < len(batch):
             raise NotFound(NO_MESSAGE)
@@ -154,7 +158,9 @@ async def clear(link: Link, identity: SessionIdentity, at: float, expected: int 
         raise conflict(expected, version - 1)
     await empty(link, [id])
     await link.run(
-        "UPDATE our.sessions SET active = 0, forks = '{}', \"window\" = NULL WHERE id = %s", (id,)
+        "UPDATE our.heads SET active = 0, forks = '{}', \"window\" = NULL, windows = NULL,"
+        " chain = NULL, seal = NULL WHERE id = %s",
+        (id,),
     )
     return int(version)
 
@@ -177,7 +183,7 @@ async def fork(
         raise NotFound(NO_BRANCH)
     number = max(numbers) + 1
     await link.run(
-        "UPDATE our.sessions SET active = %s, forks = %s::bigint[] WHERE id = %s",
+        "UPDATE our.heads SET active = %s, forks = %s::bigint[] WHERE id = %s",
         (number, [*forks, [number, parent, at]], id),
     )
     return number
@@ -191,14 +197,14 @@ async def activate(link: Link, identity: SessionIdentity, branch: int) -> None:
     id, forks = found
     if branch != MAIN and branch not in {number for number, _, _ in forks}:
         raise NotFound(NO_BRANCH)
-    await link.run("UPDATE our.sessions SET active = %s WHERE id = %s", (branch, id))
+    await link.run("UPDATE our.heads SET active = %s WHERE id = %s", (branch, id))
 
 
 async def keep_window(link: Link, identity: SessionIdentity, window: bytes | None) -> None:
     """See `Storage.keep_window`."""
-    text = None if window is None else body_text(window)
+    text = maybe(body_text, window)
     changed = await link.run(
-        'UPDATE our.sessions SET "window" = %s WHERE digest = %s', (text, identity.digest)
+        'UPDATE our.heads SET "window" = %s WHERE digest = %s', (text, identity.digest)
     )
     if not changed:
         raise NotFound(NO_SESSION)
@@ -210,7 +216,7 @@ async def delete(link: Link, identity: SessionIdentity) -> bool:
     if found is None:
         return False
     await empty(link, [found[0]])
-    await link.run("DELETE FROM our.sessions WHERE id = %s", (found[0],))
+    await link.run("DELETE FROM our.heads WHERE id = %s", (found[0],))
     return True
 
 
@@ -218,13 +224,12 @@ async def restore(link: Link, copy: Session, rows: Sequence[Row]) -> bool:
     """See `Storage.restore`."""
     identity = copy.identity
     forks = [[fork.number, fork.parent, fork.at] for fork in copy.forks]
-    window = None if copy.window is None else body_text(copy.window)
+    windows = (maybe(body_text, copy.window), maybe(body_text, copy.windows))
+    proofs = (copy.chain, maybe(body_text, copy.seal))
     times = (copy.created_at, copy.updated_at)
     numbers = (copy.version, copy.last_seq)
-    found = await link.fetch(
-        _RESTORE,
-        (identity.digest, *identity.columns, *numbers, *times, copy.active, forks, window),
-    )
+    rest = (*numbers, *times, copy.active, forks, *windows, *proofs)
+    found = await link.fetch(_RESTORE, (identity.digest, *identity.columns, *rest))
     if not found:
         return False
     id = found[0][0]
@@ -240,7 +245,7 @@ async def set_aside(link: Link, identity: SessionIdentity, seqs: Sequence[int], 
     id, *_ = await _existing(link, identity, None)
     await link.run(
         'INSERT INTO our.aside SELECT s.digest, s."user", m.seq, m.branch, m.at, m.id, %s, m.body'
-        " FROM our.messages m JOIN our.sessions s ON s.id = m.session"
+        " FROM our.messages m JOIN our.heads s ON s.id = m.session"
         " WHERE m.session = %s AND m.seq = ANY (%s::bigint[])",
         (text_of(reason), id, list(seqs)),
     )
@@ -275,7 +280,7 @@ async def _existing(
 async def _locked(link: Link, identity: SessionIdentity) -> tuple[int, list[list[int]]] | None:
     """A session's id and forks, locked."""
     found = await link.fetch(
-        "SELECT id, forks FROM our.sessions WHERE digest = %s FOR UPDATE", (identity.digest,)
+        "SELECT id, forks FROM our.heads WHERE digest = %s FOR UPDATE", (identity.digest,)
     )
     return (found[0][0], found[0][1]) if found else None
 

@@ -9,6 +9,7 @@ from dragoman.errors import Corrupt
 from dragoman.history.storage.lines import parsed
 from dragoman.history.storage.protocol import MAIN, Session
 from dragoman.history.storage.redis.listing import digests_above
+from dragoman.history.storage.redis.scripts import COUNT, LINES
 from dragoman.history.storage.redis.server import PAGE, Server
 
 
@@ -20,18 +21,16 @@ async def verify(server: Server) -> list[str]:
         for digest in digests:
             listed.add(digest)
             problems += [f"session {digest}: {what}" async for what in _of(server, digest)]
-    problems += [
-        f"session {digest}: it is not in the list of sessions"
-        async for digest in _heads(server)
-        if digest not in listed
-    ]
+    unlisted = {digest async for digest in _heads(server)} - listed
+    problems += [f"session {digest}: it is not in the list of sessions" for digest in unlisted]
     return problems
 
 
 async def _heads(server: Server) -> AsyncIterator[str]:
     keys = server.keys
-    async for head in server.client.scan_iter(match=keys.heads(), count=PAGE):
-        yield keys.digest_of(head.decode())
+    for pattern in keys.heads():
+        async for head in server.client.scan_iter(match=pattern, count=PAGE):
+            yield keys.digest_of(head.decode())
 
 
 async def _of(server: Server, digest: str) -> AsyncIterator[str]:
@@ -55,18 +54,18 @@ async def _counts(server: Server, digest: str, session: Session) -> list[int]:
 
     async def ask() -> list[int]:
         async with server.client.pipeline(transaction=True) as pipeline:
-            pipeline.hlen(keys.of(digest, "rows"))
             pipeline.hlen(keys.of(digest, "ids"))
             for branch in (MAIN, *(fork.number for fork in session.forks)):
                 pipeline.zcard(keys.of(digest, f"branch:{branch}"))
             return await pipeline.execute()
 
-    rows, ids, *branches = await server.ask(ask)
+    rows = await server.told(COUNT, digest)
+    ids, *branches = await server.ask(ask)
     return [rows, ids, sum(branches)]
 
 
 async def _rows(server: Server, digest: str, session: Session) -> AsyncIterator[str]:
-    ids, rows = server.keys.of(digest, "ids"), server.keys.of(digest, "rows")
+    ids = server.keys.of(digest, "ids")
     cursor = 0
     while True:
         reply: Any = await server.ask(
@@ -75,9 +74,7 @@ async def _rows(server: Server, digest: str, session: Session) -> AsyncIterator[
         cursor, found = reply
         places = {id: place.split()[0] for id, place in found.items()}
         if places:
-            lines: Any = await server.ask(
-                lambda places=places: server.client.hmget(rows, list(places.values()))  # type: ignore[misc]
-            )
+            lines: Any = await server.told(LINES, digest, *places.values())
             for (id, seq), line in zip(places.items(), lines, strict=True):
                 problem = _problem(id, int(seq), line, session)
                 if problem is not None:
@@ -86,8 +83,8 @@ async def _rows(server: Server, digest: str, session: Session) -> AsyncIterator[
             return
 
 
-def _problem(id: bytes, seq: int, line: bytes | None, session: Session) -> str | None:
-    if line is None:
+def _problem(id: bytes, seq: int, line: bytes, session: Session) -> str | None:
+    if not line:
         return "its id leads nowhere"
     row = parsed(line)
     if row is None:

@@ -10,8 +10,9 @@ from dragoman.errors import Corrupt
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import row_line
 from dragoman.history.storage.protocol import MAIN, Entry, Fork, Row, Session, placed
+from dragoman.model import document
 
-_FRONT = b'{"dragoman":1,"kind":"Record","value":{"seq":0'
+_FRONT = b'{"dragoman":%d,"kind":"Record","value":{"seq":0' % document.VERSION
 _VERSION = b',"version":1,'
 
 
@@ -55,9 +56,13 @@ def fields_of(session: Session, rows: Iterable[Row]) -> dict[str, bytes | str]:
         **strays,
         **forks,
     }
-    if session.window is not None:
-        fields["window"] = session.window
-    return fields
+    kept = {
+        "window": session.window,
+        "windows": session.windows,
+        "chain": session.chain,
+        "seal": session.seal,
+    }
+    return fields | {name: value for name, value in kept.items() if value is not None}
 
 
 def session_of(fields: Mapping[bytes, bytes]) -> Session:
@@ -72,6 +77,9 @@ def session_of(fields: Mapping[bytes, bytes]) -> Session:
             int(fields.get(b"active", MAIN)),
             tuple(sorted(_forks(fields), key=lambda fork: fork.number)),
             fields.get(b"window"),
+            fields.get(b"windows"),
+            fields[b"chain"].decode() if b"chain" in fields else None,
+            fields.get(b"seal"),
         )
     except (KeyError, ValueError, msgspec.DecodeError):
         problem = "a session's head in Redis can't be read; nothing was changed"

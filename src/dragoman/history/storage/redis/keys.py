@@ -24,15 +24,18 @@ class Keys:
         """One key of a session; the braces keep them all in one slot."""
         return f"{self._prefix}:{{{digest}}}:{what}"
 
+    def read(self, digest: str) -> list[str]:
+        """What a reading script is given: where version 2 keeps a session, where version 1 did."""
+        return [self.of(digest, what) for what in ("session", "records", "head", "rows", "ids")]
+
     def written(self, digest: str) -> list[str]:
         """What a writing script is given."""
-        own = [self.of(digest, what) for what in ("head", "rows", "ids")]
-        return [*own, self.sessions, self.of(digest, "aside"), self.asides]
+        return [*self.read(digest), self.sessions, self.of(digest, "aside"), self.asides]
 
-    def heads(self) -> str:
-        """A pattern that all heads match."""
-        return f"{self._prefix}:{{*}}:head"
+    def heads(self) -> list[str]:
+        """Patterns that all heads match."""
+        return [f"{self._prefix}:{{*}}:{what}" for what in ("session", "head")]
 
     def digest_of(self, head: str) -> str:
         """The digest in the name of a head."""
-        return head[len(self._prefix) + 2 : -len("}:head")]
+        return head[len(self._prefix) + 2 :].partition("}")[0]

@@ -7,7 +7,8 @@ from typing import Any
 
 from dragoman.history.storage.protocol import MAIN, Filter, Group, Hit, Row, Session, Total
 from dragoman.history.storage.redis.fields import session_of
-from dragoman.history.storage.redis.server import Server
+from dragoman.history.storage.redis.scripts import HEAD
+from dragoman.history.storage.redis.server import Server, in_pairs
 from dragoman.history.storage.scanning import found, summed, words_of
 
 _AT_ONCE = 200
@@ -44,10 +45,14 @@ async def _heads(server: Server, digests: list[str]) -> list[dict[bytes, bytes]]
     async def ask() -> list[dict[bytes, bytes]]:
         async with server.client.pipeline(transaction=False) as pipeline:
             for digest in digests:
-                pipeline.hgetall(server.keys.of(digest, "head"))
+                pipeline.hgetall(server.keys.of(digest, "session"))
             return await pipeline.execute()
 
-    return await server.ask(ask)
+    found = await server.ask(ask)
+    return [
+        fields or in_pairs(await server.told(HEAD, digest))  # those of version 1 are elsewhere
+        for digest, fields in zip(digests, found, strict=True)
+    ]
 
 
 async def sessions(server: Server, which: Filter, limit: int | None, after: str) -> list[Session]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.history.storage.lines import parsed, row_of
+from dragoman.history.records import row_of
+from dragoman.history.storage.lines import parsed
 from dragoman.history.storage.protocol import Row
+from dragoman.history.storage.redis.scripts import COUNT
 from dragoman.history.storage.redis.server import PAGE, Server, rows_in
 
 _TRIES = 5
@@ -74,8 +76,7 @@ async def count(server: Server, digest: str, branch: int | None) -> int:
     """See `Storage.count`."""
     client, keys = server.client, server.keys
     if branch is None:
-        rows = keys.of(digest, "rows")
-        held: Any = await server.ask(lambda: client.hlen(rows))  # type: ignore[arg-type, misc, unused-ignore]
+        held: Any = await server.told(COUNT, digest)
     else:
         own = keys.of(digest, f"branch:{branch}")
         held = await server.ask(lambda: client.zcard(own))

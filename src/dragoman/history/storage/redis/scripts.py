@@ -2,14 +2,18 @@
 
 A session has, all in one slot (`{digest}`):
 
-    <prefix>:{digest}:head         hash    what a session is; `fork:<n>` is "<parent> <at>"
-    <prefix>:{digest}:rows         hash    seq → the line of a message
+    <prefix>:{digest}:session      hash    what a session is; `fork:<n>` is "<parent> <at>"
+    <prefix>:{digest}:records      hash    seq → the line of a message
     <prefix>:{digest}:ids          hash    id → "<seq> <branch>"
     <prefix>:{digest}:branch:<n>   zset    the numbers of a branch's own messages
     <prefix>:{digest}:aside        list    whose, then what was set aside
 
 and beside them are `<prefix>:sessions`, a sorted set of all digests, and `<prefix>:asides`, a set
 of those that have something set aside. These are why a cluster won't do: they are in other slots.
+
+A session of version 1 of the stored form is in `…:head` and `…:rows` instead. It is read there; the
+first write gives both their new names, and puts a text in their places: a program of version 1 then
+finds keys of the wrong type, whatever it tries, and writes nothing.
 
 `generation` changes with everything but an append, so that a reader of many pages can tell that
 they belong together. `token` is the last append's, with what it made: sent again, it is not done
@@ -18,16 +22,31 @@ again.
 
 from __future__ import annotations
 
+from dragoman.model import document
+
 _COMMON = """
-local head, rows, ids = KEYS[1], KEYS[2], KEYS[3]
+local format = '$VERSION'
+local head, rows, old_head, old_rows, ids = unpack(KEYS, 1, 5)
 local branches, digest, token = ARGV[1], ARGV[2], ARGV[3]
+
+local function bar()
+  local text = 'kept in version ' .. format .. ' of the stored form; this keeps older ones off'
+  redis.call('MSET', old_head, text, old_rows, text)
+end
+
+if redis.call('EXISTS', head) == 0 and redis.call('EXISTS', old_head) == 1 then
+  redis.call('HLEN', old_head) -- fails, before anything is written, where it is somebody else's
+  redis.call('RENAME', old_head, head)
+  if redis.call('EXISTS', old_rows) == 1 then redis.call('RENAME', old_rows, rows) end
+  bar()
+end
 
 local function number(value) return string.format('%.0f', value) end
 
 local function line_of(seq, branch, version, front, back)
   if branch ~= '0' then front = front .. ',"branch":' .. branch end
   if version then front = front .. ',"version":' .. version end
-  return '{"dragoman":1,"kind":"Record","value":{"seq":' .. seq .. front .. back
+  return '{"dragoman":' .. format .. ',"kind":"Record","value":{"seq":' .. seq .. front .. back
 end
 
 local function has_branch(branch)
@@ -72,6 +91,15 @@ local function state(expected)
   end
   return found[1], version, tonumber(found[2] or 0), found[3], wrong
 end
+
+local function enlist()
+  bar()
+  redis.call('ZADD', KEYS[6], 0, digest)
+end
+""".replace("$VERSION", str(document.VERSION))
+_KEPT = """
+local head, rows, ids = KEYS[1], KEYS[2], KEYS[5]
+if redis.call('EXISTS', head) == 0 then head, rows = KEYS[3], KEYS[4] end
 """
 
 APPEND = (
@@ -93,7 +121,7 @@ end
 if is_twice or #known > 1 then return known end
 if not there then
   redis.call('HSET', head, 'identity', identity, 'created_at', first_at, 'generation', token)
-  redis.call('ZADD', KEYS[4], 0, digest)
+  enlist()
 end
 version = version + 1
 for i = 9, #ARGV, 3 do
@@ -152,9 +180,9 @@ if wrong then return wrong end
 drop_all()
 if not there then
   redis.call('HSET', head, 'identity', identity, 'created_at', at)
-  redis.call('ZADD', KEYS[4], 0, digest)
+  enlist()
 end
-redis.call('HDEL', head, 'window', 'active', 'forks')
+redis.call('HDEL', head, 'window', 'windows', 'chain', 'seal', 'active', 'forks')
 redis.call('HSET', head, 'last_seq', number(last))
 touch(version + 1, at)
 return {'ok', number(version + 1)}
@@ -201,8 +229,8 @@ DELETE = (
     + """
 local there = redis.call('EXISTS', head)
 local held = drop_all()
-redis.call('UNLINK', head)
-redis.call('ZREM', KEYS[4], digest)
+redis.call('UNLINK', head, old_head, old_rows)
+redis.call('ZREM', KEYS[6], digest)
 return {'ok', number(there), number(held)}
 """
 )
@@ -218,7 +246,7 @@ redis.call('UNLINK', head)
 for i = 6, 5 + 2 * fields, 2 do redis.call('HSET', head, ARGV[i], ARGV[i + 1]) end
 redis.call('HSET', head, 'generation', token)
 for i = 6 + 2 * fields, #ARGV, 4 do put(unpack(ARGV, i, i + 3)) end
-redis.call('ZADD', KEYS[4], 0, digest)
+enlist()
 return {'ok', '1'}
 """
 )
@@ -235,41 +263,60 @@ local all = redis.call('HGETALL', ids)
 for i = 1, #all, 2 do
   local seq, branch = string.match(all[i + 1], '^(%d+) (%d+)$')
   if seq and wanted[seq] then
-    if redis.call('EXISTS', KEYS[5]) == 0 then redis.call('RPUSH', KEYS[5], identity) end
+    if redis.call('EXISTS', KEYS[7]) == 0 then redis.call('RPUSH', KEYS[7], identity) end
     local line = redis.call('HGET', rows, seq) or ''
-    redis.call('RPUSH', KEYS[5], now .. ' ' .. seq .. ' ' .. reason .. '\\n' .. line)
+    redis.call('RPUSH', KEYS[7], now .. ' ' .. seq .. ' ' .. reason .. '\\n' .. line)
     drop(seq, branch, all[i])
     moved = moved + 1
   end
 end
-if moved > 0 then redis.call('SADD', KEYS[6], digest) end
+if moved > 0 then redis.call('SADD', KEYS[8], digest) end
 touch(version + 1, now)
 return {'ok', number(moved)}
 """
 )
 
-PAGE = """
+PAGE = (
+    _KEPT
+    + """
 local order, after, upto, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local found
 if order == 'newest' then
-  found = redis.call('ZREVRANGEBYSCORE', KEYS[3], upto, '(' .. after, 'LIMIT', 0, limit)
+  found = redis.call('ZREVRANGEBYSCORE', KEYS[6], upto, '(' .. after, 'LIMIT', 0, limit)
 else
-  found = redis.call('ZRANGEBYSCORE', KEYS[3], '(' .. after, upto, 'LIMIT', 0, limit)
+  found = redis.call('ZRANGEBYSCORE', KEYS[6], '(' .. after, upto, 'LIMIT', 0, limit)
 end
-local page = {redis.call('HGET', KEYS[1], 'generation') or ''}
+local page = {redis.call('HGET', head, 'generation') or ''}
 for _, seq in ipairs(found) do
   page[#page + 1] = seq
-  page[#page + 1] = redis.call('HGET', KEYS[2], seq) or ''
+  page[#page + 1] = redis.call('HGET', rows, seq) or ''
 end
 return page
 """
+)
 
-BY_ID = """
+BY_ID = (
+    _KEPT
+    + """
 local found = {}
 for i, id in ipairs(ARGV) do
-  local place = redis.call('HGET', KEYS[2], id)
+  local place = redis.call('HGET', ids, id)
   local seq = place and string.match(place, '^(%d+) ')
-  found[i] = seq and redis.call('HGET', KEYS[1], seq) or ''
+  found[i] = seq and redis.call('HGET', rows, seq) or ''
 end
 return found
 """
+)
+
+HEAD = _KEPT + "return redis.call('HGETALL', head)"
+
+COUNT = _KEPT + "return redis.call('HLEN', rows)"
+
+LINES = (
+    _KEPT
+    + """
+local found = {}
+for i, seq in ipairs(ARGV) do found[i] = redis.call('HGET', rows, seq) or '' end
+return found
+"""
+)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dragoman.errors import NotFound, StoreError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.lines import parsed, row_of
+from dragoman.history.records import row_of
+from dragoman.history.storage.lines import parsed
 from dragoman.history.storage.protocol import (
     NO_BRANCH,
     NO_MESSAGE,
@@ -108,20 +109,24 @@ class Server:
 
     async def session(self, digest: str) -> Session | None:
         """The session; None where there is none."""
-        head = self.keys.of(digest, "head")
-        fields: Any = await self.ask(lambda: self.client.hgetall(head))  # type: ignore[arg-type, misc, unused-ignore]
-        return session_of(fields) if fields else None
+        fields = await self.told(scripts.HEAD, digest)
+        return session_of(in_pairs(fields)) if fields else None
+
+    async def told(self, script: str, digest: str, *arguments: Any) -> Any:
+        """What a reading script returns."""
+        keys = self.keys.read(digest)
+        return await self.ask(lambda: self._script(script)(keys=keys, args=arguments))  # type: ignore[arg-type, return-value, unused-ignore]
 
     async def lines_by_id(self, digest: str, ids: Sequence[str]) -> list[bytes]:
         """The lines of these messages; empty for those that are not there."""
-        keys = [self.keys.of(digest, "rows"), self.keys.of(digest, "ids")]
+        keys = self.keys.read(digest)
         return await self.again(lambda: self._script(scripts.BY_ID)(keys=keys, args=ids))  # type: ignore[arg-type, return-value, unused-ignore]
 
     async def page(
         self, digest: str, branch: int, after: int, upto: int | None, limit: int, order: str
     ) -> tuple[bytes, list[tuple[int, bytes]]]:
         """Some lines of a branch with their numbers, and the session's generation."""
-        keys = [self.keys.of(digest, what) for what in ("head", "rows", f"branch:{branch}")]
+        keys = [*self.keys.read(digest), self.keys.of(digest, f"branch:{branch}")]
         values = [order, after, "+inf" if upto is None else upto, limit]
         reply: Any = await self.ask(lambda: self._script(scripts.PAGE)(keys=keys, args=values))  # type: ignore[arg-type, misc, unused-ignore]
         generation, *flat = reply
@@ -136,6 +141,11 @@ class Server:
             if len(found) < PAGE:
                 return
             after = found[-1][0]
+
+
+def in_pairs(flat: Sequence[bytes]) -> dict[bytes, bytes]:
+    """The fields of a hash, as a script returns them."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 def rows_in(found: Sequence[tuple[int, bytes]]) -> list[Row]:

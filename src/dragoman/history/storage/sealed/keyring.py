@@ -1,12 +1,15 @@
 """Sealing and opening: AES-256-GCM, a fresh nonce each, bound to where the record belongs.
 
 ```json
-{"dragoman":1,"kind":"SealedMessage",
+{"dragoman":2,"kind":"SealedMessage",
  "value":{"key":"2026","check":"9f86d081","nonce":"…","data":"…"}}
 ```
 
 `check` is 4 bytes of a hash of the key: it tells a wrong key, which is a mistake in the
 configuration, from a record that was altered. Frozen: every later version reads this.
+
+Reserved in version 2: `place`, for records that are bound to their branch and number as well, and
+the kind `SealedHead`, for what proves the state of a whole session.
 """
 
 from __future__ import annotations
@@ -24,19 +27,21 @@ from dragoman.model import document
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-Kind = Literal["SealedMessage", "SealedWindow"]
+Kind = Literal["SealedMessage", "SealedWindow", "SealedHead"]
 _KEY, _NONCE = 32, 12
 
 
-class _Sealed(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class _Sealed(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     key: str
     check: str
     nonce: bytes
     data: bytes
+    place: str | None = None
 
 
 document.register("SealedMessage", _Sealed)
 document.register("SealedWindow", _Sealed)
+document.register("SealedHead", _Sealed)
 
 
 class Keyring:
@@ -94,7 +99,7 @@ class Keyring:
 
 def is_sealed_as(kind: Kind, raw: bytes) -> bool:
     """Whether these bytes are a sealed document of that kind, going by their beginning."""
-    return raw.startswith(b'{"dragoman":1,"kind":"%s",' % kind.encode())
+    return document.is_of_kind(raw, kind)
 
 
 def _read(kind: Kind, raw: bytes) -> _Sealed | None:

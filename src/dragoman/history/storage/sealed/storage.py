@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.errors import StoreError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.records import SEALED, is_sealed
+from dragoman.history.records import is_sealed
 from dragoman.history.storage.protocol import (
     EVERYTHING,
     MAIN,
@@ -28,10 +28,11 @@ from dragoman.history.storage.protocol import (
 )
 from dragoman.history.storage.sealed.keyring import Keyring, is_sealed_as
 from dragoman.history.storage.sealed.rotation import Rotating, Rotation, bound_to
+from dragoman.model import document
 from dragoman.model.value import expect
 
 _LOG = logging.getLogger("dragoman.history")
-_REFUSED = SEALED + b'"value":null}'
+_REFUSED = document.write("SealedMessage", None)
 Each = TypeVar("Each", bound=Entry)
 
 
@@ -185,8 +186,9 @@ class SealedStorage:
     async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
         """See `Storage.restore`."""
         window = self._sealed_window(session.identity, session.window)
+        windows = self._sealed_window(session.identity, session.windows)
         sealed = self._sealed(session.identity, rows)
-        copy = msgspec.structs.replace(session, window=window)
+        copy = msgspec.structs.replace(session, window=window, windows=windows)
         return await self._storage.restore(copy, sealed)
 
     async def set_aside(self, identity: SessionIdentity, seqs: Sequence[int], reason: str) -> int:
@@ -257,15 +259,18 @@ class SealedStorage:
         return row if body is None else msgspec.structs.replace(row, body=body)
 
     def _opened_session(self, session: Session) -> Session:
-        if session.window is None:
+        if session.window is None and session.windows is None:
             return session
-        window = self._opened_window(session)
-        if window is None:  # it can be made again, from the messages
-            _LOG.warning("history store %s: a window can't be opened; it is left out", self.name)
-        return msgspec.structs.replace(session, window=window)
+        window = self._opened_window(session.identity, session.window)
+        windows = self._opened_window(session.identity, session.windows)
+        return msgspec.structs.replace(session, window=window, windows=windows)
 
-    def _opened_window(self, session: Session) -> bytes | None:
-        raw = session.window or b""
+    def _opened_window(self, identity: SessionIdentity, raw: bytes | None) -> bytes | None:
+        if raw is None:
+            return None
+        opened = raw if self._accept_plain else None
         if is_sealed_as("SealedWindow", raw):
-            return self._keyring.open("SealedWindow", raw, bound_to(session.identity))
-        return raw if self._accept_plain else None
+            opened = self._keyring.open("SealedWindow", raw, bound_to(identity))
+        if opened is None:  # it can be made again, from the messages
+            _LOG.warning("history store %s: a window can't be opened; it is left out", self.name)
+        return opened

@@ -8,15 +8,18 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from dragoman.errors import Corrupt, StoreError
-from dragoman.history.storage.sqlite.schema import MIGRATIONS
+from dragoman.history.storage.sqlite.schema import AS_STEP_2, MIGRATIONS, NO_VIEWS
 
 _WAIT = 30.0  # seconds for another process's write: far longer than any takes
 _APPLICATION = 0x44726167  # "Drag", in the file's header: nobody else's database gets our tables
 _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 
 
-def connect(path: Path, durability: str) -> sqlite3.Connection:
-    """An open connection to an up-to-date file, made if need be."""
+def connect(path: Path, durability: str) -> tuple[sqlite3.Connection, bool]:
+    """An open connection to a file, made if need be, and whether that is up to date.
+
+    One that is not can be read; before it is written to, it has to `migrate`.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
     try:
@@ -24,11 +27,15 @@ def connect(path: Path, durability: str) -> sqlite3.Connection:
         _retried(connection, "PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={_SYNCHRONOUS[durability]}")
         connection.execute("PRAGMA secure_delete=ON")  # what is removed is gone from its page
-        _migrate(connection)
+        done = _look(connection)
+        if done == 0:
+            migrate(connection)
+        elif done < len(MIGRATIONS):
+            _run(connection, AS_STEP_2)
     except BaseException:
         connection.close()
         raise
-    return connection
+    return connection, done in {0, len(MIGRATIONS)}
 
 
 def _look(connection: sqlite3.Connection) -> int:
@@ -53,16 +60,22 @@ def _retried(connection: sqlite3.Connection, statement: str) -> None:
             return
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
+def is_migrated(connection: sqlite3.Connection) -> bool:
+    """Whether somebody has brought an older file up to date; within the caller's transaction."""
+    if _version(connection) < len(MIGRATIONS):
+        return False
+    _run(connection, NO_VIEWS)
+    return True
+
+
+def migrate(connection: sqlite3.Connection) -> None:
     """Apply the steps that the file has not seen; many processes may start at once."""
-    if _look(connection) == len(MIGRATIONS):
-        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         done = _version(connection)  # another may have been quicker
+        _run(connection, NO_VIEWS)
         for step in MIGRATIONS[done:]:
-            for statement in step.split(";"):
-                connection.execute(statement)
+            _run(connection, step)
         connection.execute(f"PRAGMA application_id={_APPLICATION}")
         connection.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
         connection.execute("COMMIT")
@@ -70,6 +83,11 @@ def _migrate(connection: sqlite3.Connection) -> None:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
+
+
+def _run(connection: sqlite3.Connection, statements: str) -> None:
+    for statement in statements.split(";"):
+        connection.execute(statement)
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -15,9 +15,9 @@ _OUTSIDE = "backups and snapshots of the file, and blocks that the disk no longe
 def erase(connection: sqlite3.Connection, user: str) -> Erasure:
     """Remove all rows of a user, within the caller's transaction."""
     column = escaped(user)
-    ids = connection.execute("SELECT id FROM sessions WHERE user = ?", (column,)).fetchall()
+    ids = connection.execute("SELECT id FROM heads WHERE user = ?", (column,)).fetchall()
     messages = sum(empty(connection, id) for (id,) in ids)
-    connection.execute("DELETE FROM sessions WHERE user = ?", (column,))
+    connection.execute("DELETE FROM heads WHERE user = ?", (column,))
     connection.execute("DELETE FROM aside WHERE user = ?", (column,))
     if has_index(connection):
         # A full-text index keeps removed words until its segments are merged: also those of

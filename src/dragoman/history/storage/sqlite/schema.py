@@ -1,7 +1,10 @@
 """The tables of the SQLite backend, as numbered steps; each is applied once.
 
 `body` is a BLOB so that a damaged one can still be read and set aside. Searching has a table of
-its own, filled when somebody searches: `sessions.indexed` says how far it is.
+its own, filled when somebody searches: `heads.indexed` says how far it is.
+
+The table of sessions is called `heads` since step 2, which goes with version 2 of the stored form:
+a program of version 1 that has the file open does not find it, and can do no harm.
 """
 
 from __future__ import annotations
@@ -53,4 +56,20 @@ MIGRATIONS: tuple[str, ...] = (
         body BLOB NOT NULL
     );
     """,
+    """
+    ALTER TABLE sessions RENAME TO heads;
+    ALTER TABLE heads ADD COLUMN windows BLOB;
+    ALTER TABLE heads ADD COLUMN chain TEXT;
+    ALTER TABLE heads ADD COLUMN seal BLOB;
+    ALTER TABLE messages ADD COLUMN checksum TEXT;
+    ALTER TABLE messages ADD COLUMN chain TEXT;
+    """,
 )
+
+AS_STEP_2 = """
+CREATE TEMP VIEW heads AS
+    SELECT *, NULL AS windows, NULL AS chain, NULL AS seal FROM main.sessions;
+CREATE TEMP VIEW messages AS SELECT *, NULL AS checksum, NULL AS chain FROM main.messages
+"""
+"""What a file that is at step 1 is read through: reading does not bring it up to date."""
+NO_VIEWS = "DROP VIEW IF EXISTS temp.heads; DROP VIEW IF EXISTS temp.messages"

@@ -21,7 +21,7 @@ def search(connection: sqlite3.Connection, text: str, which: Filter, limit: int)
     query = " ".join(f'"{word}"' for word in words_of(text))
     found = connection.execute(
         f'SELECT s.agent, s.chat, s.user, s."group", s.scope, {ROW} FROM texts t'
-        " JOIN messages m ON m.rowid = t.rowid JOIN sessions s ON s.id = m.session"
+        " JOIN messages m ON m.rowid = t.rowid JOIN heads s ON s.id = m.session"
         f" WHERE texts MATCH ? {clause} ORDER BY m.at DESC, m.seq DESC LIMIT ?",
         (query, *values, limit),
     ).fetchall()
@@ -35,7 +35,7 @@ def catch_up(connection: sqlite3.Connection, which: Filter, after: int) -> int |
     _make_index(connection)
     clause, values = where(which)
     behind = connection.execute(
-        f"SELECT s.id, s.indexed, s.last_seq FROM sessions s WHERE s.indexed < s.last_seq {clause}"
+        f"SELECT s.id, s.indexed, s.last_seq FROM heads s WHERE s.indexed < s.last_seq {clause}"
         " AND s.id > ? ORDER BY s.id LIMIT ?",
         (*values, after, _BATCH),
     ).fetchall()
@@ -65,7 +65,7 @@ def _index(connection: sqlite3.Connection, session: int, indexed: int, upto: int
         "INSERT OR REPLACE INTO texts (rowid, text) VALUES (?, ?)",
         [(rowid, searchable(row_of(columns))) for rowid, *columns in found],
     )
-    connection.execute("UPDATE sessions SET indexed = ? WHERE id = ?", (upto, session))
+    connection.execute("UPDATE heads SET indexed = ? WHERE id = ?", (upto, session))
 
 
 def _make_index(connection: sqlite3.Connection) -> None:
@@ -99,7 +99,7 @@ def index_anew(connection: sqlite3.Connection, session: int, id: str) -> None:
     if not has_index(connection):
         return
     found = connection.execute(
-        f"SELECT m.rowid, {ROW} FROM messages m JOIN sessions s ON s.id = m.session"
+        f"SELECT m.rowid, {ROW} FROM messages m JOIN heads s ON s.id = m.session"
         " WHERE m.session = ? AND m.id = ? AND m.seq <= s.indexed",
         (session, id),
     ).fetchone()

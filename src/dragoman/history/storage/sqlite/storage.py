@@ -33,7 +33,13 @@ from dragoman.history.storage.protocol import (
     expect_query,
 )
 from dragoman.history.storage.sqlite import erasing, search, tables
-from dragoman.history.storage.sqlite.connection import FAILURES, connect, explanation
+from dragoman.history.storage.sqlite.connection import (
+    FAILURES,
+    connect,
+    explanation,
+    is_migrated,
+    migrate,
+)
 from dragoman.history.storage.worker import Durability, Worker, expect_durability
 from dragoman.model.value import expect
 
@@ -57,6 +63,7 @@ class SQLiteStorage:
         self._worker = Worker("dragoman-sqlite", is_blocking=blocking)
         self._lock = RLock()  # blocking callers may be in several threads
         self._connection: sqlite3.Connection | None = None
+        self._is_current = True
 
     @property
     def name(self) -> str:
@@ -69,7 +76,10 @@ class SQLiteStorage:
         return self._worker.is_blocking
 
     async def open(self) -> None:
-        """Open the file, making it and its directory if need be, and bring it up to date."""
+        """Open the file, making it and its directory if need be.
+
+        One of an older dragoman is brought up to date by the first write, not by reading it.
+        """
         self._worker.start()
         await self._worker.run(self._open)
 
@@ -81,7 +91,7 @@ class SQLiteStorage:
         if self._connection is not None:
             return
         try:
-            self._connection = connect(self._path, self._durability)
+            self._connection, self._is_current = connect(self._path, self._durability)
         except (sqlite3.Error, OSError) as error:
             raised = explanation(error, self.name)
         else:
@@ -115,16 +125,30 @@ class SQLiteStorage:
     def _asked(self, ask: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         with self._lock:
             try:
-                return ask(self._opened(), *arguments)
+                if self._is_current:
+                    return ask(self._opened(), *arguments)
+                return self._asked_of_old(ask, arguments)
             except FAILURES as error:
                 raised = explanation(error, self.name)
         raise raised
+
+    def _asked_of_old(self, ask: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+        connection = self._opened()
+        connection.execute("BEGIN")  # it stays as it is until the end
+        try:
+            self._is_current = is_migrated(connection)
+            return ask(connection, *arguments)
+        finally:
+            connection.execute("COMMIT")
 
     def _changed(self, change: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         # Written out for speed: two context managers would cost a fifth of an append.
         with self._lock:
             connection = self._opened()
             try:
+                if not self._is_current:
+                    migrate(connection)
+                    self._is_current = True
                 connection.execute("BEGIN IMMEDIATE")
                 changed = change(connection, *arguments)
                 connection.execute("COMMIT")

@@ -30,8 +30,8 @@ from dragoman.history.storage.sqlite.search import index_anew, unindex
 from dragoman.model.usage import Usage
 
 _TOUCH = """
-INSERT INTO sessions (digest, agent, chat, user, "group", scope, version, last_seq, created_at,
-                      updated_at)
+INSERT INTO heads (digest, agent, chat, user, "group", scope, version, last_seq, created_at,
+                   updated_at)
 VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)
 ON CONFLICT (digest) DO UPDATE SET version = version + 1,
     last_seq = last_seq + excluded.last_seq, updated_at = excluded.updated_at
@@ -39,13 +39,13 @@ RETURNING id, version, last_seq
 """
 _INSERT = """
 INSERT INTO messages (session, branch, seq, id, at, model, input, output, cache_read, cache_write,
-                      thinking, reported_total, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                      thinking, reported_total, checksum, chain, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 ROW = """m.seq, m.branch, m.id, m.at, m.model, m.input, m.output, m.cache_read, m.cache_write,
-m.thinking, m.reported_total, m.body"""
+m.thinking, m.reported_total, m.checksum, m.chain, m.body"""
 SESSION = """s.id, s.agent, s.chat, s.user, s."group", s.scope, s.version, s.last_seq,
-s.created_at, s.updated_at, s.active, s.window"""
+s.created_at, s.updated_at, s.active, s.window, s.windows, s.chain, s.seal"""
 _NO_USAGE = (None,) * 6
 _KEYS = {
     "session": "s.digest",
@@ -58,7 +58,7 @@ _KEYS = {
 def session(connection: sqlite3.Connection, identity: SessionIdentity) -> Session | None:
     """The session; None where there is none."""
     found = connection.execute(
-        f"SELECT {SESSION} FROM sessions s WHERE digest = ?", (identity.digest,)
+        f"SELECT {SESSION} FROM heads s WHERE digest = ?", (identity.digest,)
     ).fetchone()
     return None if found is None else _session(connection, found)
 
@@ -104,7 +104,10 @@ def insert(
 ) -> None:
     """Write messages with their numbers and branches."""
     for seq, branch, entry in placed:
-        values = (session, branch, seq, entry.id, entry.at, entry.model, *_usage(entry), entry.body)
+        values = (
+            session, branch, seq, entry.id, entry.at, entry.model, *_usage(entry),
+            *_proofs(entry), entry.body,
+        )  # fmt: skip
         try:
             connection.execute(_INSERT, values)
         except sqlite3.IntegrityError:
@@ -124,7 +127,7 @@ def rows(
     newest: bool,  # noqa: FBT001 - called with what `Storage.rows` was given
 ) -> list[Row]:
     """See `Storage.rows`; of all branches where `branch` is None."""
-    clauses = ["m.session = (SELECT id FROM sessions WHERE digest = ?)", "m.seq > ?"]
+    clauses = ["m.session = (SELECT id FROM heads WHERE digest = ?)", "m.seq > ?"]
     values: list[Any] = [identity.digest, after]
     if branch is not None:
         clauses.append("m.branch = ?")
@@ -146,7 +149,7 @@ def rows(
 def row(connection: sqlite3.Connection, identity: SessionIdentity, id: str) -> Row | None:
     """One message, on any branch."""
     found = connection.execute(
-        f"SELECT {ROW} FROM messages m JOIN sessions s ON s.id = m.session"
+        f"SELECT {ROW} FROM messages m JOIN heads s ON s.id = m.session"
         " WHERE s.digest = ? AND m.id = ?",
         (identity.digest, id),
     ).fetchone()
@@ -159,7 +162,7 @@ def count(connection: sqlite3.Connection, identity: SessionIdentity, branch: int
     if branch is not None:
         values.append(branch)
     found = connection.execute(
-        "SELECT count(*) FROM messages WHERE session = (SELECT id FROM sessions WHERE digest = ?)"
+        "SELECT count(*) FROM messages WHERE session = (SELECT id FROM heads WHERE digest = ?)"
         + ("" if branch is None else " AND branch = ?"),
         values,
     ).fetchone()
@@ -179,8 +182,8 @@ def rewrite(
         unindex(connection, id, entry.id)
         changed = connection.execute(
             "UPDATE messages SET at = ?, model = ?, input = ?, output = ?, cache_read = ?,"
-            " cache_write = ?, thinking = ?, reported_total = ?, body = ?"
-            " WHERE session = ? AND id = ?",
+            " cache_write = ?, thinking = ?, reported_total = ?, checksum = NULL, chain = NULL,"
+            " body = ? WHERE session = ? AND id = ?",
             (entry.at, entry.model, *_usage(entry), entry.body, id, entry.id),
         ).rowcount
         _expect_one(changed)
@@ -200,7 +203,11 @@ def clear(
     """See `Storage.clear`."""
     id, version, _ = _touched(connection, identity, (at, at), expected)
     empty(connection, id)
-    connection.execute("UPDATE sessions SET active = 0, window = NULL WHERE id = ?", (id,))
+    connection.execute(
+        "UPDATE heads SET active = 0, window = NULL, windows = NULL, chain = NULL, seal = NULL"
+        " WHERE id = ?",
+        (id,),
+    )
     return version
 
 
@@ -225,7 +232,7 @@ def fork(
         "SELECT coalesce(max(number), 0) + 1 FROM forks WHERE session = ?", (id,)
     ).fetchone()[0]
     connection.execute("INSERT INTO forks VALUES (?, ?, ?, ?)", (id, number, parent, at))
-    connection.execute("UPDATE sessions SET active = ? WHERE id = ?", (number, id))
+    connection.execute("UPDATE heads SET active = ? WHERE id = ?", (number, id))
     return number
 
 
@@ -233,7 +240,7 @@ def activate(connection: sqlite3.Connection, identity: SessionIdentity, branch: 
     """See `Storage.activate`."""
     id = _number(connection, identity)
     _expect_branch(connection, id, branch)
-    connection.execute("UPDATE sessions SET active = ? WHERE id = ?", (branch, id))
+    connection.execute("UPDATE heads SET active = ? WHERE id = ?", (branch, id))
 
 
 def keep_window(
@@ -241,18 +248,18 @@ def keep_window(
 ) -> None:
     """See `Storage.keep_window`."""
     id = _number(connection, identity)
-    connection.execute("UPDATE sessions SET window = ? WHERE id = ?", (window, id))
+    connection.execute("UPDATE heads SET window = ? WHERE id = ?", (window, id))
 
 
 def delete(connection: sqlite3.Connection, identity: SessionIdentity) -> bool:
     """See `Storage.delete`."""
     found = connection.execute(
-        "SELECT id FROM sessions WHERE digest = ?", (identity.digest,)
+        "SELECT id FROM heads WHERE digest = ?", (identity.digest,)
     ).fetchone()
     if found is None:
         return False
     empty(connection, found[0])
-    connection.execute("DELETE FROM sessions WHERE id = ?", found)
+    connection.execute("DELETE FROM heads WHERE id = ?", found)
     return True
 
 
@@ -263,9 +270,9 @@ def restore(connection: sqlite3.Connection, copy: Session, rows: Sequence[Row]) 
         return False
     delete(connection, copy.identity)
     id: int = connection.execute(
-        'INSERT INTO sessions (digest, agent, chat, user, "group", scope, version, last_seq,'
-        " created_at, updated_at, active, window)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        'INSERT INTO heads (digest, agent, chat, user, "group", scope, version, last_seq,'
+        " created_at, updated_at, active, window, windows, chain, seal)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             copy.identity.digest,
             *copy.identity.columns,
@@ -275,6 +282,9 @@ def restore(connection: sqlite3.Connection, copy: Session, rows: Sequence[Row]) 
             copy.updated_at,
             copy.active,
             copy.window,
+            copy.windows,
+            copy.chain,
+            copy.seal,
         ),
     ).fetchone()[0]
     connection.executemany(
@@ -295,7 +305,7 @@ def set_aside(
         _unindex_number(connection, id, seq)
         connection.execute(
             "INSERT INTO aside SELECT s.digest, s.user, m.seq, m.branch, m.id, m.at, ?, m.body"
-            " FROM messages m JOIN sessions s ON s.id = m.session"
+            " FROM messages m JOIN heads s ON s.id = m.session"
             " WHERE m.session = ? AND m.seq = ?",
             (reason, id, seq),
         )
@@ -319,7 +329,7 @@ def sessions(
     """See `Storage.sessions`."""
     clause, values = where(which)
     found = connection.execute(
-        f"SELECT {SESSION} FROM sessions s WHERE digest > ? {clause} ORDER BY digest LIMIT ?",
+        f"SELECT {SESSION} FROM heads s WHERE digest > ? {clause} ORDER BY digest LIMIT ?",
         (after, *values, -1 if limit is None else limit),
     ).fetchall()
     return [_session(connection, each) for each in found]
@@ -335,7 +345,7 @@ def totals(connection: sqlite3.Connection, by: Group, which: Filter) -> list[Tot
         " sum(thinking), sum(coalesce(reported_total,"
         " input + output + cache_read + cache_write + thinking)),"
         " count(reported_total), count(*)"
-        " FROM messages m JOIN sessions s ON s.id = m.session"
+        " FROM messages m JOIN heads s ON s.id = m.session"
         f" WHERE m.input IS NOT NULL {clause} GROUP BY key ORDER BY key IS NOT NULL, key",
         values,
     ).fetchall()
@@ -371,7 +381,7 @@ def existing(
 ) -> tuple[int, int]:
     """The number and the new version of a session that is there, and about to be changed."""
     found = connection.execute(
-        "UPDATE sessions SET version = version + 1, updated_at = ? WHERE digest = ?"
+        "UPDATE heads SET version = version + 1, updated_at = ? WHERE digest = ?"
         " RETURNING id, version",
         (time(), identity.digest),
     ).fetchone()
@@ -385,26 +395,26 @@ def existing(
 
 def row_of(found: Sequence[Any]) -> Row:
     """A row from the columns of `ROW`."""
-    seq, branch, id, at, model, *usage, body = found
+    seq, branch, id, at, model, *usage, checksum, chain, body = found
     used = None if usage[0] is None else Usage(*usage)
-    return Row(id, body, at, model, used, seq=seq, branch=branch)
+    return Row(id, body, at, model, used, seq=seq, branch=branch, checksum=checksum, chain=chain)
 
 
 def _session(connection: sqlite3.Connection, found: Sequence[Any]) -> Session:
-    id, *columns, version, last, created, updated, active, window = found
+    id, *columns, version, last, created, updated, active, window, windows, chain, seal = found
     forks = connection.execute(
         "SELECT number, parent, at FROM forks WHERE session = ? ORDER BY number", (id,)
     ).fetchall()
     identity = SessionIdentity.from_columns(tuple(columns))
     return Session(
         identity, version, last, created, updated, active,
-        tuple(Fork(*fork) for fork in forks), window,
+        tuple(Fork(*fork) for fork in forks), window, windows, chain, seal,
     )  # fmt: skip
 
 
 def _number(connection: sqlite3.Connection, identity: SessionIdentity) -> int:
     found = connection.execute(
-        "SELECT id FROM sessions WHERE digest = ?", (identity.digest,)
+        "SELECT id FROM heads WHERE digest = ?", (identity.digest,)
     ).fetchone()
     if found is None:
         raise NotFound(NO_SESSION)
@@ -425,6 +435,11 @@ def _expect_branch(connection: sqlite3.Connection, session: int, branch: int) ->
 def _expect_one(changed: int) -> None:
     if changed != 1:
         raise NotFound(NO_MESSAGE)
+
+
+def _proofs(entry: Entry) -> tuple[str | None, str | None]:
+    """Checksum and chain; a copy's are kept."""
+    return (entry.checksum, entry.chain) if isinstance(entry, Row) else (None, None)
 
 
 def _usage(entry: Entry) -> tuple[int | None, ...]:

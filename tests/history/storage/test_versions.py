@@ -1,0 +1,298 @@
+"""Version 1 and 2 of the stored form on every store: what one wrote, the other reads or refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.errors import StoreError
+from dragoman.history.records import message_of, read_line
+from dragoman.history.storage.postgres import PostgresStorage
+from dragoman.history.storage.postgres.link import Link
+from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
+from dragoman.history.storage.sealed import SealedStorage
+from dragoman.history.storage.sqlite import SQLiteStorage
+from dragoman.history.transfer import export, import_lines
+from tests.history.conftest import Backend
+from tests.history.golden import KEYS, MESSAGES, SESSION, VERSIONS, WHO, lines, rows
+from tests.history.storage import backend_postgres
+from tests.history.storage.making import entry, head
+from tests.history.storage.version_1 import is_refused, plant, state
+
+OLD = SESSION[1]
+BRANCHES = (MAIN, 1, 2)
+
+
+async def all_rows(storage: Storage) -> list[Row]:
+    """The rows of all branches of the golden session."""
+    return [row for branch in BRANCHES for row in await storage.rows(WHO, branch=branch)]
+
+
+async def expect_golden(storage: Storage, version: int, *more: str) -> None:
+    """Assert that the golden session is there, whole, and behind it what was written since."""
+    found = await all_rows(storage)
+    golden, since = found[: len(MESSAGES)], found[len(MESSAGES) :]
+    assert golden == rows(version)
+    assert [message_of(row.body).text for row in since] == list(more)
+    session = await head(storage, WHO)
+    assert (session.forks, session.active) == (SESSION[version].forks, 2)
+    assert session.window == SESSION[version].window
+    assert session.last_seq == 17 + len(more)
+    assert await storage.count(WHO) == len(found)
+    assert await storage.row(WHO, "msg_16") == found[15]
+    assert [each.identity for each in await storage.sessions()] == [WHO]
+    assert await storage.verify() == []
+
+
+# --- golden files on every store
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_golden_export_comes_in_and_goes_out(backend: Backend, version: int) -> None:
+    """With everything that the form has, also what nothing makes today."""
+    async with backend.opened() as storage:
+        report = await import_lines(storage, lines(version, "export.jsonl"))
+        assert (report.sessions, report.messages, report.problems) == (1, 17, [])
+        assert await storage.session(WHO) == SESSION[version]
+        await expect_golden(storage, version)
+    async with backend.opened() as storage:
+        again = [read_line(line) async for line in export(storage)]
+    assert again == [SESSION[version], *rows(version)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_golden_sealed_records_are_opened(backend: Backend, version: int) -> None:
+    """Whichever store they are in."""
+    session, sealed = read_line(lines(version, "sealed.jsonl")[0]), rows(version, "sealed.jsonl")
+    assert isinstance(session, Session)
+    inner = backend.new()
+    inner = inner._storage if isinstance(inner, SealedStorage) else inner
+    storage = SealedStorage(inner, keys=KEYS, current="2026", accept_plain=False)
+    await storage.open()
+    try:
+        await storage.restore(session, sealed)
+        assert await storage.rows(WHO) == rows(version)[:3]
+        assert (await head(storage, WHO)).window == SESSION[version].window
+        assert (await head(storage, WHO)).windows == SESSION[version].windows
+    finally:
+        await storage.close()
+
+
+async def test_what_was_reserved_goes_with_what_it_is_about(backend: Backend) -> None:
+    """A row that is replaced has no checksum any more, a session that is cleared no windows."""
+    async with backend.opened() as storage:
+        await storage.restore(SESSION[2], rows(2))
+        row = await storage.row(WHO, "msg_02")
+        assert row is not None
+        await storage.rewrite(WHO, replaced=[row])
+        replaced, other = await storage.row(WHO, "msg_02"), await storage.row(WHO, "msg_03")
+        assert replaced is not None
+        assert other is not None
+        assert (replaced.checksum, replaced.chain) == (None, None)
+        assert (other.checksum, other.chain) == ("s3", "c3")
+        await storage.append(WHO, [entry("on")])
+        session = await head(storage, WHO)
+        assert (session.windows, session.chain) == (SESSION[2].windows, "c17")
+        await storage.clear(WHO, at=1.0)
+        session = await head(storage, WHO)
+        assert (session.windows, session.chain, session.seal) == (None, None, None)
+
+
+# --- a store of version 1
+
+
+async def test_a_store_of_version_1_is_read_as_it_is(backend: Backend) -> None:
+    """Reading brings nothing up to date: who still runs version 1 goes on."""
+    await plant(backend.new(), OLD, rows(1))
+    before = state(backend.new(), OLD)
+    async with backend.opened() as storage:
+        await expect_golden(storage, 1)
+    assert state(backend.new(), OLD) == before
+
+
+async def test_the_first_write_brings_it_to_version_2(backend: Backend) -> None:
+    """In place; the session then holds rows of both versions. Version 1 refuses it from then on."""
+    await plant(backend.new(), OLD, rows(1))
+    async with backend.opened() as storage:
+        await storage.append(WHO, [entry("on")], branch=2, expected=OLD.version)
+        await expect_golden(storage, 1, "on")
+    assert is_refused(backend.new(), OLD)
+    async with backend.opened() as storage:
+        await expect_golden(storage, 1, "on")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda storage: storage.rewrite(WHO, removed=["msg_16"]),
+        lambda storage: storage.rewrite(WHO, replaced=rows(1)[:1]),
+        lambda storage: storage.fork(WHO, parent=0, at=1),
+        lambda storage: storage.activate(WHO, 1),
+        lambda storage: storage.keep_window(WHO, None),
+        lambda storage: storage.set_aside(WHO, [1], "broken"),
+        lambda storage: storage.clear(WHO, at=1.0),
+    ],
+)
+async def test_so_does_any_other_write(backend: Backend, change: Callable[[Storage], Any]) -> None:
+    """Whatever is changed."""
+    await plant(backend.new(), OLD, rows(1))
+    async with backend.opened() as storage:
+        await change(storage)
+        assert await storage.verify() == []
+    assert is_refused(backend.new(), OLD)
+
+
+async def test_a_session_of_version_1_can_be_deleted(backend: Backend) -> None:
+    """And made anew, in version 2."""
+    await plant(backend.new(), OLD, rows(1))
+    async with backend.opened() as storage:
+        assert await storage.delete(WHO)
+        assert await storage.session(WHO) is None
+        assert await storage.count(WHO) == 0
+        await storage.restore(SESSION[2], rows(2))
+        await expect_golden(storage, 2)
+    assert is_refused(backend.new(), OLD)
+
+
+async def test_what_is_new_is_refused_by_version_1(backend: Backend) -> None:
+    """As what was brought up to date is."""
+    async with backend.opened() as storage:
+        await storage.append(WHO, [entry("a")])
+    assert is_refused(backend.new(), OLD)
+
+
+async def test_many_may_bring_it_up_to_date_at_once(backend: Backend) -> None:
+    """It is done once, and all of them have written; who was reading goes on."""
+    await plant(backend.new(), OLD, rows(1))
+    storages = [backend.new() for _ in range(5)]
+    reader, *writers = storages
+    for storage in storages:
+        await storage.open()
+    await expect_golden(reader, 1)
+    await asyncio.gather(*(each.append(WHO, [entry("on")], branch=2) for each in writers))
+    for storage in storages:
+        await expect_golden(storage, 1, *["on"] * 4)
+        await storage.close()
+
+
+# --- stores that can't be written to
+
+
+async def test_a_read_only_file_of_version_1_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a write says why it can't be done."""
+    storage = SQLiteStorage(tmp_path / "a.db")
+    await plant(storage, OLD, rows(1))
+    connect = sqlite3.connect
+
+    def read_only(path: Path, **named: Any) -> Any:
+        return connect(f"file:{path}?mode=ro", uri=True, **named)
+
+    monkeypatch.setattr(sqlite3, "connect", read_only)
+    await storage.open()
+    await expect_golden(storage, 1)
+    with pytest.raises(StoreError, match="read-only"):
+        await storage.append(WHO, [entry("a")])
+    await expect_golden(storage, 1)
+    await storage.close()
+    monkeypatch.undo()
+    assert state(storage, OLD)[0][0] == 1
+
+
+async def test_a_replica_of_version_1_is_read() -> None:
+    """It goes on when its primary is brought up to date."""
+    with backend_postgres.schema() as schema:
+        await plant(PostgresStorage(backend_postgres.URL, schema=schema), OLD, rows(1))
+        url = f"{backend_postgres.URL}?options=-c%20default_transaction_read_only%3Don"
+        async with backend_postgres.opened(schema, url) as storage:
+            await expect_golden(storage, 1)
+            with pytest.raises(StoreError, match="read-only"):
+                await storage.append(WHO, [entry("a")])
+            await expect_golden(storage, 1)
+            assert state(storage, OLD)[0][0] == 1
+            async with backend_postgres.opened(schema) as primary:
+                await primary.append(WHO, [entry("on")], branch=2)
+            await expect_golden(storage, 1, "on")
+
+
+# --- killed on the way
+
+
+def killed_at(step: int, storage: Storage) -> bool:
+    """Append in a process that is killed at its nth statement; whether it was."""
+    child = os.fork()
+    if child == 0:
+        left = [step]
+
+        def count(*_: Any) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            asyncio.run(_append(storage, count))
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+async def _append(storage: Storage, count: Callable[..., None]) -> None:
+    await storage.open()
+    if isinstance(storage, SQLiteStorage):
+        assert storage._connection is not None
+        storage._connection.set_trace_callback(count)
+    else:
+        executed = Link._executed
+
+        async def counted(self: Link, *arguments: Any, **named: Any) -> Any:
+            count()
+            return await executed(self, *arguments, **named)
+
+        Link._executed = counted  # type: ignore[method-assign]
+    await storage.append(WHO, [entry("on")], branch=2)
+
+
+async def _check_after(storage: Storage) -> int:
+    """Assert that the session is whole; how many messages it holds."""
+    await storage.open()
+    held = await storage.count(WHO)
+    await expect_golden(storage, 1, *["on"] * (held - 17))
+    await storage.close()
+    return held
+
+
+def test_killed_at_any_statement_a_file_is_at_one_version_or_the_other(tmp_path: Path) -> None:
+    """And the next one brings it up to date."""
+    path = tmp_path / "a.db"
+    asyncio.run(plant(SQLiteStorage(path), OLD, rows(1)))
+    _kill_at_every_step(lambda: SQLiteStorage(path, blocking=True))
+
+
+def test_killed_at_any_statement_a_schema_is_at_one_version_or_the_other() -> None:
+    """As above; the server undoes what was not committed."""
+    with backend_postgres.schema() as name:
+
+        def make() -> Storage:
+            return PostgresStorage(backend_postgres.URL, schema=name, connections=2)
+
+        asyncio.run(plant(make(), OLD, rows(1)))
+        _kill_at_every_step(make)
+
+
+def _kill_at_every_step(make: Callable[[], Storage]) -> None:
+    refused: list[bool] = []
+    while killed_at(len(refused) + 1, make()):
+        asyncio.run(_check_after(make()))
+        refused.append(is_refused(make(), OLD))
+    assert refused == sorted(refused)  # once it is of version 2, it stays so
+    assert refused.count(False) > 6  # it was killed within
+    assert asyncio.run(_check_after(make())) == 18
+    assert is_refused(make(), OLD)
