@@ -205,7 +205,7 @@ def _key(storage: RedisStorage, session: Session, what: str) -> str:
 def _plant_redis(storage: RedisStorage, session: Session, rows: Sequence[Row]) -> None:
     import redis
 
-    head: dict[str, Any] = {
+    head: Any = {
         "identity": msgspec.json.encode(session.identity.columns),
         "version": session.version,
         "last_seq": session.last_seq,

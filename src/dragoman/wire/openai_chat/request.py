@@ -63,7 +63,7 @@ def decode_request(wire: dict[str, Any]) -> Request:
     """The request in a body."""
     messages = want(wire, "messages", list, NAME, "$")
     used, words = {"messages"}, list[str]()
-    fields = decode_settings(wire, _PLAIN, used) | {
+    fields: dict[str, Any] = decode_settings(wire, _PLAIN, used) | {
         "tools": decode_tools(wire, used),
         "tool_choice": decode_choice(wire, used),
         "sampling": decode_sampling(wire, used, words),

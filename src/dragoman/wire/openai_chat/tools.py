@@ -331,8 +331,9 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     return make_call(
         call_id,
         name,
-        **({"raw": said} if isinstance(said, str) else {"input": said or EMPTY}),
-        kind=kind,
+        said if isinstance(said, str) else None,
+        None if isinstance(said, str) else said or EMPTY,
+        kind,
         wire_id=own_id,
         signature=signature,
         origin=reading.origin if is_bound else None,

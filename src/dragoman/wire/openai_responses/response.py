@@ -111,9 +111,6 @@ _FINISHES: dict[FinishReason, tuple[str, str | None]] = {
     **{finish: (status, None) for status, finish in _BY_STATUS.items()},
 }
 _BY_REASON = {reason: finish for finish, (_, reason) in _FINISHES.items() if reason}
-_BY_STATUS = {
-    status: f for f, (status, _) in _FINISHES.items() if status in {"failed", "cancelled"}
-}
 _WORDS = {None, "completed", _CUT, *_BY_REASON, *_BY_STATUS}
 # What a client's types demand of a response that was not a response of this dialect before.
 _USUAL: Mapping[str, Any] = {
