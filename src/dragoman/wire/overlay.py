@@ -30,7 +30,7 @@ from typing import Any, TypeVar, cast
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.jsontext import dumps
-from dragoman.wire.overlay_stored import OLD_ENDINGS, is_old, old_keys, upgraded
+from dragoman.wire.overlay_stored import OLD_ENDINGS, has_old_notes, is_old, old_keys, upgraded
 
 T = TypeVar("T")
 Path = Sequence[str | int]
@@ -436,8 +436,12 @@ def guesses_in(spelling: Mapping[str, Any]) -> list[list[Any]]:
 
 def _kept(extras: Mapping[str, Any], dialect: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """What extras keep of a dialect: the fields, and how it spelled others."""
-    given = current(extras, dialect)
-    fields, spelling = given.get(dialect), given.get(spelling_key(dialect))
+    key = spelling_key(dialect)
+    fields, spelling = extras.get(dialect), extras.get(key)
+    known = (fields is not None) + (spelling is not None)
+    if (len(extras) != known or has_old_notes(fields, dialect)) and is_old(extras, dialect):
+        given = upgraded(extras, dialect, key)
+        fields, spelling = given.get(dialect), given.get(key)
     # Extras are frozen: an object in them is a dict.
     return (
         fields if isinstance(fields, dict) else EMPTY,

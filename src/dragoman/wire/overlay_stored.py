@@ -28,10 +28,16 @@ def old_keys(dialect: str) -> frozenset[str]:
 
 def is_old(extras: Mapping[str, Any], dialect: str) -> bool:
     """Whether an earlier version has stored this dialect's part of extras."""
-    note = _OLD_NOTES.get(dialect)
-    if note is not None and isinstance(fields := extras.get(dialect), dict) and note in fields:
+    if has_old_notes(extras.get(dialect), dialect):
         return True
     return not old_keys(dialect).isdisjoint(extras)
+
+
+def has_old_notes(fields: Any, dialect: str) -> bool:
+    """Whether the fields that a dialect has in extras hold notes as well."""
+    if dialect not in _OLD_NOTES:
+        return False
+    return isinstance(fields, dict) and _OLD_NOTES[dialect] in fields
 
 
 def upgraded(extras: Mapping[str, Any], dialect: str, key: str) -> Mapping[str, Any]:

@@ -165,7 +165,7 @@ def without_shared_settings(request: Request, described: Description, notes: lis
         _put_all(own, given, settings, "", notes)
         changes = {group: None for group in _GROUPS if getattr(request, group) is not None}
         if request.sampling.verbosity is not None:
-            changes["sampling"] = request.sampling.replace(verbosity=None)
+            changes["sampling"] = request.sampling.replace_trusted(verbosity=None)
         if own or dialect in request.extras:
             changes["extras"] = {**request.extras, dialect: own}
     tools = [

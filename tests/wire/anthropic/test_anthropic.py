@@ -40,13 +40,14 @@ from dragoman.model.tools import (
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.codec import DIALECT
 from dragoman.wire.anthropic.request import encode_request as encode_as_it_is
+from dragoman.wire.encoded import Encoded
 from dragoman.wire.losses import Note
 from dragoman.wire.shared_settings import without_shared_settings
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "anthropic"
 
 
-def encode_request(request: Request, *target: Any) -> Any:
+def encode_request(request: Request, *target: Any) -> Encoded:
     """The encoder by itself: without fitting, but with the settings that others have as well."""
     return encode_as_it_is(without_shared_settings(request, DIALECT.description, []), *target)
 

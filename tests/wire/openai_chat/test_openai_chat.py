@@ -37,6 +37,7 @@ from dragoman.model.tools import (
     make_definition,
 )
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.encoded import Encoded
 from dragoman.wire.openai_chat.codec import DIALECT
 from dragoman.wire.openai_chat.request import encode_request as encode_as_it_is
 from dragoman.wire.shared_settings import without_shared_settings
@@ -44,7 +45,7 @@ from dragoman.wire.shared_settings import without_shared_settings
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "openai-chat"
 
 
-def encode_request(request: Request, *target: Any) -> Any:
+def encode_request(request: Request, *target: Any) -> Encoded:
     """The encoder by itself: without fitting, but with the settings that others have as well."""
     return encode_as_it_is(without_shared_settings(request, DIALECT.description, []), *target)
 

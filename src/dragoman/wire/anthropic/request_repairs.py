@@ -29,7 +29,7 @@ def with_low_temperature(request: Request, _target: Target, notes: list[Note]) -
     if temperature is None or temperature <= 1:
         return request
     notes.append(Loss("sampling.temperature", "it goes up to 1 here"))
-    return request.replace(sampling=request.sampling.replace(temperature=1))
+    return request.replace_trusted(sampling=request.sampling.replace_trusted(temperature=1))
 
 
 def with_smaller_budget(request: Request, _target: Target, notes: list[Note]) -> Request:
@@ -44,9 +44,11 @@ def with_smaller_budget(request: Request, _target: Target, notes: list[Note]) ->
     if limit > MIN_BUDGET:
         notes.append(Loss("thinking.budget", "it is cut to what may be written in all"))
         # Half of it, or nothing would be left to answer with.
-        return request.replace(thinking=config.replace(budget=max(MIN_BUDGET, limit // 2)))
+        return request.replace_trusted(thinking=config.replace(budget=max(MIN_BUDGET, limit // 2)))
     notes.append(Loss("thinking", "there is no room for it in what may be written in all"))
-    return request.replace(thinking=config.replace(enabled=False, budget=None, extras=EMPTY))
+    return request.replace_trusted(
+        thinking=config.replace(enabled=False, budget=None, extras=EMPTY)
+    )
 
 
 def with_sampling_for_thinking(request: Request, _target: Target, notes: list[Note]) -> Request:
@@ -66,7 +68,7 @@ def with_sampling_for_thinking(request: Request, _target: Target, notes: list[No
         Loss(f"sampling.{name}", "it can't be set while the model thinks") for name in names
     )
     changes: dict[str, Any] = dict.fromkeys(names)
-    return request.replace(sampling=sampling.replace(**changes))
+    return request.replace_trusted(sampling=sampling.replace_trusted(**changes))
 
 
 def with_token_limit(request: Request, _target: Target, notes: list[Note]) -> Request:
@@ -80,7 +82,7 @@ def with_token_limit(request: Request, _target: Target, notes: list[Note]) -> Re
         limit += config.budget or 0  # it counts: what is left must not be less than without it
     reason = "a limit on the answer, which must be there"
     notes.append(Repair("sampling.max_tokens", "W50", "added", reason))
-    return request.replace(sampling=request.sampling.replace(max_tokens=limit))
+    return request.replace_trusted(sampling=request.sampling.replace_trusted(max_tokens=limit))
 
 
 def without_thinking_in_prefill(request: Request, _target: Target, notes: list[Note]) -> Request:
@@ -100,7 +102,7 @@ def without_thinking_in_prefill(request: Request, _target: Target, notes: list[N
         if rest := tuple(part for part in message.parts if not _is_thinking(part)):
             messages.append(message.replace_unchecked(parts=rest))
     left = unless_same(messages, request.messages)
-    return request if left is request.messages else request.replace(messages=left)
+    return request if left is request.messages else request.replace_trusted(messages=left)
 
 
 def _begun_answer(messages: tuple[Message, ...]) -> int:

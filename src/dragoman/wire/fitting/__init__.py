@@ -181,7 +181,7 @@ def fitted(request: Request, target: Target, own_steps: OwnSteps = ()) -> Fitted
     kept = Kept(messages, request.tools, target, keeps)
     messages = with_accepted_ids(messages, target, seen.calls, found, kept.ids)
     if messages is not request.messages:
-        request = request.replace(messages=messages)
+        request = request.replace_trusted(messages=messages)
     for step in SETTINGS:
         request = step.fit(request, target, found)
     if seen.has_hints or has_hints_outside(request):

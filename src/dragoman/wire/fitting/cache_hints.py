@@ -57,7 +57,7 @@ class _Trimming:
         tools = tuple(self._item(tool, f"tools[{i}]") for i, tool in enumerate(request.tools))
         system = tuple(self._part(part, f"system[{i}]") for i, part in enumerate(request.system))
         messages = with_changed_parts(request.messages, self._part)
-        return request.replace(tools=tools, system=system, messages=messages)
+        return request.replace_trusted(tools=tools, system=system, messages=messages)
 
     def _part(self, part: AnyPart, path: str) -> AnyPart:
         if isinstance(part, ToolResult):

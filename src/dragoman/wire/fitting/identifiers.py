@@ -141,7 +141,7 @@ def with_accepted_names(
     if choice is not None and not aliases.keys().isdisjoint(choice.names):
         notes.append(Repair("tool_choice", "W6", "renamed", _REASON))
         choice = choice.replace(names=tuple(aliases.get(name, name) for name in choice.names))
-    changed = request.replace(tools=tools, messages=messages, tool_choice=choice)
+    changed = request.replace_trusted(tools=tools, messages=messages, tool_choice=choice)
     return changed, Context({alias: name for name, alias in aliases.items()})
 
 

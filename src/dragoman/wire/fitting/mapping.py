@@ -45,7 +45,7 @@ def with_provider_tools(request: Request, target: Target, notes: list[Note]) -> 
                 carried.update(_outside(tool, forms))
                 tool = found.tool  # noqa: PLW2901 - in the other's place
         tools.append(tool)
-    request = request.replace_unchecked(tools=tuple(tools))
+    request = request.replace_trusted(tools=tuple(tools))
     request = _with_fields(request, written, here)
     return _without_carried(request, carried) if carried else request
 

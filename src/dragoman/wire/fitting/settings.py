@@ -36,13 +36,15 @@ def with_supported_settings(request: Request, target: Target, notes: list[Note])
     least, cap = target.sampling.min_output_tokens, request.sampling.max_tokens
     if least and cap is not None and cap < least:
         notes.append(Loss("sampling.max_tokens", "raised to the least that is taken"))
-        request = request.replace(sampling=request.sampling.replace(max_tokens=least))
+        request = request.replace_trusted(
+            sampling=request.sampling.replace_trusted(max_tokens=least)
+        )
     if request.output is not None and request.output.format not in target.schemas.outputs:
-        request = request.replace(output=_output(request.output, target, notes))
+        request = request.replace_trusted(output=_output(request.output, target, notes))
     if not target.schemas.takes_strict_tools:
         loose = [_loose(tool, index, notes) for index, tool in enumerate(request.tools)]
         tools = unless_same(loose, request.tools)
-        request = request if tools is request.tools else request.replace(tools=tools)
+        request = request if tools is request.tools else request.replace_trusted(tools=tools)
     choice = request.tool_choice
     if (
         choice is not None
@@ -53,7 +55,7 @@ def with_supported_settings(request: Request, target: Target, notes: list[Note])
             notes.append(Repair("tool_choice.parallel", "W12", "dropped", "it can't be told here"))
         else:
             notes.append(Loss("tool_choice.parallel", "how many calls at once can't be told"))
-        request = request.replace(tool_choice=choice.replace(parallel=None))
+        request = request.replace_trusted(tool_choice=choice.replace(parallel=None))
     return request
 
 
@@ -69,7 +71,11 @@ def _with_accepted_sampling(request: Request, target: Target, notes: list[Note])
             continue
         changes[name] = () if name == "stop" else None
         notes.append(Loss(f"sampling.{name}", "this model does not take it"))
-    return request.replace(sampling=sampling.replace(**changes)) if changes else request
+    return (
+        request.replace_trusted(sampling=sampling.replace_trusted(**changes))
+        if changes
+        else request
+    )
 
 
 def _with_one_of_two(request: Request, notes: list[Note]) -> Request:
@@ -79,12 +85,12 @@ def _with_one_of_two(request: Request, notes: list[Note]) -> Request:
         return request
     if sampling.temperature == DEFAULTS["temperature"]:
         notes.append(Repair("sampling.temperature", "W59", "dropped", _ONE_OF_TWO))
-        return request.replace(sampling=sampling.replace(temperature=None))
+        return request.replace_trusted(sampling=sampling.replace_trusted(temperature=None))
     if sampling.top_p == DEFAULTS["top_p"]:
         notes.append(Repair("sampling.top_p", "W59", "dropped", _ONE_OF_TWO))
     else:
         notes.append(Loss("sampling.top_p", "this model takes it or a temperature, not both"))
-    return request.replace(sampling=sampling.replace(top_p=None))
+    return request.replace_trusted(sampling=sampling.replace_trusted(top_p=None))
 
 
 def _output(output: Output, target: Target, notes: list[Note]) -> Output | None:
@@ -127,7 +133,7 @@ def with_supported_state(request: Request, target: Target, notes: list[Note]) ->
         reason = _NOT_STORED if name == _STORE else _HELD_ELSEWHERE
         notes.append(Loss(f"state.{name}", reason))
     left = state.replace(**dict.fromkeys(foreign))
-    return request.replace(state=None if left == State() else left)
+    return request.replace_trusted(state=None if left == State() else left)
 
 
 def has_hidden_context(request: Request, messages: Iterable[Message], target: Target) -> bool:

@@ -124,14 +124,14 @@ def with_allowed_thinking(request: Request, target: Target, notes: list[Note]) -
     choice = request.tool_choice
     if not target.thinking.allows_forced_tools and choice is not None and is_forced(choice):
         notes.append(Loss("thinking", "a model that must call a tool can't think first here"))
-        return request.replace(thinking=ThinkingConfig(enabled=False))
+        return request.replace_trusted(thinking=ThinkingConfig(enabled=False))
     if not target.thinking.begins_turns:
         return request
     turn = _turn_under_way(request.messages, target)
     if not turn or _begins_with_thinking(turn[0], target):
         return request
     notes.append(Loss("thinking", "this turn began without it, elsewhere; off until the next"))
-    return request.replace(thinking=ThinkingConfig(enabled=False))
+    return request.replace_trusted(thinking=ThinkingConfig(enabled=False))
 
 
 def _is_on(config: ThinkingConfig | None, target: Target) -> bool:

@@ -40,7 +40,7 @@ def with_supported_thinking(request: Request, target: Target, notes: list[Note])
         action: Action = "dropped" if asked is None else "retyped"
         found.append(Repair("thinking", "W12", action, "as this model is asked to think"))
     notes += found
-    return request.replace(thinking=asked)
+    return request.replace_trusted(thinking=asked)
 
 
 def _asked(config: ThinkingConfig, target: Target, notes: list[Note]) -> ThinkingConfig | None:

@@ -40,7 +40,7 @@ def with_supported_choice(
         for index in range(len(request.tools))
         if index not in kept
     )
-    return request.replace(tools=tools, tool_choice=_choice(choice)), kept
+    return request.replace_trusted(tools=tools, tool_choice=_choice(choice)), kept
 
 
 def _choice(choice: ToolChoice) -> ToolChoice | None:
@@ -65,7 +65,9 @@ def with_call_opening(request: Request, target: Target, notes: list[Note]) -> Re
     if messages and messages[-1].role is Role.ASSISTANT:
         return request
     notes.append(Repair("messages", "W74", "added", "the beginning of a call, to be continued"))
-    return request.replace(messages=(*messages, Message.assistant(target.tools.call_opening)))
+    return request.replace_trusted(
+        messages=(*messages, Message.assistant(target.tools.call_opening))
+    )
 
 
 def is_forced(choice: ToolChoice) -> bool:
@@ -86,7 +88,7 @@ def with_declared_tools(request: Request, target: Target, notes: list[Note]) -> 
         for name in names
     )
     notes.append(Repair("tools", "W63", "added", "the tools that the history speaks of"))
-    return request.replace(tools=tools, tool_choice=ToolChoice("none"))
+    return request.replace_trusted(tools=tools, tool_choice=ToolChoice("none"))
 
 
 TEXT_ARGUMENT = "input"

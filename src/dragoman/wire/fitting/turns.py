@@ -132,7 +132,7 @@ def with_placed_instructions(request: Request, target: Target, notes: list[Note]
         if request.system:
             notes.append(Loss("system", reason))
         messages = _in_users_words(said, spoken)
-    return request.replace(system=(), messages=messages)
+    return request.replace_trusted(system=(), messages=messages)
 
 
 def _note_moved(messages: Messages, places: list[int], notes: list[Note]) -> None:

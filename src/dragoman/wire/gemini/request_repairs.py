@@ -33,7 +33,7 @@ def with_functions_only(request: Request, target: Target, losses: list[Note]) ->
     reason = "this model calls functions or its provider's tools, not both"
     losses.extend(Loss(f"tools[{index}]", reason) for index in others)
     kept = tuple(tool for tool in request.tools if not isinstance(tool, ServerTool))
-    return request.replace(tools=kept)
+    return request.replace_trusted(tools=kept)
 
 
 def with_useful_choice(request: Request, target: Target, losses: list[Note]) -> Request:
@@ -50,7 +50,7 @@ def with_useful_choice(request: Request, target: Target, losses: list[Note]) -> 
         losses.append(Repair("tool_choice", "W99", "dropped", "there is no function to choose"))
     else:
         losses.append(Loss("tool_choice", "there is no function to choose"))
-    return request.replace(tool_choice=None)
+    return request.replace_trusted(tool_choice=None)
 
 
 def with_budget_or_effort(request: Request, target: Target, losses: list[Note]) -> Request:
@@ -60,12 +60,12 @@ def with_budget_or_effort(request: Request, target: Target, losses: list[Note]) 
         return request
     if target.thinking.form == "effort" and thinking.effort == "none":
         losses.append(Loss("thinking", "it can't be turned off here; little was asked for"))
-        return request.replace(thinking=thinking.replace(effort=_LITTLE, budget=None))
+        return request.replace_trusted(thinking=thinking.replace(effort=_LITTLE, budget=None))
     if thinking.budget is None or thinking.effort is None:
         return request
     if target.thinking.form != "budget":  # else it has been told that the budget stands for it
         losses.append(Loss("thinking.effort", "the budget says it already"))
-    return request.replace(thinking=thinking.replace(effort=None))
+    return request.replace_trusted(thinking=thinking.replace(effort=None))
 
 
 def with_json_or_tools(request: Request, target: Target, losses: list[Note]) -> Request:
@@ -78,7 +78,7 @@ def with_json_or_tools(request: Request, target: Target, losses: list[Note]) -> 
         losses.append(Loss("output", reason))
     else:
         losses.append(Repair("output", "W97", "dropped", reason))
-    return request.replace(output=None)
+    return request.replace_trusted(output=None)
 
 
 def with_signed_calls(request: Request, target: Target, losses: list[Note]) -> Request:
@@ -99,7 +99,7 @@ def with_signed_calls(request: Request, target: Target, losses: list[Note]) -> R
             has_calls = True
             messages[index] = _with_signed_call(message, index, target, losses)
     is_same = all(map(is_, messages, request.messages))
-    return request if is_same else request.replace(messages=tuple(messages))
+    return request if is_same else request.replace_trusted(messages=tuple(messages))
 
 
 def _turn_under_way(messages: tuple[Message, ...]) -> int:

@@ -26,7 +26,7 @@ def with_object_arguments(request: Request, _target: Target, notes: list[Note]) 
         return part.replace_unchecked(extras=without_spelling(part.extras, NAME))
 
     messages = with_changed_parts(request.messages, as_object)
-    return request if messages is request.messages else request.replace(messages=messages)
+    return request if messages is request.messages else request.replace_trusted(messages=messages)
 
 
 def _is_text(call: ToolCall) -> bool:

@@ -40,7 +40,7 @@ def with_thinking_in_known_fields(request: Request, target: Target, notes: list[
         ]
     )
     same = all(map(is_, messages, request.messages))
-    return request if same else request.replace(messages=messages)
+    return request if same else request.replace_trusted(messages=messages)
 
 
 def _with_thinking_in_known_fields(
@@ -116,7 +116,7 @@ def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> 
             notes.append(Repair(f"tools[{index}].parameters", "W14", "retyped", reason))
             tools[index] = tool.replace_unchecked(origin=None)
     same = all(map(is_, tools, request.tools))
-    return request if same else request.replace(tools=tuple(tools))
+    return request if same else request.replace_trusted(tools=tuple(tools))
 
 
 def with_known_setting_fields(request: Request, target: Target, notes: list[Note]) -> Request:

@@ -59,7 +59,7 @@ def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> 
             reason = "the schema as strict mode takes it"
             notes.append(Repair(f"tools[{index}].parameters", "W14", "retyped", reason))
     made = unless_same(tools, request.tools)
-    return request if made is request.tools else request.replace(tools=made)
+    return request if made is request.tools else request.replace_trusted(tools=made)
 
 
 def with_own_text_types(request: Request, _target: Target, notes: list[Note]) -> Request:
@@ -78,7 +78,7 @@ def with_own_text_types(request: Request, _target: Target, notes: list[Note]) ->
         is_same = unless_same(parts, message.parts) is message.parts
         messages.append(message if is_same else message.replace_unchecked(parts=tuple(parts)))
     made = unless_same(messages, request.messages)
-    return request if made is request.messages else request.replace(messages=made)
+    return request if made is request.messages else request.replace_trusted(messages=made)
 
 
 def with_short_argument_names(request: Request, _target: Target, notes: list[Note]) -> Request:
@@ -90,7 +90,7 @@ def with_short_argument_names(request: Request, _target: Target, notes: list[Not
         notes.append(Loss(f"{path}.arguments", "a property's name was shortened (W39)"))
         return part.replace_unchecked(raw=with_short_names(part.raw_arguments), input=None)
 
-    return request.replace(messages=with_changed_parts(request.messages, shortened))
+    return request.replace_trusted(messages=with_changed_parts(request.messages, shortened))
 
 
 def _has_long_names(part: Part) -> TypeGuard[ToolCall]:
