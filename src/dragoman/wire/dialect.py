@@ -177,18 +177,30 @@ def installed_dialects() -> Installed:
 
 def descriptions() -> tuple[Description, ...]:
     """How all dialects look; what an installed package adds is left out if it can't be used."""
-    ours = [
-        import_module(f"dragoman.wire.{folder}.dialect").DESCRIPTION
-        for folder in _folders().values()
-    ]
     added, _ = _ADDED.load_all(without=_folders())
     return (
-        *ours,
+        *_own_descriptions().values(),
         *(
             guarded(found.description, partial(_ADDED.report, name))
             for name, found in added.items()
         ),
     )
+
+
+def description_of(name: str) -> Description | None:
+    """How the dialect of that name looks; None where there is none."""
+    found = _own_descriptions().get(name)
+    if found is None and name in _ADDED.names():
+        return next((each for each in descriptions() if each.name == name), None)
+    return found
+
+
+@cache
+def _own_descriptions() -> dict[str, Description]:
+    return {
+        name: import_module(f"dragoman.wire.{folder}.dialect").DESCRIPTION
+        for name, folder in _folders().items()
+    }
 
 
 def schema_profiles() -> dict[str, Profile]:

@@ -34,6 +34,7 @@ from dragoman.wire.overlay_stored import OLD_ENDINGS, has_old_notes, is_old, old
 
 T = TypeVar("T")
 Path = Sequence[str | int]
+_NOTHING: tuple[Mapping[str, Any], Mapping[str, Any]] = (EMPTY, EMPTY)
 _SPELLING = " spelling"
 _VALUES, _GUESSES, _NAMES = "values", "guesses", "names"
 _SINGLE, _WORDS = "single", "words"
@@ -439,6 +440,8 @@ def _kept(extras: Mapping[str, Any], dialect: str) -> tuple[Mapping[str, Any], M
     key = spelling_key(dialect)
     fields, spelling = extras.get(dialect), extras.get(key)
     known = (fields is not None) + (spelling is not None)
+    if not known and old_keys(dialect).isdisjoint(extras):
+        return _NOTHING
     if (len(extras) != known or has_old_notes(fields, dialect)) and is_old(extras, dialect):
         given = upgraded(extras, dialect, key)
         fields, spelling = given.get(dialect), given.get(key)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dragoman.model.frozen import EMPTY, thaw
+from dragoman.model.frozen import EMPTY, freeze_mapping, thaw
 from dragoman.model.requests import ContextManagement, MediaOutput, Request, Service
 from dragoman.model.tools import ToolDefinition
 from dragoman.model.value import Value
@@ -69,13 +69,21 @@ def with_shared_settings(request: Request, described: Description) -> Request:
         found = dict(_taken(left, settings))
         if found:
             changes = _changed(request, found)
-            others = {key: value for key, value in request.extras.items() if key != dialect}
-            changes["extras"] = {**others, dialect: left} if left else others
+            changes["extras"] = _with_fields(request.extras, dialect, left)
     if tool_settings:
         tools = tuple(_with_settings(tool, dialect, tool_settings) for tool in request.tools)
         if any(new is not old for new, old in zip(tools, request.tools, strict=True)):
             changes["tools"] = tools
-    return request.replace_unchecked(**changes) if changes else request
+    return request.replace_trusted(**changes) if changes else request
+
+
+def _with_fields(
+    extras: Mapping[str, Any], dialect: str, fields: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Extras with these fields as a dialect's own."""
+    others = {key: value for key, value in extras.items() if key != dialect}
+    made = {**others, dialect: fields} if fields else others
+    return freeze_mapping(made, "extras") if made else EMPTY
 
 
 def _with_settings(tool: Any, dialect: str, settings: Sequence[SharedSetting]) -> Any:
@@ -166,15 +174,15 @@ def without_shared_settings(request: Request, described: Description, notes: lis
         changes = {group: None for group in _GROUPS if getattr(request, group) is not None}
         if request.sampling.verbosity is not None:
             changes["sampling"] = request.sampling.replace_trusted(verbosity=None)
-        if own or dialect in request.extras:
-            changes["extras"] = {**request.extras, dialect: own}
+        if own:
+            changes["extras"] = _with_fields(request.extras, dialect, own)
     tools = [
         _without(tool, index, dialect, tool_settings, notes)
         for index, tool in enumerate(request.tools)
     ]
     if any(new is not old for new, old in zip(tools, request.tools, strict=True)):
         changes["tools"] = tuple(tools)
-    return request.replace_unchecked(**changes) if changes else request
+    return request.replace_trusted(**changes) if changes else request
 
 
 def _given(request: Request) -> Iterator[tuple[str, Any]]:

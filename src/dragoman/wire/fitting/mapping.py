@@ -15,7 +15,7 @@ from dragoman.model.parts import Opaque, Text
 from dragoman.model.provider_tools import ProviderTool
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolDefinition, ToolResult
-from dragoman.wire.dialect import descriptions
+from dragoman.wire.dialect import description_of
 from dragoman.wire.losses import Loss, Note
 from dragoman.wire.provider_tools import Form, Place, Written, function_of, known_tool, written_tool
 from dragoman.wire.shared_settings import has_shared_settings, without_shared_settings
@@ -32,17 +32,16 @@ def with_provider_tools(request: Request, target: Target, notes: list[Note]) -> 
             break
     else:
         return request
-    forms = {each.name: each.provider_tools for each in descriptions()}
-    place = Place(here, forms.get(here, ()), request.model)
+    place = Place(here, _forms(here), request.model)
     tools: list[AnyTool] = []
     written: list[Written] = []
     carried: set[tuple[str, str]] = set()
     for index, tool in enumerate(request.tools):
         if _is_foreign(tool, here) and isinstance(tool, ServerTool):
-            found = _written(tool, request, forms, place, f"tools[{index}]", notes)
+            found = _written(tool, request, place, f"tools[{index}]", notes)
             if found is not None:
                 written.append(found)
-                carried.update(_outside(tool, forms))
+                carried.update(_outside(tool))
                 tool = found.tool  # noqa: PLW2901 - in the other's place
         tools.append(tool)
     request = request.replace_trusted(tools=tuple(tools))
@@ -50,9 +49,9 @@ def with_provider_tools(request: Request, target: Target, notes: list[Note]) -> 
     return _without_carried(request, carried) if carried else request
 
 
-def _outside(tool: ServerTool, forms: Mapping[str, tuple[Form, ...]]) -> Iterator[tuple[str, str]]:
+def _outside(tool: ServerTool) -> Iterator[tuple[str, str]]:
     """Where its own dialect says more of a tool: the dialect, and the field of the request."""
-    for form in forms.get(tool.dialect, ()):
+    for form in _forms(tool.dialect):
         if form.outside is not None and form.reads(tool.name):
             yield tool.dialect, form.outside.field
 
@@ -61,7 +60,7 @@ def with_settings_of_target(request: Request, target: Target, notes: list[Note])
     """With the settings that several APIs have where the target's has them."""
     if not has_shared_settings(request):
         return request
-    described = next((each for each in descriptions() if each.name == target.dialect), None)
+    described = description_of(target.dialect)
     if described is None:
         return request
     return without_shared_settings(request, described, notes)
@@ -90,11 +89,16 @@ def _readable_part(part: Any, here: str) -> Any:
         return part
     if not isinstance(part.payload, Mapping):
         return part
-    for each in descriptions():
-        if each.name == part.dialect and each.readable is not None:
-            text = each.readable(part.payload)
-            return Text(text, origin=part.origin, cache=part.cache) if text else part
-    return part
+    described = description_of(part.dialect)
+    if described is None or described.readable is None:
+        return part
+    text = described.readable(part.payload)
+    return Text(text, origin=part.origin, cache=part.cache) if text else part
+
+
+def _forms(dialect: str) -> tuple[Form, ...]:
+    described = description_of(dialect)
+    return () if described is None else described.provider_tools
 
 
 def _is_foreign(tool: AnyTool, here: str) -> bool:
@@ -104,14 +108,13 @@ def _is_foreign(tool: AnyTool, here: str) -> bool:
 def _written(
     tool: ServerTool,
     request: Request,
-    forms: Mapping[str, tuple[Form, ...]],
     place: Place,
     path: str,
     notes: list[Note],
 ) -> Written | None:
     if isinstance(tool, ProviderTool):
         return written_tool(tool, place, path, notes)
-    theirs = forms.get(tool.dialect, ())
+    theirs = _forms(tool.dialect)
     if (function := function_of(tool, theirs)) is not None:  # its calls are as its dialect has them
         return Written(function)
     known = known_tool(tool, theirs, request.extras.get(tool.dialect, EMPTY))
