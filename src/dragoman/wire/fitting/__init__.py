@@ -153,7 +153,7 @@ class Fitted(NamedTuple):
     @property
     def repairs(self) -> tuple[Repair, ...]:
         """What was changed so that it is accepted."""
-        return tuple(note for note in self.notes if isinstance(note, Repair))
+        return tuple([note for note in self.notes if isinstance(note, Repair)])
 
 
 def fitted(request: Request, target: Target, own_steps: OwnSteps = ()) -> Fitted:
@@ -197,7 +197,8 @@ def fitted(request: Request, target: Target, own_steps: OwnSteps = ()) -> Fitted
         found, before = [], request
         request = step.fit(request, asked, found)
         if request is not before or found:
-            notes += restored(renumbered(found, tools), given, placed)
+            if found:
+                notes += restored(renumbered(found, tools), given, placed)
             placed = left(placed, before.messages, request.messages)
     has_extra_fields = has_extra_fields or any(map(_has_extra_fields, request.system))
     return Fitted(request, tuple(notes), context, placed, tools, has_extra_fields)
@@ -256,8 +257,11 @@ def encoded_for(
     request = with_settings_of_target(request, target, mapped)
     done = fitted(request, target, steps)
     encoded = encode(done.request, target)
-    losses = restored(renumbered(encoded.losses, done.tools), request.messages, done.placed)
-    repairs = restored(renumbered(encoded.repairs, done.tools), request.messages, done.placed)
+    losses, repairs = encoded.losses, encoded.repairs
+    if losses:
+        losses = restored(renumbered(losses, done.tools), request.messages, done.placed)
+    if repairs:
+        repairs = restored(renumbered(repairs, done.tools), request.messages, done.placed)
     encoded.losses = (*_losses(mapped), *done.losses, *losses)
     if done.has_extra_fields:
         told = encoded.losses
@@ -268,7 +272,7 @@ def encoded_for(
 
 
 def _losses(notes: Iterable[Note]) -> tuple[Loss, ...]:
-    return tuple(note for note in notes if isinstance(note, Loss))
+    return tuple([note for note in notes if isinstance(note, Loss)])
 
 
 def _way_back(done: Fitted, schemas: Context, target: Target) -> Context:

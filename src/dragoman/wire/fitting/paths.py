@@ -71,6 +71,8 @@ def restored(notes: Iterable[N], given: Messages, fitted: Messages) -> tuple[N, 
 
 def left(placed: Messages, before: Messages, after: Messages) -> Messages:
     """What is left of `placed` where a step made `after` of `before`, by leaving something out."""
+    if after is before:
+        return placed
     if [len(message.parts) for message in after] == [len(message.parts) for message in before]:
         return placed  # parts may have changed, but stand where they stood
     whole = {id(new): old for new, old in zip(before, placed, strict=False)}
