@@ -40,6 +40,8 @@ from dragoman.wire.target import Target
 from dragoman.wire.violations import Rulebook, Violation
 
 if TYPE_CHECKING:
+    from dragoman.wire.front import Front as ClientFront
+    from dragoman.wire.front import FrontForm
     from dragoman.wire.schemas import Profile
     from dragoman.wire.services import Services
 
@@ -77,10 +79,14 @@ class Codec:
         front: Front | None = None,
         missing_counts: tuple[str, ...] = (),
         services: str | None = None,
+        front_form: str | None = None,
         output_profile: Profile | None = None,
         schema_profiles: tuple[Profile, ...] = (),
     ) -> None:
-        """`services` is the module that has `SERVICES`: whoever only talks does not load it."""
+        """`services` is the module that has `SERVICES`: whoever only talks does not load it.
+
+        `front_form` is the one that has `FRONT_FORM`, for who serves the dialect's clients.
+        """
         self.name = description.name
         self.description = description
         self.target = target
@@ -90,6 +96,7 @@ class Codec:
         self._here = Origin(dialect=self.name)
         self._front = front
         self._services = services
+        self._front_form = front_form
         self.output_profile = output_profile
         self.schema_profiles = schema_profiles
         self._limits = ResponseLimits(self.name, front, missing_counts, self.target)
@@ -252,6 +259,21 @@ class Codec:
     ) -> StreamEncoder:
         """What writes one response as a stream."""
         return self._sealing(self._functions.stream_encoder())
+
+    @property
+    def front_form(self) -> FrontForm | None:
+        """What its clients count on, beyond what its encoders write; None: nothing."""
+        if self._front_form is None:
+            return None
+        found: FrontForm = import_module(self._front_form).FRONT_FORM
+        return found
+
+    def front_encoder(self, front: ClientFront) -> StreamEncoder:
+        """What writes a stream that has all that the dialect's clients expect."""
+        make = front.form.stream_encoder
+        if make is None:
+            return self.stream_encoder(Context(request=front.request))
+        return self._sealing(make(front))
 
     def _sealing(self, encoder: StreamEncoder) -> StreamEncoder:
         sealing = encoder if self._front is None else SealingEncoder(encoder, self._front)

@@ -30,7 +30,8 @@ _OURS = "the server failed"
 _BAD_GATEWAY = 502
 _GATEWAY_TIMEOUT = 504
 # Statuses that mean another class than InvalidRequest or ServerError.
-_TAKEN = frozenset({401, 402, 403, 408, 413, 429, 498, 503, 529})
+_TAKEN = frozenset({401, 402, 403, 408, 429, 498, 503, 529})
+_TOO_LARGE = 413
 
 
 def reported(error: DragomanError) -> ProviderError:
@@ -91,6 +92,8 @@ def form_of(error: ProviderError, forms: Forms[T]) -> T:
 def status_of(error: ProviderError, usual: int) -> int:
     """The status to answer with: the provider's own where it fits the class, else the usual one."""
     status = error.status
+    if status == _TOO_LARGE and isinstance(error, (ContextTooLong, InvalidRequest)):
+        return _TOO_LARGE
     if isinstance(error, (InvalidRequest, ServerError)) and status is not None:
         same_family = status // 100 == usual // 100
         return status if same_family and status not in _TAKEN else usual

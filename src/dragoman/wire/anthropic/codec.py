@@ -80,6 +80,7 @@ DIALECT = Anthropic(
     ),
     front=FRONT,
     services="dragoman.wire.anthropic.services",
+    front_form="dragoman.wire.anthropic.response_front",
     output_profile=ANTHROPIC_STRICT,
     schema_profiles=(ANTHROPIC, ANTHROPIC_STRICT),
 )

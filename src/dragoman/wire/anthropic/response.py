@@ -243,7 +243,8 @@ def _content(message: Message) -> tuple[AnyPart, ...]:
 # --- errors, as bodies and as the `error` event of a stream
 
 _REQUEST = "invalid_request_error"
-_TIMEOUT = 504
+_KINDS = {413: "request_too_large", 504: "timeout_error"}
+"""What statuses are called that say more than the class does."""
 # Status, type, and the words that clients look for where the type does not tell.
 _FORMS: Forms[tuple[int, str, str]] = {
     errors.AuthenticationError: (401, "authentication_error", ""),
@@ -264,8 +265,7 @@ def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     told = reported(error)
     usual, kind, words = form_of(told, _FORMS)
     status = status_of(told, usual)
-    if status == _TIMEOUT:
-        kind = "timeout_error"
+    kind = _KINDS.get(status, kind)
     body: dict[str, Any] = {"type": "error", "error": {"type": kind, "message": f"{words}{told}"}}
     if told.request_id is not None:
         body["request_id"] = told.request_id

@@ -246,9 +246,10 @@ class BlockQueue:
         """The number of the open block, if there is one."""
         return self._index if self._is_open else None
 
-    def skip(self) -> None:
-        """Count a part that is no block."""
+    def skip(self) -> int:
+        """Count a part that is no block: its number."""
         self._number += 1
+        return self._number - 1
 
     def start(self, key: Hashable, part: AnyPart) -> bytes:
         """A part begins."""

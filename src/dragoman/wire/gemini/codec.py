@@ -47,5 +47,6 @@ DIALECT = Gemini(
     front=FRONT,
     missing_counts=("cache_write",),
     services="dragoman.wire.gemini.services",
+    front_form="dragoman.wire.gemini.response_front",
     schema_profiles=(GEMINI_PARAMETERS, GEMINI_JSON_SCHEMA, GEMINI_OUTPUT),
 )

@@ -27,5 +27,6 @@ DIALECT = Codec(
     ),
     missing_counts=("cache_read", "cache_write", "thinking"),
     services="dragoman.wire.ollama.services",
+    front_form="dragoman.wire.ollama.response_front",
     schema_profiles=(OLLAMA,),
 )

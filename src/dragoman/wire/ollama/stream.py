@@ -291,7 +291,11 @@ class StreamEncoder(EventEncoder):
         body |= encode_end(finish, self._writing, is_ours=is_ours)
         if self._usage is not None:
             body |= encode_usage(self._usage)
-        return written + _line(body)
+        return written + _line({**self._last(), **body})
+
+    def _last(self) -> dict[str, Any]:
+        """What the last line has besides, where somebody knows."""
+        return {}
 
     # --- lines
 

@@ -70,5 +70,6 @@ DIALECT = OpenAIChat(
     ),
     front=FRONT,
     services="dragoman.wire.openai_chat.services",
+    front_form="dragoman.wire.openai_chat.response_front",
     schema_profiles=(OPENAI, OPENAI_STRICT),
 )

@@ -34,5 +34,6 @@ DIALECT = Codec(
     ),
     front=FRONT,
     services="dragoman.wire.openai_responses.services",
+    front_form="dragoman.wire.openai_responses.response_front",
     schema_profiles=(OPENAI, OPENAI_STRICT),
 )

@@ -8,6 +8,7 @@ with its last part, or, where another part might still belong to it, with the ne
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import ClassVar
 
 from dragoman.model import events
 from dragoman.model.accumulate import MessageAccumulator
@@ -47,9 +48,10 @@ class StreamEncoder(EventEncoder):
     """Writes one response and its items."""
 
     _dialect = NAME
+    _answers: ClassVar[type[Answer]] = Answer
 
     def __init__(self) -> None:
-        self._answer = Answer()
+        self._answer = self._answers()
         super().__init__(self._answer.writing)
         self._has_begun = False
         self._first_error: events.StreamError | None = None

@@ -1,0 +1,111 @@
+"""What clients of Anthropic expect: an id, a model and token counts, and blocks that they know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.model import events
+from dragoman.model.events import PartDelta
+from dragoman.model.media import Media
+from dragoman.model.parts import Thinking
+from dragoman.model.responses import Response
+from dragoman.model.usage import Usage
+from dragoman.wire.anthropic.dialect import NAME, is_ours
+from dragoman.wire.anthropic.response import decode_usage, encode_usage
+from dragoman.wire.anthropic.stream_encoder import StreamEncoder
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.front import Front, FrontForm
+from dragoman.wire.losses import Loss
+from dragoman.wire.overlay import fields_of
+
+_NO_MEDIA = "answers have no pictures or files here"
+_MEDIA = frozenset({"image", "document"})
+_SERVER_COUNTS = {"web_fetch_requests": 0, "web_search_requests": 0}
+
+
+def complete(encoded: Encoded, response: Response, front: Front) -> None:
+    """Fill in what a message lacks, and leave out blocks that no answer has."""
+    body = encoded.body
+    stamp = {"id": front.id, "type": "message", "role": "assistant",
+             "model": front.request.model or ""}  # fmt: skip
+    for key, value in stamp.items():
+        if not body.get(key):
+            body[key] = value
+    for key in ("stop_reason", "stop_sequence"):
+        body.setdefault(key, None)
+    if decode_usage(body.get("usage")) is None:
+        body["usage"] = encode_usage(Usage())
+    _count_servers(body["usage"])
+    is_own = front.is_own_response(response)
+    body["content"] = [
+        _complete_block(block) for block in body["content"] if is_own or not _is_media(block)
+    ]
+    if not is_own and response.choices:
+        encoded.losses += tuple(
+            Loss(f"choices[0].message.parts[{place}]", _NO_MEDIA)
+            for place, part in enumerate(response.choices[0].message.parts)
+            if isinstance(part, Media)
+        )
+
+
+def _is_media(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") in _MEDIA
+
+
+def _complete_block(block: Any) -> Any:
+    if isinstance(block, dict) and block.get("type") == "thinking":
+        return {"signature": "", **block}
+    return block
+
+
+def _count_servers(usage: dict[str, Any]) -> None:
+    """Older answers count fewer of the provider's tools than the newest types do."""
+    counts = usage.get("server_tool_use")
+    if isinstance(counts, Mapping):
+        usage["server_tool_use"] = {**_SERVER_COUNTS, **counts}
+
+
+class FrontStreamEncoder(StreamEncoder):
+    """Writes a stream of blocks that clients know, with all of their fields."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left_out: set[int] = set()
+
+    def feed(self, event: events.Event) -> bytes:
+        """The bytes to send for an event; none for parts that no answer has."""
+        if isinstance(event, (events.PartStart, events.PartStop)) and event.choice == 0:
+            part = event.part
+            if isinstance(part, Media) and not is_ours(part.origin or self._start.origin):
+                return self._leave_out(event.index)
+        if isinstance(event, (PartDelta, events.PartStop)) and event.index in self._left_out:
+            return b""
+        return super().feed(event)
+
+    def _leave_out(self, index: int) -> bytes:
+        if index not in self._left_out:
+            self._left_out.add(index)
+            self._lose(f"choices[0].message.parts[{self._queue.skip()}]", _NO_MEDIA)
+        return b""
+
+    def _part_start(self, event: events.PartStart) -> bytes:
+        part = event.part
+        if isinstance(part, Thinking) and part.signature is None and part.data is None:
+            event = event.replace(part=part.replace(signature=""))
+        return super()._part_start(event)
+
+    def _usage_update(self, event: events.UsageUpdate) -> bytes:
+        own = dict(fields_of(event.usage.extras, NAME))
+        if "server_tool_use" in own:
+            _count_servers(own)
+            event = event.replace(usage=event.usage.replace(extras={NAME: own}))
+        return super()._usage_update(event)
+
+
+FRONT_FORM = FrontForm(
+    id_prefix="msg_",
+    complete=complete,
+    stream_encoder=lambda _front: FrontStreamEncoder(),
+    request_id_header="request-id",
+)

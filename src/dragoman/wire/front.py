@@ -1,0 +1,272 @@
+"""Answers for the clients of a dialect, complete: what they get for a request of their own.
+
+The dialects' encoders write what a response says. A server's clients expect more: an id, a time and
+a model in every frame of a stream, the same in all of them, the settings that they asked for, and
+errors with their headers. What is particular to a dialect is its `FrontForm`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from math import ceil
+from typing import Any, NamedTuple
+
+from dragoman.errors import DragomanError, ProviderError
+from dragoman.model.events import Event, PartDelta, ResponseStart, StreamError
+from dragoman.model.frozen import EMPTY
+from dragoman.model.ids import new_id
+from dragoman.model.jsontext import dumps
+from dragoman.model.parts import Origin
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.wire.context import Context
+from dragoman.wire.dialect import Dialect, dialect
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.error_classification import decode_failure
+from dragoman.wire.error_reporting import reported
+from dragoman.wire.losses import Loss, Repair
+from dragoman.wire.streams import StreamEncoder
+
+_JSON = "application/json"
+_MOST_SECONDS = 10**9
+"""A wait that is longer than thirty years is not told."""
+
+
+def _as_it_is(_encoded: Encoded, _response: Response, _front: Front) -> None:
+    """Nothing to complete."""
+
+
+def _with_status(_body: Mapping[str, Any], status: int, message: str) -> StreamError:
+    """An error whose form the dialect's encoder finds by the status."""
+    return StreamError(message, None, status)
+
+
+def _event_stream(_front: Front) -> str:
+    return "text/event-stream"
+
+
+class FrontForm(NamedTuple):
+    """What the clients of a dialect count on, beyond what its encoders write."""
+
+    id_prefix: str | None = None
+    """What ids of answers begin with; None where answers have no ids."""
+    has_time: bool = False
+    """Whether answers say when they were made."""
+    complete: Callable[[Encoded, Response, Front], None] = _as_it_is
+    """Fills in what the body of a whole answer lacks."""
+    stream_encoder: Callable[[Front], StreamEncoder] | None = None
+    """What writes complete streams; None: the dialect's usual encoder does."""
+    stream_error: Callable[[Mapping[str, Any], int, str], StreamError] = _with_status
+    """The event for an error in mid-stream, from the body and the status of its plain form."""
+    stream_type: Callable[[Front], str] = _event_stream
+    """The content type of a stream."""
+    request_id_header: str | None = "x-request-id"
+
+
+class ErrorAnswer(NamedTuple):
+    """What to answer with for an error."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+    def to_bytes(self) -> bytes:
+        """The body as JSON."""
+        return dumps(self.body)
+
+    def __repr__(self) -> str:
+        return f"ErrorAnswer({self.status})"
+
+
+class Front:
+    """Answers one request of a client, in the client's dialect.
+
+    >>> request = dialect("openai-chat").decode_request({"model": "gpt-5", "messages": []})
+    >>> Front("openai-chat", request).error(ProviderError("it failed")).status
+    500
+    """
+
+    def __init__(
+        self,
+        name: str | Dialect,
+        request: Request | None = None,
+        *,
+        path: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """For a dialect and the request that came in it; `path` is where it was sent.
+
+        Gemini's clients say in the path's query in which form they want a stream.
+        """
+        self.dialect = dialect(name) if isinstance(name, str) else name
+        self.request = Request() if request is None else request
+        self.path = path
+        self.form: FrontForm = getattr(self.dialect, "front_form", None) or FrontForm()
+        self._clock = clock
+        self.began = clock()
+        self.request_id = new_id("req_")
+        prefix = self.form.id_prefix
+        # For answers that have none of their own:
+        self.id = None if prefix is None else new_id(prefix)
+        self.created_at = self.began if self.form.has_time else None
+
+    def __repr__(self) -> str:
+        return f"<front {self.dialect.name}>"
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the request came."""
+        return max(0.0, self._clock() - self.began)
+
+    @cached_property
+    def asked(self) -> Mapping[str, Any]:
+        """The client's settings as it sent them: the body of its request without the messages."""
+        bare = self.request.replace_unchecked(messages=())
+        return self.dialect.encode_request(bare, repair=False).body
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The id of the request, where the dialect's servers tell it in a header."""
+        name = self.form.request_id_header
+        return {} if name is None else {name: self.request_id}
+
+    # --- whole answers
+
+    def response(self, response: Response) -> Encoded:
+        """The complete body for a response."""
+        stamped = response.replace(
+            id=response.id or self.id,
+            model=response.model or self.request.model,
+            created_at=response.created_at or self.created_at,
+        )
+        encoded = self.dialect.encode_response(stamped, Context(request=self.request))
+        self.form.complete(encoded, stamped, self)
+        encoded.headers = {"content-type": _JSON, **self.headers, **encoded.headers}
+        return encoded
+
+    def is_own(self, origin: Origin | None) -> bool:
+        """Whether something came from this dialect, so that what it says of itself stays."""
+        return origin is not None and origin.dialect == self.dialect.name
+
+    def is_own_response(self, response: Response) -> bool:
+        """The same of a whole answer."""
+        origins = [choice.message.origin for choice in response.choices]
+        return self.dialect.name in response.extras or any(map(self.is_own, origins))
+
+    # --- streams
+
+    def stream(self) -> FrontEncoder:
+        """What writes one answer as a stream, every frame complete."""
+        make = getattr(self.dialect, "front_encoder", None)
+        if make is None:
+            return FrontEncoder(self, self.dialect.stream_encoder(Context(request=self.request)))
+        return FrontEncoder(self, make(self))
+
+    # --- errors
+
+    def error(self, error: DragomanError) -> ErrorAnswer:
+        """What to answer with for an error, before anything was sent."""
+        told = copy(reported(error))
+        name = self.form.request_id_header
+        headers = {"content-type": _JSON}
+        if name is not None:
+            told.request_id = headers[name] = told.request_id or self.request_id
+        status, body = self.dialect.encode_error(told)
+        if told.retry_after is not None and 0 <= told.retry_after < _MOST_SECONDS:
+            headers["retry-after"] = str(ceil(told.retry_after))
+        return ErrorAnswer(status, headers, body)
+
+    def error_event(self, error: ProviderError, message: str) -> StreamError:
+        """An error in mid-stream, of the same kind as its plain form."""
+        status, body = self.dialect.encode_error(error)
+        return self.form.stream_error(body, status, message)
+
+
+class FrontEncoder:
+    """Writes one stream, with one id, one time and one model in all its frames."""
+
+    def __init__(self, front: Front, encoder: StreamEncoder) -> None:
+        self._front = front
+        self._encoder = encoder
+        self._write = encoder.feed
+        self._start = ResponseStart()
+        self._is_stamped = False
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What to send before the stream."""
+        front = self._front
+        return {"content-type": front.form.stream_type(front), **front.headers}
+
+    @property
+    def losses(self) -> Sequence[Loss]:
+        """What could not be said so far."""
+        return self._encoder.losses
+
+    @property
+    def repairs(self) -> Sequence[Repair]:
+        """What was changed so that it can be said, so far."""
+        return self._encoder.repairs
+
+    def feed(self, event: Event) -> bytes:
+        """The bytes to send now."""
+        kind = type(event)
+        if kind is PartDelta and self._is_stamped:  # nearly all are this
+            return self._write(event)
+        if type(event) is ResponseStart:
+            return self._begun(event)
+        begun = self._stamped()
+        if type(event) is StreamError:
+            event = self._error_here(event)
+        return begun + self._write(event)
+
+    def close(self) -> bytes:
+        """The last bytes; those of an error, if the events ended early (G1)."""
+        return self._stamped() + self._encoder.close()
+
+    def fail(self, error: DragomanError) -> bytes:
+        """The last bytes of an answer that failed on the way: the error, as an event."""
+        told = reported(error)
+        return self._stamped() + self._write(self._front.error_event(told, str(told)))
+
+    def _begun(self, event: ResponseStart) -> bytes:
+        """More is known of the answer; what it doesn't name at once is never named differently.
+
+        Azure's preamble to Chat tells nothing yet: it waits.
+        """
+        if not self._is_stamped:
+            self._start = self._start.filled(event)
+            if not (event.id or event.model):
+                return self._write(event)
+            self._stamp()
+        start = self._start
+        return self._write(
+            event.replace(id=start.id, model=start.model, created_at=start.created_at)
+        )
+
+    def _stamped(self) -> bytes:
+        if self._is_stamped:
+            return b""
+        self._stamp()
+        return self._write(self._start.replace(extras=EMPTY))
+
+    def _stamp(self) -> None:
+        front, start = self._front, self._start
+        self._is_stamped = True
+        self._start = start.replace(
+            id=start.id or front.id,
+            model=start.model or front.request.model,
+            created_at=start.created_at or front.created_at,
+        )
+
+    def _error_here(self, event: StreamError) -> StreamError:
+        """An error of another dialect as the plain form of this one says it."""
+        front = self._front
+        if front.is_own(self._start.origin) or front.dialect.name in event.extras:
+            return event
+        body = {"error": {"code": event.code, "message": event.message}}
+        made = front.error_event(decode_failure(event.status, body), event.message)
+        return made.replace(extras={**event.extras, **made.extras})

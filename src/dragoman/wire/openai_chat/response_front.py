@@ -1,0 +1,54 @@
+"""What clients of Chat expect: an id, a time and a model, and a reason for every end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.model.events import StreamError
+from dragoman.model.responses import Response
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.front import Front, FrontForm
+from dragoman.wire.openai_chat.dialect import NAME
+
+_NO_COUNTS = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+
+
+def complete(encoded: Encoded, _response: Response, front: Front) -> None:
+    """Fill in what a completion lacks."""
+    body = encoded.body
+    stamp = {"id": front.id, "object": "chat.completion", "created": int(front.began),
+             "model": front.request.model or ""}  # fmt: skip
+    for key, value in stamp.items():
+        if not body.get(key):
+            body[key] = value
+    if isinstance(usage := body.get("usage"), Mapping):
+        body["usage"] = {**_NO_COUNTS, **{k: v for k, v in usage.items() if v is not None}}
+    for place, choice in enumerate(body["choices"]):
+        if isinstance(choice, dict):
+            _complete_choice(choice, place)
+
+
+def _complete_choice(choice: dict[str, Any], place: int) -> None:
+    choice.setdefault("index", place)
+    if choice.get("finish_reason") is None:
+        choice["finish_reason"] = "stop"
+    message = choice.setdefault("message", {})
+    if isinstance(message, dict):
+        message.setdefault("role", "assistant")
+        message.setdefault("content", None)
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, dict) and "function" in call:
+                call.setdefault("type", "function")
+
+
+def stream_error(body: Mapping[str, Any], status: int, message: str) -> StreamError:
+    """The error of a chunk, which has the fields of the plain one."""
+    error = {**body["error"], "message": message}
+    return StreamError(message, error["code"], status, extras={NAME: error})
+
+
+FRONT_FORM = FrontForm(
+    id_prefix="chatcmpl-", has_time=True, complete=complete, stream_error=stream_error
+)

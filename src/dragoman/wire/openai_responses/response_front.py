@@ -1,0 +1,187 @@
+"""What clients of Responses expect: every field of a response, and their settings echoed.
+
+The fields are those that OpenAI's types require, and those of the Open Responses specification,
+which requires most of the others too, null or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.model import events
+from dragoman.model.parts import Part
+from dragoman.model.responses import Response
+from dragoman.model.usage import Usage
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.front import Front, FrontForm
+from dragoman.wire.openai_responses.dialect import NAME
+from dragoman.wire.openai_responses.response import encode_usage
+from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
+from dragoman.wire.openai_responses.stream_item_writers import Answer, Body
+
+_ECHOED_IF_SENT = ("conversation", "prompt", "prompt_cache_options", "prompt_cache_retention")
+_NEVER_NULL = ("created_at", "id", "model", "object", "parallel_tool_calls", "status",
+               "tool_choice", "tools")  # fmt: skip
+_FUNCTION: Mapping[str, Any] = {"description": None, "parameters": None, "strict": None}
+_SAID = frozenset({"completed_at", "error", "incomplete_details", "usage"})
+"""What is no setting of the client's, but said of the answer."""
+_UNEXPLAINED = {"code": "server_error", "message": "the model failed while it answered"}
+_MERGED = ("reasoning", "text")
+
+
+def _usual() -> Body:
+    """What the API says where a client asks for nothing."""
+    return {
+        "background": False,
+        "completed_at": None,
+        "error": None,
+        "frequency_penalty": 0,
+        "incomplete_details": None,
+        "instructions": None,
+        "max_output_tokens": None,
+        "max_tool_calls": None,
+        "metadata": {},
+        "parallel_tool_calls": True,
+        "presence_penalty": 0,
+        "previous_response_id": None,
+        "prompt_cache_key": None,
+        "reasoning": {"effort": None, "summary": None},
+        "safety_identifier": None,
+        "service_tier": "default",
+        "store": False,  # nobody here keeps what the client did not ask to be kept
+        "temperature": 1.0,
+        "text": {"format": {"type": "text"}, "verbosity": "medium"},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_logprobs": 0,
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "usage": None,
+        "user": None,
+    }
+
+
+def echoed(asked: Mapping[str, Any]) -> Body:
+    """The client's settings as a response repeats them; the API's own where it sent none."""
+    body = _usual()
+    for key in (*body, *_ECHOED_IF_SENT):
+        value = asked.get(key)
+        if value is None:
+            continue
+        if key in _MERGED and isinstance(value, Mapping):
+            value = {**body[key], **{k: v for k, v in value.items() if v is not None}}
+        body[key] = value
+    if isinstance(body["tools"], (list, tuple)):
+        body["tools"] = [_tool(tool) for tool in body["tools"]]
+    if isinstance(body.get("conversation"), str):
+        body["conversation"] = {"id": body["conversation"]}
+    return body
+
+
+def with_all_counts(usage: Mapping[str, Any]) -> Body:
+    """Token counts with those that the wire left out."""
+    counts = encode_usage(Usage())
+    for key, value in usage.items():
+        known = counts.get(key)
+        if isinstance(known, dict) and isinstance(value, Mapping):
+            counts[key] = {**known, **value}
+        elif value is not None:
+            counts[key] = value
+    return counts
+
+
+def complete_item(item: Body) -> Body:
+    """An item with what the specification requires of it."""
+    content = item.get("content")
+    if item.get("type") == "message" and isinstance(content, (list, tuple)):
+        item["content"] = [_part(part) for part in content]
+    return item
+
+
+def _part(part: Any) -> Any:
+    if isinstance(part, Mapping) and part.get("type") == "output_text":
+        return {**part, "annotations": part.get("annotations") or [],
+                "logprobs": part.get("logprobs") or []}  # fmt: skip
+    return part
+
+
+def _tool(tool: Any) -> Any:
+    """A tool as responses repeat it: functions have all of their fields."""
+    if not isinstance(tool, Mapping) or tool.get("type") != "function":
+        return tool
+    return {"type": "function", **_FUNCTION, **{k: v for k, v in tool.items() if v is not None}}
+
+
+def complete(encoded: Encoded, response: Response, front: Front) -> None:
+    """Fill in what a response lacks."""
+    body = encoded.body
+    complete_body(body, front, is_own=front.is_own_response(response))
+    if body["status"] == "failed" and not isinstance(body["error"], Mapping):
+        body["error"] = dict(_UNEXPLAINED)
+
+
+def complete_body(body: Body, front: Front, *, is_own: bool) -> None:
+    """Fill in what a body lacks; what a response of this dialect says itself stays."""
+    echo = echoed(front.asked)
+    for key, value in echo.items():
+        if key not in body or (not is_own and key not in _SAID):
+            body[key] = value
+    body["output"] = [
+        complete_item(dict(item)) if isinstance(item, Mapping) else item for item in body["output"]
+    ]
+    if isinstance(usage := body["usage"], Mapping):
+        body["usage"] = with_all_counts(usage)
+    for key in _MERGED:
+        if not isinstance(body[key], Mapping):
+            body[key] = echo[key]
+    stamp = {"object": "response", "status": "completed", "id": front.id,
+             "model": front.request.model or "", "created_at": int(front.began)}  # fmt: skip
+    for key in _NEVER_NULL:
+        if body.get(key) in (None, ""):
+            body[key] = stamp.get(key, echo.get(key))
+    if body["status"] == "completed" and body["completed_at"] is None and not is_own:
+        body["completed_at"] = int(front.began + front.elapsed)
+    created_at = body["created_at"]
+    if not is_own and isinstance(created_at, float):
+        body["created_at"] = int(created_at)
+
+
+class _FrontAnswer(Answer):
+    __slots__ = ()
+
+    def item(self, parts: Sequence[Part], start: int) -> Body | None:
+        item = super().item(parts, start)
+        return None if item is None else complete_item(item)
+
+
+class FrontStreamEncoder(StreamEncoder):
+    """Writes a stream whose lifecycle events hold complete responses."""
+
+    _answers = _FrontAnswer
+
+    def __init__(self, front: Front) -> None:
+        super().__init__()
+        self._front = front
+
+    def _body(self, end: events.ChoiceFinish | None) -> Body:
+        body = super()._body(end)
+        is_own = NAME in self._start.extras or self._front.is_own(self._start.origin)
+        complete_body(body, self._front, is_own=is_own)
+        if end is None:
+            body["completed_at"] = None
+        return body
+
+
+def stream_error(body: Mapping[str, Any], status: int, message: str) -> events.StreamError:
+    """The failure of a response: its code tells what the status of an answer would."""
+    return events.StreamError(message, body["error"]["code"], status)
+
+
+FRONT_FORM = FrontForm(
+    id_prefix="resp_",
+    has_time=True,
+    complete=complete,
+    stream_encoder=FrontStreamEncoder,
+    stream_error=stream_error,
+)
