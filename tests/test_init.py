@@ -17,7 +17,7 @@ PUBLIC = """
     BlockingChatHistory CacheHint ChatHistory ChatHistoryConfig Choice Chunk Citation Client
     ConfigError Conflict ConnectError Content ContextManagement ContextTooLong ContextTooSmall
     ConversationHistory Corrupt Dialect DragomanError EchoModel Embedding Embeddings Encoded Event
-    FallbackModel File FinishReason Hooks Image InvalidInputError InvalidRequest LimitExceeded
+    FallbackModel File FinishReason Front Hooks Image InvalidInputError InvalidRequest LimitExceeded
     Limits LocalModel Loss LossError MediaOutput Message MessageAccumulator MessageStore Messages
     Model ModelInfo ModelNotFound NotFound NotRecorded Opaque Orchestrator OrderError Origin Output
     Overloaded PermissionDenied Policy Price Prices Provider ProviderError ProvidesMessage

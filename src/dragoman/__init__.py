@@ -123,6 +123,7 @@ if TYPE_CHECKING:
     from dragoman.wire.detection import detect
     from dragoman.wire.dialect import Dialect, dialect, dialects
     from dragoman.wire.encoded import Encoded
+    from dragoman.wire.front import Front
     from dragoman.wire.losses import Loss, Repair
     from dragoman.wire.target import Target
     from dragoman.wire.violations import Violation
@@ -197,6 +198,7 @@ _HOMES = {
     "transport.scripted": ("ScriptedModel",),
     "wire.dialect": ("Dialect", "dialect", "dialects"),
     "wire.encoded": ("Encoded",),
+    "wire.front": ("Front",),
     "wire.losses": ("Loss", "Repair"),
     "wire.target": ("Target",),
     "wire.detection": ("detect",),
@@ -239,6 +241,7 @@ __all__ = [
     "FallbackModel",
     "File",
     "FinishReason",
+    "Front",
     "Hooks",
     "Image",
     "InvalidInputError",

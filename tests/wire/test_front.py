@@ -473,7 +473,7 @@ def test_a_dialect_without_a_form_has_nothing_to_complete() -> None:
     """As of an outside package; and its front is quiet about what it holds."""
     own = dragoman.dialect("openai-chat")
     assert isinstance(own, Codec)
-    plain = Codec(own.description, own.target, own._functions)
+    plain = Codec(own.description, own.target, own._functions._replace(front_form=None))
     front = Front(plain, request_to("openai-chat"))
     assert front.id is None
     assert front.response(BARE).body["model"] == "asked-for"

@@ -65,6 +65,8 @@ class Functions(NamedTuple):
     )
     steps: OwnSteps = ()
     """What fitting has to see to for this dialect alone, before a request is encoded."""
+    front_form: str | None = None
+    """The module that has `FRONT_FORM`, for who serves the dialect's clients; None: no need."""
 
 
 class Codec:
@@ -79,14 +81,10 @@ class Codec:
         front: Front | None = None,
         missing_counts: tuple[str, ...] = (),
         services: str | None = None,
-        front_form: str | None = None,
         output_profile: Profile | None = None,
         schema_profiles: tuple[Profile, ...] = (),
     ) -> None:
-        """`services` is the module that has `SERVICES`: whoever only talks does not load it.
-
-        `front_form` is the one that has `FRONT_FORM`, for who serves the dialect's clients.
-        """
+        """`services` is the module that has `SERVICES`: whoever only talks does not load it."""
         self.name = description.name
         self.description = description
         self.target = target
@@ -96,7 +94,6 @@ class Codec:
         self._here = Origin(dialect=self.name)
         self._front = front
         self._services = services
-        self._front_form = front_form
         self.output_profile = output_profile
         self.schema_profiles = schema_profiles
         self._limits = ResponseLimits(self.name, front, missing_counts, self.target)
@@ -263,9 +260,10 @@ class Codec:
     @property
     def front_form(self) -> FrontForm | None:
         """What its clients count on, beyond what its encoders write; None: nothing."""
-        if self._front_form is None:
+        home = self._functions.front_form
+        if home is None:
             return None
-        found: FrontForm = import_module(self._front_form).FRONT_FORM
+        found: FrontForm = import_module(home).FRONT_FORM
         return found
 
     def front_encoder(self, front: ClientFront) -> StreamEncoder:

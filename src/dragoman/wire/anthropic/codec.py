@@ -77,10 +77,10 @@ DIALECT = Anthropic(
         encode_error=encode_error,
         rulebook=RULEBOOK,
         steps=STEPS,
+        front_form="dragoman.wire.anthropic.response_front",
     ),
     front=FRONT,
     services="dragoman.wire.anthropic.services",
-    front_form="dragoman.wire.anthropic.response_front",
     output_profile=ANTHROPIC_STRICT,
     schema_profiles=(ANTHROPIC, ANTHROPIC_STRICT),
 )

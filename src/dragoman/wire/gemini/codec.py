@@ -43,10 +43,10 @@ DIALECT = Gemini(
         encode_error=encode_error,
         rulebook=RULEBOOK,
         steps=STEPS,
+        front_form="dragoman.wire.gemini.response_front",
     ),
     front=FRONT,
     missing_counts=("cache_write",),
     services="dragoman.wire.gemini.services",
-    front_form="dragoman.wire.gemini.response_front",
     schema_profiles=(GEMINI_PARAMETERS, GEMINI_JSON_SCHEMA, GEMINI_OUTPUT),
 )

@@ -24,9 +24,9 @@ DIALECT = Codec(
         encode_error=encode_error,
         rulebook=RULEBOOK,
         steps=STEPS,
+        front_form="dragoman.wire.ollama.response_front",
     ),
     missing_counts=("cache_read", "cache_write", "thinking"),
     services="dragoman.wire.ollama.services",
-    front_form="dragoman.wire.ollama.response_front",
     schema_profiles=(OLLAMA,),
 )

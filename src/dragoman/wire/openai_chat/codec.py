@@ -67,9 +67,9 @@ DIALECT = OpenAIChat(
         encode_error=encode_error,
         rulebook=RULEBOOK,
         steps=STEPS,
+        front_form="dragoman.wire.openai_chat.response_front",
     ),
     front=FRONT,
     services="dragoman.wire.openai_chat.services",
-    front_form="dragoman.wire.openai_chat.response_front",
     schema_profiles=(OPENAI, OPENAI_STRICT),
 )

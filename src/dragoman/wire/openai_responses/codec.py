@@ -31,9 +31,9 @@ DIALECT = Codec(
         encode_error=encode_error,
         rulebook=RULEBOOK,
         steps=STEPS,
+        front_form="dragoman.wire.openai_responses.response_front",
     ),
     front=FRONT,
     services="dragoman.wire.openai_responses.services",
-    front_form="dragoman.wire.openai_responses.response_front",
     schema_profiles=(OPENAI, OPENAI_STRICT),
 )
