@@ -28,7 +28,7 @@ from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.fitting import OwnSteps, encoded_for
 from dragoman.wire.fitting.settings import has_hidden_context
 from dragoman.wire.fitting.turns import OPENING
-from dragoman.wire.fronts import Front, encoded_behind
+from dragoman.wire.fronts import StateFields, encoded_behind
 from dragoman.wire.json_values import parsed
 from dragoman.wire.losses import Repair
 from dragoman.wire.response_losses import ReportingEncoder, ResponseLimits, response_losses
@@ -40,8 +40,7 @@ from dragoman.wire.target import Target
 from dragoman.wire.violations import Rulebook, Violation
 
 if TYPE_CHECKING:
-    from dragoman.wire.front import Front as ClientFront
-    from dragoman.wire.front import FrontForm
+    from dragoman.wire.front import Front, FrontForm
     from dragoman.wire.schemas import Profile
     from dragoman.wire.services import Services
 
@@ -78,7 +77,7 @@ class Codec:
         target: Target,
         functions: Functions,
         *,
-        front: Front | None = None,
+        state_fields: StateFields | None = None,
         missing_counts: tuple[str, ...] = (),
         services: str | None = None,
         output_profile: Profile | None = None,
@@ -92,11 +91,11 @@ class Codec:
         self.system_field = description.system_field
         self._functions = functions
         self._here = Origin(dialect=self.name)
-        self._front = front
+        self._state_fields = state_fields
         self._services = services
         self.output_profile = output_profile
         self.schema_profiles = schema_profiles
-        self._limits = ResponseLimits(self.name, front, missing_counts, self.target)
+        self._limits = ResponseLimits(self.name, state_fields, missing_counts, self.target)
 
     def __repr__(self) -> str:
         return f"<dialect {self.name}>"
@@ -212,10 +211,10 @@ class Codec:
         context: Context | None = None,  # noqa: ARG002 - no plain answer depends on it so far
     ) -> Encoded:
         """The body to answer with for a response."""
-        if self._front is None:
+        if self._state_fields is None:
             encoded = self._functions.encode_response(response)
         else:
-            encoded = encoded_behind(self._front, response, self._functions.encode_response)
+            encoded = encoded_behind(self._state_fields, response, self._functions.encode_response)
         encoded.losses += tuple(response_losses(response, self._limits))
         return encoded
 
@@ -266,7 +265,7 @@ class Codec:
         found: FrontForm = import_module(home).FRONT_FORM
         return found
 
-    def front_encoder(self, front: ClientFront) -> StreamEncoder:
+    def front_encoder(self, front: Front) -> StreamEncoder:
         """What writes a stream that has all that the dialect's clients expect."""
         make = front.form.stream_encoder
         if make is None:
@@ -274,7 +273,9 @@ class Codec:
         return self._sealing(make(front))
 
     def _sealing(self, encoder: StreamEncoder) -> StreamEncoder:
-        sealing = encoder if self._front is None else SealingEncoder(encoder, self._front)
+        sealing = (
+            encoder if self._state_fields is None else SealingEncoder(encoder, self._state_fields)
+        )
         return ReportingEncoder(sealing, self._limits)
 
     # --- errors, rules and services

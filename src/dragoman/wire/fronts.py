@@ -45,7 +45,7 @@ def _as_it_is(part: Thinking, _number: int, _message_id: Callable[[], str]) -> T
     return part
 
 
-class Front(NamedTuple):
+class StateFields(NamedTuple):
     """What a dialect's clients send back as they got it."""
 
     origin: Origin
@@ -63,7 +63,7 @@ class Front(NamedTuple):
 
 
 def encoded_behind(
-    front: Front, response: Response, encode: Callable[[Response], Encoded]
+    front: StateFields, response: Response, encode: Callable[[Response], Encoded]
 ) -> Encoded:
     """The body for a response, with the state of the provider behind the front sealed."""
     done = tuple(_sealed_choice(choice, front) for choice in response.choices)
@@ -76,7 +76,7 @@ def encoded_behind(
     return encoded
 
 
-def _sealed_choice(choice: Choice, front: Front) -> tuple[Choice, list[int] | None]:
+def _sealed_choice(choice: Choice, front: StateFields) -> tuple[Choice, list[int] | None]:
     """The choice, and the place that each of its parts had; None where all are as they were."""
     message = choice.message
     parts: list[AnyPart] = []
@@ -114,7 +114,9 @@ class Sealer:
 
     __slots__ = ("_calls", "_chars", "_front", "_message_id", "_number", "has_sealed", "origin")
 
-    def __init__(self, front: Front, origin: Origin | None, message_id: Callable[[], str]) -> None:
+    def __init__(
+        self, front: StateFields, origin: Origin | None, message_id: Callable[[], str]
+    ) -> None:
         self._front = front
         self._message_id = message_id
         self.origin = origin

@@ -15,7 +15,7 @@ from dragoman.model.responses import Response
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.fitting.unsupported_fields import unsupported_name_losses
 from dragoman.wire.foreign_extras import foreign_losses
-from dragoman.wire.fronts import Front, Sealer
+from dragoman.wire.fronts import Sealer, StateFields
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
 from dragoman.wire.target import Target
@@ -27,7 +27,7 @@ class ResponseLimits(NamedTuple):
     """What a dialect has no place for in answers."""
 
     dialect: str
-    front: Front | None = None
+    state_fields: StateFields | None = None
     """What its clients send back, sealed: that is not lost."""
     missing_counts: tuple[str, ...] = ()
     """The fields of `Usage` that it has no place for."""
@@ -54,7 +54,7 @@ def _losses_of(response: Response, limits: ResponseLimits) -> Iterator[Loss]:
         origin = message.origin
         if choice.finish is _OTHER and choice.finish_raw and origin and origin.dialect != dialect:
             yield Loss(f"{path}.finish_raw", "this reason has no word here")
-        sealer = None if limits.front is None else Sealer(limits.front, origin, str)
+        sealer = None if limits.state_fields is None else Sealer(limits.state_fields, origin, str)
         if limits.target is not None:
             yield from unsupported_name_losses(
                 message.parts, f"{path}.message.parts", limits.target

@@ -19,7 +19,7 @@ from dragoman.model.parts import Origin, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.wire.fronts import (
     WHOLE,
-    Front,
+    StateFields,
     is_shown,
     pointed_back,
     stateless,
@@ -34,7 +34,7 @@ from dragoman.wire.streams import StreamEncoder
 class SealingEncoder(EventHandler):
     """An encoder that writes the state of another dialect's parts in envelopes."""
 
-    def __init__(self, encoder: StreamEncoder, front: Front) -> None:
+    def __init__(self, encoder: StreamEncoder, front: StateFields) -> None:
         self._encoder = encoder
         self._front = front
         self._origin: Origin | None = None

@@ -9,7 +9,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.ids import new_id
 from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.tools import ToolCallDelta
-from dragoman.wire.fronts import Front, Sealer
+from dragoman.wire.fronts import Sealer, StateFields
 from dragoman.wire.stream_encoding import unsent
 
 
@@ -97,7 +97,7 @@ class OpenChoice:
     __slots__ = ("begun", "count", "ended", "ids", "number", "parts", "places", "sealed", "sealer",
                  "thought")  # fmt: skip
 
-    def __init__(self, front: Front, number: int, origin: Origin | None) -> None:
+    def __init__(self, front: StateFields, number: int, origin: Origin | None) -> None:
         self.number = number
         self.sealer = Sealer(front, origin, cache(new_id))
         self.parts: dict[int, OpenPart] = {}

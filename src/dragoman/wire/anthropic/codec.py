@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.tools import ServerTool
-from dragoman.wire.anthropic.dialect import DESCRIPTION, FRONT, NAME, TARGET
+from dragoman.wire.anthropic.dialect import DESCRIPTION, NAME, STATE_FIELDS, TARGET
 from dragoman.wire.anthropic.request import decode_request, encode_request
 from dragoman.wire.anthropic.request_repairs import STEPS
 from dragoman.wire.anthropic.response import (
@@ -79,7 +79,7 @@ DIALECT = Anthropic(
         steps=STEPS,
         front_form="dragoman.wire.anthropic.response_front",
     ),
-    front=FRONT,
+    state_fields=STATE_FIELDS,
     services="dragoman.wire.anthropic.services",
     output_profile=ANTHROPIC_STRICT,
     schema_profiles=(ANTHROPIC, ANTHROPIC_STRICT),

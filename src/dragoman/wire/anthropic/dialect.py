@@ -21,7 +21,7 @@ from dragoman.wire.flags import (
     ToolFlags,
     TurnFlags,
 )
-from dragoman.wire.fronts import Front
+from dragoman.wire.fronts import StateFields
 from dragoman.wire.target import Target
 
 NAME = "anthropic"
@@ -165,4 +165,4 @@ TARGET = Target(
 
 # --- this dialect in front of another provider: signed thinking, redacted thinking as a carrier
 
-FRONT = Front(HERE)
+STATE_FIELDS = StateFields(HERE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.context import Context
-from dragoman.wire.gemini.dialect import DESCRIPTION, FRONT, TARGET
+from dragoman.wire.gemini.dialect import DESCRIPTION, STATE_FIELDS, TARGET
 from dragoman.wire.gemini.request import decode_request, encode_request
 from dragoman.wire.gemini.request_repairs import STEPS
 from dragoman.wire.gemini.response import decode_response, encode_response
@@ -45,7 +45,7 @@ DIALECT = Gemini(
         steps=STEPS,
         front_form="dragoman.wire.gemini.response_front",
     ),
-    front=FRONT,
+    state_fields=STATE_FIELDS,
     missing_counts=("cache_write",),
     services="dragoman.wire.gemini.services",
     schema_profiles=(GEMINI_PARAMETERS, GEMINI_JSON_SCHEMA, GEMINI_OUTPUT),

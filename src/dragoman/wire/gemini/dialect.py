@@ -14,7 +14,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import CacheFlags, StateFlags, ToolFlags, TurnFlags
-from dragoman.wire.fronts import Front
+from dragoman.wire.fronts import StateFields
 from dragoman.wire.gemini.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.gemini.tools_provider import FORMS
 from dragoman.wire.overlay import Overlay
@@ -187,7 +187,7 @@ TARGET = Target(
 
 # --- this dialect in front of another provider: a `thoughtSignature`, on whichever part
 
-FRONT = Front(Origin(dialect=NAME), carriers="signature", native=(ToolCall, Media))
+STATE_FIELDS = StateFields(Origin(dialect=NAME), carriers="signature", native=(ToolCall, Media))
 
 
 # --- the address of a request: it names the model, and says whether the answer is streamed

@@ -6,7 +6,7 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.wire.codec import Codec, Functions
 from dragoman.wire.context import NOTHING, Context
-from dragoman.wire.openai_chat.dialect import DESCRIPTION, FRONT, TARGET
+from dragoman.wire.openai_chat.dialect import DESCRIPTION, STATE_FIELDS, TARGET
 from dragoman.wire.openai_chat.request import asks_for_usage, decode_request, encode_request
 from dragoman.wire.openai_chat.request_repairs import STEPS
 from dragoman.wire.openai_chat.response import (
@@ -69,7 +69,7 @@ DIALECT = OpenAIChat(
         steps=STEPS,
         front_form="dragoman.wire.openai_chat.response_front",
     ),
-    front=FRONT,
+    state_fields=STATE_FIELDS,
     services="dragoman.wire.openai_chat.services",
     schema_profiles=(OPENAI, OPENAI_STRICT),
 )

@@ -16,7 +16,7 @@ from dragoman.model.parts import Origin, Part, Thinking
 from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import FieldFlags, IdFlags
-from dragoman.wire.fronts import Front
+from dragoman.wire.fronts import StateFields
 from dragoman.wire.openai_chat.settings_shared import SETTINGS
 from dragoman.wire.openai_chat.tools_provider import FORMS
 from dragoman.wire.overlay import extras_of, words_of
@@ -130,7 +130,7 @@ def _as_detail(part: Thinking, number: int, _message_id: Callable[[], str]) -> T
     return part.replace(extras=extras_of({"index": number}, NAME, (DETAILS, SHOWN)))
 
 
-FRONT = Front(OWN, native=(ToolCall,), is_flat=True, complete_thinking=_as_detail)
+STATE_FIELDS = StateFields(OWN, native=(ToolCall,), is_flat=True, complete_thinking=_as_detail)
 
 
 # --- words for fields that were not there

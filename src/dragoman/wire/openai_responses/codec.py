@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.wire.codec import Codec, Functions
-from dragoman.wire.openai_responses.dialect import DESCRIPTION, FRONT, TARGET
+from dragoman.wire.openai_responses.dialect import DESCRIPTION, STATE_FIELDS, TARGET
 from dragoman.wire.openai_responses.request import decode_request, encode_request
 from dragoman.wire.openai_responses.request_repairs import STEPS
 from dragoman.wire.openai_responses.response import (
@@ -33,7 +33,7 @@ DIALECT = Codec(
         steps=STEPS,
         front_form="dragoman.wire.openai_responses.response_front",
     ),
-    front=FRONT,
+    state_fields=STATE_FIELDS,
     services="dragoman.wire.openai_responses.services",
     schema_profiles=(OPENAI, OPENAI_STRICT),
 )

@@ -16,7 +16,7 @@ from dragoman.wire.flags import (
     StateFlags,
     ToolFlags,
 )
-from dragoman.wire.fronts import Front
+from dragoman.wire.fronts import StateFields
 from dragoman.wire.openai_responses.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.openai_responses.tools_provider import FORMS
 from dragoman.wire.target import Target
@@ -101,4 +101,4 @@ def _as_item(part: Thinking, number: int, message_id: Callable[[], str]) -> Thin
     return part.replace(item_id=f"rs_{message_id().removeprefix('msg_')}_{number}")
 
 
-FRONT = Front(ORIGIN, thoughts="data", complete_thinking=_as_item)
+STATE_FIELDS = StateFields(ORIGIN, thoughts="data", complete_thinking=_as_item)
