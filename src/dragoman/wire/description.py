@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from dragoman.model.frozen import EMPTY
 from dragoman.model.roles import Role
 from dragoman.wire.provider_tools import Form
-from dragoman.wire.shared_settings import SharedSetting
+from dragoman.wire.shared_settings import SharedSettings
 
 Wire = Mapping[str, Any]
 _NONE: frozenset[str] = frozenset()
@@ -77,6 +77,14 @@ class SdkModule(NamedTuple):
     """Whether a class whose name ends in `Chunk` is content rather than a piece of a stream."""
 
 
+class Readable(NamedTuple):
+    """What can be read in content that only one dialect has."""
+
+    text: str
+    is_whole: bool
+    """Whether there is nothing else in it."""
+
+
 class Description(NamedTuple):
     """A dialect's own account of itself."""
 
@@ -113,11 +121,11 @@ class Description(NamedTuple):
     sdk_modules: tuple[SdkModule, ...] = ()
     tool_input_count: str | None = None
     """The field of its usage that counts what the provider's own tools brought into the prompt."""
-    shared_settings: tuple[SharedSetting, ...] = ()
+    shared_settings: SharedSettings = SharedSettings()
     """Where its requests have the settings that other APIs have as well."""
-    shared_tool_settings: tuple[SharedSetting, ...] = ()
+    shared_tool_settings: SharedSettings = SharedSettings()
     """The same, in the declarations of tools."""
-    readable: Callable[[Wire], str | None] | None = None
+    readable: Callable[[Wire], Readable | None] | None = None
     """What can be read in content that only this dialect has (an `Opaque`'s payload)."""
     provider_tools: tuple[Form, ...] = ()
     """The kinds of tools that its providers run, and how they are written here."""

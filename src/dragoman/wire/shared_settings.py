@@ -11,6 +11,7 @@ A value is taken only if it would be written just as it came.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dragoman.model.frozen import EMPTY, freeze_mapping, thaw
@@ -49,6 +50,55 @@ class SharedSetting(NamedTuple):
     """None where the dialect has no such value."""
 
 
+class SharedSettings:
+    """The settings of a dialect, looked up by the fields of its bodies and by the model's names."""
+
+    __slots__ = ("_by_field", "_by_name", "rows")
+
+    def __init__(self, *rows: SharedSetting) -> None:
+        self.rows = rows
+        self._by_field: dict[str, list[tuple[Sequence[str], SharedSetting]]] = {}
+        self._by_name: dict[str, list[tuple[Sequence[str], SharedSetting]]] = {}
+        for row in rows:
+            first, *rest = steps = row.path.split(".")
+            self._by_field.setdefault(first, []).append((rest, row))
+            self._by_name.setdefault(row.name, []).append((steps, row))
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def __iter__(self) -> Iterator[SharedSetting]:
+        return iter(self.rows)
+
+    def taken(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The settings in these fields, and the fields that are left; None where there are none."""
+        found: dict[str, Any] = {}
+        left: dict[str, Any] | None = None
+        for first in fields:
+            for rest, row in self._by_field.get(first, ()):
+                wire = (fields if left is None else left).get(first)
+                for step in rest:
+                    wire = wire.get(step) if isinstance(wire, Mapping) else None
+                value = None if wire is None or row.name in found else row.read(wire)
+                if value not in _NOTHING and row.write(value) == wire:
+                    found[row.name] = value
+                    left = dict(fields) if left is None else left
+                    _take(left, first, rest)
+        return None if left is None else (found, left)
+
+    def put(
+        self, fields: dict[str, Any], given: Mapping[str, Any], where: str, notes: list[Note]
+    ) -> None:
+        """Write settings into these fields; note those that there is no place for."""
+        for name, value in given.items():
+            for steps, row in self._by_name.get(name, ()):
+                wire = row.write(value)
+                if wire is not None and _put(fields, steps, wire):
+                    break
+            else:
+                notes.append(Loss(f"{where}{name}", _NO_PLACE))
+
+
 def words(**ours: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """How to read and write a setting that has few values: the model's, by the wire's."""
     theirs = {value: key for key, value in ours.items()}
@@ -60,19 +110,17 @@ def words(**ours: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
 
 def with_shared_settings(request: Request, described: Description) -> Request:
     """The request with the settings that stood in its dialect's extras."""
-    dialect, settings = described.name, described.shared_settings
-    tool_settings = described.shared_tool_settings
+    dialect = described.name
     changes: dict[str, Any] = {}
     own = request.extras.get(dialect)
-    if own and settings:
-        left = dict(own)
-        found = dict(_taken(left, settings))
-        if found:
-            changes = _changed(request, found)
-            changes["extras"] = _with_fields(request.extras, dialect, left)
-    if tool_settings:
-        tools = tuple(_with_settings(tool, dialect, tool_settings) for tool in request.tools)
-        if any(new is not old for new, old in zip(tools, request.tools, strict=True)):
+    found = described.shared_settings.taken(own) if own else None
+    if found is not None:
+        changes = _changed(request, found[0])
+        changes["extras"] = _with_fields(request.extras, dialect, found[1])
+    settings = described.shared_tool_settings
+    if settings and request.tools:
+        tools = tuple([_with_settings(tool, dialect, settings) for tool in request.tools])
+        if not all(map(is_, tools, request.tools)):
             changes["tools"] = tools
     return request.replace_trusted(**changes) if changes else request
 
@@ -86,42 +134,21 @@ def _with_fields(
     return freeze_mapping(made, "extras") if made else EMPTY
 
 
-def _with_settings(tool: Any, dialect: str, settings: Sequence[SharedSetting]) -> Any:
-    own = tool.extras.get(dialect) if isinstance(tool, ToolDefinition) else None
-    if not own:
+def _with_settings(tool: Any, dialect: str, settings: SharedSettings) -> Any:
+    if type(tool) is not ToolDefinition or tool.extras is EMPTY:
         return tool
-    left = dict(own)
-    found = dict(_taken(left, settings))
-    if not found:
+    own = tool.extras.get(dialect)
+    found = settings.taken(own) if own else None
+    if found is None:
         return tool
-    extras = {key: value for key, value in tool.extras.items() if key != dialect}
-    return tool.replace_unchecked(**found, extras={**extras, dialect: left} if left else extras)
+    extras = _with_fields(tool.extras, dialect, found[1])
+    return tool.replace_unchecked(**found[0], extras=extras)
 
 
-def _taken(fields: dict[str, Any], settings: Sequence[SharedSetting]) -> Iterator[tuple[str, Any]]:
-    """The settings in these fields, from which they are taken; of two for one the first counts."""
-    names: set[str] = set()
-    for setting in settings:
-        steps = setting.path.split(".")
-        wire = _found(fields, steps)
-        value = None if wire is None or setting.name in names else setting.read(wire)
-        if value not in _NOTHING and setting.write(value) == thaw(wire):
-            names.add(setting.name)
-            yield setting.name, value
-            _take(fields, steps)
-
-
-def _found(fields: Any, steps: Sequence[str]) -> Any:
-    for step in steps:
-        fields = fields.get(step) if isinstance(fields, Mapping) else None
-    return fields
-
-
-def _take(fields: dict[str, Any], steps: Sequence[str]) -> None:
-    first, *rest = steps
+def _take(fields: dict[str, Any], first: str, rest: Sequence[str]) -> None:
     if rest:
         inner = dict(fields[first])
-        _take(inner, rest)
+        _take(inner, rest[0], rest[1:])
         fields[first] = inner
         if inner:
             return
@@ -164,24 +191,25 @@ def _has_settings(tool: Any) -> bool:
 
 def without_shared_settings(request: Request, described: Description, notes: list[Note]) -> Request:
     """The request with its settings where the dialect has them; the others are lost, and noted."""
-    dialect, settings = described.name, described.shared_settings
-    tool_settings = described.shared_tool_settings
+    dialect = described.name
     changes: dict[str, Any] = {}
     given = dict(_given(request))
     if given:
-        own = thaw(request.extras.get(dialect, EMPTY))
-        _put_all(own, given, settings, "", notes)
+        own = dict(request.extras.get(dialect, EMPTY))
+        described.shared_settings.put(own, given, "", notes)
         changes = {group: None for group in _GROUPS if getattr(request, group) is not None}
         if request.sampling.verbosity is not None:
             changes["sampling"] = request.sampling.replace_trusted(verbosity=None)
         if own:
             changes["extras"] = _with_fields(request.extras, dialect, own)
-    tools = [
-        _without(tool, index, dialect, tool_settings, notes)
-        for index, tool in enumerate(request.tools)
-    ]
-    if any(new is not old for new, old in zip(tools, request.tools, strict=True)):
-        changes["tools"] = tuple(tools)
+    settings = described.shared_tool_settings
+    if any(map(_has_settings, request.tools)):
+        changes["tools"] = tuple(
+            [
+                _without(tool, index, dialect, settings, notes)
+                for index, tool in enumerate(request.tools)
+            ]
+        )
     return request.replace_trusted(**changes) if changes else request
 
 
@@ -198,42 +226,28 @@ def _given(request: Request) -> Iterator[tuple[str, Any]]:
 
 
 def _without(
-    tool: Any, index: int, dialect: str, settings: Sequence[SharedSetting], notes: list[Note]
+    tool: Any, index: int, dialect: str, settings: SharedSettings, notes: list[Note]
 ) -> Any:
     if not _has_settings(tool):
         return tool
     given = {name: value for name in _TOOL_FIELDS if (value := getattr(tool, name)) not in _NOTHING}
-    own = thaw(tool.extras.get(dialect, EMPTY))
-    _put_all(own, given, settings, f"tools[{index}].", notes)
-    extras = {**tool.extras, dialect: own} if own else tool.extras
+    own = dict(tool.extras.get(dialect, EMPTY))
+    settings.put(own, given, f"tools[{index}].", notes)
     return tool.replace_unchecked(
-        defer_loading=None, allowed_callers=(), output_schema=None, extras=extras
+        defer_loading=None,
+        allowed_callers=(),
+        output_schema=None,
+        extras=_with_fields(tool.extras, dialect, own) if own else tool.extras,
     )
 
 
-def _put_all(
-    own: dict[str, Any],
-    given: Mapping[str, Any],
-    settings: Sequence[SharedSetting],
-    where: str,
-    notes: list[Note],
-) -> None:
-    for name, value in given.items():
-        for setting in settings:
-            if setting.name == name:
-                wire = setting.write(value)
-                if wire is not None and _put(own, setting.path.split("."), wire):
-                    break
-        else:
-            notes.append(Loss(f"{where}{name}", _NO_PLACE))
-
-
 def _put(fields: dict[str, Any], steps: Sequence[str], value: Any) -> bool:
-    """Whether there was room for it."""
+    """Whether there was room for it; objects inside may be shared, and are copied."""
     for step in steps[:-1]:
-        inner = fields.setdefault(step, {})
+        inner = fields.get(step, EMPTY)
         if not isinstance(inner, dict):
             return False
+        fields[step] = inner = dict(inner)
         fields = inner
     if fields.get(steps[-1]) is None:
         fields[steps[-1]] = value

@@ -9,7 +9,7 @@ from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
 from dragoman.wire.anthropic.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.anthropic.tools_provider import FORMS
-from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
+from dragoman.wire.description import Description, MessageForm, Readable, SdkModule, Wire
 from dragoman.wire.flags import (
     CacheFlags,
     FieldFlags,
@@ -52,25 +52,31 @@ def _is_response(_kind: str, wire: Wire) -> bool:
     return wire.get("type") == "message" and "role" in wire
 
 
-def _readable(block: Wire) -> str | None:
+def _readable(block: Wire) -> Readable | None:
     """The text of a search result, a document in pieces, or a summary of what went before."""
-    kind, source = block.get("type"), block.get("source")
+    kind, source, content = block.get("type"), block.get("source"), block.get("content")
     if kind == "compaction":
-        summary = block.get("content")
-        return summary if isinstance(summary, str) else None
+        is_whole = block.keys() <= {"type", "content"}
+        return Readable(content, is_whole) if isinstance(content, str) else None
     if kind == "document" and isinstance(source, Mapping) and source.get("type") == "content":
         content, heads = source.get("content"), (block.get("title"), block.get("context"))
+        is_whole = block.keys() <= {"type", "source", "title", "context"}
     elif kind == "search_result":
-        content, heads = block.get("content"), (block.get("title"), source)
+        heads, is_whole = (block.get("title"), source), block.keys() <= _SEARCH_RESULT
     else:
         return None
-    if isinstance(content, str):
-        content = [{"text": content}]
-    pieces = content if isinstance(content, (list, tuple)) else ()
+    pieces = [{"text": content}] if isinstance(content, str) else content
+    if not isinstance(pieces, (list, tuple)):
+        return None
     texts = [piece.get("text") for piece in pieces if isinstance(piece, Mapping)]
     if not any(isinstance(text, str) and text for text in texts) or len(texts) != len(pieces):
         return None
-    return "\n".join(text for text in (*heads, *texts) if isinstance(text, str) and text)
+    is_whole = is_whole and all(piece.keys() <= {"type", "text"} for piece in pieces)
+    said = [text for text in (*heads, *texts) if isinstance(text, str) and text]
+    return Readable("\n".join(said), is_whole)
+
+
+_SEARCH_RESULT = {"type", "source", "title", "content"}
 
 
 DESCRIPTION = Description(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.wire.settings_table import flag, text, texts
-from dragoman.wire.shared_settings import SharedSetting, words
+from dragoman.wire.shared_settings import SharedSetting, SharedSettings, words
 
 _COMPACT = "compact_20260112"
 _TIERS = words(auto="auto", standard_only="standard")
@@ -38,7 +38,7 @@ def callers_wire(names: tuple[str, ...]) -> list[str]:
     return ["code_execution_20250825" if name == "code" else name for name in names]
 
 
-SETTINGS = (
+SETTINGS = SharedSettings(
     SharedSetting("metadata.user_id", "service.user", text),
     SharedSetting("metadata.user_id", "service.safety_identifier", text),
     SharedSetting("service_tier", "service.tier", *_TIERS),
@@ -46,7 +46,7 @@ SETTINGS = (
         "context_management", "context_management.compact_at", _compact_at, _compact_at_wire
     ),
 )
-OF_TOOLS = (
+OF_TOOLS = SharedSettings(
     SharedSetting("defer_loading", "defer_loading", flag),
     SharedSetting("allowed_callers", "allowed_callers", callers, callers_wire),
 )

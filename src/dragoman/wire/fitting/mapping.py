@@ -6,7 +6,6 @@ This is mapping, not repair: it is never skipped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from operator import is_
 from typing import Any
 
 from dragoman.model.frozen import EMPTY
@@ -16,6 +15,7 @@ from dragoman.model.provider_tools import ProviderTool
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolDefinition, ToolResult
 from dragoman.wire.dialect import description_of
+from dragoman.wire.fitting.steps import with_changed_content, with_changed_parts
 from dragoman.wire.losses import Loss, Note
 from dragoman.wire.provider_tools import Form, Place, Written, function_of, known_tool, written_tool
 from dragoman.wire.shared_settings import has_shared_settings, without_shared_settings
@@ -67,33 +67,38 @@ def with_settings_of_target(request: Request, target: Target, notes: list[Note])
 
 
 def with_readable_parts(
-    messages: tuple[Message, ...], target: Target, _notes: list[Note]
+    messages: tuple[Message, ...], target: Target, notes: list[Note]
 ) -> tuple[Message, ...]:
     """With content that only another dialect has as the text that can be read in it."""
-    made = tuple(_readable_message(message, target.dialect) for message in messages)
-    return messages if all(map(is_, made, messages)) else made
+    if not any(map(_has_opaque, messages)):
+        return messages
+
+    def readable(part: Any, path: str) -> Any:
+        if isinstance(part, ToolResult):
+            return with_changed_content(part, readable, path)
+        if not isinstance(part, Opaque) or part.dialect == target.dialect:
+            return part
+        described = description_of(part.dialect)
+        if described is None or described.readable is None:
+            return part
+        found = described.readable(part.payload) if isinstance(part.payload, Mapping) else None
+        if found is None or not found.text:
+            return part
+        if not found.is_whole:
+            notes.append(Loss(path, "only its text can be sent"))
+        return Text(found.text, origin=part.origin, cache=part.cache)
+
+    return with_changed_parts(messages, readable)
 
 
-def _readable_message(message: Message, here: str) -> Message:
-    parts = tuple(_readable_part(part, here) for part in message.parts)
-    same = all(map(is_, parts, message.parts))
-    return message if same else message.replace_unchecked(parts=parts)
-
-
-def _readable_part(part: Any, here: str) -> Any:
-    if isinstance(part, ToolResult) and not isinstance(part.content, str):
-        content = tuple(_readable_part(inner, here) for inner in part.content)
-        same = all(map(is_, content, part.content))
-        return part if same else part.replace_unchecked(content=content)
-    if not isinstance(part, Opaque) or part.dialect == here:
-        return part
-    if not isinstance(part.payload, Mapping):
-        return part
-    described = description_of(part.dialect)
-    if described is None or described.readable is None:
-        return part
-    text = described.readable(part.payload)
-    return Text(text, origin=part.origin, cache=part.cache) if text else part
+def _has_opaque(message: Message) -> bool:
+    for part in message.parts:
+        if type(part) is Opaque:
+            return True
+        inner = part.content if type(part) is ToolResult else ""
+        if type(inner) is tuple and any(type(each) is Opaque for each in inner):
+            return True
+    return False
 
 
 def _forms(dialect: str) -> tuple[Form, ...]:
@@ -115,11 +120,11 @@ def _written(
     if isinstance(tool, ProviderTool):
         return written_tool(tool, place, path, notes)
     theirs = _forms(tool.dialect)
-    if (function := function_of(tool, theirs)) is not None:  # its calls are as its dialect has them
-        return Written(function)
     known = known_tool(tool, theirs, request.extras.get(tool.dialect, EMPTY))
-    if known is None or known.is_run_by_caller:  # its calls would be of another form
+    if known is None:
         return None
+    if known.is_run_by_caller:  # elsewhere its calls would be of another form
+        return _as_function(tool, known, function_of(tool, theirs), path, notes)
     kept = [name for name in known.kept_by_provider if getattr(known, name) not in (None, ())]
     if not kept:
         return written_tool(known, place, path, notes)
@@ -129,6 +134,26 @@ def _written(
     if written is not None:
         notes += [Loss(f"{path}.{name}", _KEPT) for name in kept]
     return written
+
+
+def _as_function(
+    tool: ServerTool,
+    known: ProviderTool,
+    function: ToolDefinition | None,
+    path: str,
+    notes: list[Note],
+) -> Written | None:
+    """A tool that the caller runs as a function, whose calls are as its own dialect has them."""
+    if function is None:
+        return None
+    if known.extras:
+        notes.append(Loss(f"{path}.extras", f"only {tool.dialect} knows it"))
+    made = function.replace_unchecked(
+        cache=known.cache,
+        defer_loading=known.defer_loading,
+        allowed_callers=known.allowed_callers,
+    )
+    return Written(made)
 
 
 def _with_fields(request: Request, written: list[Written], here: str) -> Request:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.wire.settings_table import text
-from dragoman.wire.shared_settings import SharedSetting, words
+from dragoman.wire.shared_settings import SharedSetting, SharedSettings, words
 
 _TIERS = words(standard="standard", flex="flex", priority="priority")
 _VOICE = "generationConfig.speechConfig.voiceConfig.prebuiltVoiceConfig.voiceName"
@@ -21,7 +21,7 @@ def _modalities(value: Any) -> tuple[str, ...] | None:
     return tuple(item.lower() for item in value) if is_fine else None
 
 
-SETTINGS = (
+SETTINGS = SharedSettings(
     SharedSetting("labels", "service.labels", _mapping),
     SharedSetting("serviceTier", "service.tier", *_TIERS),
     SharedSetting(
@@ -32,4 +32,4 @@ SETTINGS = (
     ),
     SharedSetting(_VOICE, "media.voice", text),
 )
-OF_TOOLS = (SharedSetting("responseJsonSchema", "output_schema", _mapping),)
+OF_TOOLS = SharedSettings(SharedSetting("responseJsonSchema", "output_schema", _mapping))

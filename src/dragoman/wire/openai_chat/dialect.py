@@ -14,7 +14,7 @@ from typing import Any
 
 from dragoman.model.parts import Origin, Part, Thinking
 from dragoman.model.tools import ToolCall
-from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
+from dragoman.wire.description import Description, MessageForm, Readable, SdkModule, Wire
 from dragoman.wire.flags import FieldFlags, IdFlags
 from dragoman.wire.fronts import StateFields
 from dragoman.wire.openai_chat.settings_shared import SETTINGS
@@ -52,14 +52,19 @@ def _sdk(prefix: str, *, sets_all: bool = False, has_chunks: bool = False) -> Sd
     )
 
 
-def _readable(part: Wire) -> str | None:
+def _readable(part: Wire) -> Readable | None:
     """The text of a document, as Groq and Cohere have it."""
     document = part.get("document") if part.get("type") == "document" else None
     data = document.get("data") if isinstance(document, Mapping) else None
-    if isinstance(data, Mapping):
-        texts = [f"{key}: {text}" for key, text in data.items() if isinstance(text, str)]
-        return "\n".join(texts) or None
-    return data if isinstance(data, str) and data else None
+    if not isinstance(document, Mapping) or data is None:
+        return None
+    is_whole = part.keys() <= {"type", "document"} and document.keys() <= {"id", "data"}
+    if isinstance(data, str):
+        return Readable(data, is_whole)
+    if not isinstance(data, Mapping):
+        return None
+    texts = [f"{key}: {text}" for key, text in data.items() if isinstance(text, str)]
+    return Readable("\n".join(texts), is_whole and len(texts) == len(data))
 
 
 DESCRIPTION = Description(

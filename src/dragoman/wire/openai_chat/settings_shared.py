@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.wire.openai_settings import SHARED_SETTINGS
 from dragoman.wire.settings_table import text, texts
-from dragoman.wire.shared_settings import SharedSetting
+from dragoman.wire.shared_settings import SharedSetting, SharedSettings
 
 _KNOWN = frozenset({"text", "audio"})
 
@@ -19,7 +19,7 @@ def _modalities_wire(names: tuple[str, ...]) -> list[str] | None:
     return list(names) if _KNOWN.issuperset(names) else None
 
 
-SETTINGS = (
+SETTINGS = SharedSettings(
     *SHARED_SETTINGS,
     SharedSetting("verbosity", "sampling.verbosity", text),
     SharedSetting("modalities", "media.modalities", _modalities, _modalities_wire),

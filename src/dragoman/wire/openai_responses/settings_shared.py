@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.wire.openai_settings import SHARED_SETTINGS, TOOL_SETTINGS
 from dragoman.wire.settings_table import text
-from dragoman.wire.shared_settings import SharedSetting
+from dragoman.wire.shared_settings import SharedSetting, SharedSettings
 
 _COMPACTION = {"type": "compaction"}
 
@@ -26,7 +26,7 @@ def _truncate(value: Any) -> bool | None:
     return {"auto": True, "disabled": False}.get(value) if isinstance(value, str) else None
 
 
-SETTINGS = (
+SETTINGS = SharedSettings(
     *SHARED_SETTINGS,
     SharedSetting("text.verbosity", "sampling.verbosity", text),
     SharedSetting(
@@ -39,4 +39,4 @@ SETTINGS = (
         lambda is_on: "auto" if is_on else "disabled",
     ),
 )
-OF_TOOLS = TOOL_SETTINGS
+OF_TOOLS = SharedSettings(*TOOL_SETTINGS)
