@@ -24,7 +24,7 @@ from dragoman.tools import (
     WebSearch,
 )
 from dragoman.wire.dialect import descriptions
-from dragoman.wire.provider_tools import Form, Place, known_tool, written_tool
+from dragoman.wire.provider_tools import Form, Place, form_of, known_tool, written_tool
 
 _FORMS = [(each.name, form) for each in descriptions() for form in each.provider_tools]
 _ALL_FORMS = {each.name: each.provider_tools for each in descriptions()}
@@ -48,6 +48,11 @@ _NEEDED: dict[type[ProviderTool], dict[str, Any]] = {
 }
 
 
+def _known(tool: ServerTool, name: str, fields: Any) -> ProviderTool | None:
+    form = form_of(tool, _ALL_FORMS[name])
+    return None if form is None else known_tool(tool, form, fields)
+
+
 def _asking(*tools: Any, **extras: Any) -> Request:
     return Request(model="m-search", messages=(Message.user("Hi"),), tools=tools, extras=extras)
 
@@ -65,7 +70,7 @@ def test_every_option_arrives_or_is_reported(to: str, tool: ProviderTool) -> Non
     (read,) = dialect(to).decode_request(encoded.body, path=path).tools
     assert isinstance(read, ServerTool)
     own = dialect(to).decode_request(encoded.body, path=path).extras.get(to, {})
-    known = known_tool(read, _ALL_FORMS[to], own)
+    known = _known(read, to, own)
     assert known is not None
     needed: dict[str, Any] = {"label": tool.label} if isinstance(tool, McpServer) else {}
     plain = type(tool)(**needed)
@@ -79,7 +84,7 @@ def test_a_form_reads_what_it_writes(name: str, form: Form) -> None:
     written = written_tool(tool, Place(name, (form,), "search"), "tools[0]", [])
     assert written is not None
     assert isinstance(written.tool, ServerTool)
-    assert known_tool(written.tool, [form], written.fields) == tool
+    assert known_tool(written.tool, form, written.fields) == tool
 
 
 _SEARCHES = {
@@ -104,7 +109,7 @@ def test_a_search_is_asked_for_everywhere(source: str, to: str) -> None:
     assert encoded.losses == ()
     (tool,) = dialect(to).decode_request(encoded.body).tools
     assert isinstance(tool, ServerTool)
-    assert isinstance(known_tool(tool, _ALL_FORMS[to], {}), WebSearch)
+    assert isinstance(_known(tool, to, {}), WebSearch)
 
 
 def test_an_mcp_server_moves_between_the_tools_and_beside_them() -> None:

@@ -23,6 +23,7 @@ from dragoman.model.value import (
     own_tuple,
 )
 
+_NO_GROUPS = (None, None, None)
 AnyTool = ToolDefinition | ServerTool | KnownTool
 
 
@@ -224,14 +225,20 @@ class Request(Value, frozen=True, kw_only=True):
         own_tuple(self, "tools", (ToolDefinition, ServerTool))
         expect(self.sampling, Sampling, "Request.sampling")
         expect_fields(self, model=str, tool_choice=ToolChoice, output=Output,
-                      thinking=ThinkingConfig, state=State, media=MediaOutput, service=Service,
-                      context_management=ContextManagement, stream=bool)  # fmt: skip
+                      thinking=ThinkingConfig, state=State, stream=bool)  # fmt: skip
+        if (self.media, self.service, self.context_management) != _NO_GROUPS:
+            self._take_groups()
+        own_mapping(self, "metadata")
+        own_mapping(self, "extras")
+
+    def _take_groups(self) -> None:
+        """Check the groups of settings; one in which nothing is set says nothing."""
+        expect_fields(self, media=MediaOutput, service=Service,
+                      context_management=ContextManagement)  # fmt: skip
         for name in ("media", "service", "context_management"):
             group = getattr(self, name)
             if group is not None and group == type(group)():
-                force_setattr(self, name, None)  # one in which nothing is set says nothing
-        own_mapping(self, "metadata")
-        own_mapping(self, "extras")
+                force_setattr(self, name, None)
 
     def replace(self, **changes: Any) -> Self:
         """A copy with these fields changed and all others as they are.

@@ -85,28 +85,26 @@ class Written(NamedTuple):
     fields: Mapping[str, Any] = EMPTY
 
 
-def function_of(tool: ServerTool, forms: Iterable[Form]) -> ToolDefinition | None:
+def function_of(tool: ServerTool, form: Form) -> ToolDefinition | None:
     """A tool that the caller runs, as a function with the arguments that its calls have."""
-    for form in forms:
-        if form.function is not None and form.reads(tool.name):
-            name = tool.payload.get("name")
-            is_named = type(name) is str and name != form.function.name
-            return form.function.replace_unchecked(name=name) if is_named else form.function
-    return None
+    name = tool.payload.get("name")
+    if form.function is None or type(name) is not str or name == form.function.name:
+        return form.function
+    return form.function.replace_unchecked(name=name)
+
+
+def form_of(tool: ServerTool, forms: Iterable[Form]) -> Form | None:
+    """The form that a tool is in, among those of its dialect."""
+    return next((form for form in forms if form.reads(tool.name)), None)
 
 
 def known_tool(
-    tool: ServerTool, forms: Iterable[Form], request_fields: Mapping[str, Any]
+    tool: ServerTool, form: Form, request_fields: Mapping[str, Any]
 ) -> ProviderTool | None:
-    """The tool as its kind, read by the forms of its own dialect; None where it is none of them.
+    """The tool as its kind; None where it lacks what the kind can't be without.
 
     `request_fields` are those of the request that are its dialect's own.
     """
-    for form in forms:
-        if form.reads(tool.name):
-            break
-    else:
-        return None
     left = thaw(tool.payload)
     fields: dict[str, Any] = {}
     for option in form.options:

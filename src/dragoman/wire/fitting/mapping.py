@@ -17,7 +17,15 @@ from dragoman.model.tools import ServerTool, ToolDefinition, ToolResult
 from dragoman.wire.dialect import description_of
 from dragoman.wire.fitting.steps import with_changed_content, with_changed_parts
 from dragoman.wire.losses import Loss, Note
-from dragoman.wire.provider_tools import Form, Place, Written, function_of, known_tool, written_tool
+from dragoman.wire.provider_tools import (
+    Form,
+    Place,
+    Written,
+    form_of,
+    function_of,
+    known_tool,
+    written_tool,
+)
 from dragoman.wire.shared_settings import has_shared_settings, without_shared_settings
 from dragoman.wire.target import Target
 
@@ -119,12 +127,14 @@ def _written(
 ) -> Written | None:
     if isinstance(tool, ProviderTool):
         return written_tool(tool, place, path, notes)
-    theirs = _forms(tool.dialect)
-    known = known_tool(tool, theirs, request.extras.get(tool.dialect, EMPTY))
+    form = form_of(tool, _forms(tool.dialect))
+    if form is None or not (form.function or any(each.kind is form.kind for each in place.forms)):
+        return None
+    known = known_tool(tool, form, request.extras.get(tool.dialect, EMPTY))
     if known is None:
         return None
     if known.is_run_by_caller:  # elsewhere its calls would be of another form
-        return _as_function(tool, known, function_of(tool, theirs), path, notes)
+        return _as_function(tool, known, function_of(tool, form), path, notes)
     kept = [name for name in known.kept_by_provider if getattr(known, name) not in (None, ())]
     if not kept:
         return written_tool(known, place, path, notes)
