@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 
 import dragoman
 from dragoman import errors
@@ -16,6 +16,7 @@ from dragoman.errors import DragomanError, WireError
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
+    OpaqueEvent,
     PartDelta,
     PartStart,
     PartStop,
@@ -260,7 +261,7 @@ def test_an_answer_shares_nothing_with_the_next() -> None:
 def test_chat_streams_tell_the_usage_to_who_asked() -> None:
     """With `stream_options`, and never else (W9)."""
     speaker = dragoman.dialect("openai-chat")
-    asked = {"model": "m", "messages": [], "stream": True}
+    asked: dict[str, Any] = {"model": "m", "messages": [], "stream": True}
     plain = Front("openai-chat", speaker.decode_request(asked))
     assert b"usage" not in _streamed(plain, HELLO)
     asked["stream_options"] = {"include_usage": True}
@@ -467,6 +468,17 @@ def test_any_stream_is_written_for_any_request(name: str, request: Request, scri
     """Or is refused with an error of ours."""
     with suppress(DragomanError):
         _streamed(Front(name, request), script.events)
+
+
+@pytest.mark.parametrize("name", FRONTS)
+@given(script=scripts())
+def test_any_stream_of_another_dialect_is_complete(name: str, script: Script) -> None:
+    """Whatever is in it, but for what is of this dialect, or unknown: that goes out as it came."""
+    origins = [script.origin, *(part.origin or script.origin for part in script.parts.values())]
+    assume(all(origin is not None and origin.dialect != name for origin in origins))
+    known = [event for event in script.events if not isinstance(event, OpaqueEvent)]
+    events: list[Event] = [ResponseStart(origin=script.origin), *known]
+    check_stream(name, _streamed(Front(name, request_to(name)), events))
 
 
 def test_a_dialect_without_a_form_has_nothing_to_complete() -> None:

@@ -359,7 +359,10 @@ class BlockQueue:
             if not delta.citations:
                 self._lose(queued, "what was added to a part after its end is left out")
             return None
-        more = _Queued(queued.number, type(part)("", origin=part.origin))
+        rest = type(part)("", origin=part.origin)
+        if isinstance(rest, Thinking) and part.signature is not None:
+            rest = rest.replace(signature="")  # as its first block began
+        more = _Queued(queued.number, rest)
         more.is_rest = True
         more.before = queued.before + (0 if queued.writer is None else queued.writer.length)
         return more

@@ -26,6 +26,7 @@ _NEVER_NULL = ("created_at", "id", "model", "object", "parallel_tool_calls", "st
 _FUNCTION: Mapping[str, Any] = {"description": None, "parameters": None, "strict": None}
 _SAID = frozenset({"completed_at", "error", "incomplete_details", "usage"})
 """What is no setting of the client's, but said of the answer."""
+_WITH_STATUS = ("message", "function_call")
 _UNEXPLAINED = {"code": "server_error", "message": "the model failed while it answered"}
 _MERGED = ("reasoning", "text")
 
@@ -94,6 +95,8 @@ def with_all_counts(usage: Mapping[str, Any]) -> Body:
 def complete_item(item: Body) -> Body:
     """An item with what the specification requires of it."""
     content = item.get("content")
+    if item.get("type") in _WITH_STATUS:
+        item.setdefault("status", "completed")
     if item.get("type") == "message" and isinstance(content, (list, tuple)):
         item["content"] = [_part(part) for part in content]
     return item
