@@ -56,16 +56,29 @@ def foreign_message_losses(
     messages: tuple[Message, ...], extended: Iterable[int], dialect: str
 ) -> Iterator[Loss]:
     """As `foreign_request_losses`, of messages and their parts, where they have any extras."""
+    harmless: set[int] = {id(EMPTY)}  # many share the same few notes
+
+    def strange(extras: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        found = tuple(foreign_fields(extras, dialect))
+        if not found:
+            harmless.add(id(extras))
+        return found
+
     for index in dict.fromkeys(extended):
-        message, path = messages[index], f"messages[{index}]"
-        yield from _at(path, message.extras, dialect)
+        message = messages[index]
+        if id(message.extras) not in harmless:
+            for source, _ in strange(message.extras):
+                yield Loss(f"messages[{index}].extras", f"only {source} knows it")
         for place, part in enumerate(message.parts):
-            if part.extras is not EMPTY:
-                yield from _at(f"{path}.parts[{place}]", part.extras, dialect)
+            if id(part.extras) not in harmless:
+                for source, _ in strange(part.extras):
+                    path = f"messages[{index}].parts[{place}].extras"
+                    yield Loss(path, f"only {source} knows it")
             if type(part) is ToolResult and not isinstance(part.content, str):
                 for number, inner in enumerate(part.content):
-                    where = f"{path}.parts[{place}].content[{number}]"
-                    yield from _at(where, inner.extras, dialect)
+                    for source, _ in strange(inner.extras) if inner.extras else ():
+                        path = f"messages[{index}].parts[{place}].content[{number}].extras"
+                        yield Loss(path, f"only {source} knows it")
 
 
 def _at(path: str, extras: Mapping[str, Any], dialect: str) -> Iterator[Loss]:

@@ -85,9 +85,16 @@ def overlay_of(
 def extras_of(fields: Mapping[str, Any], dialect: str, words: Iterable[str] = ()) -> FrozenDict:
     """Extras that hold these fields, and words that tell the encoder how others were spelled."""
     if words:
+        if not fields:
+            return _words_alone(dialect, tuple(words))
         noted = {spelling_key(dialect): {_WORDS: list(words)}}
-        return freeze_mapping({dialect: fields, **noted} if fields else noted, "the wire")
+        return freeze_mapping({dialect: fields, **noted}, "the wire")
     return freeze_mapping({dialect: fields}, "the wire") if fields else EMPTY
+
+
+@lru_cache(maxsize=1024)  # the words are ours and few: most messages share the same object
+def _words_alone(dialect: str, words: tuple[str, ...]) -> FrozenDict:
+    return freeze_mapping({spelling_key(dialect): {_WORDS: list(words)}}, "the wire")
 
 
 def with_word(extras: Mapping[str, Any], dialect: str, word: str) -> FrozenDict:
