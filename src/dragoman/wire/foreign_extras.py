@@ -52,7 +52,7 @@ def foreign_request_losses(request: Request, dialect: str) -> Iterator[Loss]:
             yield Loss(f"system[{index}].signature", f"only {origin.dialect} knows it")
 
 
-def foreign_message_losses(
+def foreign_message_losses(  # noqa: C901 - one pass over all parts, for speed
     messages: tuple[Message, ...], extended: Iterable[int], dialect: str
 ) -> Iterator[Loss]:
     """As `foreign_request_losses`, of messages and their parts, where they have any extras."""
