@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.tools import ServerTool
 from dragoman.wire.anthropic.dialect import DESCRIPTION, NAME, STATE_FIELDS, TARGET
@@ -54,8 +53,10 @@ class Anthropic(Codec):
     ) -> Encoded:
         """The body to send for a request, and the header that it came with."""
         encoded = super().encode_request(request, target, strict=strict, repair=repair)
-        kept = fields_of(request.extras, HEADERS) if HEADERS in request.extras else EMPTY
-        encoded.headers = {key: value for key, value in kept.items() if isinstance(value, str)}
+        encoded.headers = {}
+        if HEADERS in request.extras:
+            kept = fields_of(request.extras, HEADERS)
+            encoded.headers = {key: value for key, value in kept.items() if isinstance(value, str)}
         if any(isinstance(tool, ServerTool) and tool.dialect != NAME for tool in request.tools):
             given = encoded.headers.get(BETA)
             betas = [*([given] if given else []), *betas_of(encoded.body.get("tools", ()))]

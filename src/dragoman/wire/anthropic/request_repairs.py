@@ -75,7 +75,8 @@ def with_token_limit(request: Request, _target: Target, notes: list[Note]) -> Re
     """With a limit on the answer, where there must be one (W50)."""
     if request.sampling.max_tokens is not None:
         return request
-    if "max_tokens" in fields_of(without_edited(request, NAME, PLACES), NAME):
+    extras = EMPTY if request.extras is EMPTY else without_edited(request, NAME, PLACES)
+    if "max_tokens" in fields_of(extras, NAME):
         return request  # one that can't be read: the target shall say so
     config, limit = request.thinking, DEFAULT_MAX_TOKENS
     if config is not None and is_on(thinking_field(config)):

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult
 from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, make_result
@@ -51,6 +52,19 @@ def _decode_tool_use(block: Block, reading: Reading) -> ToolCall | Opaque:
     return make_call(
         call_id, name, None, arguments, wire_id=kept, cache=cache, extras=extras, origin=origin
     )
+
+
+def _encode_plain_call(call: ToolCall, _writing: Writing) -> Block | None:
+    """As `_encode_tool_call`, for a call of id, name and arguments; None if there may be more."""
+    if (
+        call.wire_id is not UNSET
+        or call.signature is not None
+        or call.cache is not None
+        or call.extras is not EMPTY
+        or (arguments := call.object_arguments()) is None
+    ):
+        return None
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
 
 
 def _encode_tool_call(call: ToolCall, writing: Writing) -> Block:
@@ -103,6 +117,21 @@ def _decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:
         known.add("is_error")
     cache, extras = decode_common_fields(block, known)
     return make_result(call_id, inner, is_error=is_error, cache=cache, extras=extras)
+
+
+def _encode_plain_result(result: ToolResult, writing: Writing) -> Block | None:
+    """As `_encode_tool_result`, for a result that is a text; None if there may be more."""
+    content = result.content
+    if (
+        type(content) is not str
+        or not content
+        or result.is_error is not None
+        or result.cache is not None
+        or result.extras is not EMPTY
+        or writing.wire_ids
+    ):
+        return None
+    return {"type": "tool_result", "tool_use_id": result.call_id, "content": content}
 
 
 def _encode_tool_result(result: ToolResult, writing: Writing) -> Block:
@@ -221,3 +250,5 @@ CALL_ENCODERS: Encoders = {
     ServerToolCall: _encode_server_tool_call,
     ServerToolResult: _encode_server_tool_result,
 }
+PLAIN_ENCODERS: Encoders = {ToolCall: _encode_plain_call, ToolResult: _encode_plain_result}
+"""What writes a part that has nothing but its usual fields, or returns None."""
