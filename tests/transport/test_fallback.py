@@ -34,6 +34,8 @@ from dragoman.errors import (
     ToolError,
     WireError,
 )
+from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.events import ResponseStart, StreamError
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
@@ -42,6 +44,7 @@ from dragoman.transport.fallback import FallbackModel, another_may_answer
 from dragoman.transport.model import Model
 from dragoman.transport.retries import Retries
 from dragoman.transport.scripted import ScriptedModel
+from dragoman.wire.dialect import dialect, dialects
 from tests.transport.vendors import Came, Goes, Vendor, failed, said, serving, streamed
 
 ONCE = Retries(attempts=1)
@@ -293,6 +296,24 @@ async def test_a_stream_that_breaks_off_is_begun_again_if_asked() -> None:
     broken = always(streamed("Hel", is_cut=True))
     async with Vendors(broken, always(streamed("Bye")), interrupted=True) as (model, _):
         assert (await model.stream("Hi").collect()).text == "Bye"
+
+
+@pytest.mark.parametrize("front", dialects())
+async def test_half_an_answer_and_a_whole_one_are_never_joined(front: str) -> None:
+    """Who adds up the events has the whole answer alone; a client is told that it broke off."""
+    broken = always(streamed("Hel", is_cut=True))
+    async with Vendors(broken, always(streamed("Bye")), interrupted=True) as (model, _):
+        events = [event async for event in model.stream("Hi")]
+    accumulator = MessageAccumulator()
+    accumulator.extend(events)
+    assert accumulator.message.text == "Bye"
+    assert sum(isinstance(event, ResponseStart) and event.restarts for event in events) == 1
+    encoder, decoder = dialect(front).stream_encoder(), dialect(front).stream_decoder()
+    sent = b"".join(map(encoder.feed, events)) + encoder.close()
+    told = [*decoder.feed(sent), *decoder.close()]
+    assert "Bye" not in decoder.response.text
+    assert any(isinstance(event, StreamError) for event in told)
+    assert not decoder.is_complete
 
 
 async def test_a_stream_that_nobody_begins_has_all_causes() -> None:

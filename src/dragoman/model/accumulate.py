@@ -309,6 +309,10 @@ class MessageAccumulator:
         return growing
 
     def _response_start(self, event: ResponseStart) -> None:
+        if event.restarts:
+            self._choices, self._start, self._usage = {}, ResponseStart(), None
+            self._first_id = new_id()
+            self.errors, self.opaque = [], []
         # A second start (some servers repeat it in each chunk) fills gaps, it does not reset.
         self._start = self._start.filled(event)
 

@@ -29,6 +29,8 @@ class ResponseStart(_Event, frozen=True, tag="response_start", kw_only=True):
     created_at: float | None = None
     origin: Origin | None = None
     extras: Mapping[str, Any] = EMPTY
+    restarts: bool = False
+    """Whether what came before is void: another model answers instead of one that broke off."""
 
     def __post_init__(self) -> None:
         if self.extras is not EMPTY:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Self
 
 from dragoman.errors import AllFailed, DragomanError, InvalidInputError
-from dragoman.model.events import Event
+from dragoman.model.events import Event, OpaqueEvent, ResponseStart
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.transport.model import Model, ModelStream
@@ -29,6 +29,8 @@ class FallbackStream:
         self._stream: ModelStream | None = None
         self._events: AsyncIterator[Event] | None = None
         self._is_taken = self._has_begun = self._is_over = False
+        self._has_answered = self._is_again = False
+        self._held: Event | None = None
 
     @property
     def name(self) -> str:
@@ -84,6 +86,9 @@ class FallbackStream:
         return self
 
     async def __anext__(self) -> Event:
+        if self._held is not None:
+            held, self._held = self._held, None
+            return self._told(held)
         while not self._is_over:
             try:
                 event = await anext(self._coming())
@@ -95,11 +100,23 @@ class FallbackStream:
                 await self.close()
                 raise
             else:
-                self._has_begun = True
-                return event
+                return self._told(event)
             await self._leave(failure)
         self._is_over = True
         raise StopAsyncIteration
+
+    def _told(self, event: Event) -> Event:
+        """An event for the caller; the first one after a model broke off says so."""
+        self._has_begun = True
+        if self._is_again:
+            self._is_again = self._has_answered = False
+            start = event if isinstance(event, ResponseStart) else ResponseStart()
+            if start is not event:
+                self._held = event
+            return start.replace(restarts=True)
+        if not isinstance(event, (ResponseStart, OpaqueEvent)):
+            self._has_answered = True
+        return event
 
     async def batch(self) -> list[Event]:
         """The next event; none when all have been."""
@@ -126,6 +143,7 @@ class FallbackStream:
             self._is_over = True
             raise error
         self._causes.append(error)
+        self._is_again = self._is_again or self._has_answered
         if len(self._causes) == len(self._models):
             self._is_over = True
             raise all_failed(self._models, self._causes)

@@ -106,6 +106,8 @@ class EventEncoder(EventHandler):
     # --- what is the same for all dialects
 
     def _response_start(self, event: events.ResponseStart) -> bytes:
+        if event.restarts:  # what was sent can't be taken back, nor another answer joined to it
+            return self._stream_error(INTERRUPTED)
         self._start = self._start.filled(event)
         return self._started(event)
 
