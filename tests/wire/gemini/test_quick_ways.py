@@ -1,4 +1,4 @@
-"""The decoder's quick ways, for what is usual, come to the same as the long ones."""
+"""The quick ways of reading and writing, for what is usual, come to the same as the long ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
+from dragoman.model.content import AnyPart
 from dragoman.model.events import Event
+from dragoman.model.frozen import freeze_mapping
+from dragoman.model.messages import Message, make_message
+from dragoman.model.parts import Citation, Text
+from dragoman.model.requests import Request
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall, ToolResult, make_call
 from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.gemini.response import decode_usage
 from dragoman.wire.gemini.stream_chunks import ChunkReader
@@ -127,3 +134,44 @@ def test_frames(pieces: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     quick = [chunks(way) for way in ways]
     _without("stream_chunks._whole_events", monkeypatch)
     assert quick == [chunks(pieces)] * len(ways)
+
+
+_CHAT = freeze_mapping({"openai-chat": {"content": None}})
+_OWN = freeze_mapping({"gemini": {"odd": 1}})
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("fields", [{}, {"name": "Ann"}, {"extras": _CHAT}, {"extras": _OWN}])
+@pytest.mark.parametrize(
+    "part",
+    [
+        Text("hi"),
+        Text(""),
+        Text("hi", signature="c2ln"),
+        Text("hi", citations=(Citation(kind="url", url="https://example.com"),)),
+        Text("hi", extras=_OWN),
+        ToolCall("c", "add", '{"x": 1}'),
+        ToolCall("c", "add", " "),
+        make_call("c", "add", "[1]"),
+        ToolCall("c", "add", "text", kind="custom"),
+        ToolCall("c", "add", "{}", wire_id=None),
+        ToolCall("c", "add", "{}", signature="c2ln"),
+        ToolResult("c", "3"),
+        ToolResult("c", "", data={"$ref": "x"}),
+        ToolResult("c", "failed", is_error=True),
+        ToolResult("unknown", "3"),
+        ToolResult("c", (Text("3"),), tool_name="add"),
+    ],
+)
+def test_contents(
+    role: Role, fields: dict[str, Any], part: AnyPart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message of one part is written as any other, with the same losses and repairs."""
+    calls = Message(Role.ASSISTANT, (Text("so"), ToolCall("c", "add", "{}")))
+    request = Request(model="m", messages=(calls, make_message(role, (part,), **fields)))
+    quick = [DIALECT.encode_request(request, repair=repair) for repair in (True, False)]
+    _without("request._encode_plain", monkeypatch)
+    long = [DIALECT.encode_request(request, repair=repair) for repair in (True, False)]
+    assert [(one.body, one.losses, one.repairs) for one in quick] == [
+        (one.body, one.losses, one.repairs) for one in long
+    ]

@@ -7,9 +7,10 @@ from typing import Any
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.messages import Message, make_message
+from dragoman.model.parts import Text
 from dragoman.model.requests import Request, State
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolResult
+from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
@@ -33,11 +34,12 @@ from dragoman.wire.gemini.tools import (
     encode_choice,
     encode_tools,
 )
-from dragoman.wire.gemini.tools_calls import in_call_order
+from dragoman.wire.gemini.tools_calls import encode_call, encode_result, in_call_order
 from dragoman.wire.json_values import is_list, is_object, parsed, want
 from dragoman.wire.overlay import (
     Overlay,
     original_value,
+    overlay_keys,
     with_guesses,
     with_overlay,
 )
@@ -141,6 +143,35 @@ def is_instruction(message: Message) -> bool:
         return False
     spelled_role = str(original_value(message.extras, NAME, "role"))
     return _OTHER_ROLES.get(spelled_role) is not message.role
+
+
+_OWN_EXTRAS = overlay_keys(NAME)
+
+
+def _encode_plain(message: Message, index: int, writing: Writing) -> dict[str, Any] | None:
+    """The content of most messages, a text, a call or a result; None where there is more to it.
+
+    Without this, writing a conversation of 200 messages takes half as long again.
+    """
+    extras = message.extras
+    if len(message.parts) != 1 or message.name is not None:
+        return None
+    if extras is not EMPTY and not _OWN_EXTRAS.isdisjoint(extras):
+        return None
+    part, role = message.parts[0], message.role
+    if part.extras is not EMPTY or part.signature is not None:
+        return None
+    body: dict[str, Any] | None = None
+    if type(part) is Text:
+        if not part.citations and (role is _USER or role is _ASSISTANT):
+            body = {"text": part.text}
+    elif type(part) is ToolCall and role is _ASSISTANT:
+        writing.message, writing.part = index, 0
+        body = encode_call(part, writing)
+    elif type(part) is ToolResult and role is _TOOL and type(part.content) is str:
+        writing.message, writing.part = index, 0
+        body = encode_result(part, writing)
+    return None if body is None else {"role": _wire_role(role), "parts": [body]}
 
 
 def encode_content(message: Message, index: int, writing: Writing) -> Any:
@@ -303,6 +334,9 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
     system = _encode_system(request.system, writing) if request.system else []
     contents: list[dict[str, Any]] = []
     for index, message in enumerate(request.messages):
+        if (plain := _encode_plain(message, index, writing)) is not None:
+            contents.append(plain)
+            continue
         if message.name is not None:
             writing.lose(f"messages[{index}].name", NO_SPEAKER_NAME)
         if is_instruction(message):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.tools import ToolCall
-from dragoman.wire.fitting.steps import Step, with_changed_parts
+from dragoman.wire.fitting.steps import Contents, Step, with_changed_parts
 from dragoman.wire.losses import Note, Repair
 from dragoman.wire.ollama.dialect import NAME
 from dragoman.wire.ollama.tools import arguments_of
-from dragoman.wire.overlay import spelled, without_spelling
+from dragoman.wire.overlay import overlay_keys, spelled, without_spelling
 from dragoman.wire.target import Target
 
+_OWN_EXTRAS = overlay_keys(NAME)
 _TEXT = "arguments that were a text are sent as an object"
 
 
@@ -20,7 +20,7 @@ def with_object_arguments(request: Request, _target: Target, notes: list[Note]) 
     """With objects for arguments that came as a text, which many a client writes."""
 
     def as_object(part: AnyPart, path: str) -> AnyPart:
-        if type(part) is not ToolCall or part.extras is EMPTY or not _is_text(part):
+        if type(part) is not ToolCall or not _has_own_extras(part) or not _is_text(part):
             return part
         notes.append(Repair(path, "W102", "retyped", _TEXT))
         return part.replace_unchecked(extras=without_spelling(part.extras, NAME))
@@ -29,13 +29,20 @@ def with_object_arguments(request: Request, _target: Target, notes: list[Note]) 
     return request if messages is request.messages else request.replace_trusted(messages=messages)
 
 
+def _has_own_extras(call: ToolCall) -> bool:
+    """Whether there may be anything of how this dialect spelled a call."""
+    return bool(call.extras) and not _OWN_EXTRAS.isdisjoint(call.extras)
+
+
 def _is_text(call: ToolCall) -> bool:
     """Whether the arguments would go back as the text that they came as."""
     body = spelled({"function": {"arguments": arguments_of(call)}}, call.extras, NAME)
     return isinstance(body["function"].get("arguments"), str)
 
 
-STEPS = (
-    Step(with_object_arguments, ("is_strict",), lambda seen, to: to.is_strict and bool(seen.calls)),
-)
+def _concerns(seen: Contents, target: Target) -> bool:
+    return target.is_strict and any(map(_has_own_extras, seen.calls))
+
+
+STEPS = (Step(with_object_arguments, ("is_strict",), _concerns),)
 """What fitting sees to for this dialect alone."""

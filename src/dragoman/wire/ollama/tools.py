@@ -57,7 +57,10 @@ def decode_call(wire: Any, reading: OllamaReading) -> AnyPart:
 
 def arguments_of(call: ToolCall) -> Mapping[str, Any]:
     """The arguments as an object; a text that is none stands in one."""
-    arguments = call.object_arguments()
+    return _object_for(call, call.object_arguments())
+
+
+def _object_for(call: ToolCall, arguments: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return {TEXT_ARGUMENT: call.raw_arguments} if arguments is None else arguments
 
 
@@ -95,7 +98,8 @@ def encode_call(call: ToolCall, writing: OllamaWriting, number: int) -> dict[str
     """One of `tool_calls`; None, and a loss, where it was cut off: a client would run it (I7)."""
     writing.lose_unsupported(call)
     wire_id = _encode_id(call, writing)
-    function: dict[str, Any] = {"name": call.name, "arguments": arguments_of(call)}
+    arguments = call.object_arguments()
+    function: dict[str, Any] = {"name": call.name, "arguments": _object_for(call, arguments)}
     if writing.is_response and not is_own(writing.origin):
         function = {"index": number, **function}
     body: dict[str, Any] = {} if wire_id is None else {"id": wire_id}
@@ -103,7 +107,7 @@ def encode_call(call: ToolCall, writing: OllamaWriting, number: int) -> dict[str
     if call.extras is not EMPTY:
         body = with_overlay(body, call.extras, NAME)
         function = body["function"]
-    is_wrapped = call.object_arguments() is None and isinstance(function.get("arguments"), Mapping)
+    is_wrapped = arguments is None and isinstance(function.get("arguments"), Mapping)
     if is_wrapped and writing.is_cut_off and call.kind == "function":
         writing.lose_here(_CUT_OFF)
         return None
