@@ -5,17 +5,25 @@ from __future__ import annotations
 import base64
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.content import AnyPart
+from dragoman.model.jsontext import dumps
+from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, Origin, ServerToolResult, Text, Thinking
+from dragoman.model.requests import Request
+from dragoman.model.responses import Choice, Response
 from dragoman.model.tools import make_call
+from dragoman.model.usage import FinishReason
 from dragoman.wire import envelope
-from dragoman.wire.envelope import PREFIX, Seal, fingerprint, is_sealed, unwrap, wrap
+from dragoman.wire.dialect import dialect, dialects
+from dragoman.wire.envelope import PREFIX, Seal, fingerprint, is_sealed, signed_with, unwrap, wrap
 
 HOME = Origin(dialect="gemini", provider="google", model="gemini-3-pro")
 TEXTS = st.text(max_size=20) | st.just("\ud83d half")
@@ -157,3 +165,75 @@ def test_a_seal_is_known_by_its_looks() -> None:
     assert is_sealed(Text("a", signature=SAMPLE))
     assert not is_sealed(Text(SAMPLE))
     assert not is_sealed(Thinking("", "ZHJh", signature="ZHJhZ29t"))
+
+
+# --- signed envelopes
+
+_KEY, _OTHER = b"k" * 16, b"o" * 32
+_SIGNED_SEAL = Seal(Origin(dialect="gemini"), Thinking(signature="c2ln"))
+
+
+def test_a_signed_envelope_comes_back_to_its_signer() -> None:
+    """With its key, or with one that follows it; without any key it is not taken."""
+    with signed_with(_KEY):
+        made = wrap(_SIGNED_SEAL)
+        assert unwrap(made) == _SIGNED_SEAL
+    with signed_with(_OTHER, _KEY):
+        assert unwrap(made) == _SIGNED_SEAL
+    assert unwrap(made) is None
+
+
+def test_forged_state_is_refused_where_there_is_a_key() -> None:
+    """Envelopes without a signature, of another key, and altered ones: each raises."""
+    bare = wrap(_SIGNED_SEAL)
+    with signed_with(_OTHER):
+        foreign = wrap(_SIGNED_SEAL)
+    with signed_with(_KEY):
+        own = wrap(_SIGNED_SEAL)
+        assert own is not None
+        raw = bytearray(base64.b64decode(own))
+        raw[-3] ^= 1
+        altered = base64.b64encode(raw).decode()
+        for forged in (bare, foreign, altered):
+            with pytest.raises(InvalidInputError, match="not signed here"):
+                unwrap(forged)
+        assert unwrap("c2lnbmF0dXJl") is None  # a provider's own signature is none of ours
+
+
+@given(st.binary(max_size=80), st.booleans())
+def test_anything_behind_the_prefix_is_refused(tail: bytes, is_marked: bool) -> None:
+    """Whatever a client makes up: nothing but our own error escapes, with a key and without."""
+    text = PREFIX + base64.b64encode((b"signed" if is_marked else b"") + tail).decode()
+    assert unwrap(text) is None
+    with signed_with(_KEY), suppress(InvalidInputError):
+        assert unwrap(text) is None
+
+
+@pytest.mark.parametrize("key", [b"", b"short", b"x" * 65, "a text of enough characters"])
+def test_a_key_has_enough_bytes(key: Any) -> None:
+    """A weak or unusable key is refused when it is given."""
+    with pytest.raises(InvalidInputError), signed_with(key):
+        pass
+
+
+@pytest.mark.parametrize("front", dialects())
+def test_a_front_takes_back_only_what_it_signed(front: str) -> None:
+    """State behind any front: signed on the way out, checked on the way in."""
+    origin = Origin(dialect="anthropic" if front == "gemini" else "gemini")
+    thought = Thinking("Hm.", signature="c2ln", origin=origin)
+    message = Message.assistant(thought, "Yes.")
+    response = Response(choices=(Choice(0, message, FinishReason.STOP),), model="m", id="r")
+    with signed_with(_KEY):
+        body = dialect(front).encode_response(response).body
+        read = dialect(front).decode_response(json.loads(dumps(body)))
+        said = (Message.user("Q"), read.message, Message.user("Go"))
+        request = dialect(front).encode_request(Request(model="m", messages=said))
+        back = dialect(front).decode_request(json.loads(request.to_bytes()))
+    sealed = PREFIX in json.dumps(json.loads(request.to_bytes()))
+    with signed_with(_OTHER):
+        if sealed:
+            with pytest.raises(WireError, match="not signed here"):
+                dialect(front).decode_request(json.loads(request.to_bytes()))
+        else:
+            assert front == "ollama"  # it has no field for state
+    assert back.messages

@@ -4,13 +4,20 @@ A client sends signatures and sealed reasoning back as it got them, without look
 what belongs to the model behind a gateway rides there, as base64: nine bytes that say whose it is
 and in which version, a checksum, and compact JSON. Whatever can't be read as that is what it
 seems to be: a signature of the dialect it came in.
+
+Anybody can write an envelope. So what is in one is read as hostile input; and whoever has a key,
+such as a gateway, signs envelopes and takes back only its own (`signed_with`).
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from hashlib import blake2b
+from hmac import compare_digest
 
 import msgspec
 
@@ -21,10 +28,14 @@ from dragoman.model.jsontext import dumps, loads_as
 from dragoman.model.media import Media
 from dragoman.model.parts import Origin, Part, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall
+from dragoman.model.value import expect
 from dragoman.wire.overlay import are_sound
 
 _MAGIC = b"dragoman1"  # a multiple of three bytes, so that every envelope begins alike
 _CHECK = 6
+_SIGNED = b"signed"  # in the place of a checksum, and a signature behind it
+_SIGNATURE = 24
+_LEAST_KEY, _MOST_KEY = 16, 64
 PREFIX = b64encode(_MAGIC).decode("ascii")
 MAX_LENGTH = 16 * 1024 * 1024
 """The longest envelope, in characters: far more than any provider's state."""
@@ -54,6 +65,35 @@ class Seal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         return f"Seal({self.part!r})"
 
 
+_keys: ContextVar[tuple[bytes, ...]] = ContextVar("keys of envelopes", default=())
+
+
+@contextmanager
+def signed_with(key: bytes, *earlier: bytes) -> Iterator[None]:
+    """Sign all envelopes that are made here, and refuse all that none of the keys has signed.
+
+    For as long as requests are read and answers written, streams included. What was signed with an
+    `earlier` key is still taken.
+
+    >>> from dragoman.model.parts import Thinking
+    >>> seal = Seal(Origin(dialect="gemini"), Thinking(signature="c2ln"))
+    >>> with signed_with(b"a key of sixteen bytes or more"):
+    ...     made = wrap(seal)
+    ...     unwrap(made).part.signature
+    'c2ln'
+    """
+    for each in (key, *earlier):
+        expect(each, bytes, "a key for envelopes")
+        if not _LEAST_KEY <= len(each) <= _MOST_KEY:
+            msg = f"a key for envelopes has {_LEAST_KEY} to {_MOST_KEY} bytes"
+            raise InvalidInputError(msg)
+    token = _keys.set((key, *earlier))
+    try:
+        yield
+    finally:
+        _keys.reset(token)
+
+
 def wrap(seal: Seal) -> str | None:
     """The envelope; None where the state is too large for one, or can't be written as JSON.
 
@@ -66,12 +106,17 @@ def wrap(seal: Seal) -> str | None:
         written = dumps(seal)
     except InvalidInputError:
         return None
-    made = b64encode(_MAGIC + _checksum(written) + written).decode("ascii")
+    keys = _keys.get()
+    head = _SIGNED + _signature(written, keys[0]) if keys else _checksum(written)
+    made = b64encode(_MAGIC + head + written).decode("ascii")
     return made if len(made) <= MAX_LENGTH else None
 
 
 def unwrap(text: str | None) -> Seal | None:
-    """What is in an envelope; None where the text is none, or not as we write them."""
+    """What is in an envelope; None where the text is none, or not as we write them.
+
+    Where there are keys, one that none of them has signed raises.
+    """
     if text is None or not text.startswith(PREFIX) or len(text) > MAX_LENGTH:
         return None
     standard = text.translate(_STANDARD).rstrip("=")
@@ -79,15 +124,35 @@ def unwrap(text: str | None) -> Seal | None:
         raw = b64decode(standard + "=" * (-len(standard) % 4), validate=True)
     except ValueError:
         return None
-    start = len(_MAGIC) + _CHECK
-    written = raw[start:]
-    if raw[len(_MAGIC) : start] != _checksum(written):
+    written = _checked(raw)
+    if written is None:
         return None
     try:
         seal = loads_as(written, _decoder())
     except InvalidInputError:
         return None
     return seal if seal.is_sound else None
+
+
+def _checked(raw: bytes) -> bytes | None:
+    """What stands behind the head, if the head is right."""
+    keys, start = _keys.get(), len(_MAGIC) + _CHECK
+    head, written = raw[len(_MAGIC) : start], raw[start:]
+    if head == _SIGNED:
+        found, written = written[:_SIGNATURE], written[_SIGNATURE:]
+        if any(compare_digest(found, _signature(written, key)) for key in keys):
+            return written
+    elif head == _checksum(written):
+        if not keys:
+            return written
+    else:
+        return None
+    if keys:
+        raise InvalidInputError(_FORGED)
+    return None  # signed with somebody else's key
+
+
+_FORGED = "the request holds state of a provider that was not signed here, or altered since"
 
 
 def is_sealed(part: Part) -> bool:
@@ -111,6 +176,10 @@ def fingerprint(part: Part) -> str:
         said = part.data or part.url or part.file_id
     digest = blake2b((said or "").encode("utf-8", "surrogatepass"), digest_size=8)
     return f"{type(part).__name__}:{digest.hexdigest()}"
+
+
+def _signature(written: bytes, key: bytes) -> bytes:
+    return blake2b(written, digest_size=_SIGNATURE, key=key).digest()
 
 
 def _checksum(written: bytes) -> bytes:
