@@ -77,9 +77,9 @@ Content = tuple[Role, tuple[AnyPart, ...], FrozenDict]
 
 def decode_content(wire: Any, absent_role: Role, reading: Reading) -> Content:
     """What a content says."""
-    if not is_object(wire) or type(wire.get("parts")) not in FORM.kinds:
+    if not is_object(wire) or type(parts := wire.get("parts")) not in FORM.kinds:
         return _decode_odd_content(wire, absent_role, reading)
-    parts, role = wire.get("parts"), wire.get("role")
+    role = wire.get("role")
     known = _ROLES.get(role) if type(role) is str else None
     if known is not None and len(wire) == 2 and type(parts) is list and parts:  # noqa: PLR2004 - role and parts
         extras = EMPTY
@@ -91,7 +91,8 @@ def decode_content(wire: Any, absent_role: Role, reading: Reading) -> Content:
         kept.fields.update((key, wire[key]) for key in wire if key not in {"role", "parts"})
         extras = kept.extras()
     decoded = decode_parts(parts, reading)
-    if known is _USER and decoded and all(type(part) is ToolResult for part in decoded):
+    is_answer = known is _USER and decoded and type(decoded[0]) is ToolResult
+    if is_answer and all(type(part) is ToolResult for part in decoded):
         known = _TOOL
     return known, decoded, extras
 

@@ -23,6 +23,7 @@ from dragoman.wire.ollama.content import (
     encode_assistant,
     encode_result,
     encode_texts_and_images,
+    extras_of,
     note_written,
 )
 from dragoman.wire.ollama.dialect import NAME, OWN, TARGET, OllamaReading, OllamaWriting
@@ -116,7 +117,7 @@ def _decode_user_or_system(wire: dict[str, Any], role: Role) -> Message:
     images = decode_media(wire, known)
     is_said = text or ("content" in known and not images)
     parts = (Text(text), *images) if is_said else tuple(images)
-    return make_message(role, parts, extras=overlay_of(wire, known, NAME, written))
+    return make_message(role, parts, extras=extras_of(wire, known, written))
 
 
 def encode_messages(request: Request, writing: OllamaWriting) -> list[dict[str, Any]]:
