@@ -12,7 +12,7 @@ such as a gateway, signs envelopes and takes back only its own (`signed_with`).
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -69,7 +69,7 @@ _keys: ContextVar[tuple[bytes, ...]] = ContextVar("keys of envelopes", default=(
 
 
 @contextmanager
-def signed_with(key: bytes, *earlier: bytes) -> Iterator[None]:
+def signed_with(key: bytes, *earlier: bytes) -> Generator[None]:
     """Sign all envelopes that are made here, and refuse all that none of the keys has signed.
 
     For as long as requests are read and answers written, streams included. What was signed with an
