@@ -103,6 +103,8 @@ def encode_message(
     body: dict[str, Any] = {"role": _SPEAKER_NAMES.get(role, "user"), "content": content}
     if item_id is not None:
         body["id"] = item_id
+    elif extras is EMPTY:
+        return body
     formed(body, extras, _usual(item_id))
     return spelled(body, extras, NAME)
 

@@ -56,6 +56,8 @@ from dragoman.wire.openai_responses.tools_calls import (
     encode_server_result,
     has_server,
     is_custom_output,
+    plain_call,
+    plain_output,
     stands_in_its_call,
     wire_id_of,
 )
@@ -105,13 +107,17 @@ class MessageWriter(Writing):
 
     def write(self, message: Message, index: int = 0) -> None:
         """Append the items of a message."""
-        self.begin(message, index)
         parts, role = message.parts, message.role
+        if len(parts) == 1 and message.name is None and not self.is_response:
+            item = self._plain_item(parts[0], message)
+            if item is not None:
+                self.items.append(item)
+                self.places.append(Place(index, 0, 1))
+                return
+        self.begin(message, index)
         if message.name is not None:
             self.lose(self._message_path + ".name", NO_PLACE)
-        if len(parts) == 1 and not self.is_response and is_plain(parts[0]):
-            self._write_plain(parts[0].text)  # measured: 5 % of a request's time
-        elif parts:
+        if parts:
             self._write_groups(parts)
         elif role is not _ASSISTANT:
             self._put(encode_message(role, [], None, message.extras), 0, 0)
@@ -126,13 +132,23 @@ class MessageWriter(Writing):
     def _message_path(self) -> str:
         return self.here.rpartition(".parts")[0]
 
-    def _write_plain(self, text: str) -> None:
-        """Write the only text of a message, as `write_item` would."""
-        role = self._source.role
-        if role is _ASSISTANT:
-            self._put({"role": "assistant", "content": text}, 0)
-        else:
-            self._put(encode_message(role, text, None, self._source.extras), 0)
+    def _plain_item(self, part: Part, message: Message) -> dict[str, Any] | None:
+        """The item of the only part of a message: a text, a call or a result, and nothing else.
+
+        None where there may be more to it. `write_item` gives the same; without this, long
+        conversations take 1.3 times as long to write.
+        """
+        if is_plain(part):
+            if message.role is _ASSISTANT:
+                return {"role": "assistant", "content": part.text}
+            return encode_message(message.role, part.text, None, message.extras)
+        if part.extras is not EMPTY or part.cache is not None or part.item_id is not None:
+            return None
+        if type(part) is ToolCall:
+            return plain_call(part)
+        if type(part) is not ToolResult or part.call_id in self._custom_calls or self.wire_ids:
+            return None
+        return plain_output(part)
 
     def _write_groups(self, parts: Sequence[Part]) -> None:
         """Cut the parts where an item begins."""

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
 
 from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Part, Text
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolDefinition
-from dragoman.wire.call_ids import OpenCalls
 from dragoman.wire.fitting.pairing import UNKNOWN
 from dragoman.wire.fitting.settings import has_hidden_context
 from dragoman.wire.fitting.steps import Step, unless_same, with_changed_parts
@@ -64,19 +64,19 @@ def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> 
 
 def with_own_text_types(request: Request, _target: Target, notes: list[Note]) -> Request:
     """With texts of the type that their speaker's have: hosts that mind less took others (W30)."""
-    messages = []
+    messages = list(request.messages)
     for index, message in enumerate(request.messages):
         own_type = "output_text" if message.role is Role.ASSISTANT else "input_text"
-        parts = list(message.parts)
-        for place, part in enumerate(parts):
-            form = part.extras.get(NAME) if type(part) is Text else None
+        for place, part in enumerate(message.parts):
+            if part.extras is EMPTY or type(part) is not Text:  # most have none
+                continue
+            form = part.extras.get(NAME)
             if isinstance(form, dict) and form.get("type", own_type) != own_type:
-                extras = {**part.extras, NAME: without(form, "type")}
-                parts[place] = part.replace(extras=extras)
+                parts = list(messages[index].parts)
+                parts[place] = part.replace(extras={**part.extras, NAME: without(form, "type")})
+                messages[index] = message.replace_unchecked(parts=tuple(parts))
                 path = f"messages[{index}].parts[{place}]"
                 notes.append(Repair(path, "W30", "retyped", "a text as its speaker has it"))
-        is_same = unless_same(parts, message.parts) is message.parts
-        messages.append(message if is_same else message.replace_unchecked(parts=tuple(parts)))
     made = unless_same(messages, request.messages)
     return request if made is request.messages else request.replace_trusted(messages=made)
 
@@ -251,17 +251,12 @@ class _ItemRepairs:
 
     def _unpaired(self) -> tuple[list[int], list[int]]:
         """The calls that want an output and have none, and the outputs whose call is not there."""
-        calls = OpenCalls[int]()
-        for index in self._of_kind(PAIRS):
-            calls.add(index, pair_key(self._items[index]), None)
-        uncalled: list[int] = []
-        for index in self._of_kind(_OUTPUTS):
-            key = pair_key(self._items[index])
-            if key not in calls:
-                uncalled.append(index)
-            for call in list(calls.waiting(key)):
-                calls.close(call)
-        return [index for index in calls.waiting(None) if self._wants_output(index)], uncalled
+        calls = {index: pair_key(self._items[index]) for index in self._of_kind(PAIRS)}
+        outputs = {index: pair_key(self._items[index]) for index in self._of_kind(_OUTPUTS)}
+        called, answered = set(calls.values()), set(outputs.values())
+        unanswered = [index for index in calls if calls[index] not in answered]
+        uncalled = [index for index in outputs if outputs[index] not in called]
+        return [index for index in unanswered if self._wants_output(index)], uncalled
 
     def _of_kind(self, kinds: Iterable[str]) -> list[int]:
         return [

@@ -94,6 +94,23 @@ def wire_id_of(call: ToolCall, target: Target) -> str | None:
     return call.id if had is None and target.state.verifies_items else had
 
 
+def plain_call(call: ToolCall) -> dict[str, Any] | None:
+    """The item of a call of id, name and arguments; None where there may be more to it.
+
+    That it has no extras, no cache hint and no item's id is known already.
+    """
+    raw = call.raw
+    if (
+        raw is None
+        or is_blank(raw)
+        or call.kind != "function"
+        or call.wire_id is not UNSET
+        or call.signature is not None
+    ):
+        return None
+    return {"type": "function_call", "name": call.name, "arguments": raw, "call_id": call.id}
+
+
 def encode_call(call: ToolCall, item_id: str | None, wire_id: str | None) -> dict[str, Any]:
     """The item of a call."""
     wire_type, key, _ = TYPES[call.kind]
@@ -134,6 +151,14 @@ def _decode_content(wire: Any) -> str | tuple[ResultPart, ...] | None:
     if len(parts) == 1 and isinstance(text := parts[0], Text) and is_plain(text):
         return text.text
     return parts
+
+
+def plain_output(result: ToolResult) -> dict[str, Any] | None:
+    """The item of a result that is a text; None, and what is known already, as in `plain_call`."""
+    content = result.content
+    if type(content) is not str or not content or result.kind != "function" or result.is_error:
+        return None
+    return {"type": "function_call_output", "output": content, "call_id": result.call_id}
 
 
 def encode_output(
