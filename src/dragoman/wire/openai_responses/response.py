@@ -165,7 +165,7 @@ def encode_response(response: Response) -> Encoded:
     if response.choices:
         choice = response.choices[0]
         writing.write(choice.message)
-        if finish is not None and finish not in _FINISHES and NAME in response.extras:
+        if finish is not None and not has_word(finish):
             writing.lose("choices[0].finish", "this reason has no word here")
         if choice.message.role is not Role.ASSISTANT:
             writing.lose("choices[0].message.role", "only an assistant answers")
@@ -224,12 +224,17 @@ def _completed(parts: tuple[AnyPart, ...]) -> FinishReason:
     return FinishReason.REFUSAL if is_refusal else FinishReason.STOP
 
 
+def has_word(finish: FinishReason) -> bool:
+    """Whether there is a status, or a reason, that says it."""
+    return finish in _FINISHES
+
+
 def _encode_finish(choice: Choice, *, is_own: bool) -> dict[str, Any]:
     """Status and reason; another wire's own words for a reason are none here."""
     finish, word = choice.finish, choice.finish_raw
     if finish is None:
         return {}
-    status, reason = _FINISHES.get(finish, _COMPLETED)
+    status, reason = _FINISHES.get(finish, (_CUT, None))  # a pause, a call that can't be read
     if is_own and finish is _OTHER and word not in _WORDS:
         reason = word
     return {"status": status} | ({"incomplete_details": {"reason": reason}} if reason else {})

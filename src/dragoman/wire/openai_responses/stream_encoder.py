@@ -24,7 +24,7 @@ from dragoman.wire.framing import is_event_name
 from dragoman.wire.fronts import pointed_back
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.dialect import NAME
-from dragoman.wire.openai_responses.response import PROBABILITIES, encode_response
+from dragoman.wire.openai_responses.response import PROBABILITIES, encode_response, has_word
 from dragoman.wire.openai_responses.stream import EVENTS, encode_failure
 from dragoman.wire.openai_responses.stream_item_writers import (
     TOO_LATE,
@@ -132,6 +132,8 @@ class StreamEncoder(EventEncoder):
         self._answer.is_cut_off = event.finish.is_cut_off
         if event.logprobs is not None:
             self._lose("choices[0].logprobs", PROBABILITIES)
+        if not has_word(event.finish):
+            self._lose("choices[0].finish", "this reason has no word here")
         written = self._begun() + self._pending() + self._rested()
         return written if self._first_error is None else written + self._failed(self._first_error)
 
