@@ -117,12 +117,12 @@ def _encode_plain_message(message: Message, writing: Writing) -> Block | None:
         or not (extras is EMPTY or _OURS.isdisjoint(extras))
     ):
         return None
-    part = parts[0]
+    part, name = parts[0], "assistant" if role is _ASSISTANT else "user"
     if type(part) is Text:
-        return {"role": _TO_WIRE[role], "content": part.text} if is_plain(part) else None
+        return {"role": name, "content": part.text} if is_plain(part) else None
     encode = PLAIN_ENCODERS.get(type(part))
     block = None if encode is None else encode(part, writing)
-    return None if block is None else {"role": _TO_WIRE[role], "content": [block]}
+    return None if block is None else {"role": name, "content": [block]}
 
 
 def encode_message(message: Message, writing: Writing) -> Any:

