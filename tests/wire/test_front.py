@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import assume, given
 
 import dragoman
 from dragoman import errors
-from dragoman.errors import DragomanError, WireError
+from dragoman.errors import DragomanError, ProviderError, WireError
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -492,3 +493,34 @@ def test_a_dialect_without_a_form_has_nothing_to_complete() -> None:
     assert repr(front) == "<front openai-chat>"
     assert b"asked-for" in _streamed(front, HELLO)
     assert events_of(front.stream().fail(errors.Overloaded("busy")), "openai-chat")[-1]["error"]
+
+
+_FAILED = {
+    "id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "failed",
+    "error": {"code": "server_error", "message": "it broke"}, "output": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", dragoman.dialects())
+def test_a_failed_answer_is_a_failure_behind_every_front(name: str) -> None:
+    """Where the dialect can't say so in an answer, it is an error; never an ordinary end."""
+    failed = dragoman.dialect("openai-responses").decode_response(_FAILED)
+    front = Front(name, Request(model="m"))
+    if name == "openai-responses":
+        assert front.response(failed).body["status"] == "failed"
+        return
+    with pytest.raises(ProviderError) as caught:
+        front.response(failed)
+    answer = front.error(caught.value)
+    assert answer.status >= 500
+    assert "failed" in json.dumps(answer.body)  # the provider's own words are not passed on
+    encoder, decoder = front.stream(), dragoman.dialect(name).stream_decoder()
+    events: list[Event] = [
+        ResponseStart(id="r", model="m"),
+        ChoiceFinish(FinishReason.ERROR),
+        ResponseEnd(),
+    ]
+    sent = b"".join(map(encoder.feed, events)) + encoder.close()
+    told = [*decoder.feed(sent), *decoder.close()]
+    assert any(isinstance(event, StreamError) for event in told)
+    assert not decoder.is_complete

@@ -14,16 +14,17 @@ from functools import cached_property
 from math import ceil
 from typing import Any, NamedTuple
 
-from dragoman.errors import DragomanError, ProviderError
-from dragoman.model.events import Event, PartDelta, ResponseStart, StreamError
+from dragoman.errors import DragomanError, ProviderError, ServerError
+from dragoman.model.events import ChoiceFinish, Event, PartDelta, ResponseStart, StreamError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Origin
 from dragoman.model.requests import Request
-from dragoman.model.responses import Response
+from dragoman.model.responses import Choice, Response
+from dragoman.model.usage import FinishReason
 from dragoman.wire.context import Context
-from dragoman.wire.dialect import Dialect, dialect
+from dragoman.wire.dialect import Dialect, dialect, is_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.error_reporting import reported
@@ -64,6 +65,8 @@ class FrontForm(NamedTuple):
     stream_type: Callable[[Front], str] = _event_stream
     """The content type of a stream."""
     request_id_header: str | None = "x-request-id"
+    says_failures: bool = False
+    """Whether an answer itself can say that it failed; elsewhere it is an error."""
 
 
 class ErrorAnswer(NamedTuple):
@@ -136,7 +139,13 @@ class Front:
     # --- whole answers
 
     def response(self, response: Response) -> Encoded:
-        """The complete body for a response."""
+        """The complete body for a response.
+
+        Raises the error of an answer that failed, where the dialect has no word for it: `error`
+        says what to answer with then.
+        """
+        if not self.form.says_failures and any(map(_has_failed, response.choices)):
+            raise _failure(response.extras)
         stamped = response.replace(
             id=response.id or self.id,
             model=response.model or self.request.model,
@@ -185,6 +194,19 @@ class Front:
         return self.form.stream_error(body, status, message)
 
 
+def _has_failed(told: Choice | ChoiceFinish) -> bool:
+    return told.finish is FinishReason.ERROR
+
+
+def _failure(extras: Mapping[str, Any]) -> ProviderError:
+    """The error in a failed answer, as its own dialect reads it."""
+    for source, fields in extras.items():
+        told = fields.get("error") if isinstance(fields, Mapping) else None
+        if isinstance(told, Mapping) and is_dialect(source):
+            return dialect(source).decode_error(None, {"error": told})
+    return ServerError("the model failed to answer")
+
+
 class FrontEncoder:
     """Writes one stream, with one id, one time and one model in all its frames."""
 
@@ -194,6 +216,7 @@ class FrontEncoder:
         self._write = encoder.feed
         self._start = ResponseStart()
         self._is_stamped = False
+        self._says_failures = front.form.says_failures
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -219,7 +242,10 @@ class FrontEncoder:
         if type(event) is ResponseStart:
             return self._begun(event)
         begun = self._stamped()
-        if type(event) is StreamError:
+        if type(event) is ChoiceFinish and _has_failed(event) and not self._says_failures:
+            told = reported(_failure(self._start.extras))
+            event = self._front.error_event(told, str(told))
+        elif type(event) is StreamError:
             event = self._error_here(event)
         return begun + self._write(event)
 

@@ -187,4 +187,5 @@ FRONT_FORM = FrontForm(
     complete=complete,
     stream_encoder=FrontStreamEncoder,
     stream_error=stream_error,
+    says_failures=True,
 )
