@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from dragoman.agent.agent import Agent
+from dragoman.agent.events import AskedAgain, TextDelta
 from dragoman.errors import (
     AllFailed,
     AuthenticationError,
@@ -314,6 +316,20 @@ async def test_half_an_answer_and_a_whole_one_are_never_joined(front: str) -> No
     assert "Bye" not in decoder.response.text
     assert any(isinstance(event, StreamError) for event in told)
     assert not decoder.is_complete
+
+
+async def test_an_agent_keeps_the_whole_answer_alone() -> None:
+    """Its result and its messages have nothing of the half; who watches is told."""
+    broken = always(streamed("Hel", is_cut=True))
+    async with (
+        Vendors(broken, always(streamed("Bye")), interrupted=True) as (model, _),
+        Agent(model).stream("Hi") as stream,
+    ):
+        seen = [event async for event in stream.events()]
+    assert stream.result.text == "Bye"
+    assert stream.result.messages[-1].text == "Bye"
+    told = [event for event in seen if isinstance(event, (TextDelta, AskedAgain))]
+    assert [type(event) for event in told] == [TextDelta, AskedAgain, TextDelta]
 
 
 async def test_a_stream_that_nobody_begins_has_all_causes() -> None:

@@ -7,18 +7,24 @@ from contextlib import aclosing
 
 from msgspec import UNSET
 
-from dragoman.agent.events import Answered, PartialOutput, TextDelta, ThinkingDelta
+from dragoman.agent.events import (
+    Answered,
+    AskedAgain,
+    PartialOutput,
+    TextDelta,
+    ThinkingDelta,
+)
 from dragoman.agent.runs import Run
 from dragoman.errors import ProviderError
 from dragoman.model.content import AnyPart
-from dragoman.model.events import Event, PartDelta, PartStart, PartStop
+from dragoman.model.events import Event, PartDelta, PartStart, PartStop, ResponseStart
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.value import expect
 
-Piece = TextDelta | ThinkingDelta | PartialOutput | Answered
+Piece = TextDelta | ThinkingDelta | PartialOutput | AskedAgain | Answered
 
 
 async def answered(run: Run, request: Request) -> AsyncGenerator[Piece]:
@@ -85,12 +91,14 @@ class _Listening:
         self._names: dict[int | None, str] = {}
         self._name = ""
 
-    def pieces(self, event: Event) -> Sequence[Piece]:
+    def pieces(self, event: Event) -> Sequence[Piece]:  # noqa: PLR0911 - one for each kind
         """What an event adds; further choices are left to whoever reads the response."""
         if getattr(event, "choice", 0):
             return ()
         if isinstance(event, PartDelta):
             return self._delta(event) if event.text else ()
+        if isinstance(event, ResponseStart):
+            return self._restarted() if event.restarts else ()
         if isinstance(event, ToolCallDelta):
             return self._arguments(event)
         if isinstance(event, PartStart):
@@ -100,6 +108,11 @@ class _Listening:
             told = self._parts.setdefault(event.index, _Told(event.part))
             return told.last(self._run, event.part)
         return ()
+
+    def _restarted(self) -> Sequence[Piece]:
+        self._parts, self._names, self._name = {}, {}, ""
+        self._run.restart_answer()
+        return (AskedAgain("the model broke off, and another one answers"),)
 
     def _delta(self, event: PartDelta) -> Sequence[Piece]:
         told = self._parts.get(event.index)

@@ -101,7 +101,7 @@ class MessageAdded(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AskedAgain(Shown):
-    """The answer was no use, and the model is asked once more."""
+    """The answer was no use: what was told of it is void, and the model, or another, is asked."""
 
     reason: str
 

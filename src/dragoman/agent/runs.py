@@ -72,6 +72,8 @@ class Run:
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._is_new_text = self._is_new_thought = False
+        self._told = 0, 0  # pieces of text and thinking, before the answer that is coming in
+        self._is_restarted = False
 
     # --- what it is about
 
@@ -129,12 +131,22 @@ class Run:
         was_paused = self.response is not None and self.response.finish is FinishReason.PAUSE
         self._is_new_text = bool(self._text) and not was_paused
         self._is_new_thought = bool(self._thinking)
+        self._told = len(self._text), len(self._thinking)
+
+    def restart_answer(self) -> None:
+        """Another model answers instead: what was told of the answer so far is void."""
+        self._is_restarted = len(self._text) > self._told[0]
+        del self._text[self._told[0] :], self._thinking[self._told[1] :]
+        self._is_new_text = bool(self._text)
+        self._is_new_thought = bool(self._thinking)
 
     def says(self, text: str) -> TextDelta:
         """More of the answer; the first piece of a further message begins a line (seed 002)."""
         if self._is_new_text:
             text, self._is_new_text = f"\n{text}", False
         self._text.append(text)
+        if self._is_restarted:  # who has read the half sees where the other begins
+            text, self._is_restarted = f"\n{text.lstrip()}", False
         return TextDelta(text)
 
     def thinks(self, text: str, *, is_new: bool = False) -> ThinkingDelta:
