@@ -6,7 +6,10 @@ import asyncio
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.storage.sqlite import SQLiteStorage
 from dragoman.history.transfer import export, import_lines
+from tests.environment import PATIENCE
 from tests.history.conftest import Backend
 from tests.history.golden import KEYS, MESSAGES, SESSION, VERSIONS, WHO, lines, rows
 from tests.history.storage import backend_postgres
@@ -226,22 +230,32 @@ async def test_a_replica_of_version_1_is_read() -> None:
 # --- killed on the way
 
 
-def killed_at(step: int, storage: Storage) -> bool:
-    """Append in a process that is killed at its nth statement; whether it was."""
-    child = os.fork()
-    if child == 0:
-        left = [step]
+def killed_at(step: int, kind: str, where: str) -> bool:
+    """Append in a process that is killed at its nth statement; whether it was.
 
-        def count(*_: Any) -> None:
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+    A process of its own, not a fork: this one has threads, whose locks a fork would inherit.
+    """
+    command = [sys.executable, "-m", "tests.history.storage.test_versions", str(step), kind, where]
+    ended = subprocess.run(command, check=False, timeout=PATIENCE, capture_output=True)
+    assert ended.returncode in {0, -signal.SIGKILL}, ended.stderr
+    return ended.returncode == -signal.SIGKILL
 
-        try:
-            asyncio.run(_append(storage, count))
-        finally:
-            os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+def _stored(kind: str, where: str) -> Storage:
+    if kind == "sqlite":
+        return SQLiteStorage(Path(where), blocking=True)
+    return PostgresStorage(backend_postgres.URL, schema=where, connections=2)
+
+
+def _append_until_killed(step: int, kind: str, where: str) -> None:
+    left = [step]
+
+    def count(*_: Any) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    asyncio.run(_append(_stored(kind, where), count))
 
 
 async def _append(storage: Storage, count: Callable[..., None]) -> None:
@@ -273,26 +287,27 @@ def test_killed_at_any_statement_a_file_is_at_one_version_or_the_other(tmp_path:
     """And the next one brings it up to date."""
     path = tmp_path / "a.db"
     asyncio.run(plant(SQLiteStorage(path), OLD, rows(1)))
-    _kill_at_every_step(lambda: SQLiteStorage(path, blocking=True))
+    _kill_at_every_step("sqlite", str(path))
 
 
 def test_killed_at_any_statement_a_schema_is_at_one_version_or_the_other() -> None:
     """As above; the server undoes what was not committed."""
     with backend_postgres.schema() as name:
-
-        def make() -> Storage:
-            return PostgresStorage(backend_postgres.URL, schema=name, connections=2)
-
-        asyncio.run(plant(make(), OLD, rows(1)))
-        _kill_at_every_step(make)
+        asyncio.run(plant(_stored("postgres", name), OLD, rows(1)))
+        _kill_at_every_step("postgres", name)
 
 
-def _kill_at_every_step(make: Callable[[], Storage]) -> None:
+def _kill_at_every_step(kind: str, where: str) -> None:
+    make = partial(_stored, kind, where)
     refused: list[bool] = []
-    while killed_at(len(refused) + 1, make()):
+    while killed_at(len(refused) + 1, kind, where):
         asyncio.run(_check_after(make()))
         refused.append(is_refused(make(), OLD))
     assert refused == sorted(refused)  # once it is of version 2, it stays so
     assert refused.count(False) > 6  # it was killed within
     assert asyncio.run(_check_after(make())) == 18
     assert is_refused(make(), OLD)
+
+
+if __name__ == "__main__":  # the process that is killed; see `killed_at`
+    _append_until_killed(int(sys.argv[1]), sys.argv[2], sys.argv[3])
