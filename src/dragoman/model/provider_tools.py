@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import CacheHint
 from dragoman.model.tools import ServerTool
-from dragoman.model.value import Value, expect_fields, own, own_mapping, own_tuple
+from dragoman.model.value import Value, expect, expect_fields, own, own_mapping, own_tuple
 
 
 class Location(Value, frozen=True, kw_only=True):
@@ -185,7 +185,8 @@ class McpServer(ProviderTool, frozen=True, kw_only=True, tag="mcp"):
         own_mapping(self, "headers")
         if self.allowed_tools is not None:
             own_tuple(self, "allowed_tools", str)
-        expect_fields(self, label=str, url=str, authorization=str, description=str, approval=str)
+        expect(self.label, str, "McpServer.label")
+        expect_fields(self, url=str, authorization=str, description=str, approval=str)
 
 
 class ToolSearch(ProviderTool, frozen=True, kw_only=True, tag="tool_search"):

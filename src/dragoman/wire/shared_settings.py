@@ -112,7 +112,7 @@ def with_shared_settings(request: Request, described: Description) -> Request:
     """The request with the settings that stood in its dialect's extras."""
     dialect = described.name
     changes: dict[str, Any] = {}
-    own = request.extras.get(dialect)
+    own = own_fields(request.extras, dialect)
     found = described.shared_settings.taken(own) if own else None
     if found is not None:
         changes = _changed(request, found[0])
@@ -123,6 +123,12 @@ def with_shared_settings(request: Request, described: Description) -> Request:
         if not all(map(is_, tools, request.tools)):
             changes["tools"] = tools
     return request.replace_trusted(**changes) if changes else request
+
+
+def own_fields(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
+    """A dialect's own fields in extras; none where something else stands in their place."""
+    found = extras.get(dialect)
+    return found if isinstance(found, Mapping) else EMPTY
 
 
 def _with_fields(
@@ -137,7 +143,7 @@ def _with_fields(
 def _with_settings(tool: Any, dialect: str, settings: SharedSettings) -> Any:
     if type(tool) is not ToolDefinition or tool.extras is EMPTY:
         return tool
-    own = tool.extras.get(dialect)
+    own = own_fields(tool.extras, dialect)
     found = settings.taken(own) if own else None
     if found is None:
         return tool
@@ -195,7 +201,7 @@ def without_shared_settings(request: Request, described: Description, notes: lis
     changes: dict[str, Any] = {}
     given = dict(_given(request))
     if given:
-        own = dict(request.extras.get(dialect, EMPTY))
+        own = dict(own_fields(request.extras, dialect))
         described.shared_settings.put(own, given, "", notes)
         changes = {group: None for group in _GROUPS if getattr(request, group) is not None}
         if request.sampling.verbosity is not None:
@@ -231,7 +237,7 @@ def _without(
     if not _has_settings(tool):
         return tool
     given = {name: value for name in _TOOL_FIELDS if (value := getattr(tool, name)) not in _NOTHING}
-    own = dict(tool.extras.get(dialect, EMPTY))
+    own = dict(own_fields(tool.extras, dialect))
     settings.put(own, given, f"tools[{index}].", notes)
     return tool.replace_unchecked(
         defer_loading=None,

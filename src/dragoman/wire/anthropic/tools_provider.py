@@ -175,6 +175,7 @@ FORMS = (
             Option("mcp_server_name", "label", text),
             Option("default_config.defer_loading", "defer_loading", flag),
         ),
+        needs="url",  # the tools name a server, which has to be there
         outside=Outside(
             "mcp_servers",
             frozenset({"url", "authorization", "allowed_tools"}),

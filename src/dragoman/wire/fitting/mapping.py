@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, Text
 from dragoman.model.provider_tools import ProviderTool
@@ -26,7 +25,11 @@ from dragoman.wire.provider_tools import (
     known_tool,
     written_tool,
 )
-from dragoman.wire.shared_settings import has_shared_settings, without_shared_settings
+from dragoman.wire.shared_settings import (
+    has_shared_settings,
+    own_fields,
+    without_shared_settings,
+)
 from dragoman.wire.target import Target
 
 _KEPT = "another provider keeps what it names"
@@ -130,7 +133,7 @@ def _written(
     form = form_of(tool, _forms(tool.dialect))
     if form is None or not (form.function or any(each.kind is form.kind for each in place.forms)):
         return None
-    known = known_tool(tool, form, request.extras.get(tool.dialect, EMPTY))
+    known = known_tool(tool, form, own_fields(request.extras, tool.dialect))
     if known is None:
         return None
     if known.is_run_by_caller:  # elsewhere its calls would be of another form
@@ -168,7 +171,7 @@ def _as_function(
 
 def _with_fields(request: Request, written: list[Written], here: str) -> Request:
     """With what the request has to say of the tools besides, in fields of its own."""
-    fields = dict(request.extras.get(here, EMPTY))
+    fields = dict(own_fields(request.extras, here))
     for each in written:
         for key, value in each.fields.items():
             is_list = isinstance(value, list) and isinstance(fields.get(key), (list, tuple))
