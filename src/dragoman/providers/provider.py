@@ -11,9 +11,10 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.value import Value, expect, expect_fields, own_tuple
 from dragoman.providers.endpoints import USUAL, Endpoints
 from dragoman.providers.facts.names import base_of, is_listed, without_guesses
-from dragoman.providers.family import Family as Family  # as it was before
-from dragoman.providers.family import compiled, own_map
+from dragoman.providers.family import Family, compiled, own_map
 from dragoman.wire.target import Target
+
+__all__ = ["BEARER", "Auth", "Family", "Provider"]
 
 
 class Auth(Value, frozen=True):

@@ -31,7 +31,10 @@ def shape_messages(view: View) -> Found:
             continue
         if message.get("role") not in ROLES:
             yield f"{path}.role", "the role must be user, assistant or system"
-        if not _is_content(message.get("content")):
+        is_setting = message.get("role") == "system" and bool(field(message, "output_config"))
+        if not _is_content(message.get("content")) and not (
+            is_setting and message.get("content") is None
+        ):
             yield f"{path}.content", "content must be a text or a list of blocks"
 
 
