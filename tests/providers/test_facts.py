@@ -182,7 +182,9 @@ def test_an_unknown_name_is_a_warning_with_the_closest(
         "openai:gpt-4o-search-preview-2025-03-11", "openai:GPT-5", "openai:gpt-4-0125-preview",
         "anthropic:claude-3-5-sonnet-latest", "anthropic:claude-sonnet-4-5-20250929",
         "anthropic:claude-mythos-preview", "google:models/gemini-2.5-pro-preview-05-06",
-        "google:gemini-2.0-flash-exp", "google:gemini-1.5-flash-002", "azure:my-deployment",
+        "google:gemini-2.0-flash-exp",
+        "google:tunedModels/mine-1", "openai:gpt-4o-mini-tts",
+        "google:gemini-1.5-flash-002", "azure:my-deployment",
         "vertex:my-endpoint", "openrouter:acme/new", "ollama:mine", "vllm:my/model",
         "openai-compatible:anything", "groq:new-model", "mistral:mistral-next",
     ],
@@ -227,6 +229,16 @@ def test_any_name_has_a_target(name: str) -> None:
         assert isinstance(dragoman.dialect(target.dialect).check({}, target=target), list)
 
 
+def test_a_provider_that_was_changed_has_other_targets() -> None:
+    """Targets are kept, but only for what they were made of."""
+    place = dragoman.provider("openai")
+    assert place.target("gpt-7-foo") is place.target("gpt-7-foo")
+    assert place.replace(names=()).target("gpt-7-foo").host.other_models == ()
+    assert place.replace(families=()).target("gpt-5").thinking.form == "any"
+    assert place.target("gpt-5").thinking.form == "effort"
+    assert place.target("gpt-5" * 50).model == "gpt-5" * 50
+
+
 # --- what users say
 
 
@@ -264,6 +276,19 @@ def test_a_bare_name_counts_wherever_it_is_served() -> None:
     assert context_window("vllm:acme-large") == context_window("acme-large") == 7
     for name in ("vllm", "openai", "openrouter"):
         assert dragoman.provider(name).target("acme-large").tools.parses_arguments
+
+
+def test_stars_are_quick_and_alone_special() -> None:
+    """However many there are, and whatever else is in a name."""
+    key = "a*" * 40 + "b[?]"
+    override_facts({key: {"context_window": 5}})
+    try:
+        assert context_window("a" * 200) is None
+        assert context_window("a" * 50 + "b[?]") == 5
+        assert dragoman.provider("openai").target("a" * 200).model == "a" * 200
+        assert dragoman.provider("openai").target("a" * 50 + "b[?]").host.other_models == ()
+    finally:
+        override_facts({key: None})
 
 
 _TOML = """
@@ -356,6 +381,7 @@ def test_whatever_is_said_is_taken_or_refused(given_facts: dict[str, Any]) -> No
 
 def test_rows_are_checked_when_they_are_made() -> None:
     """A size is a number of tokens, and a pattern can be compiled."""
-    for wrong in (("(",), ("a", 0), ("a", True), ("a", "5")):
+    rows: list[Any] = [("(",), ("a", 0), ("a", True), ("a", "5")]
+    for wrong in rows:
         with pytest.raises(InvalidInputError):
             Size(*wrong)

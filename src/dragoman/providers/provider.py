@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import is_
 from typing import Any
 from urllib.parse import quote
 
@@ -30,6 +31,9 @@ class Auth(Value, frozen=True):
 
 BEARER = Auth()
 _WHOSE = ("provider", "model")
+_MOST_KEPT, _LONGEST_KEPT = 256, 128
+_kept: dict[tuple[str, str | None, str], tuple[tuple[Any, ...], Target]] = {}
+"""Targets that were made, with what they were made of: a program asks for few, again and again."""
 
 
 class Provider(Value, frozen=True, gc=True):
@@ -114,8 +118,19 @@ class Provider(Value, frozen=True, gc=True):
         if base is None:
             msg = f"{self.name} does not speak that dialect; it speaks {', '.join(self.dialects)}"
             raise ConfigError(msg)
+        if model is not None and len(model) > _LONGEST_KEPT:
+            return self._target(model, base)
+        key, made_of = (self.name, model, spoken), (base, self.families, self.names)
+        kept = _kept.get(key)
+        if kept is None or not all(map(is_, kept[0], made_of)):
+            if len(_kept) >= _MOST_KEPT:
+                _kept.clear()
+            _kept[key] = kept = made_of, self._target(model, base)
+        return kept[1]
+
+    def _target(self, model: str | None, base: Target) -> Target:
         changes: dict[str, Any] = {"provider": self.name, "model": model}
-        for family in self.rows_of(model, spoken):
+        for family in self.rows_of(model, base.dialect):
             changes |= family.changes
         if model is not None and self.names and not is_listed(self.names, model):
             changes = {**without_guesses(changes), **{name: changes[name] for name in _WHOSE}}

@@ -62,7 +62,8 @@ def unlisted_model(body: Object, target: Target) -> Found:
     listed, model = target.host.other_models, target.model
     if not listed or model is None or body.get("model", model) != model:
         return
-    close = get_close_matches(model[:_LONGEST_NAME].lower(), listed, n=1)
+    names = [name for name in listed if "*" not in name]
+    close = get_close_matches(model[:_LONGEST_NAME].lower(), names, n=1)
     hint = f"the closest name is {close[0]}" if close else "no name is close to it"
     yield "model", f"a model that is not known to be there: {hint}; nothing is assumed about it"
 

@@ -103,6 +103,7 @@ NAMES = (
     "lyria-3-pro", "lyria-3.5",
     "gemma-3-27b-it", "gemma-3-12b-it", "gemma-3-4b-it", "gemma-3-1b-it", "gemma-3n-e4b-it",
     "gemma-3n-e2b-it", "gemma-2-27b-it", "gemini-2.5-computer-use",
+    "tunedmodels/*",
     # embeddings
     "gemini-embedding", "gemini-embedding-2", "text-embedding", "embedding",
 )  # fmt: skip

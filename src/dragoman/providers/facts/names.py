@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import lru_cache
 from typing import Any
 
@@ -47,9 +47,22 @@ def is_listed(names: tuple[str, ...], model: str) -> bool:
     while name not in known:
         shorter = _SNAPSHOT.sub("", name)
         if shorter == name:
-            return any(fnmatchcase(model.lower(), each) for each in names if "*" in each)
+            return any(_compiled(each).match(model.lower()) for each in names if "*" in each)
         name = shorter
     return True
+
+
+def pattern_of(name: str) -> str:
+    """A regular expression for the whole of a name in which `*` alone stands for anything.
+
+    It takes no more than a walk through the name, however many stars there are.
+    """
+    return translate(name.replace("[", "[[]").replace("?", "[?]"))
+
+
+@lru_cache(maxsize=256)
+def _compiled(name: str) -> re.Pattern[str]:
+    return re.compile(pattern_of(name))
 
 
 @lru_cache(maxsize=16)

@@ -146,6 +146,8 @@ NAMES = (
     "gpt-5.6", "gpt-5.5-cyber", "gpt-5.4-pro", "gpt-5.3", "gpt-5.3-codex", "gpt-5.1-codex-mini",
     "gpt-5-search-api", "gpt-4.5", "gpt-audio", "gpt-oss-120b", "gpt-oss-20b", "gpt-chat",
     "gpt-rosalind-discovery", "gpt-5-image", "gpt-5-image-mini",
+    "gpt-3.5-turbo-instruct", "davinci-002", "babbage-002", "gpt-image-*", "gpt-realtime*",
+    "gpt-live-*", "gpt-4o*-realtime*", "gpt-4o*-transcribe*", "gpt-4o*-tts*", "gpt-transcribe*",
     # embeddings
     "text-embedding-3-small", "text-embedding-3-large", "text-embedding-ada-002",
 )  # fmt: skip

@@ -28,6 +28,7 @@ import msgspec
 
 from dragoman.errors import ConfigError, InvalidInputError
 from dragoman.model.value import expect
+from dragoman.providers.facts.names import pattern_of
 from dragoman.providers.facts.sizes import Size
 from dragoman.providers.family import Family
 from dragoman.providers.hearing import as_heard
@@ -120,7 +121,7 @@ def size_override(places: Collection[str], models: Collection[str], field: str) 
 
 
 def _pattern(name: str) -> str:
-    return re.escape(name).replace(r"\*", ".*") + _RELEASE
+    return pattern_of(name).removesuffix(r"\Z").removesuffix(r"\z") + _RELEASE
 
 
 @lru_cache(maxsize=256)
