@@ -140,3 +140,51 @@ def test_the_echo_is_listed_and_scripts_are_one_s_own() -> None:
     """There are no models in general that play scripts."""
     assert [row["model"] for row in json.loads(run("echo").stdout)] == ["echo:"]
     assert json.loads(run("scripted").stdout) == []
+
+
+# --- facts
+
+
+def test_facts_are_shown_with_their_sources() -> None:
+    """Of a model: what counts for it, one by one."""
+    rows = json.loads(run("--facts", "claude:claude-opus-5-5").stdout)
+    found = {row["name"]: row for row in rows}
+    assert found["context_window"]["value"] == 1_000_000
+    assert found["thinking.efforts"]["value"] == ["low", "medium", "high", "xhigh", "max"]
+    assert all(row["source"] and row["date"] for row in rows)
+    assert {row["models"] for row in rows} == {"anthropic:claude-opus-5-5"}
+
+
+@pytest.mark.parametrize("about", [(), ("openai",), ("gpt-6-sol",), ("vllm",), ("qwen3-8b",)])
+def test_facts_of_all_of_a_provider_or_of_a_name(about: tuple[str, ...]) -> None:
+    """Whatever is asked about, there are rows, as JSON and as a table."""
+    rows = json.loads(run("--facts", *about).stdout)
+    table = run("--facts", "--table", *about).stdout.splitlines()
+    assert len(table) == len(rows) + 1 > 1
+    assert table[0].split() == ["models", "dialect", "fact", "value", "source", "date"]
+
+
+def test_facts_of_what_nobody_knows_are_none() -> None:
+    """A provider that there is not is told."""
+    assert json.loads(run("--facts", "who-knows").stdout) == []
+    assert run("--facts", "nowhere:who-knows").exit_code == 2
+    assert run("--facts", "openai", "--base-url", "https://x.example").exit_code == 2
+
+
+def test_facts_of_one_s_own_are_shown_and_a_broken_file_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take the place of the others."""
+    file = tmp_path / "facts.toml"
+    file.write_text('["gpt-5"]\ncontext_window = 5\ndate = 2026-12-01')
+    monkeypatch.setenv("DRAGOMAN_FACTS", str(file))
+    (row,) = [
+        row
+        for row in json.loads(run("--facts", "openai:gpt-5").stdout)
+        if row["name"] == "context_window"
+    ]
+    assert (row["value"], row["source"], row["date"]) == (5, "the user", "2026-12-01")
+    file.write_text("[")
+    done = run("--facts")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "DRAGOMAN_FACTS" in done.stderr

@@ -223,7 +223,7 @@ def test_every_dialect_has_its_usual_endpoints() -> None:
         ("mistral", "magistral-medium-latest", {"thinking.form": "never", "ids.max_length": 9}),
         ("vllm", "mistralai/Mistral-7B-Instruct-v0.3", {"turns.answers_results": True}),
         ("vllm", "google/gemma-2-9b-it", {"turns.system_place": "nowhere"}),
-        ("xai", "grok-3-mini", {"thinking.efforts": ("low", "high")}),
+        ("xai", "grok-3-mini", {"thinking.efforts": ("none", "low", "high")}),
     ],
 )  # fmt: skip
 def test_models_have_their_ways(name: str, model: str, flags: dict[str, Any]) -> None:

@@ -352,6 +352,8 @@ STREAMS: tuple[StreamSource, ...] = (
     _source("openai.chat", "openai-chat", "openai.types.chat:ChatCompletionChunk", chat),
     _source("openai.responses", "openai-responses", "openai.types.responses:ResponseStreamEvent",
             responses),
+    _source("openai.beta", "openai-responses", "openai.types.beta:BetaResponseStreamEvent",
+            responses),
     _source("anthropic.messages", "anthropic", "anthropic.types:RawMessageStreamEvent", anthropic),
     _source("anthropic.beta", "anthropic", "anthropic.types.beta:BetaRawMessageStreamEvent",
             anthropic),

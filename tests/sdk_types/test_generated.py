@@ -25,6 +25,10 @@ _EVERY_STREAM = [pytest.param(97, id="sample"),
 # Pieces of Gemini's arguments that nobody sends: several values at once, or a path that is none.
 # Its types don't say that one of the values is meant.
 _KNOWN = re.compile(r"arguments has no place|(numberValue|jsonPath) at nowhere")
+# Whose event it is, where several agents answer at once: the items say so, too, and are kept.
+_OWNED = re.compile(
+    r"\bagent\b.*: reported: an event that has no place here|^\d+:maximal: reported"
+)
 
 
 def _name(source: Source) -> str:
@@ -92,5 +96,8 @@ def test_streams_are_read_by_their_sdks(source: StreamSource, target: str, step:
         for stream in source.streams(step)
         for problem in stream_problems(stream, source, target)
         if not _KNOWN.search(problem)
+        and not (
+            source.source.name == "openai.beta" and _OWNED.search(f"{stream.body.case}: {problem}")
+        )
     }
     assert problems == set()

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("provider", required=False)
+@click.argument("provider", required=False, metavar="[PROVIDER]")
+@click.option(
+    "--facts",
+    is_flag=True,
+    help="What is known of models, with its source: of all, of a PROVIDER's, or of a MODEL.",
+)
 @click.option(
     "--base-url", metavar="URL", help="Where the provider is, if not where it usually is."
 )
@@ -26,15 +31,26 @@ if TYPE_CHECKING:
               show_default=True, metavar="SECONDS", help="How long to wait.")  # fmt: skip
 @json_option
 def models(
-    provider: str | None, base_url: str | None, timeout: float, *, as_json: bool | None
+    provider: str | None,
+    base_url: str | None,
+    timeout: float,
+    *,
+    facts: bool,
+    as_json: bool | None,
 ) -> None:
     """List the models of a provider, or of all that are configured.
 
     `local` are those on this machine, and those that can be fetched. The first column is what
     `dragoman ask` takes. The context window is the provider's word where it gives one, else what
     is known of models of that name.
+
+    With --facts nobody is asked: shown is what Dragoman knows, and what your own file of facts
+    (DRAGOMAN_FACTS) says in its place.
     """
     with clean_ending():
+        if facts:
+            _show_facts(provider, base_url, as_json=as_json)
+            return
         if provider is None and base_url is not None:
             raise Ending(USAGE, "--base-url needs a PROVIDER: openai-compatible suits any other")
         rows, has_failed = _everywhere(timeout) if provider is None else (
@@ -46,6 +62,27 @@ def models(
             print_found(("model", "name", "context window"), [_cells(row) for row in rows])
         if has_failed:
             raise Ending(PROVIDER)
+
+
+def _show_facts(about: str | None, base_url: str | None, *, as_json: bool | None) -> None:
+    import json
+
+    from dragoman.providers.facts.listing import facts
+
+    if base_url is not None:
+        raise Ending(USAGE, "--facts asks nobody, and takes no --base-url")
+    found = facts(about)
+    if wants_json(as_json):
+        print_json([fact._asdict() for fact in found])
+        return
+    print_found(
+        ("models", "dialect", "fact", "value", "source", "date"),
+        [
+            (each.models, each.dialect or "", each.name, json.dumps(each.value), each.source,
+             each.date)
+            for each in found
+        ],
+    )  # fmt: skip
 
 
 def _cells(row: Row) -> tuple[str, str, str]:

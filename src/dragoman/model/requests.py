@@ -161,6 +161,8 @@ class Service(Value, frozen=True, kw_only=True):
     """Requests that share it are likely to find each other's prompts in the cache."""
     cache_retention: str | None = None
     """How long prompts are cached: `in_memory`, `24h`."""
+    cache_options: Mapping[str, Any] | None = None
+    """How prompts are cached, in the provider's own terms: OpenAI's `prompt_cache_options`."""
     moderation: Mapping[str, Any] | None = None
     """What to look for in what is said, in the provider's own terms."""
     obfuscation: bool | None = None
@@ -170,6 +172,8 @@ class Service(Value, frozen=True, kw_only=True):
         own_mapping(self, "labels")
         if self.moderation is not None:
             own_mapping(self, "moderation")
+        if self.cache_options is not None:
+            own_mapping(self, "cache_options")
         expect_fields(self, user=str, safety_identifier=str, tier=str, cache_key=str,
                       cache_retention=str, obfuscation=bool)  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.providers.families import CLAUDE
+from dragoman.providers.facts.anthropic import FAMILIES, NAMES
 from dragoman.providers.provider import Auth, Provider
 from dragoman.wire.anthropic.dialect import TARGET
 
@@ -13,6 +13,7 @@ PROVIDER = Provider(
     auth=Auth("x-api-key", None),
     keys=("ANTHROPIC_API_KEY",),
     headers={"anthropic-version": "2023-06-01"},
-    families=CLAUDE,
+    families=FAMILIES,
+    names=NAMES,
     aliases=("claude",),
 )

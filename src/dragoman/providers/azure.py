@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.providers.endpoints import Endpoints
-from dragoman.providers.families import OPENAI
+from dragoman.providers.facts.openai import FAMILIES
 from dragoman.providers.openai import STRICT_CHAT
 from dragoman.providers.provider import Auth, Provider
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
@@ -16,7 +16,7 @@ PROVIDER = Provider(
     "https://{resource}.openai.azure.com/openai",
     auth=Auth("api-key", None),
     keys=("AZURE_OPENAI_API_KEY",),
-    families=OPENAI,
+    families=FAMILIES,
     endpoints={
         "openai-chat": Endpoints(
             generate=f"/deployments/{{model}}/chat/completions{_VERSION}",

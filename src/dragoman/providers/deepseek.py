@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dragoman.providers.endpoints import Endpoints
-from dragoman.providers.provider import Family, Provider
+from dragoman.providers.family import Family
+from dragoman.providers.provider import Provider
 from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
 from dragoman.wire.flags import MediaFlags, SamplingFlags, SchemaFlags, ThinkingFlags, TurnFlags
 from dragoman.wire.target import Target
@@ -41,6 +42,9 @@ PROVIDER = Provider(
         Family(
             r"deepseek-chat|deepseek-v3(?!\.[2-9])",  # which don't think
             {"thinking.is_on_by_default": False, "thinking.sent_back": "own"},
+            None,
+            "recorded traffic",
+            "2026-11",
         ),
     ),
     endpoints={"anthropic": Endpoints(generate="/anthropic/v1/messages")},

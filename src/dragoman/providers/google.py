@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.providers.families import GEMINI
+from dragoman.providers.facts.google import FAMILIES, NAMES
 from dragoman.providers.provider import Auth, Provider
 from dragoman.wire.gemini.dialect import TARGET
 
@@ -12,7 +12,8 @@ PROVIDER = Provider(
     "https://generativelanguage.googleapis.com",
     auth=Auth("x-goog-api-key", None),
     keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    families=GEMINI,
+    families=FAMILIES,
+    names=NAMES,
     aliases=("gemini", "google-ai-studio"),
     prefixes=("models/",),  # as its own list has them
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.providers.provider import Family, Provider
+from dragoman.providers.family import Family
+from dragoman.providers.provider import Provider
 from dragoman.wire.flags import (
     FieldFlags,
     MediaFlags,
@@ -23,6 +24,7 @@ _REQUEST = (
     "stream_options", "temperature", "tool_choice", "tools", "top_p", "user",
 )  # fmt: skip
 _MESSAGE = ("role", "content", "tool_calls", "function_call", "tool_call_id", "reasoning")
+_SOURCE = ("groq 1.7 types; recorded traffic", "2026-11")
 _THINKS = {"thinking.form": "effort", "thinking.sent_back": "own"}
 
 PROVIDER = Provider(
@@ -54,17 +56,28 @@ PROVIDER = Provider(
     "https://api.groq.com/openai/v1",
     keys=("GROQ_API_KEY",),
     families=(
-        Family(r"(openai/)?gpt-oss", {**_THINKS, "thinking.efforts": ("low", "medium", "high")}),
-        Family(r"qwen/qwen-?3", {**_THINKS, "thinking.efforts": ("none", "default")}),
+        Family(
+            r"(openai/)?gpt-oss",
+            {**_THINKS, "thinking.efforts": ("low", "medium", "high")},
+            None,
+            *_SOURCE,
+        ),
+        Family(
+            r"qwen/qwen-?3", {**_THINKS, "thinking.efforts": ("none", "default")}, None, *_SOURCE
+        ),
         Family(
             r"qwen/qwen3\.[5-9]",
             {**_THINKS, "thinking.efforts": ("none", "default", "low", "medium", "high")},
+            None,
+            *_SOURCE,
         ),
-        Family(r"deepseek-r1|qwen-qwq", {"thinking.sent_back": "own"}),
+        Family(r"deepseek-r1|qwen-qwq", {"thinking.sent_back": "own"}, None, *_SOURCE),
         # Groq's own list of the models that it holds to a schema.
         Family(
             r"(openai/)?gpt-oss|moonshotai/kimi-k2|meta-llama/llama-4",
             {"schemas.outputs": ("text", "json", "schema")},
+            None,
+            *_SOURCE,
         ),
     ),
 )

@@ -7,7 +7,7 @@ for a choice among tools: any other is taken for `auto`.
 from __future__ import annotations
 
 from dragoman.providers.endpoints import Endpoints
-from dragoman.providers.families import TEMPLATES
+from dragoman.providers.facts.open_models import TEMPLATES
 from dragoman.providers.provider import Provider
 from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
 from dragoman.wire.flags import (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.providers.provider import Family, Provider
+from dragoman.providers.family import Family
+from dragoman.providers.provider import Provider
 from dragoman.wire.flags import (
     FieldFlags,
     IdFlags,
@@ -12,6 +13,7 @@ from dragoman.wire.flags import (
     ToolFlags,
     TurnFlags,
 )
+from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
 
 _REQUEST = (
@@ -43,12 +45,31 @@ PROVIDER = Provider(
                 content_types=("reference", "thinking", "file"),
             ),
         ),
+        # In public preview, and stateless: nothing is kept, nothing can be gone on from.
+        RESPONSES.with_flags(
+            {
+                "is_described": False,  # documentation alone
+                "state.fields": (),
+                "state.verifies_items": False,
+                "host.resumes_answers": False,
+                "sampling.min_output_tokens": 0,
+                "media.kinds": ("image", "file"),
+                "thinking.form": "effort",
+                "thinking.is_plain_text": True,
+            }
+        ),
     ),
     "https://api.mistral.ai/v1",
     keys=("MISTRAL_API_KEY",),
     families=(
         # They think in any case, or can't.
-        Family(r"magistral|ministral|open-|codestral|pixtral|voxtral", {"thinking.form": "never"}),
+        Family(
+            r"magistral|ministral|open-|codestral|pixtral|voxtral",
+            {"thinking.form": "never"},
+            None,
+            "Mistral's documentation",
+            "2026-11",
+        ),
     ),
     aliases=("mistralai",),
 )

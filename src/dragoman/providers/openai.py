@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.providers.families import EXTENSIONS, OPENAI
+from dragoman.providers.facts.openai import EXTENSIONS, FAMILIES, NAMES
 from dragoman.providers.provider import Provider
 from dragoman.wire.openai_chat.dialect import TARGET as CHAT
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
@@ -21,6 +21,7 @@ PROVIDER = Provider(
     (STRICT_CHAT, RESPONSES),
     "https://api.openai.com/v1",
     keys=("OPENAI_API_KEY",),
-    families=OPENAI,
+    families=FAMILIES,
+    names=NAMES,
     aliases=("chatgpt",),
 )

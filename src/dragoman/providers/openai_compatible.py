@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.providers.families import TEMPLATES
+from dragoman.providers.facts.open_models import TEMPLATES
 from dragoman.providers.provider import Provider
 from dragoman.wire.flags import IdFlags, SamplingFlags, TurnFlags
 from dragoman.wire.target import Target

@@ -1,7 +1,8 @@
 """The makers' list prices, in US dollars for a million tokens; as data.
 
-As of `AS_OF`, checked against github.com/pydantic/genai-prices of that day: the standard tier,
-text and images. Lists change; `Prices` takes what is right for you in place of these.
+As of `AS_OF`, checked against genai-prices 0.2.1: the standard tier, text and images, and no
+prices that are announced to end (Gemini 3.7 and later). Lists change; `Prices` takes what is right
+for you in place of these.
 
 A row is for a provider that bills by it. Others that serve the same models set prices of their own:
 OpenRouter picks a host for each request, Azure's deployments have names of their own, and both
@@ -17,7 +18,7 @@ from functools import lru_cache
 
 from dragoman.providers.price import Amount, Price
 
-AS_OF = "2026-08-21"
+AS_OF = "2026-11-17"
 
 _DATE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{4}|00\d|latest)$")
 """What may stand behind a model's name, and is the same model at the same price."""
@@ -51,13 +52,13 @@ def _with_long(price: Price, above: int, output: str) -> Price:
     )
 
 
-def _claude(dollars_in: str, dollars_out: str) -> Price:
+def _claude(dollars_in: str, dollars_out: str, read: str | None = None) -> Price:
     """Anthropic: a cache costs 1.25 times the input to write, twice for an hour, 0.1 to read."""
     base = Price(dollars_in).input
     return Price(
         base,
         dollars_out,
-        cache_read=base / 10,
+        cache_read=base / 10 if read is None else read,
         cache_write=base * 5 / 4,
         cache_write_hour=base * 2,
     )
@@ -74,13 +75,28 @@ def _writing(price: Price) -> Price:
 
 
 _LONG_GPT, _LONG = 272_000, 200_000
+_SHORT = _claude("0.1", "0.5")
+_HAIKU_5_5 = Price(
+    _SHORT.input,
+    _SHORT.output,
+    cache_read=_SHORT.cache_read,
+    cache_write=_SHORT.cache_write,
+    cache_write_hour=_SHORT.cache_write_hour,
+    above=100_000,
+    beyond=_claude("0.5", "2.5"),
+)
 
 _OPENAI: Rows = (
-    (r"gpt-5\.6(-sol)?", _with_long(_writing(_listed("5", "30", "0.5")), _LONG_GPT, "1.5")),
-    (r"gpt-5\.6-terra", _with_long(_writing(_listed("2.5", "15", "0.25")), _LONG_GPT, "1.5")),
-    (r"gpt-5\.6-luna", _with_long(_writing(_listed("1", "6", "0.1")), _LONG_GPT, "1.5")),
-    (r"gpt-5\.5", _listed("5", "30", "0.5")),
-    (r"gpt-5\.5-pro", _listed("30", "180")),
+    (r"gpt-6-astra", _with_long(_writing(_listed("10", "50", "1")), _LONG_GPT, "1.5")),
+    (r"gpt-6\.1-sol", _with_long(_writing(_listed("2", "10", "0.1")), _LONG_GPT, "1.5")),
+    (r"gpt-6\.1-terra", _with_long(_writing(_listed("1", "5", "0.05")), _LONG_GPT, "1.5")),
+    (r"gpt-6-sol", _with_long(_writing(_listed("2", "10", "0.2")), _LONG_GPT, "1.5")),
+    (r"gpt-6-luna", _with_long(_writing(_listed("0.1", "0.5", "0.01")), _LONG_GPT, "1.5")),
+    (r"gpt-5\.6(-sol)?", _with_long(_writing(_listed("4", "20", "0.4")), _LONG_GPT, "1.5")),
+    (r"gpt-5\.6-terra", _with_long(_writing(_listed("2", "12", "0.2")), _LONG_GPT, "1.5")),
+    (r"gpt-5\.6-luna", _with_long(_writing(_listed("0.2", "1.2", "0.02")), _LONG_GPT, "1.5")),
+    (r"gpt-5\.5", _with_long(_listed("5", "30", "0.5"), _LONG_GPT, "1.5")),
+    (r"gpt-5\.5-pro", _with_long(_listed("30", "180"), _LONG_GPT, "1.5")),
     (r"gpt-5\.4", _with_long(_listed("2.5", "15", "0.25"), _LONG_GPT, "1.5")),
     (r"gpt-5\.4-pro", _with_long(_listed("30", "180"), _LONG_GPT, "1.5")),
     (r"gpt-5\.4-mini", _listed("0.75", "4.5", "0.075")),
@@ -116,10 +132,15 @@ _OPENAI: Rows = (
 
 _ANTHROPIC: Rows = (
     (r"claude-fable-5", _claude("10", "50")),
+    (r"claude-fable-5-1", _claude("10", "50", read="0.25")),
+    (r"claude-opus-5-5", _claude("4", "20", read="0.2")),
+    (r"claude-sonnet-5-5", _claude("2", "10", read="0.1")),
+    (r"claude-sonnet-5", _claude("2", "10")),
+    (r"claude-haiku-5-5", _HAIKU_5_5),
     (r"claude-opus-(4-[5-8]|5)", _claude("5", "25")),
     (r"claude-opus-4(-[01])?|claude-3-opus", _claude("15", "75")),
     (r"claude-sonnet-4(-[05])?", _with_long(_claude("3", "15"), _LONG, "1.5")),
-    (r"claude-sonnet-(4-6|5)|claude-3(-[57])?-sonnet", _claude("3", "15")),
+    (r"claude-sonnet-4-6|claude-3(-[57])?-sonnet", _claude("3", "15")),
     (r"claude-haiku-4-5", _claude("1", "5")),
     (r"claude-3-5-haiku", _claude("0.8", "4")),
     (r"claude-3-haiku", Price("0.25", "1.25", cache_read="0.03", cache_write="0.3")),
@@ -140,9 +161,11 @@ _GOOGLE: Rows = (
     (r"gemini-embedding", _listed("0.15")),
 )
 
+_LONG_GROK = 199_999  # theirs begin with 200,000 tokens
 _XAI: Rows = (
-    (r"grok-4\.5", _listed("2", "6", "0.5")),
-    (r"grok-4\.(3|20)", _listed("1.25", "2.5", "0.2")),
+    (r"grok-4\.[67]", _with_long(_listed("2", "6", "0.5"), _LONG_GROK, "2")),
+    (r"grok-4\.5", _with_long(_listed("2", "6", "0.3"), _LONG_GROK, "2")),
+    (r"grok-4\.(3|20)", _with_long(_listed("1.25", "2.5", "0.2"), _LONG_GROK, "2")),
     (r"grok-4", _with_long(_listed("3", "15", "0.75"), 128_000, "2")),
     (
         r"grok-4(-1)?-fast(-reasoning|-non-reasoning)?",
@@ -154,8 +177,8 @@ _XAI: Rows = (
 )
 
 _DEEPSEEK: Rows = (
-    (r"deepseek-v4-flash", _listed("0.14", "0.28", "0.0028")),
-    (r"deepseek-v4-pro", _listed("0.435", "0.87", "0.003625")),
+    (r"deepseek-v4-flash", _listed("0.15", "0.6", "0.003")),
+    (r"deepseek-v4-pro", _listed("0.66", "1.98", "0.022")),
     (r"deepseek-(chat|reasoner)", _listed("0.28", "0.42", "0.028")),  # as listed for V3.2
 )
 

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from operator import is_
 from typing import Any
 from urllib.parse import quote
 
-from msgspec.structs import force_setattr
-
 from dragoman.errors import ConfigError, InvalidInputError
-from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.frozen import EMPTY
 from dragoman.model.value import Value, expect, expect_fields, own_tuple
 from dragoman.providers.endpoints import USUAL, Endpoints
-from dragoman.wire.target import Target, is_flag
+from dragoman.providers.facts.names import base_of, is_listed, without_guesses
+from dragoman.providers.family import Family, compiled, own_map
+from dragoman.wire.target import Target
 
-
-def _own_map(value: Value, name: str, kind: type) -> None:
-    """Make the field `name` a frozen mapping from names to values of that kind."""
-    given = getattr(value, name)
-    what = f"{type(value).__name__}.{name}"
-    expect(given, Mapping, what)
-    for key, item in given.items():
-        expect(key, str, f"a key of {what}")
-        expect(item, kind, f"a value of {what}")
-    force_setattr(value, name, FrozenDict(given))
+__all__ = ["BEARER", "Auth", "Family", "Provider"]
 
 
 class Auth(Value, frozen=True):
@@ -40,42 +30,10 @@ class Auth(Value, frozen=True):
 
 
 BEARER = Auth()
-
-
-class Family(Value, frozen=True):
-    """What is different about some models: their targets' flags, by a pattern of their names.
-
-    >>> Family("o[1-9]", {"thinking.form": "effort"}).covers("o3-mini")
-    True
-    """
-
-    pattern: str
-    """A regular expression for the beginning of the name."""
-    changes: Mapping[str, Any]
-    dialect: str | None = None
-    """The dialect that it is about; None: any."""
-
-    def __post_init__(self) -> None:
-        expect(self.pattern, str, "Family.pattern")
-        expect_fields(self, dialect=str)
-        _own_map(self, "changes", object)
-        if not all(map(is_flag, self.changes)):
-            msg = "Family.changes names a flag that no Target has"
-            raise InvalidInputError(msg)
-        try:
-            _compiled(self.pattern)
-        except re.error:
-            msg = "Family.pattern is no regular expression"
-            raise InvalidInputError(msg) from None
-
-    def covers(self, model: str) -> bool:
-        """Whether a model is one of them."""
-        return _compiled(self.pattern).match(model) is not None
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+_WHOSE = ("provider", "model")
+_MOST_KEPT, _LONGEST_KEPT = 256, 128
+_kept: dict[tuple[str, str | None, str], tuple[tuple[Any, ...], Target]] = {}
+"""Targets that were made, with what they were made of: a program asks for few, again and again."""
 
 
 class Provider(Value, frozen=True, gc=True):
@@ -111,6 +69,9 @@ class Provider(Value, frozen=True, gc=True):
     """Other names that people use."""
     prefixes: tuple[str, ...] = ()
     """What may stand before a model's name there, and adds nothing, such as Google's `models/`."""
+    names: tuple[str, ...] = ()
+    """The models that its maker lists, without dates; `*` stands for anything. Empty: users name
+    them, or nobody knows. Of others nothing is guessed by which something would be left out."""
 
     def __post_init__(self) -> None:
         expect(self.name, str, "Provider.name")
@@ -119,10 +80,11 @@ class Provider(Value, frozen=True, gc=True):
         own_tuple(self, "keys", str)
         own_tuple(self, "aliases", str)
         own_tuple(self, "prefixes", str)
+        own_tuple(self, "names", str)
         for name in ("headers", "routes", "defaults"):
-            _own_map(self, name, str)
-        _own_map(self, "endpoints", Endpoints)
-        _own_map(self, "parameters", tuple)
+            own_map(self, name, str)
+        own_map(self, "endpoints", Endpoints)
+        own_map(self, "parameters", tuple)
         expect_fields(self, base_url=str, auth=Auth)
         if not self.name or ":" in self.name or not self.targets:
             msg = "a provider has a name without a colon, and at least one target"
@@ -137,7 +99,7 @@ class Provider(Value, frozen=True, gc=True):
         """The dialect in which to speak to a model."""
         named = self._bare(model)
         for pattern, dialect in self.routes.items() if named is not None else ():
-            if _compiled(pattern).match(named or ""):
+            if compiled(pattern).match(named or ""):
                 return dialect
         return self.targets[0].dialect
 
@@ -156,11 +118,31 @@ class Provider(Value, frozen=True, gc=True):
         if base is None:
             msg = f"{self.name} does not speak that dialect; it speaks {', '.join(self.dialects)}"
             raise ConfigError(msg)
+        if model is not None and len(model) > _LONGEST_KEPT:
+            return self._target(model, base)
+        key, made_of = (self.name, model, spoken), (base, self.families, self.names)
+        kept = _kept.get(key)
+        if kept is None or not all(map(is_, kept[0], made_of)):
+            if len(_kept) >= _MOST_KEPT:
+                _kept.clear()
+            _kept[key] = kept = made_of, self._target(model, base)
+        return kept[1]
+
+    def _target(self, model: str | None, base: Target) -> Target:
         changes: dict[str, Any] = {"provider": self.name, "model": model}
-        for family in self.families if model is not None else ():
-            if family.dialect in {None, spoken} and family.covers(model or ""):
-                changes |= family.changes
+        for family in self.rows_of(model, base.dialect):
+            changes |= family.changes
+        if model is not None and self.names and not is_listed(self.names, model):
+            changes = {**without_guesses(changes), **{name: changes[name] for name in _WHOSE}}
+            changes["host.other_models"] = self.names
         return base.with_flags(changes)
+
+    def rows_of(self, model: str | None, dialect: str) -> list[Family]:
+        """What is known of a model, in the order in which it counts."""
+        if model is None:
+            return []
+        name = base_of(model)
+        return [row for row in self.families if row.dialect in {None, dialect} and row.covers(name)]
 
     def url(
         self,

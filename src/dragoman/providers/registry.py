@@ -20,6 +20,7 @@ from pkgutil import iter_modules
 
 from dragoman.errors import ConfigError
 from dragoman.model.value import expect
+from dragoman.providers.facts.overrides import family_overrides, overrides
 from dragoman.providers.hearing import as_heard
 from dragoman.providers.provider import Provider
 from dragoman.wire.entry_points import EntryPoints
@@ -42,7 +43,7 @@ def provider(name: str) -> Provider:
     if found is None:
         msg = f"unknown provider; there are {', '.join(provider_names())}"
         raise ConfigError(msg)
-    return found
+    return _with_overrides(found)
 
 
 def provider_names() -> tuple[str, ...]:
@@ -55,7 +56,21 @@ def provider_names() -> tuple[str, ...]:
 def providers() -> list[Provider]:
     """All providers that can be used, by name."""
     heard = {as_heard(one.name): one for one in (*_others(), *_all())}
-    return sorted(heard.values(), key=lambda one: one.name)
+    return sorted(map(_with_overrides, heard.values()), key=lambda one: one.name)
+
+
+def heard_names(found: Provider) -> set[str]:
+    """How the names of a provider sound."""
+    return {as_heard(found.name), *map(as_heard, found.aliases)}
+
+
+def _with_overrides(found: Provider) -> Provider:
+    """A provider with what the user says of its models."""
+    rows = family_overrides(heard_names(found)) if overrides() else ()
+    if not rows:
+        return found
+    names = (*found.names, *(name for name, _ in rows)) if found.names else ()
+    return found.replace(families=(*found.families, *(row for _, row in rows)), names=names)
 
 
 def register(found: Provider) -> Provider:

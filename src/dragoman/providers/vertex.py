@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.providers.endpoints import Endpoints
-from dragoman.providers.families import CLAUDE, GEMINI
+from dragoman.providers.facts import anthropic, google
 from dragoman.providers.provider import Provider
 from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
 from dragoman.wire.gemini.dialect import TARGET as GOOGLE
@@ -21,7 +21,7 @@ PROVIDER = Provider(
     # In the location `global` the host has no location before it.
     "https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}",
     keys=("VERTEX_ACCESS_TOKEN",),  # short-lived: what `gcloud auth print-access-token` prints
-    families=(*GEMINI, *CLAUDE),
+    families=(*google.FAMILIES, *anthropic.FAMILIES),
     routes={r"claude": "anthropic"},
     endpoints={
         "gemini": Endpoints(

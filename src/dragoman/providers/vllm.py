@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.providers.endpoints import Endpoints, without_counting
-from dragoman.providers.families import TEMPLATES
+from dragoman.providers.facts.open_models import TEMPLATES
 from dragoman.providers.provider import Provider
 from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
 from dragoman.wire.flags import IdFlags, SchemaFlags, ThinkingFlags, ToolFlags, TurnFlags

@@ -1,39 +1,22 @@
-"""How many tokens a model takes, question and answer together, as its maker says; as data."""
+"""How many tokens a model takes and writes, as its maker says, or as the user says."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-_K = 1024
-_WINDOWS: tuple[tuple[str, int], ...] = (
-    (r"gpt-4\.1", 1_047_576),
-    (r"gpt-4o|gpt-4-turbo|chatgpt-4o|gpt-4-(1106|0125)|gpt-4\.5", 128_000),
-    (r"gpt-4-32k", 32_768),
-    (r"gpt-4", 8_192),
-    (r"gpt-3\.5|gpt-35", 16_385),
-    (r"o1-mini|o1-preview", 128_000),
-    (r"o\d", 200_000),
-    (r"gpt-5.*chat", 128_000),
-    (r"gpt-5|codex", 400_000),
-    (r"gpt-oss", 128 * _K),
-    (r"claude-(2\.0|instant)", 100_000),
-    (r"claude", 200_000),
-    (r"gemini-1\.5-pro|gemini-exp", 2 * _K * _K),
-    (r"gemini-1\.0|gemini-pro$", 32 * _K),
-    (r"gemini", _K * _K),
-    (r"grok-4.*fast", 2_000_000),
-    (r"grok-4|grok-code", 256_000),
-    (r"grok", 128 * _K),
-    (r"deepseek", 128_000),
-    (r"llama-?3\.[123]|llama-?4", 128 * _K),
-    (r"llama-?3", 8 * _K),
-    (r"mixtral-8x7b", 32 * _K),
-    (r"(mistral|magistral|codestral|devstral|ministral|pixtral)", 128 * _K),
-    (r"sonar-pro", 200_000),
-    (r"sonar", 128_000),
-    (r"smollm2", 8 * _K),
-)
-_COMPILED = tuple((re.compile(pattern), window) for pattern, window in _WINDOWS)
+from dragoman.errors import ConfigError
+from dragoman.providers.facts import anthropic, google, open_models, openai
+from dragoman.providers.facts.overrides import overrides, size_override
+from dragoman.providers.facts.sizes import Size
+from dragoman.providers.hearing import as_heard
+from dragoman.providers.registry import heard_names, provider
+
+SIZES: tuple[Size, ...] = (
+    *openai.SIZES, *anthropic.SIZES, *google.SIZES, *open_models.SIZES,
+)  # fmt: skip
+"""What is known of models' sizes; the first row that covers a name counts."""
+_COMPILED = tuple((re.compile(size.pattern), size) for size in SIZES)
 
 
 def context_window(model: str) -> int | None:
@@ -42,9 +25,43 @@ def context_window(model: str) -> int | None:
     >>> context_window("anthropic:claude-sonnet-4-5")
     200000
     """
+    found = size_of(model, "context_window")
+    return None if found is None else found.context_window
+
+
+def max_output_tokens(model: str) -> int | None:
+    """The tokens that an answer of a model may have, as `context_window`; None where not known.
+
+    >>> max_output_tokens("claude-opus-5-5")
+    128000
+    """
+    found = size_of(model, "max_output_tokens")
+    return None if found is None else found.max_output_tokens
+
+
+def size_of(model: str, field: str) -> Size | None:
+    """The row that says a field of `Size` for a model: the user's, or the one that is listed."""
+    return _own_size(model, field) if overrides() else listed_size(model)
+
+
+def _own_size(model: str, field: str) -> Size | None:
+    head, colon, rest = model.partition(":")
+    bare = rest.rpartition("/")[2] if colon else model.rpartition("/")[2]
+    names = {model, rest, bare} - {""}
+    return size_override(_places(head) if colon else (), names, field) or listed_size(model)
+
+
+def _places(name: str) -> set[str]:
+    """How a provider's names sound."""
+    try:
+        return heard_names(provider(name))
+    except ConfigError:
+        return {as_heard(name)}
+
+
+@lru_cache(maxsize=256)
+def listed_size(model: str) -> Size | None:
+    """The row about a model's size, without what users say."""
     name = model.partition(":")[2] or model
     name = name.rpartition("/")[2].lower()  # OpenRouter and Vertex put the maker in front
-    for pattern, window in _COMPILED:
-        if pattern.match(name):
-            return window
-    return None
+    return next((size for pattern, size in _COMPILED if pattern.match(name)), None)

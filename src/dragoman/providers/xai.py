@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dragoman.providers.endpoints import without_counting
-from dragoman.providers.provider import Family, Provider
+from dragoman.providers.family import Family
+from dragoman.providers.provider import Provider
 from dragoman.wire.flags import MediaFlags, ThinkingFlags, TurnFlags
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
+
+_DOCS = ("xAI's documentation", "2026-11")
+_PROBED = ("pydantic-ai 2.66 profiles; xAI's documentation", "2026-10")
+_EFFORT = {"thinking.form": "effort"}
+_LOW_TO_HIGH = ("low", "medium", "high")
 
 PROVIDER = Provider(
     "xai",
@@ -29,8 +35,10 @@ PROVIDER = Provider(
     "https://api.x.ai/v1",
     keys=("XAI_API_KEY",),
     families=(
-        Family(r"grok-(2|3)", {"thinking.form": "never"}),
-        Family(r"grok-3-mini", {"thinking.form": "effort", "thinking.efforts": ("low", "high")}),
+        Family(r"grok-(2|3)", {"thinking.form": "never"}, None, *_DOCS),
+        Family(
+            r"grok-3-mini", {**_EFFORT, "thinking.efforts": ("none", "low", "high")}, None, *_PROBED
+        ),
         Family(
             r"grok-(4|code)",
             {
@@ -38,6 +46,23 @@ PROVIDER = Provider(
                 "thinking.form": "never",
             },
             "openai-chat",
+            *_DOCS,
+        ),
+        # They are told by an effort again.
+        Family(
+            r"grok-4\.3",
+            {**_EFFORT, "thinking.efforts": ("none", *_LOW_TO_HIGH)},
+            "openai-chat",
+            *_PROBED,
+        ),
+        Family(
+            r"grok-4\.[56]", {**_EFFORT, "thinking.efforts": _LOW_TO_HIGH}, "openai-chat", *_PROBED
+        ),
+        Family(
+            r"grok-4\.7",
+            {**_EFFORT, "thinking.efforts": (*_LOW_TO_HIGH, "xhigh")},
+            "openai-chat",
+            *_PROBED,
         ),
     ),
     endpoints=without_counting("openai-responses"),

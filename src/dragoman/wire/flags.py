@@ -125,6 +125,8 @@ class ToolFlags(Flags, frozen=True, kw_only=True):
     """What a Chat host says for a tool that must be called; None: `required`, or as spelled."""
     takes_parallel_choice: bool = True
     """Whether it can be told to call tools one at a time, or several at once."""
+    takes_forced_choice: bool = demand(True, "W74")
+    """Whether it may be forced to call a tool at all (the newest Claudes refuse)."""
     call_opening: str | None = demand(None)
     """What a call begins with, for a model that would rather talk: put into its mouth where it must
     call. None: it can be told."""
@@ -204,7 +206,10 @@ class ThinkingFlags(Flags, frozen=True, kw_only=True):
     budget_range: tuple[int, ...] | None = demand(None, "W59")
     """The least and the most tokens that it may be told to think with; None: any number."""
     is_always_on: bool = False
-    """Whether a model that is told a budget can't be told to think not at all (Gemini 2.5 Pro)."""
+    """Whether a model that is told a budget, or thinks adaptively, can't be told to think not at
+    all (Gemini 2.5 Pro, Claude Opus 5.5)."""
+    off_word: str = "disabled"
+    """What an Anthropic host says for no thinking (Claude Sonnet 5.5: `between_tools`)."""
     is_on_by_default: bool = False
     """Whether it thinks unless it is told not to."""
     allows_forced_tools: bool = demand(True, "W58")
@@ -339,6 +344,8 @@ class HostFlags(Flags, frozen=True, kw_only=True):
     hides_cut_offs: bool = False
     """Whether it calls an answer complete that it cut off at the most tokens to write (llama.cpp on
     Responses): then only the count tells."""
+    other_models: tuple[str, ...] = ()
+    """The models that its maker lists, where the one that is asked for is none of them."""
     resumes_answers: bool = False
     """Whether a request may go on from an answer that it has kept (`previous_response_id`), with
     instructions and tools of its own (W36)."""

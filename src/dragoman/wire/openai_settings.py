@@ -8,7 +8,8 @@ from typing import Any
 from dragoman.wire.settings_table import flag, text, texts
 from dragoman.wire.shared_settings import SharedSetting, words
 
-_TIERS = words(auto="auto", default="standard", flex="flex", priority="priority")
+_TIERS = words(auto="auto", default="standard", flex="flex", priority="priority",
+               scale="scale", fast="fast")  # fmt: skip
 _CALLERS = {"programmatic": "code"}
 _CALLER_NAMES = {ours: theirs for theirs, ours in _CALLERS.items()}
 
@@ -36,6 +37,7 @@ SHARED_SETTINGS = (
     SharedSetting("metadata", "service.labels", mapping),
     SharedSetting("prompt_cache_key", "service.cache_key", text),
     SharedSetting("prompt_cache_retention", "service.cache_retention", text),
+    SharedSetting("prompt_cache_options", "service.cache_options", mapping),
     SharedSetting("moderation", "service.moderation", mapping),
     SharedSetting("stream_options.include_obfuscation", "service.obfuscation", flag),
 )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from dragoman.wire.fitting.settings import DEFAULTS
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Found, Object, is_number
+
+_LONGEST_NAME = 64  # of what is compared with others
 
 
 def without_partner(
@@ -52,6 +55,17 @@ def missing_model(body: Object, target: Target) -> Found:
     """No model where the target has to be told; whoever sends the body may still fill it in."""
     if target.fields.needs_model and body.get("model") is None:
         yield "model", "the model's name is needed"
+
+
+def unlisted_model(body: Object, target: Target) -> Found:
+    """The target's model, where its maker does not list it: it may be new, or a slip."""
+    listed, model = target.host.other_models, target.model
+    if not listed or model is None or body.get("model", model) != model:
+        return
+    names = [name for name in listed if "*" not in name]
+    close = get_close_matches(model[:_LONGEST_NAME].lower(), names, n=1)
+    hint = f"the closest name is {close[0]}" if close else "no name is close to it"
+    yield "model", f"a model that is not known to be there: {hint}; nothing is assumed about it"
 
 
 def wrong_counts(body: Object, *names: str, path: str = "") -> Found:

@@ -105,6 +105,26 @@ def _server(use_id: str, result_id: str, **result: Any) -> dict[str, Any]:
 ROWS: dict[str, list[Row]] = {
     "shape_model": [({**_said(), "model": ["m"]}, "model", _said())],
     "shape_model_is_named": [({"messages": [USER], "max_tokens": 5}, "model", _said())],
+    "shape_model_is_listed": [
+        ({**_said(), "model": "claude-sonet-4-5"}, "model", {**_said(), "model": "m"}),
+    ],
+    "w59_thinking_can_be_turned_off": [
+        (_said(thinking={"type": "disabled"}), "thinking.type", _said()),
+        (_said(thinking={"type": "between_tools"}), "thinking.type", _said()),
+    ],
+    "w74_tools_can_be_forced": [
+        (
+            _said(
+                tools=[{"name": "f", "input_schema": {"type": "object"}}],
+                tool_choice={"type": "any"},
+            ),
+            "tool_choice.type",
+            _said(
+                tools=[{"name": "f", "input_schema": {"type": "object"}}],
+                tool_choice={"type": "auto"},
+            ),
+        ),
+    ],
     "shape_messages": [
         (_said(5), "messages[1]", _said()),  # type: ignore[arg-type]
         (_said({"role": "tool", "content": ""}), "messages[1].role", _said()),
@@ -458,7 +478,18 @@ NEEDS_TARGET = {
     "w63_history_needs_its_tools",
 }
 OF_THE_NEWEST = {"w59_the_newest_take_no_sampling", "w59_thinking_is_asked_for_as_the_model_has_it"}
-BOOK = Book("anthropic", ROWS, PICKY, dict.fromkeys(OF_THE_NEWEST, NEWEST))
+ANTHROPIC = dragoman.provider("anthropic")
+BOOK = Book(
+    "anthropic",
+    ROWS,
+    PICKY,
+    {
+        **dict.fromkeys(OF_THE_NEWEST, NEWEST),
+        "shape_model_is_listed": ANTHROPIC.target("claude-sonet-4-5"),
+        "w59_thinking_can_be_turned_off": ANTHROPIC.target("claude-opus-5-5"),
+        "w74_tools_can_be_forced": ANTHROPIC.target("claude-opus-5-5"),
+    },
+)
 
 
 @pytest.mark.parametrize("name", sorted(NEEDS_TARGET | OF_THE_NEWEST))

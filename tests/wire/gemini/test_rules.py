@@ -93,6 +93,7 @@ DECLARATION = "tools[0].functionDeclarations[0]"
 
 # Rule: what breaks it, where it says so, and what does not.
 ROWS: dict[str, list[Row]] = {
+    "shape_model_is_listed": [(_said(), "model", {**_said(), "model": "m"})],
     "shape_counts": [
         (_config(maxOutputTokens={}), "generationConfig.maxOutputTokens", _config(topK="40")),
         (_config(candidateCount=1.5), "generationConfig.candidateCount", _config(topK=40.0)),
@@ -369,7 +370,13 @@ ROWS: dict[str, list[Row]] = {
         ),
     ],
 }  # fmt: skip
-BOOK = Book("gemini", ROWS, PICKY, {"w79_the_user_should_speak_last": TARGET})
+UNLISTED = dragoman.provider("google").target("gemini-3.6-flahs")
+BOOK = Book(
+    "gemini",
+    ROWS,
+    PICKY,
+    {"w79_the_user_should_speak_last": TARGET, "shape_model_is_listed": UNLISTED},
+)
 NEEDS_TARGET = (
     "w83_calls_are_signed",
     "w96_responses_hold_no_media",

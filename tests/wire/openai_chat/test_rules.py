@@ -98,6 +98,9 @@ def _image(url: str) -> dict[str, Any]:
 ROWS: dict[str, list[Row]] = {
     "shape_model": [({**_said(), "model": 5}, "model", _said())],
     "shape_model_is_named": [({"messages": _said()["messages"]}, "model", _said())],
+    "shape_model_is_listed": [
+        ({**_said(), "model": "gpt-5-typo"}, "model", {**_said(), "model": "gpt-5"}),
+    ],
     "shape_counts": [
         ({**_said(), "max_tokens": "5"}, "max_tokens", {**_said(), "max_tokens": 5.0}),
         ({**_said(), "max_completion_tokens": True}, "max_completion_tokens", _said()),
@@ -380,6 +383,7 @@ FILES = [
     if file.stem != "thinking"  # Mistral's way of thinking is not OpenAI's
 ]
 TARGETS = {
+    "shape_model_is_listed": dragoman.provider("openai").target("gpt-5-typo"),
     "w12_reasoning_models_take_no_sampling": PICKY,
     "w12_efforts_are_known": REASONER,
     "w13_developer_is_known": PICKY,

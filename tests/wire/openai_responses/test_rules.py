@@ -96,6 +96,9 @@ SHORT = json.dumps({"a": [{"n" * 256: 1}]})
 ROWS: dict[str, list[Row]] = {
     "shape_model": [({"model": "", "input": "Hi"}, "model", {"model": "m", "input": "Hi"})],
     "shape_model_is_named": [({"input": "Hi"}, "model", {"prompt": {"id": "pmpt_1"}})],
+    "shape_model_is_listed": [
+        ({"model": "gpt-7", "input": "Hi"}, "model", {"model": "gpt-5", "input": "Hi"}),
+    ],
     "shape_counts": [
         (
             {"input": "Hi", "max_output_tokens": "5"},
@@ -379,6 +382,7 @@ ROWS: dict[str, list[Row]] = {
         (_said(_call(), _output(), _output()), "input[3].call_id", _said(_call(), _output()))
     ],
 }
+OPENAI = dragoman.provider("openai")
 BOOK = Book(
     "openai-responses",
     ROWS,
@@ -386,6 +390,7 @@ BOOK = Book(
     {
         "w12_reasoning_models_take_no_sampling": REASONER,
         "w12_efforts_are_known": REASONER,
+        "shape_model_is_listed": OPENAI.target("gpt-7", "openai-responses"),
         "shape_answers_have_their_type": LLAMA,
         "shape_reasoning_is_readable": LLAMA,
     },

@@ -17,6 +17,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(turns.shape_messages, "error", "ST", CLAUDE),
     Rule(content.shape_model, "error", "S"),
     Rule(content.shape_model_is_named, "warning", "S"),
+    Rule(content.shape_model_is_listed, "warning", "ST", CLAUDE[:1]),
     Rule(content.shape_temperature, "error", "ST", CLAUDE),
     Rule(turns.shape_blocks_have_their_speaker, "error", "E", CLAUDE),
     Rule(content.shape_strict_schemas_are_objects, "error", "T", CLAUDE),
@@ -78,6 +79,7 @@ RULES: tuple[Rule[View], ...] = (
         CLAUDE,
         ("thinking.form", "thinking.efforts", "thinking.budget_range"),
     ),
+    Rule(turns.w59_thinking_can_be_turned_off, "warning", "R"),
     Rule(content.w60_four_cache_markers, "error", "E", CLAUDE, ("cache.max_hints",)),
     Rule(content.w61_cache_ttl_is_known, "warning", "R"),
     Rule(content.w62_input_schemas_are_objects, "error", "ET", CLAUDE),
@@ -88,6 +90,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(content.w65_images_are_small, "warning", "R"),
     Rule(content.w71_server_results_are_whole, "warning", "R"),
     Rule(content.w74_choices_are_known, "error", "SR"),
+    Rule(content.w74_tools_can_be_forced, "error", "D", (), ("tools.takes_forced_choice",)),
 )
 
 RULEBOOK = Rulebook(

@@ -10,7 +10,7 @@ from itertools import chain
 from dragoman.model.media import sniff_base64
 from dragoman.wire.anthropic.rules_view import THINKING, View
 from dragoman.wire.anthropic.tools_schemas import MAX_OPTIONAL, MAX_STRICT_TOOLS, MAX_UNIONS
-from dragoman.wire.shared_rules import missing_model, wrong_model
+from dragoman.wire.shared_rules import missing_model, unlisted_model, wrong_model
 from dragoman.wire.violations import (
     Found,
     Object,
@@ -75,6 +75,11 @@ def shape_model_is_named(view: View) -> Found:
     """And there is one, unless the path has it."""
     if not view.target.host.names_model_in_path:
         yield from missing_model(view.body, view.target)
+
+
+def shape_model_is_listed(view: View) -> Found:
+    """And its maker lists it, where the target knows the list."""
+    yield from unlisted_model(view.body, view.target)
 
 
 def w50_max_tokens_is_given(view: View) -> Found:
@@ -162,6 +167,13 @@ def w74_choices_are_known(view: View) -> Found:
     for key in ("disable_parallel_tool_use", "parallel_tool_calls"):
         if key in body:
             yield key, "goes into tool_choice, as disable_parallel_tool_use"
+
+
+def w74_tools_can_be_forced(view: View) -> Found:
+    """Some models refuse to be forced to call a tool (the target says which)."""
+    kind = field(view.body, "tool_choice").get("type")
+    if kind in ("any", "tool") and not view.target.tools.takes_forced_choice:
+        yield "tool_choice.type", "this model can't be forced to call a tool"
 
 
 def _markable(view: View) -> Iterator[Placed]:

@@ -31,7 +31,10 @@ def shape_messages(view: View) -> Found:
             continue
         if message.get("role") not in ROLES:
             yield f"{path}.role", "the role must be user, assistant or system"
-        if not _is_content(message.get("content")):
+        is_setting = message.get("role") == "system" and bool(field(message, "output_config"))
+        if not _is_content(message.get("content")) and not (
+            is_setting and message.get("content") is None
+        ):
             yield f"{path}.content", "content must be a text or a list of blocks"
 
 
@@ -302,3 +305,12 @@ def w59_thinking_is_asked_for_as_the_model_has_it(view: View) -> Found:
     effort, known = field(view.body, "output_config").get("effort"), view.target.thinking.efforts
     if effort is not None and known is not None and effort not in known:
         yield "output_config.effort", "this model does not know this effort"
+
+
+def w59_thinking_can_be_turned_off(view: View) -> Found:
+    """Some models can't be told not to think, or by another word (the target says which)."""
+    thinking = view.target.thinking
+    if view.thinking in ("disabled", "between_tools") and thinking.is_always_on:
+        yield "thinking.type", "this model can't be told not to think"
+    elif view.thinking == "disabled" and thinking.off_word != "disabled":
+        yield "thinking.type", f"this model has another word for it: {thinking.off_word}"

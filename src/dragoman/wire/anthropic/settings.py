@@ -19,6 +19,8 @@ from dragoman.wire.settings_table import (
 )
 from dragoman.wire.writing import Writing
 
+_OFF = ("disabled", "between_tools")  # between tools it only says what it is doing
+_KINDS = ("enabled", "adaptive", *_OFF)
 _EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
 _VISIBLE = {"summarized": True, "omitted": False}
 _FOREIGN_SAMPLING = ("seed", "presence_penalty", "frequency_penalty", "choices", "logprobs",
@@ -69,11 +71,11 @@ def decode_thinking_config(wire: Block) -> ThinkingConfig | None:
     effort = _effort(wire.get("output_config"))
     thinking = wire.get("thinking")
     kind = thinking.get("type") if isinstance(thinking, dict) else None
-    if not isinstance(thinking, dict) or kind not in ("enabled", "adaptive", "disabled"):
+    if not isinstance(thinking, dict) or kind not in _KINDS:
         return None if effort is None else ThinkingConfig(effort=effort)
     display = thinking.get("display")
     config = ThinkingConfig(
-        enabled=kind != "disabled",
+        enabled=kind not in _OFF,
         effort=effort,
         budget=whole(thinking.get("budget_tokens")) if kind == "enabled" else None,
         visible=_VISIBLE.get(display) if type(display) is str else None,
@@ -86,6 +88,8 @@ def _encode_thinking_config(config: ThinkingConfig, writing: Writing) -> Block:
     """`thinking`, and the effort in `output_config`."""
     wire: Block = {}
     thinking = thinking_field(config)
+    if thinking.get("type") == "disabled":
+        thinking["type"] = writing.target.thinking.off_word
     if config.budget is not None and thinking.get("budget_tokens", config.budget) != config.budget:
         writing.lose("thinking.budget", "raised to the smallest that there is")
     if thinking:

@@ -44,10 +44,21 @@ def with_supported_thinking(request: Request, target: Target, notes: list[Note])
 
 
 def _asked(config: ThinkingConfig, target: Target, notes: list[Note]) -> ThinkingConfig | None:
+    if target.thinking.is_always_on and target.thinking.form == "adaptive":
+        config = _always_on(config, target, notes)
     is_bare = bool(config.enabled) and config.effort is None and config.budget is None
     if is_bare and target.thinking.form == "effort" and target.thinking.is_on_by_default:
         return config.replace(enabled=None)  # how much is its own business
     return _FORMS.get(target.thinking.form, _as_it_is)(config, notes)
+
+
+def _always_on(config: ThinkingConfig, target: Target, notes: list[Note]) -> ThinkingConfig:
+    """For a model that can't be told not to think: the least effort instead."""
+    if not is_told_not_to_think(config):
+        return config
+    notes.append(Loss("thinking", "it can't be turned off here; little was asked for"))
+    least = target.thinking.efforts[0] if target.thinking.efforts else None
+    return ThinkingConfig(effort=least, visible=config.visible)
 
 
 def _as_it_is(config: ThinkingConfig, _notes: list[Note]) -> ThinkingConfig | None:

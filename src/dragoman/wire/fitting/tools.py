@@ -12,7 +12,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolChoice, make_definition
 from dragoman.wire.fitting.paths import Numbers
 from dragoman.wire.fitting.steps import Messages, with_changed_parts
-from dragoman.wire.losses import Note, Repair
+from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
 
@@ -24,14 +24,22 @@ def with_supported_choice(
     Returned with it: the numbers that the tools had which are left; None where all are.
     """
     choice = request.tool_choice
-    if choice is None or choice.mode in target.tools.choices:
+    if choice is None:
         return request, None
-    if choice.mode == "required":
-        return request, None  # no selection of tools says it
+    is_refused = not target.tools.takes_forced_choice and is_forced(choice)
+    if is_refused:
+        notes.append(Loss("tool_choice", "this model can't be forced to call a tool"))
+    elif choice.mode in target.tools.choices:
+        return request, None
+    if choice.mode == "required":  # no selection of tools says it
+        auto = ToolChoice("auto", parallel=choice.parallel)
+        return request.replace_trusted(tool_choice=auto) if is_refused else request, None
     names = () if choice.mode == "none" else choice.names
     kept = tuple(i for i, tool in enumerate(request.tools) if tool.name in names)
     if not kept and choice.mode != "none":
         return request, None  # it names what is not there: the target shall say so
+    if is_refused:
+        choice = ToolChoice("allowed", choice.names, parallel=choice.parallel)
     tools = tuple(request.tools[index] for index in kept)
     reason = "said by the tools that are sent"
     notes.append(Repair("tool_choice", "W74", "retyped", reason))

@@ -9,6 +9,7 @@ from itertools import pairwise
 from dragoman.wire.gemini import rules_tools as tools
 from dragoman.wire.gemini.dialect import TARGET
 from dragoman.wire.gemini.rules_view import DATA, Content, Turn, View, is_set, spelled, value_of
+from dragoman.wire.shared_rules import unlisted_model
 from dragoman.wire.violations import Found, Placed, Rule, Rulebook
 
 _ROLES = ("user", "model", "function", None)
@@ -151,6 +152,11 @@ def _is_spoken(content: Content) -> bool:
     return content.role == "user" and len(content.responses) < len(content.parts)
 
 
+def shape_model_is_listed(view: View) -> Found:
+    """The model's maker lists it, where the target knows the list."""
+    yield from unlisted_model(view.body, view.target)
+
+
 # --- all rules
 
 GOOGLE = ("google", "vertex")
@@ -158,6 +164,7 @@ PAIRS = ("turns.pairs_results", "turns.groups_results")
 
 RULES: tuple[Rule[View], ...] = (
     Rule(shape_contents, "error", "S"),
+    Rule(shape_model_is_listed, "warning", "ST", GOOGLE[:1]),
     Rule(tools.shape_temperature, "error", "ST", GOOGLE),
     Rule(tools.shape_counts, "error", "S"),
     Rule(tools.shape_thinking, "error", "S"),

@@ -9,8 +9,8 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, Writing, snake_names
 from dragoman.wire.gemini.tools import OPENAPI, decode_schema, encode_schema, is_own, profiles_of
-from dragoman.wire.json_values import is_object
-from dragoman.wire.overlay import Overlay, note_of
+from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.overlay import Overlay, note_of, with_note
 from dragoman.wire.settings_table import (
     Setting,
     decode_settings,
@@ -41,7 +41,7 @@ _SAMPLING = (
     Setting("stopSequences", "stop", texts),
     Setting("responseLogprobs", "logprobs", flag),
 )
-_OUTPUT = ("responseMimeType", "responseSchema", "responseJsonSchema")
+_OUTPUT = ("responseMimeType", "responseSchema", "responseJsonSchema", "responseFormat")
 _THINKING = ("includeThoughts", "thinkingBudget", "thinkingLevel")
 _NAMES = snake_names(*(row.key for row in _SAMPLING), *_OUTPUT, "thinkingConfig",
                      "responseModalities", "speechConfig")  # fmt: skip
@@ -54,6 +54,7 @@ GENERATION_CONFIG = {
 """By the wire's field: the setting."""
 _LEVELS = frozenset({"minimal", "low", "medium", "high"})
 _JSON = "application/json"
+_JSON_NAMES = (_JSON, "APPLICATION_JSON")
 _DYNAMIC = -1  # as much as the model likes
 _SWITCHES = {_DYNAMIC: True, 0: False}
 
@@ -117,6 +118,8 @@ def _encode_settings(
 def _decode_output(config: dict[str, Any]) -> Output | None:
     schema, openapi = config.get("responseJsonSchema"), config.get("responseSchema")
     mime = config.get("responseMimeType", "")
+    if (found := _decode_format(config)) is not None:
+        return found
     kept = Overlay(NAME)
     if type(mime) is str and mime != _JSON:
         kept.note("mime", mime)
@@ -130,7 +133,31 @@ def _decode_output(config: dict[str, Any]) -> Output | None:
     return Output(format="text") if mime == "text/plain" else None
 
 
+def _decode_format(config: dict[str, Any]) -> Output | None:
+    """The form of the answer in Vertex's newest field for it, where it is about text alone."""
+    formats = config.get("responseFormat")
+    only = formats[0] if is_list(formats) and len(formats) == 1 else None
+    said = only.get("text") if is_object(only) and len(only) == 1 else None
+    if not is_object(said) or any(name in config for name in _OUTPUT[:3]):
+        return None
+    mime, schema = said.get("mimeType"), said.get("schema")
+    extras = with_note(EMPTY, NAME, "format", mime)
+    if is_object(schema):
+        found = Output(format="schema", schema=schema, extras=extras, origin=ORIGIN)
+    else:
+        found = Output(format="json" if mime in _JSON_NAMES else "text", extras=extras)
+    is_whole = type(mime) is str and _encode_output(found) == {"responseFormat": formats}
+    return found if is_whole else None
+
+
 def _encode_output(output: Output) -> dict[str, Any]:
+    mime = note_of(output.extras, NAME, "format")
+    if isinstance(mime, str):
+        is_json = output.format != "text"
+        if is_json is not (mime in _JSON_NAMES):  # it was changed
+            mime = _JSON if is_json else "text/plain"
+        schema = {} if output.schema is None else {"schema": output.schema}
+        return {"responseFormat": [{"text": {"mimeType": mime, **schema}}]}
     if output.format == "text":
         return {"responseMimeType": "text/plain"}
     if output.format == "json" or output.schema is None:

@@ -121,6 +121,7 @@ def _within(key: str, value: Any, convert: Callable[[Mapping[str, Any]], dict[st
 # --- definitions
 
 _DECLARATIONS = "functionDeclarations"
+_MCP = "mcpServers"  # a list, of which each is a tool
 _NAMES = snake_names("parametersJsonSchema", "responseJsonSchema")
 
 _LAYOUT = "tools"
@@ -195,16 +196,26 @@ def _decode_tool(wire: Any, tools: list[AnyTool]) -> dict[str, Any]:
     others = dict(wire) if is_object(wire) else {}
     key = _DECLARATIONS if _DECLARATIONS in others else "function_declarations"
     declared = others.pop(key) if is_list(others.get(key)) else None
-    servers = [name for name, value in others.items() if is_object(value)]
+    servers = [each for name, value in others.items() for each in _servers(name, value)]
     is_odd = not is_object(wire) or not all(map(_is_declaration, declared or ()))
     if is_odd or (others and not servers and not declared):
         tools.append(odd_tool(wire, NAME))
         return _entry_of(tools[-1:])
     tools.extend(map(decode_declaration, declared or ()))
-    tools.extend(ServerTool(camel_case(name), NAME, others[name]) for name in servers)
+    tools.extend(ServerTool(camel_case(name), NAME, payload) for name, payload in servers)
     entry = {} if declared is None else {"declarations": key, "count": len(declared)}
-    rest = {name: value for name, value in others.items() if name not in servers}
-    return entry | ({"servers": servers} if servers else {}) | ({"rest": rest} if rest else {})
+    names = [name for name, _ in servers]
+    rest = {name: value for name, value in others.items() if name not in names}
+    return entry | ({"servers": names} if names else {}) | ({"rest": rest} if rest else {})
+
+
+def _servers(name: str, value: Any) -> list[tuple[str, dict[str, Any]]]:
+    """The tools of Google's in a field: one, or as many as there are MCP servers."""
+    if is_object(value):
+        return [] if camel_case(name) == _MCP else [(name, value)]
+    if camel_case(name) == _MCP and is_list(value) and all(map(is_object, value)):
+        return [(name, server) for server in value]
+    return []
 
 
 def _is_declaration(wire: Any) -> bool:
@@ -222,7 +233,11 @@ def _encode_tool(tools: list[AnyTool], entry: Mapping[str, Any]) -> Any:
             encode_declaration(tool) for tool in tools if isinstance(tool, ToolDefinition)
         ]
     servers = [tool for tool in tools if isinstance(tool, ServerTool)]
-    body.update(zip(entry.get("servers", ()), (tool.payload for tool in servers), strict=True))
+    for name, tool in zip(entry.get("servers", ()), servers, strict=True):
+        if camel_case(name) == _MCP:
+            body.setdefault(name, []).append(tool.payload)
+        else:
+            body[name] = tool.payload
     return body
 
 

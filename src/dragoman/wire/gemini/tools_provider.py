@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from dragoman.model.frozen import thaw
 from dragoman.model.provider_tools import (
     CodeExecution,
     ComputerUse,
     FileSearch,
+    McpServer,
     WebFetch,
     WebSearch,
 )
@@ -19,6 +22,10 @@ _ENVIRONMENTS = {"ENVIRONMENT_BROWSER": "browser"}
 
 def _environment(value: Any) -> str | None:
     return _ENVIRONMENTS.get(value) if isinstance(value, str) else None
+
+
+def _headers(value: Any) -> Mapping[str, Any] | None:
+    return value if isinstance(value, Mapping) and value else None
 
 
 def _environment_wire(value: str) -> str | None:
@@ -49,5 +56,15 @@ FORMS = (
         "computerUse",
         (Option("environment", "environment", _environment, _environment_wire),),
     ),
+    Form(
+        McpServer,
+        "mcpServers",
+        (
+            Option("name", "label", text),
+            Option("streamableHttpTransport.url", "url", text),
+            Option("streamableHttpTransport.headers", "headers", _headers, thaw),
+        ),
+        needs="url",
+    ),
 )
-"""By kind: how it is written here. MCP servers stand in a list here, see `tools`."""
+"""By kind: how it is written here. MCP servers stand in a list, see `tools`."""

@@ -68,6 +68,11 @@ def shape_model_is_named(view: View) -> Found:
     yield from shared_rules.missing_model(view.body, view.target)
 
 
+def shape_model_is_listed(view: View) -> Found:
+    """And its maker lists it, where the target knows the list."""
+    yield from shared_rules.unlisted_model(view.body, view.target)
+
+
 def shape_counts(view: View) -> Found:
     """Limits are whole numbers."""
     yield from shared_rules.wrong_counts(
@@ -220,6 +225,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(shape_content, "error", "S"),
     Rule(shape_model, "error", "S"),
     Rule(shape_model_is_named, "warning", "S"),
+    Rule(shape_model_is_listed, "warning", "ST", OPENAI[:1]),
     Rule(shape_counts, "error", "S"),
     Rule(shape_ranges, "error", "ST", OPENAI),
     Rule(shape_user_parts, "error", "ST", OPENAI),

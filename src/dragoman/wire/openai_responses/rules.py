@@ -18,6 +18,7 @@ from dragoman.wire.shared_rules import (
     missing_model,
     refused_sampling,
     unknown_effort,
+    unlisted_model,
     wrong_counts,
     wrong_model,
 )
@@ -103,6 +104,11 @@ def shape_model_is_named(view: View) -> Found:
     """And there is one, unless a stored prompt has it."""
     if not view.body.get("prompt"):
         yield from missing_model(view.body, view.target)
+
+
+def shape_model_is_listed(view: View) -> Found:
+    """And its maker lists it, where the target knows the list."""
+    yield from unlisted_model(view.body, view.target)
 
 
 def shape_counts(view: View) -> Found:
@@ -229,6 +235,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(shape_state, "error", "S"),
     Rule(shape_model, "error", "S"),
     Rule(shape_model_is_named, "warning", "S"),
+    Rule(shape_model_is_listed, "warning", "ST", OPENAI[:1]),
     Rule(shape_counts, "error", "S"),
     Rule(shape_ranges, "error", "ST", OPENAI),
     Rule(shape_image_data, "error", "S"),

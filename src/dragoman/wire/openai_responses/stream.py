@@ -140,10 +140,14 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         if take is None or not take(self, wire, kind):
             self._emit(events.OpaqueEvent(NAME, _without(wire, _DROPPED)))
         elif not wire.keys() <= _FIELDS and kind != "error":
-            # Before the others: they may end the response.
-            unknown = events.OpaqueEvent(NAME, _without(wire, _FIELDS))
-            self._folded.add(unknown)
-            self._events.insert(place, unknown)
+            # Before the others: they may end the response. Null says nothing (`agent`).
+            fields = {
+                key: one for key, one in wire.items() if key not in _FIELDS and one is not None
+            }
+            if fields:
+                unknown = events.OpaqueEvent(NAME, fields)
+                self._folded.add(unknown)
+                self._events.insert(place, unknown)
 
     # --- the response: each of these returns whether the event was understood
 

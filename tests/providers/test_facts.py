@@ -1,0 +1,387 @@
+"""Facts about models: data with sources, what users say in their place, and unknown names."""
+
+from __future__ import annotations
+
+import json
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman import ConfigError, DragomanError, InvalidInputError, translate
+from dragoman.providers.facts import anthropic, google, openai
+from dragoman.providers.facts.listing import facts
+from dragoman.providers.facts.names import is_listed
+from dragoman.providers.facts.overrides import VARIABLE, override_facts
+from dragoman.providers.facts.sizes import Size
+from dragoman.providers.registry import providers
+from dragoman.providers.windows import SIZES, context_window, max_output_tokens
+
+HI = [{"role": "user", "content": "Hi"}]
+UP_TO_XHIGH = ("low", "medium", "high", "xhigh")
+GENEROUS = {
+    "temperature": 0.3, "top_p": 0.9, "presence_penalty": 0.5, "stop": ["x"], "n": 2,
+    "logit_bias": {"5": 1}, "reasoning_effort": "minimal", "max_tokens": 50, "seed": 3,
+    "parallel_tool_calls": False, "response_format": {"type": "json_object"},
+    "web_search_options": {},
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _nothing_overridden(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    yield
+    override_facts(
+        dict.fromkeys(("openai:gpt-7*", "openai:gpt-7-foo", "acme-large", "gpt-5"), None)
+    )
+
+
+# --- the rows
+
+
+def test_every_row_says_where_it_is_from_and_when() -> None:
+    """No fact is without a source and a date."""
+    rows: list[Any] = [*SIZES]
+    rows += [row for provider in providers() for row in provider.families]
+    assert [row.pattern for row in rows if not row.source or not row.date] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("openai.types.shared.chat_model", openai.NAMES),
+        ("openai.types.shared.all_models", openai.NAMES),
+        ("anthropic.types.model", anthropic.NAMES),
+        ("google.genai._gaos.types.interactions.model", google.NAMES),
+    ],
+)
+def test_all_models_that_the_sdks_name_are_known(module: str, names: tuple[str, ...]) -> None:
+    """A new SDK with new models makes this fail: then there are facts to look up."""
+    types = pytest.importorskip(module)
+    alias = next(getattr(types, name) for name in ("ChatModel", "AllModels", "Model")
+                 if name in getattr(types, "__all__", ["Model"]))  # fmt: skip
+    listed = [name for name in _literals(alias) if name]
+    assert listed
+    assert [name for name in listed if not is_listed(names, name)] == []
+
+
+def _literals(alias: Any) -> Iterator[str]:
+    for each in typing.get_args(alias):
+        if isinstance(each, str):
+            yield each
+        else:
+            yield from _literals(each)
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("openai:gpt-6-astra@openai-responses", {"thinking.efforts": (*UP_TO_XHIGH, "max")}),
+        ("openai:gpt-6-astra@openai-chat", {"thinking.efforts": UP_TO_XHIGH}),
+        ("openai:gpt-6.1-terra@openai-responses",
+         {"thinking.efforts": ("none", *UP_TO_XHIGH, "max")}),
+        ("openai:gpt-6-sol@openai-chat",
+         {"sampling.token_limit_fields": ("max_completion_tokens",),
+          "thinking.is_on_by_default": True}),
+        ("openai:gpt-5.5@openai-chat", {"thinking.is_on_by_default": True}),
+        ("openai:gpt-5-pro@openai-responses", {"thinking.efforts": ("high",)}),
+        ("openai:ft:gpt-4o-mini:acme::a1@openai-chat", {"thinking.form": "never"}),
+        ("anthropic:claude-haiku-5-5@anthropic",
+         {"thinking.form": "adaptive", "thinking.is_always_on": False}),
+        ("anthropic:claude-fable-5-2@anthropic",
+         {"thinking.is_always_on": True, "tools.takes_forced_choice": False}),
+        ("anthropic:claude-sonnet-5-5@anthropic", {"thinking.off_word": "between_tools"}),
+        ("google:gemini-4-argon@gemini", {"thinking.efforts": ("low", "medium", "high")}),
+        ("google:gemini-2.5-flash-image@gemini", {"thinking.form": "never"}),
+        ("mistral:mistral-large-latest@openai-responses", {"host.resumes_answers": False}),
+    ],
+)  # fmt: skip
+def test_the_newest_models_have_their_flags(name: str, flags: dict[str, Any]) -> None:
+    """Those that the installed SDKs name, as they were seen to behave."""
+    provider, _, rest = name.partition(":")
+    model, _, dialect = rest.rpartition("@")
+    target = dragoman.provider(provider).target(model, dialect)
+    assert {flag: target.flag(flag) for flag in flags} == flags
+
+
+def test_sizes_of_the_newest_models() -> None:
+    """Windows grew, and answers have limits."""
+    assert context_window("openai:gpt-6-astra") == 1_050_000
+    assert context_window("anthropic/claude-opus-5-5") == 1_000_000
+    assert context_window("gpt-5.4-mini-2026-03-17") == 400_000
+    assert max_output_tokens("anthropic:claude-haiku-4-5") == 64_000
+    assert max_output_tokens("gpt-4o") is None
+
+
+def test_a_model_that_always_thinks_is_asked_for_little() -> None:
+    """Claude Opus 5.5 refuses `disabled`: the least effort is sent, and that is reported."""
+    body = {"model": "m", "messages": HI, "reasoning_effort": "none"}
+    sent = translate(body, source="openai-chat", target="anthropic:claude-opus-5-5")
+    assert "thinking" not in sent.body
+    assert sent.body["output_config"] == {"effort": "low"}
+    assert [loss.path for loss in sent.losses] == ["thinking"]
+
+
+def test_thinking_is_turned_off_in_the_models_own_word() -> None:
+    """Claude Sonnet 5.5 says `between_tools` for it."""
+    body = {"model": "m", "messages": HI, "reasoning_effort": "none"}
+    sent = translate(body, source="openai-chat", target="anthropic:claude-sonnet-5-5")
+    assert sent.body["thinking"] == {"type": "between_tools"}
+    assert sent.losses == ()
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "f"}}])
+def test_a_model_that_can_not_be_forced_is_left_its_choice(choice: Any) -> None:
+    """The newest Claudes refuse `any` and `tool`: a loss says so, and the tool may be called."""
+    tools = [{"type": "function", "function": {"name": name}} for name in ("f", "g")]
+    body = {"model": "m", "messages": HI, "tools": tools, "tool_choice": choice}
+    sent = translate(body, source="openai-chat", target="anthropic:claude-opus-5-5")
+    assert sent.body.get("tool_choice", {"type": "auto"}) == {"type": "auto"}
+    assert "tool_choice" in [loss.path for loss in sent.losses]
+    names = [tool["name"] for tool in sent.body["tools"]]
+    assert names == (["f", "g"] if choice == "required" else ["f"])
+
+
+# --- names that nobody lists
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "closest"),
+    [
+        ("openai", "gpt-5.2-proo", "gpt-5.2-pro"),
+        ("openai", "gpt-5-typo", "gpt-5"),
+        ("openai", "gpt-6-sool", "gpt-6-sol"),
+        ("anthropic", "claude-sonet-4-5", "claude-sonnet-4-5"),
+        ("google", "gemini-3.6-flahs", "gemini-3.6-flash"),
+        ("google", "models/gemini-3.6-flahs", "gemini-3.6-flash"),
+        ("openai", "zzz", "no name is close"),
+    ],
+)
+def test_an_unknown_name_is_a_warning_with_the_closest(
+    provider: str, model: str, closest: str
+) -> None:
+    """`check` tells it, for every dialect that the provider speaks."""
+    place = dragoman.provider(provider)
+    for dialect in place.dialects:
+        target = place.target(model, dialect)
+        found = dragoman.dialect(dialect).check({}, target=target)
+        (told,) = [each for each in found if "not known to be there" in each.message]
+        assert (told.severity, told.path) == ("warning", "model")
+        assert closest in told.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "openai:ft:gpt-4o-2024-08-06:acme:x:abc", "openai:gpt-4o-2024-11-20", "openai:gpt-5",
+        "openai:gpt-4o-search-preview-2025-03-11", "openai:GPT-5", "openai:gpt-4-0125-preview",
+        "anthropic:claude-3-5-sonnet-latest", "anthropic:claude-sonnet-4-5-20250929",
+        "anthropic:claude-mythos-preview", "google:models/gemini-2.5-pro-preview-05-06",
+        "google:gemini-2.0-flash-exp",
+        "google:tunedModels/mine-1", "openai:gpt-4o-mini-tts",
+        "google:gemini-1.5-flash-002", "azure:my-deployment",
+        "vertex:my-endpoint", "openrouter:acme/new", "ollama:mine", "vllm:my/model",
+        "openai-compatible:anything", "groq:new-model", "mistral:mistral-next",
+    ],
+)  # fmt: skip
+def test_names_that_are_known_or_the_users_own_are_not_told(name: str) -> None:
+    """Releases, fine-tuned models and deployments with names of their own are no slips."""
+    provider, _, model = name.partition(":")
+    assert dragoman.provider(provider).target(model).host.other_models == ()
+
+
+@pytest.mark.parametrize("model", ["gpt-7-foo", "gpt-5-typo", "gpt-4-fast", "o9", "whatever"])
+def test_nothing_is_left_out_for_an_unknown_model(model: str) -> None:
+    """Whatever a similar name would refuse is sent, from this dialect and from another."""
+    body = {"model": model, "messages": HI, **GENEROUS}
+    sent = translate(body, source="openai-chat", target="openai")
+    assert sent.losses == ()
+    assert {**sent.body, "max_tokens": 50} == {**body, **sent.body, "max_tokens": 50}
+    claude = {"model": "m", "max_tokens": 9, "messages": HI, "temperature": 0.3, "top_p": 0.9}
+    sent = translate(claude, source="anthropic", target=f"openai:{model}")
+    assert sent.losses == ()
+    assert (sent.body["temperature"], sent.body["top_p"]) == (0.3, 0.9)
+
+
+def test_nothing_is_left_out_for_an_unknown_claude() -> None:
+    """A budget stays a budget, and sampling is sent."""
+    body = {"model": "claude-opus-9", "max_tokens": 5000, "messages": HI, "top_k": 5,
+            "thinking": {"type": "enabled", "budget_tokens": 2000}}  # fmt: skip
+    sent = translate(body, source="anthropic", target="anthropic")
+    assert sent.body == body
+    chat = {"model": "m", "messages": HI, "temperature": 0.3, "reasoning_effort": "high"}
+    sent = translate(chat, source="openai-chat", target="anthropic:claude-opus-9")
+    assert sent.losses == ()
+    assert sent.body["temperature"] == 0.3
+    assert sent.body["output_config"] == {"effort": "high"}
+
+
+@given(st.text(max_size=300))
+def test_any_name_has_a_target(name: str) -> None:
+    """No name is too strange, nor slow."""
+    for provider in ("openai", "anthropic", "google"):
+        target = dragoman.provider(provider).target(name)
+        assert isinstance(dragoman.dialect(target.dialect).check({}, target=target), list)
+
+
+def test_a_provider_that_was_changed_has_other_targets() -> None:
+    """Targets are kept, but only for what they were made of."""
+    place = dragoman.provider("openai")
+    assert place.target("gpt-7-foo") is place.target("gpt-7-foo")
+    assert place.replace(names=()).target("gpt-7-foo").host.other_models == ()
+    assert place.replace(families=()).target("gpt-5").thinking.form == "any"
+    assert place.target("gpt-5").thinking.form == "effort"
+    assert place.target("gpt-5" * 50).model == "gpt-5" * 50
+
+
+# --- what users say
+
+
+def test_users_override_facts_in_the_program() -> None:
+    """A row of one's own counts most, and makes the name known."""
+    override_facts(
+        {"openai:gpt-7*": {"context_window": 2_000_000, "thinking.efforts": ["low", "high"]}}
+    )
+    target = dragoman.provider("openai").target("gpt-7-foo")
+    assert target.thinking.efforts == ("low", "high")
+    assert target.host.other_models == ()
+    assert context_window("openai:gpt-7-foo") == 2_000_000
+    assert context_window("chatgpt:gpt-7-foo-2026-12-01") == 2_000_000
+    assert context_window("azure:gpt-7-foo") != 2_000_000
+    override_facts({"openai:gpt-7*": None})
+    assert dragoman.provider("openai").target("gpt-7-foo").host.other_models
+
+
+def test_an_exact_name_counts_more_than_a_pattern() -> None:
+    """As in `Prices`: the exact one, then the first that fits."""
+    override_facts(
+        {
+            "openai:gpt-7-foo": {"context_window": 1},
+            "openai:gpt-7*": {"context_window": 2, "max_output_tokens": 3},
+        }
+    )
+    assert context_window("openai:gpt-7-foo") == 1
+    assert context_window("openai:gpt-7-bar") == 2
+    assert max_output_tokens("openai:gpt-7-foo") == 3
+
+
+def test_a_bare_name_counts_wherever_it_is_served() -> None:
+    """A key without a provider is about the model."""
+    override_facts({"acme-large": {"context_window": 7, "tools.parses_arguments": True}})
+    assert context_window("vllm:acme-large") == context_window("acme-large") == 7
+    for name in ("vllm", "openai", "openrouter"):
+        assert dragoman.provider(name).target("acme-large").tools.parses_arguments
+
+
+def test_stars_are_quick_and_alone_special() -> None:
+    """However many there are, and whatever else is in a name."""
+    key = "a*" * 40 + "b[?]"
+    override_facts({key: {"context_window": 5}})
+    try:
+        assert context_window("a" * 200) is None
+        assert context_window("a" * 50 + "b[?]") == 5
+        assert dragoman.provider("openai").target("a" * 200).model == "a" * 200
+        assert dragoman.provider("openai").target("a" * 50 + "b[?]").host.other_models == ()
+    finally:
+        override_facts({key: None})
+
+
+_TOML = """
+["openai:gpt-7*"]
+context_window = 2_000_000
+thinking.efforts = ["low", "high"]
+sampling.refused = []
+source = "release notes"
+date = 2026-12-01
+"""
+_JSON = {
+    "openai:gpt-7*": {
+        "context_window": 2_000_000,
+        "thinking": {"efforts": ["low", "high"]},
+        "source": "release notes",
+        "date": "2026-12-01",
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("facts.toml", _TOML), ("facts", _TOML), ("f.json", json.dumps(_JSON))]
+)
+def test_users_override_facts_in_a_file(
+    name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is read when it is named, and again when it has changed."""
+    file = tmp_path / name
+    file.write_text(text)
+    monkeypatch.setenv(VARIABLE, str(file))
+    assert dragoman.provider("openai").target("gpt-7-foo").thinking.efforts == ("low", "high")
+    assert context_window("openai:gpt-7-foo") == 2_000_000
+    (fact,) = [each for each in facts("openai:gpt-7-x") if each.name == "context_window"]
+    assert (fact.source, fact.date) == ("release notes", "2026-12-01")
+    file.write_text("{}" if name.endswith("json") else "")
+    assert context_window("openai:gpt-7-foo") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 5", "[[", '["gpt-5"]\nno_such = 1', '["gpt-5"]\nthinking.efforts = 5',
+        '["gpt-5"]\nthinking.form = "who knows"', '["gpt-5"]\nthinking = 5',
+        '["gpt-5"]\ncontext_window = "many"', '["gpt-5"]\ncontext_window = 0',
+        '["gpt-5"]\ncontext_window = true', '["gpt-5"]\nmodel = "x"', '["gpt-5"]\nsource = 5',
+        '["gpt-5"]\nthinking.no_such = 5', '["gpt-5"]\nis_strict = "yes"', "\x00",
+        "x = " + "[" * 9999,
+    ],
+)  # fmt: skip
+def test_a_malformed_file_is_a_clear_error(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the variable, and quotes nothing."""
+    file = tmp_path / "facts.toml"
+    file.write_text(text)
+    monkeypatch.setenv(VARIABLE, str(file))
+    with pytest.raises(ConfigError, match=VARIABLE) as raised:
+        dragoman.provider("openai")
+    assert "who knows" not in str(raised.value)
+    with pytest.raises(ConfigError):
+        context_window("gpt-5")
+
+
+@pytest.mark.parametrize("path", ["nowhere.toml", "\x00", "."])
+def test_a_file_that_is_not_there_is_told(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody goes on with other facts than those that were meant."""
+    try:
+        monkeypatch.setenv(VARIABLE, path)
+    except ValueError:
+        return  # no environment holds it
+    with pytest.raises(ConfigError, match=VARIABLE):
+        dragoman.provider("openai")
+
+
+@given(st.dictionaries(st.sampled_from(["gpt-5", "openai:gpt-7*"]), st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(
+        st.sampled_from(["context_window", "thinking", "efforts", "thinking.form", "source"]),
+        inner, max_size=2)), max_size=2))  # fmt: skip
+def test_whatever_is_said_is_taken_or_refused(given_facts: dict[str, Any]) -> None:
+    """Bad input is our own error, and nothing of it stays."""
+    try:
+        override_facts(given_facts)
+    except DragomanError:
+        pass
+    finally:
+        dragoman.provider("openai").target("gpt-7-foo")
+        override_facts({"gpt-5": None, "openai:gpt-7*": None})
+
+
+def test_rows_are_checked_when_they_are_made() -> None:
+    """A size is a number of tokens, and a pattern can be compiled."""
+    rows: list[Any] = [("(",), ("a", 0), ("a", True), ("a", "5")]
+    for wrong in rows:
+        with pytest.raises(InvalidInputError):
+            Size(*wrong)
