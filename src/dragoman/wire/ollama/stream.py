@@ -287,7 +287,7 @@ class StreamEncoder(EventEncoder):
         message = dict(NOTHING)
         if is_ours:
             message = with_overlay(message, finish.message_extras, NAME)
-        body = {**self._head, "message": message, "done": True}
+        body = {**self._head, **self._said(message), "done": True}
         body |= encode_end(finish, self._writing, is_ours=is_ours)
         if self._usage is not None:
             body |= encode_usage(self._usage)
@@ -344,7 +344,11 @@ class StreamEncoder(EventEncoder):
         return b"" if body is None else self._message(body)
 
     def _message(self, message: dict[str, Any]) -> bytes:
-        return _line({**self._head, "message": message, "done": False})
+        return _line({**self._head, **self._said(message), "done": False})
+
+    def _said(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a line that hold a message; `/api/generate` has others."""
+        return {"message": message}
 
 
 def _line(body: dict[str, Any]) -> bytes:
