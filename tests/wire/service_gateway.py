@@ -63,7 +63,7 @@ class Gateway(NamedTuple):
 
         return httpx.MockTransport(answer)
 
-    def _answer(self, path: str, content: bytes) -> Any:
+    def _answer(self, path: str, content: bytes) -> Any:  # noqa: PLR0911 - one for each service
         place = path.partition("?")[0]
         front = ServiceFront(self.dialect, path=path)
         if "mbed" in place:

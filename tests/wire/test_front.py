@@ -142,6 +142,13 @@ class _Clock:
 
 
 @pytest.mark.parametrize("name", FRONTS)
+def test_starts_that_tell_nothing_are_stamped(name: str) -> None:
+    """However many there are, no frame goes out without its id, time and model."""
+    front = Front(name, request_to(name))
+    check_stream(name, _streamed(front, [ResponseStart(), ResponseStart(), *HELLO]))
+
+
+@pytest.mark.parametrize("name", FRONTS)
 def test_an_answer_that_names_nothing_is_stamped(name: str) -> None:
     """With the model that the client asked for, an id and the time; the same each time."""
     front = Front(name, request_to(name), clock=_Clock())

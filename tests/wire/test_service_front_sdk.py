@@ -62,7 +62,9 @@ def test_openai_embeds(form: str | None, given: Any) -> None:
     (asked,) = gateway.asked
     assert (asked.model, asked.dimensions, asked.user) == ("e", 3, "u")
     assert asked.answer_form == (form or "base64")
-    vectors = answer.data if form != "base64" else client.embeddings.create(model="e", input=given).data
+    vectors = (
+        answer.data if form != "base64" else client.embeddings.create(model="e", input=given).data
+    )
     assert [tuple(one.embedding) for one in vectors] == list(embedded(asked).vectors)
     assert [one.index for one in answer.data] == list(range(len(answer.data)))
     assert (answer.model, answer.usage.prompt_tokens, answer.usage.total_tokens) == ("e", 7, 7)
@@ -121,7 +123,11 @@ def test_anthropic_lists_models_page_by_page() -> None:
     assert [model.id for model in client.models.list(limit=1, before_id=IDS[2])] == IDS[1::-1]
     assert client.models.list(after_id=IDS[0]).data[0].display_name == "two"
     found = client.models.retrieve("org/three:8b")
-    assert (found.display_name, found.max_input_tokens, found.lifecycle) == ("Three", 4096, "active")
+    assert (found.display_name, found.max_input_tokens, found.lifecycle) == (
+        "Three",
+        4096,
+        "active",
+    )
     assert found.created_at.year == 2024
     with pytest.raises(sdk.BadRequestError):
         client.models.list(after_id="none")

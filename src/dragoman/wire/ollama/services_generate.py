@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dragoman.model.events import OpaqueEvent
 from dragoman.model.frozen import freeze_mapping
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
@@ -18,6 +19,8 @@ from dragoman.wire.ollama.dialect import NAME
 from dragoman.wire.ollama.response import encode_time
 from dragoman.wire.ollama.response_front import FRONT_FORM, FrontStreamEncoder
 from dragoman.wire.ollama.response_front import complete as complete_chat
+from dragoman.wire.ollama.services_context import Turns, decode_context, encode_context
+from dragoman.wire.overlay import fields_of
 from dragoman.wire.prompt_front import PromptFront
 from dragoman.wire.services import optional, refuse
 
@@ -33,20 +36,23 @@ _TEXT_ONLY = "there is no place for it in a generated text"
 def decode_request(speaker: Dialect, body: Body) -> Request:
     """The request that a body means: its prompt is what the user says.
 
-    What only a text without a chat can have (a suffix, a template of one's own, an earlier
-    `context`) is kept in the extras.
+    A `context` of ours is what was said before it. What no chat has (a suffix, a template of one's
+    own, a context of Ollama's tokens) is kept in the extras.
     """
     wire = parsed(body, NAME)
     special = {key: wire[key] for key in wire if key in _ONLY_HERE and wire[key]}
+    earlier = decode_context(wire.get("context"))
+    if earlier is not None:
+        del special["context"]
     rest = {key: wire[key] for key in wire if key not in _ONLY_HERE and key not in _MESSAGE}
-    request = speaker.decode_request({**rest, "messages": _messages(wire)})
+    request = speaker.decode_request({**rest, "messages": _messages(wire, earlier or [])})
     if not special:
         return request
     extras = {**request.extras, OWN: special}
     return request.replace_unchecked(extras=freeze_mapping(extras, "the wire"))
 
 
-def _messages(wire: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _messages(wire: Mapping[str, Any], earlier: Turns) -> list[dict[str, Any]]:
     prompt, system = (optional(wire, key, str, NAME) for key in ("prompt", "system"))
     images = wire.get("images")
     if images is not None and not (is_list(images) and all(type(one) is str for one in images)):
@@ -54,6 +60,8 @@ def _messages(wire: Mapping[str, Any]) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     if system:
         messages.append({"role": "system", "content": system})
+        earlier = [turn for turn in earlier if turn[0] != "system"]
+    messages += [{"role": role, "content": text} for role, text in earlier]
     if prompt or images:
         pictures = {"images": images} if images else {}
         messages.append({"role": "user", "content": prompt or "", **pictures})
@@ -83,15 +91,39 @@ def complete(encoded: Encoded, response: Response, front: Front) -> None:
     body: dict[str, Any] = {}
     for key, value in encoded.body.items():
         body |= encode_said(value, lost.append) if key == "message" else {key: value}
-    encoded.body = body
+    encoded.body = {**_context(front, body["response"]), **body}
     encoded.losses += tuple(dict.fromkeys(lost))
+
+
+def _context(front: Front, answer: str) -> dict[str, Any]:
+    """What the client sends back to go on from here; who asked for a raw text gets none."""
+    request = front.request
+    if fields_of(request.extras, OWN).get("raw"):
+        return {}
+    turns = [(message.role.value, message.text) for message in request.messages]
+    numbers = encode_context([*turns, ("assistant", answer)])
+    return {"context": numbers} if numbers else {}
 
 
 class GenerateStreamEncoder(FrontStreamEncoder):
     """Writes a stream of `/api/generate`."""
 
+    def __init__(self, front: Front) -> None:
+        super().__init__(front)
+        self._answer: list[str] = []
+
     def _said(self, message: dict[str, Any]) -> dict[str, Any]:
-        return encode_said(message, lambda loss: self._lose(loss.path, loss.reason))
+        said = encode_said(message, lambda loss: self._lose(loss.path, loss.reason))
+        self._answer.append(said["response"])
+        return said
+
+    def _opaque_event(self, _event: OpaqueEvent) -> bytes:
+        """An event that nobody knows is a chat's."""
+        self._lose("events", "an event that has no place here is left out")
+        return b""
+
+    def _last(self) -> dict[str, Any]:
+        return {**super()._last(), **_context(self._front, "".join(self._answer))}
 
 
 _FORM = FRONT_FORM._replace(complete=complete, stream_encoder=GenerateStreamEncoder)

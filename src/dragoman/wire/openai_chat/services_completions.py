@@ -84,8 +84,8 @@ def _special(wire: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if suffix := optional(wire, "suffix", str, NAME):
         found["suffix"] = suffix
-    best = positive(wire, "best_of", NAME)
-    if best is not None and best > (positive(wire, "n", NAME) or 1):
+    best, choices = positive(wire, "best_of", NAME), positive(wire, "n", NAME)
+    if best is not None and best > (choices or 1):
         found["best_of"] = best
     if "messages" in wire:
         found["messages"] = wire["messages"]
@@ -229,6 +229,9 @@ class CompletionStreamEncoder(StreamEncoder):
         if has_begun and not any(text["text"] or text["finish_reason"] for text in texts):
             return b""
         return super()._written(texts, usage)
+
+    def _opaque(self, payload: Mapping[str, Any]) -> None:  # noqa: ARG002 - it is of a chat
+        return None
 
 
 _FORM = FRONT_FORM._replace(
