@@ -36,6 +36,7 @@ from dragoman.wire.prompt_front import PromptFront, prompt_front
 from tests.corpus import Corpus
 from tests.model.strategies import json_values
 from tests.wire.streamed import Script, scripts
+from tests.wire.test_front import FRONTS, answered, picked
 
 NAMES = ("openai-chat", "ollama")
 TYPES = {"openai-chat": "openai.types:Completion", "ollama": "ollama:GenerateResponse"}
@@ -401,6 +402,43 @@ def test_recorded_prompts(corpus: Corpus) -> None:
             assert frames[-1] | metrics == frames[-1]
         count += 1
     assert count > 10
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("home", FRONTS)
+def test_recorded_answers_complete_prompts(corpus: Corpus, home: str) -> None:
+    """Whatever model answers, each frame is of the vendor's type, and the text is the answer's."""
+    count = 0
+    for recording in picked(corpus, home):
+        answer = answered(recording, home)
+        if answer is None:
+            continue
+        count += 1
+        for name in NAMES:
+            try:
+                _check_recorded(name, answer)
+            except Exception as error:
+                error.add_note(f"{recording.row.file}, as a prompt of {name}")
+                raise
+    assert count >= 15
+
+
+def _check_recorded(name: str, answer: Response | list[Event]) -> None:
+    front = _front(name, stream=True)
+    if isinstance(answer, Response):
+        try:
+            body = front.response(answer).body
+        except DragomanError:
+            return
+        _check(name, body)
+        choices = body["choices"] if name == "openai-chat" else ()
+        assert all(choice["finish_reason"] for choice in choices)
+        return
+    encoder = front.stream()
+    data = b"".join([*map(encoder.feed, answer), encoder.close()])
+    if b'"error"' not in data:
+        for frame in _frames(name, data):
+            _check(name, frame)
 
 
 def _as_chat(told: dict[str, Any]) -> dict[str, Any]:
