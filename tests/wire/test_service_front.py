@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 import dragoman
-from dragoman.errors import DragomanError, InvalidInputError, InvalidRequest, WireError
+from dragoman.errors import DragomanError, InvalidInputError, InvalidRequest, ServerError, WireError
 from dragoman.model.catalogue import ModelInfo, TokenCount
 from dragoman.model.jsontext import dumps, loads
 from dragoman.model.media import Image
@@ -218,7 +218,7 @@ def test_an_answer_with_too_few_vectors_is_none() -> None:
     """Rather an error than vectors under the wrong texts."""
     for name in EMBEDDERS:
         asked = ToEmbed("e", ["a", "b"])
-        with pytest.raises(WireError):
+        with pytest.raises(ServerError):
             _front(name).embeddings(Embedded([(1.0,)]), asked)
 
 
@@ -226,7 +226,7 @@ def test_numbers_that_base64_cannot_hold_are_an_error() -> None:
     """Its numbers have four bytes: a larger one would come out as infinite."""
     front = ServiceFront("openai-chat")
     asked = front.decode_embeddings({"model": "e", "input": "a", "encoding_format": "base64"})
-    with pytest.raises(WireError):
+    with pytest.raises(ServerError):
         front.embeddings(Embedded([(1e300,)]), asked)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self, TypeGuard
 
-from dragoman.errors import InvalidInputError, WireError
+from dragoman.errors import InvalidInputError, ServerError, WireError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Text
@@ -149,10 +149,10 @@ def _tokens(given: list[Any], dialect: str, path: str) -> Tokens:
 # --- writing an answer
 
 
-def checked_vectors(embedded: Embedded, asked: ToEmbed, dialect: str) -> Sequence[Sequence[float]]:
-    """The vectors, which are as many as the inputs."""
+def checked_vectors(embedded: Embedded, asked: ToEmbed) -> Sequence[Sequence[float]]:
+    """The vectors; too few or too many are the model's fault, not the client's."""
     if len(embedded.vectors) != len(asked.inputs):
         asked_for, found = len(asked.inputs), len(embedded.vectors)
         msg = f"asked for {asked_for} embeddings, the model gave {found}"
-        raise WireError(msg, dialect=dialect, path="$")
+        raise ServerError(msg)
     return embedded.vectors

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from dragoman.errors import InvalidRequest
 from dragoman.model.catalogue import ModelInfo
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Page(NamedTuple):
@@ -48,12 +45,3 @@ def page_size(query: Mapping[str, str], key: str, usual: int, most: int) -> int:
         msg = f"{key} is a whole number"
         raise InvalidRequest(msg, status=400)
     return min(int(text), most)
-
-
-def rfc3339(seconds: float | None) -> str:
-    """A time in UTC; 1970 where it is not known, as Anthropic has it."""
-    try:
-        found = _EPOCH + timedelta(seconds=seconds or 0)
-    except (ValueError, OverflowError):
-        found = _EPOCH
-    return found.isoformat().replace("+00:00", "Z")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from dragoman.errors import WireError
+from dragoman.errors import ServerError, WireError
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.usage import Usage
 from dragoman.wire.embeddings import (
@@ -124,7 +124,7 @@ def encode_embedding_response(embedded: Embedded, asked: ToEmbed) -> Encoded:
     write = _base64 if asked.answer_form == _BASE64 else list
     rows = [
         {"object": "embedding", "index": place, "embedding": write(vector)}
-        for place, vector in enumerate(checked_vectors(embedded, asked, _NAME))
+        for place, vector in enumerate(checked_vectors(embedded, asked))
     ]
     model = embedded.model or asked.model
     return Encoded(
@@ -143,7 +143,7 @@ def _base64(vector: Sequence[float]) -> str:
     numbers = array("f", vector)
     if not all(map(isfinite, numbers)):
         msg = "a number of an embedding does not fit into four bytes"
-        raise WireError(msg, dialect=_NAME, path="$")
+        raise ServerError(msg)
     if sys.byteorder == "big":
         numbers.byteswap()
     return b64encode(numbers.tobytes()).decode("ascii")

@@ -11,7 +11,7 @@ from dragoman.model.catalogue import ModelInfo
 from dragoman.wire.anthropic.dialect import NAME
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.foreign_extras import foreign_losses
-from dragoman.wire.model_pages import Page, page_after, page_before, page_size, rfc3339
+from dragoman.wire.model_pages import Page, page_after, page_before, page_size
 from dragoman.wire.multipart import form
 from dragoman.wire.overlay import fields_of, overlay_of
 from dragoman.wire.services import (
@@ -29,6 +29,7 @@ from dragoman.wire.services import (
     objects,
     text_at,
 )
+from dragoman.wire.times import encode_time
 
 _KNOWN = frozenset({"id", "type", "display_name", "created_at", "max_input_tokens"})
 # What `count_tokens` takes; it refuses the rest.
@@ -105,7 +106,7 @@ def _row(model: ModelInfo) -> dict[str, Any]:
         "type": "model",
         "id": model.id,
         "display_name": model.id if model.name is None else model.name,
-        "created_at": rfc3339(model.created),
+        "created_at": encode_time(model.created),
         "max_input_tokens": model.context_window,
     }
     return {**_UNKNOWN, **fields_of(model.extras, NAME), **row}

@@ -182,7 +182,7 @@ def _is_single(wire: Any) -> bool:
 
 def encode_embedding_response(embedded: Embedded, asked: ToEmbed) -> Encoded:
     """The embeddings for a client, in the form of its request."""
-    rows = [{"values": list(vector)} for vector in checked_vectors(embedded, asked, NAME)]
+    rows = [{"values": list(vector)} for vector in checked_vectors(embedded, asked)]
     body: dict[str, Any] = {"embeddings": rows}
     if asked.answer_form == _SINGLE:
         body = {"embedding": rows[0]}

@@ -20,7 +20,7 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.foreign_extras import foreign_losses
 from dragoman.wire.json_values import is_object
 from dragoman.wire.losses import Loss
-from dragoman.wire.ollama.response import decode_time, encode_time
+from dragoman.wire.ollama.response import decode_time
 from dragoman.wire.overlay import extras_of, fields_of, overlay_of
 from dragoman.wire.services import (
     ListFormat,
@@ -33,6 +33,7 @@ from dragoman.wire.services import (
     text_at,
     vector_of,
 )
+from dragoman.wire.times import encode_time
 
 _NAME = "ollama"
 _KNOWN = frozenset({"name", "model", "modified_at"})
@@ -98,7 +99,7 @@ def decode_embeddings(wire: Any) -> Embedded:
 
 def encode_embedding_response(embedded: Embedded, asked: ToEmbed) -> Encoded:
     """The embeddings for a client, in the form of its request."""
-    rows = [list(vector) for vector in checked_vectors(embedded, asked, _NAME)]
+    rows = [list(vector) for vector in checked_vectors(embedded, asked)]
     usage = embedded.usage
     if asked.answer_form == _LEGACY:
         lost = () if usage is None else (Loss("usage", "there are no counts here"),)

@@ -16,13 +16,13 @@ from dragoman.wire.front import Front, FrontForm
 from dragoman.wire.json_values import is_list, parsed
 from dragoman.wire.losses import Loss
 from dragoman.wire.ollama.dialect import NAME
-from dragoman.wire.ollama.response import encode_time
 from dragoman.wire.ollama.response_front import FRONT_FORM, FrontStreamEncoder
 from dragoman.wire.ollama.response_front import complete as complete_chat
 from dragoman.wire.ollama.services_context import Turns, decode_context, encode_context
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.prompt_front import PromptFront
 from dragoman.wire.services import optional, refuse
+from dragoman.wire.times import encode_time
 
 OWN = "ollama-generate"
 """Under which extras keep what only `/api/generate` has: any target reports it as lost."""
@@ -117,7 +117,7 @@ class GenerateStreamEncoder(FrontStreamEncoder):
         self._answer.append(said["response"])
         return said
 
-    def _opaque_event(self, _event: OpaqueEvent) -> bytes:
+    def _opaque_event(self, event: OpaqueEvent) -> bytes:  # noqa: ARG002 - whatever it is
         """An event that nobody knows is a chat's."""
         self._lose("events", "an event that has no place here is left out")
         return b""

@@ -28,13 +28,13 @@ from dragoman.wire.ollama.response import (
     decode_time,
     decode_usage,
     encode_end,
-    encode_time,
     encode_usage,
 )
 from dragoman.wire.ollama.tools import decode_call
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.stream_decoding import FrameDecoder, PartEvents, object_in, stream_error
 from dragoman.wire.stream_encoding import EventEncoder, SentPart, piece_of
+from dragoman.wire.times import encode_time
 from dragoman.wire.tolerance import plain_text
 
 _KNOWN = frozenset({"model", "created_at", "message", "done", "done_reason", "logprobs", *METRICS})
