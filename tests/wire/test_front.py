@@ -55,7 +55,7 @@ _AS_IT_CAME = (
 _FAULTY = ("test_custom_tool", "openai-image-generation-tool.1")
 
 
-def _picked(corpus: Corpus, home: str) -> Iterator[Recording]:
+def picked(corpus: Corpus, home: str) -> Iterator[Recording]:
     """Some recordings of a dialect, from all over the corpus."""
     listed = list(corpus.select(provider_api=SPOKEN_BY[home], status=200, tier="core"))
     for recording in listed[:: len(listed) // _MOST + 1]:
@@ -64,7 +64,7 @@ def _picked(corpus: Corpus, home: str) -> Iterator[Recording]:
             yield recording
 
 
-def _answered(recording: Recording, home: str) -> Response | list[Event] | None:
+def answered(recording: Recording, home: str) -> Response | list[Event] | None:
     """What was answered: a response, or the events of a stream."""
     speaker = dragoman.dialect(home)
     stream, body = recording.response_stream, recording.response_body
@@ -96,8 +96,8 @@ def _streamed(front: Front, events: list[Event]) -> bytes:
 def test_recorded_answers_are_complete_behind_every_front(corpus: Corpus, home: str) -> None:
     """With all that the vendor's types require, and one id, time and model in all of a stream."""
     count = 0
-    for recording in _picked(corpus, home):
-        answer = _answered(recording, home)
+    for recording in picked(corpus, home):
+        answer = answered(recording, home)
         if answer is None:
             continue
         count += 1
@@ -139,6 +139,13 @@ class _Clock:
     def __call__(self) -> float:
         self.now += 0.25
         return self.now
+
+
+@pytest.mark.parametrize("name", FRONTS)
+def test_starts_that_tell_nothing_are_stamped(name: str) -> None:
+    """However many there are, no frame goes out without its id, time and model."""
+    front = Front(name, request_to(name))
+    check_stream(name, _streamed(front, [ResponseStart(), ResponseStart(), *HELLO]))
 
 
 @pytest.mark.parametrize("name", FRONTS)

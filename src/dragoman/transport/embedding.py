@@ -16,12 +16,12 @@ from dragoman.errors import (
 )
 from dragoman.model.catalogue import Embeddings
 from dragoman.model.frozen import EMPTY
-from dragoman.model.jsontext import dumps
 from dragoman.model.responses import Embedding
 from dragoman.model.value import expect
 from dragoman.transport.exchanges import Line
+from dragoman.wire.embeddings import Embedded, EmbeddingFormat, ToEmbed
 from dragoman.wire.json_values import opened
-from dragoman.wire.services import Embedded, EmbeddingFormat, ToEmbed, services
+from dragoman.wire.services import services
 
 _TOO_MUCH = frozenset({"max_tokens_per_request"})  # OpenAI: of all texts together
 
@@ -43,11 +43,10 @@ async def embed(
     """
     found = line.needs(services(line.dialect).embeddings, "embeddings")
     asked = ToEmbed(_model(line, model), _checked(texts), dimensions, extra)
-    size = _size(batch, found.most, len(asked.texts))
+    size = _size(batch, found.most, len(asked.inputs))
     answers: list[Embedded] = []
-    for start in range(0, len(asked.texts), size):
-        part = asked._replace(texts=asked.texts[start : start + size])
-        answers += await _embedded(line, found, part)
+    for start in range(0, len(asked.inputs), size):
+        answers += await _embedded(line, found, asked.portion(start, start + size))
     return _joined(answers, asked.model)
 
 
@@ -80,11 +79,11 @@ async def _embedded(line: Line, found: EmbeddingFormat, asked: ToEmbed) -> list[
     try:
         return [await _answer(line, found, asked)]
     except ProviderError as error:
-        if len(asked.texts) == 1 or not _is_too_long(error):
+        if len(asked.inputs) == 1 or not _is_too_long(error):
             raise
-    half = len(asked.texts) // 2
-    first = await _embedded(line, found, asked._replace(texts=asked.texts[:half]))
-    return first + await _embedded(line, found, asked._replace(texts=asked.texts[half:]))
+    half = len(asked.inputs) // 2
+    first = await _embedded(line, found, asked.portion(0, half))
+    return first + await _embedded(line, found, asked.portion(half))
 
 
 def _is_too_long(error: ProviderError) -> bool:
@@ -92,11 +91,11 @@ def _is_too_long(error: ProviderError) -> bool:
 
 
 async def _answer(line: Line, found: EmbeddingFormat, asked: ToEmbed) -> Embedded:
-    body = dumps(found.encode(asked))
+    body = found.encode(asked).to_bytes()
     message = line.deployment.request("embed", body, model=asked.model)
     answer = found.decode(opened((await line.exchange(message)).body, line.dialect))
-    if len(answer.vectors) != len(asked.texts):
-        msg = f"asked for {len(asked.texts)} embeddings, the server sent {len(answer.vectors)}"
+    if len(answer.vectors) != len(asked.inputs):
+        msg = f"asked for {len(asked.inputs)} embeddings, the server sent {len(answer.vectors)}"
         raise WireError(msg, dialect=line.dialect, path="$")
     return answer
 

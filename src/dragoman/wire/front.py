@@ -107,7 +107,7 @@ class Front:
         self.dialect = dialect(name) if isinstance(name, str) else name
         self.request = Request() if request is None else request
         self.path = path
-        self.form: FrontForm = getattr(self.dialect, "front_form", None) or FrontForm()
+        self.form = self._form()
         self._clock = clock
         self.began = clock()
         self.request_id = new_id("req_")
@@ -118,6 +118,9 @@ class Front:
 
     def __repr__(self) -> str:
         return f"<front {self.dialect.name}>"
+
+    def _form(self) -> FrontForm:
+        return getattr(self.dialect, "front_form", None) or FrontForm()
 
     @property
     def elapsed(self) -> float:
@@ -216,6 +219,7 @@ class FrontEncoder:
         self._write = encoder.feed
         self._start = ResponseStart()
         self._is_stamped = False
+        self._is_waiting = False
         self._says_failures = front.form.says_failures
 
     @property
@@ -261,11 +265,12 @@ class FrontEncoder:
     def _begun(self, event: ResponseStart) -> bytes:
         """More is known of the answer; what it doesn't name at once is never named differently.
 
-        Azure's preamble to Chat tells nothing yet: it waits.
+        Azure's preamble to Chat tells nothing yet: it waits, once.
         """
         if not self._is_stamped:
             self._start = self._start.filled(event)
-            if not (event.id or event.model):
+            if not (event.id or event.model or self._is_waiting):
+                self._is_waiting = True
                 return self._write(event)
             self._stamp()
         start = self._start

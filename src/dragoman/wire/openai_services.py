@@ -1,31 +1,49 @@
-"""OpenAI's embeddings, model lists and uploads, which its two dialects share."""
+"""OpenAI's embeddings, model lists and uploads, which its two dialects share.
+
+What a server reads and writes stands beside what a client writes and reads.
+"""
 
 from __future__ import annotations
 
 import binascii
 import sys
 from array import array
-from base64 import b64decode
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
-from dragoman.errors import WireError
+from dragoman.errors import ServerError, WireError
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.usage import Usage
-from dragoman.wire.json_values import is_object
-from dragoman.wire.multipart import form
-from dragoman.wire.overlay import overlay_of
-from dragoman.wire.services import (
+from dragoman.wire.embeddings import (
     Embedded,
     EmbeddingFormat,
+    ToEmbed,
+    checked_vectors,
+    decode_inputs,
+    embedding_losses,
+    is_tokens,
+    plain_texts,
+)
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.foreign_extras import foreign_losses
+from dragoman.wire.json_values import is_object
+from dragoman.wire.losses import Loss
+from dragoman.wire.multipart import form
+from dragoman.wire.overlay import extras_of, fields_of, overlay_of
+from dragoman.wire.services import (
     ListFormat,
     ModelPage,
     Piece,
     ToUpload,
     Uploaded,
     UploadFormat,
-    encode_embeddings,
     is_number,
     objects,
+    optional,
+    positive,
+    refuse,
     text_at,
     vector_of,
 )
@@ -35,6 +53,46 @@ _SINGLE = 4  # bytes of a number in base64
 # Groq, OpenRouter, Mistral and vLLM tell, each in its own word.
 _WINDOWS = ("context_window", "context_length", "max_context_length", "max_model_len")
 _KNOWN = frozenset({"id", "created", "name", "object", *_WINDOWS})
+_ASKED = frozenset({"model", "input", "dimensions", "user", "encoding_format"})
+_BASE64 = "base64"
+_OWNER = "system"  # of a model whose owner nobody names; clients want one
+
+# --- embeddings
+
+
+def encode_embeddings(asked: ToEmbed) -> Encoded:
+    """The request for embeddings."""
+    losses = list(embedding_losses(asked, _NAME, ("user",)))
+    body: dict[str, Any] = {"model": asked.model, "input": _inputs(asked, losses)}
+    if asked.dimensions is not None:
+        body["dimensions"] = asked.dimensions
+    if asked.user is not None:
+        body["user"] = asked.user
+    body |= {**fields_of(asked.extras, _NAME), **asked.extra}
+    return Encoded(body, losses=tuple(losses))
+
+
+def _inputs(asked: ToEmbed, losses: list[Loss]) -> list[Any]:
+    """Texts or token ids: one request has no more than one kind of them."""
+    if asked.inputs and all(map(is_tokens, asked.inputs)):
+        return [list(tokens) for tokens in asked.inputs]
+    return plain_texts(asked, losses)
+
+
+def decode_embedding_request(wire: Mapping[str, Any], _path: str | None) -> ToEmbed:
+    """What a client asks to embed."""
+    answer_form = optional(wire, "encoding_format", str, _NAME)
+    if answer_form not in {None, "float", _BASE64}:
+        refuse("float or base64", "$.encoding_format", _NAME)
+    left = {key: value for key, value in wire.items() if key not in _ASKED}
+    return ToEmbed(
+        text_at(wire, "model", _NAME),
+        decode_inputs(wire.get("input"), _NAME, "$.input", takes_tokens=True),
+        positive(wire, "dimensions", _NAME),
+        user=optional(wire, "user", str, _NAME),
+        extras=extras_of(left, _NAME),
+        answer_form=answer_form,
+    )
 
 
 def decode_embeddings(wire: Any) -> Embedded:
@@ -61,11 +119,34 @@ def _vector(value: Any, place: int) -> tuple[float, ...]:
     raise WireError(msg, dialect=_NAME, path=path)
 
 
+def encode_embedding_response(embedded: Embedded, asked: ToEmbed) -> Encoded:
+    """The embeddings for a client, as numbers or in base64."""
+    write = _base64 if asked.answer_form == _BASE64 else list
+    rows = [
+        {"object": "embedding", "index": place, "embedding": write(vector)}
+        for place, vector in enumerate(checked_vectors(embedded, asked))
+    ]
+    model = embedded.model or asked.model
+    return Encoded(
+        {"object": "list", "data": rows, "model": model, "usage": _encode_usage(embedded.usage)}
+    )
+
+
 def _numbers(raw: bytes) -> tuple[float, ...]:
     numbers = array("f", raw)
     if sys.byteorder == "big":
         numbers.byteswap()
     return tuple(numbers)
+
+
+def _base64(vector: Sequence[float]) -> str:
+    numbers = array("f", vector)
+    if not all(map(isfinite, numbers)):
+        msg = "a number of an embedding does not fit into four bytes"
+        raise ServerError(msg)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return b64encode(numbers.tobytes()).decode("ascii")
 
 
 def _usage(wire: Any) -> Usage | None:
@@ -78,10 +159,40 @@ def _usage(wire: Any) -> Usage | None:
     return Usage(tokens, reported_total=total if is_number(total) else None)
 
 
+def _encode_usage(usage: Usage | None) -> dict[str, int]:
+    """The counts, which every client's types require."""
+    known = Usage() if usage is None else usage
+    return {"prompt_tokens": known.total_input, "total_tokens": known.total}
+
+
+# --- models
+
+
 def decode_models(wire: Any) -> ModelPage:
     """The models in a body: `data`, or a bare list as some have it."""
     rows = objects(wire, "data" if is_object(wire) else None, _NAME)
     return ModelPage([_model(row) for row in rows if isinstance(row.get("id"), str)])
+
+
+def encode_models(models: Sequence[ModelInfo], _query: Mapping[str, str]) -> Encoded:
+    """All models: there are no pages."""
+    losses = [
+        loss
+        for place, model in enumerate(models)
+        for loss in foreign_losses(model.extras, _NAME, f"models[{place}].extras")
+    ]
+    return Encoded({"object": "list", "data": [*map(_row, models)]}, losses=tuple(losses))
+
+
+def decode_model(wire: Any) -> ModelInfo:
+    """One model alone."""
+    text_at(wire, "id", _NAME)
+    return _model(wire)
+
+
+def encode_model(model: ModelInfo) -> Encoded:
+    """One model alone."""
+    return Encoded(_row(model), losses=tuple(foreign_losses(model.extras, _NAME, "extras")))
 
 
 def _model(row: dict[str, Any]) -> ModelInfo:
@@ -95,11 +206,23 @@ def _model(row: dict[str, Any]) -> ModelInfo:
     )
 
 
+def _row(model: ModelInfo) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": model.id, "object": "model", "created": int(model.created or 0)}
+    if model.name is not None:
+        row["name"] = model.name
+    if model.context_window is not None:
+        row[_WINDOWS[0]] = model.context_window
+    return {"owned_by": _OWNER, **fields_of(model.extras, _NAME), **row}
+
+
 def _trained(row: dict[str, Any]) -> int | None:
     """llama.cpp says what the model was trained on."""
     meta = row.get("meta")
     window = meta.get("n_ctx_train") if is_object(meta) else None
     return window if is_number(window) else None
+
+
+# --- uploads
 
 
 def encode_upload(upload: ToUpload) -> Piece:
@@ -112,6 +235,10 @@ def decode_upload(wire: Any) -> Uploaded:
     return Uploaded(text_at(wire, "id", _NAME))
 
 
-EMBEDDINGS = EmbeddingFormat(encode_embeddings, decode_embeddings, most=2048)
-MODELS = ListFormat(decode_models)
+EMBEDDINGS = EmbeddingFormat(
+    encode_embeddings, decode_embeddings, 2048, decode_embedding_request, encode_embedding_response
+)
+MODELS = ListFormat(
+    decode_models, decode_model=decode_model, encode=encode_models, encode_model=encode_model
+)
 UPLOADS = UploadFormat(encode_upload, decode_upload)

@@ -7,50 +7,18 @@ writes bodies, and reads them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeGuard
+from typing import Any, NamedTuple, NoReturn, TypeGuard, TypeVar
 
 from dragoman.errors import WireError
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.frozen import EMPTY
-from dragoman.model.usage import Usage
 from dragoman.wire.dialect import dialect as registered
-from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.embeddings import EmbeddingFormat
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.json_values import is_integer, is_list, is_object
 
-
-class ToEmbed(NamedTuple):
-    """What is asked of an embedding model."""
-
-    model: str
-    texts: Sequence[str]
-    dimensions: int | None = None
-    extra: Mapping[str, Any] = EMPTY
-    """Further fields, as the provider names them."""
-
-
-def encode_embeddings(asked: ToEmbed) -> dict[str, Any]:
-    """The body of a request for embeddings, as OpenAI and Ollama have it."""
-    body: dict[str, Any] = {"model": asked.model, "input": list(asked.texts)}
-    if asked.dimensions is not None:
-        body["dimensions"] = asked.dimensions
-    return {**body, **asked.extra}
-
-
-class Embedded(NamedTuple):
-    """What it answers."""
-
-    vectors: Sequence[Sequence[float]]
-    """In the order of the texts."""
-    usage: Usage | None = None
-    model: str | None = None
-
-
-class EmbeddingFormat(NamedTuple):
-    """How texts are embedded."""
-
-    encode: Callable[[ToEmbed], dict[str, Any]]
-    decode: Callable[[Any], Embedded]
-    most: int | None = None
-    """How many texts one request may hold, at the vendor's own."""
+T = TypeVar("T")
+_KINDS: dict[type, str] = {str: "a text", int: "a whole number", bool: "true or false"}
 
 
 class ModelPage(NamedTuple):
@@ -62,19 +30,37 @@ class ModelPage(NamedTuple):
 
 
 class ListFormat(NamedTuple):
-    """How models are listed."""
+    """How models are listed, and one of them told: first a client's side, then a server's."""
 
     decode: Callable[[Any], ModelPage]
     query: Mapping[str, str] = EMPTY
     """What to ask with for the first page."""
+    decode_model: Callable[[Any], ModelInfo] | None = None
+    """One model alone."""
+    encode: Callable[[Sequence[ModelInfo], Mapping[str, str]], Encoded] | None = None
+    """The page of all models that the client's query asks for."""
+    encode_model: Callable[[ModelInfo], Encoded] | None = None
+    """One model alone."""
+    decode_name: Callable[[Mapping[str, Any]], str] | None = None
+    """The model that a client asks about, where the body says it; None: the path does."""
 
 
 class CountFormat(NamedTuple):
-    """How the tokens of a prompt are counted."""
+    """How the tokens of a prompt are counted: first a client's side, then a server's."""
 
     encode: Callable[[Mapping[str, Any], str | None], dict[str, Any]]
     """Given the body of a request for an answer; and the model, where that is to be named."""
     decode: Callable[[Any], int]
+    decode_request: Callable[[Mapping[str, Any], str | None], Counted] | None = None
+    """The request for an answer whose prompt is to be counted, given the body and the path."""
+    encode_response: Callable[[int], dict[str, Any]] | None = None
+
+
+class Counted(NamedTuple):
+    """A request for an answer whose prompt is to be counted, as its dialect writes it."""
+
+    body: Mapping[str, Any]
+    path: str | None = None
 
 
 class ToUpload(NamedTuple):
@@ -119,6 +105,12 @@ class Services(NamedTuple):
     models: ListFormat | None = None
     counts: CountFormat | None = None
     uploads: UploadFormat | None = None
+    prompt_front: str | None = None
+    """The module that has `PROMPT_FRONT`, which answers clients that send a prompt, not a chat."""
+    encode_running: Callable[[Sequence[ModelInfo]], Encoded] | None = None
+    """The answer to a client that asks which models are loaded."""
+    encode_version: Callable[[str], dict[str, Any]] | None = None
+    """The answer to a client that asks for the server's version."""
 
 
 def services(dialect: str) -> Services:
@@ -143,7 +135,7 @@ def objects(value: Any, key: str | None, dialect: str) -> list[dict[str, Any]]:
     found = value if key is None else _at(value, key)
     if is_list(found):
         return [item for item in found if is_object(item)]
-    return _refuse("a list", "$" if key is None else f"$.{key}", dialect)
+    return refuse("a list", "$" if key is None else f"$.{key}", dialect)
 
 
 def text_at(value: Any, key: str, dialect: str) -> str:
@@ -151,7 +143,7 @@ def text_at(value: Any, key: str, dialect: str) -> str:
     found = _at(value, key)
     if isinstance(found, str) and found:
         return found
-    return _refuse("a text", f"$.{key}", dialect)
+    return refuse("a text", f"$.{key}", dialect)
 
 
 def number_at(value: Any, key: str, dialect: str) -> int:
@@ -159,20 +151,37 @@ def number_at(value: Any, key: str, dialect: str) -> int:
     found = _at(value, key)
     if is_number(found):
         return found
-    return _refuse("a whole number", f"$.{key}", dialect)
+    return refuse("a whole number", f"$.{key}", dialect)
 
 
 def vector_of(value: Any, path: str, dialect: str) -> tuple[float, ...]:
     """The numbers of an embedding."""
     if isinstance(value, list) and {*map(type, value)} <= {float, int}:
         return tuple(value)
-    return _refuse("numbers", path, dialect)
+    return refuse("numbers", path, dialect)
+
+
+def optional(value: Mapping[str, Any], key: str, kind: type[T], dialect: str) -> T | None:
+    """A field that may be absent or null, and else has to be of that type; true is no number."""
+    found = value.get(key)
+    if found is None or type(found) is kind:
+        return found
+    return refuse(_KINDS.get(kind, kind.__name__), f"$.{key}", dialect)
+
+
+def positive(value: Mapping[str, Any], key: str, dialect: str) -> int | None:
+    """A number above zero that may be absent or null."""
+    found = optional(value, key, int, dialect)
+    if found is None or (found > 0 and is_integer(found)):
+        return found
+    return refuse("a whole number above zero", f"$.{key}", dialect)
 
 
 def _at(value: Any, key: str) -> Any:
     return value.get(key) if is_object(value) else None
 
 
-def _refuse(what: str, path: str, dialect: str) -> NoReturn:
+def refuse(what: str, path: str, dialect: str) -> NoReturn:
+    """Blame the peer for a field."""
     msg = f"expected {what} at {path}"
     raise WireError(msg, dialect=dialect, path=path)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from dragoman.errors import InvalidRequest
 from dragoman.model.catalogue import ModelInfo
 from dragoman.wire.anthropic.dialect import NAME
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.foreign_extras import foreign_losses
+from dragoman.wire.model_pages import Page, page_after, page_before, page_size
 from dragoman.wire.multipart import form
-from dragoman.wire.overlay import overlay_of
+from dragoman.wire.overlay import fields_of, overlay_of
 from dragoman.wire.services import (
+    Counted,
     CountFormat,
     ListFormat,
     ModelPage,
@@ -24,6 +29,7 @@ from dragoman.wire.services import (
     objects,
     text_at,
 )
+from dragoman.wire.times import encode_time
 
 _KNOWN = frozenset({"id", "type", "display_name", "created_at", "max_input_tokens"})
 # What `count_tokens` takes; it refuses the rest.
@@ -31,6 +37,9 @@ _COUNTED = (
     "model", "messages", "system", "tools", "tool_choice", "thinking", "cache_control",
     "output_config", "context_management", "mcp_servers", "anthropic_version",
 )  # fmt: skip
+_UNKNOWN = {"capabilities": None, "lifecycle": "active", "max_tokens": None}
+"""What is told of a model of which nobody knows it."""
+_USUAL_PAGE, _LONGEST_PAGE = 20, 1000
 _FILES = {"anthropic-beta": "files-api-2025-04-14"}
 
 
@@ -44,6 +53,42 @@ def decode_models(wire: Any) -> ModelPage:
     return ModelPage([_model(row) for row in rows], following)
 
 
+def encode_models(models: Sequence[ModelInfo], query: Mapping[str, str]) -> Encoded:
+    """The page that a client asks for, going forwards or backwards."""
+    page = _page(models, query)
+    losses = [
+        loss
+        for place, model in enumerate(page.models)
+        for loss in foreign_losses(model.extras, NAME, f"models[{place}].extras")
+    ]
+    rows = [_row(model) for model in page.models]
+    ends = {
+        "first_id": rows[0]["id"] if rows else None,
+        "last_id": rows[-1]["id"] if rows else None,
+    }
+    return Encoded({"data": rows, "has_more": page.has_more, **ends}, losses=tuple(losses))
+
+
+def _page(models: Sequence[ModelInfo], query: Mapping[str, str]) -> Page:
+    size = page_size(query, "limit", _USUAL_PAGE, _LONGEST_PAGE)
+    after, before = query.get("after_id"), query.get("before_id")
+    if size == 0 or (after and before):
+        msg = "limit is one at least, and only one of after_id and before_id can be given"
+        raise InvalidRequest(msg, status=400)
+    return page_before(models, before, size) if before else page_after(models, after or None, size)
+
+
+def decode_model(wire: Any) -> ModelInfo:
+    """One model alone."""
+    text_at(wire, "id", NAME)
+    return _model(wire)
+
+
+def encode_model(model: ModelInfo) -> Encoded:
+    """One model alone."""
+    return Encoded(_row(model), losses=tuple(foreign_losses(model.extras, NAME, "extras")))
+
+
 def _model(row: dict[str, Any]) -> ModelInfo:
     name, window = row.get("display_name"), row.get("max_input_tokens")
     return ModelInfo(
@@ -53,6 +98,18 @@ def _model(row: dict[str, Any]) -> ModelInfo:
         _seconds(row.get("created_at")),
         overlay_of(row, _KNOWN, NAME),
     )
+
+
+def _row(model: ModelInfo) -> dict[str, Any]:
+    """A model with all that the SDK's types require."""
+    row = {
+        "type": "model",
+        "id": model.id,
+        "display_name": model.id if model.name is None else model.name,
+        "created_at": encode_time(model.created),
+        "max_input_tokens": model.context_window,
+    }
+    return {**_UNKNOWN, **fields_of(model.extras, NAME), **row}
 
 
 def _seconds(text: Any) -> float | None:
@@ -71,9 +128,19 @@ def encode_count(body: Mapping[str, Any], model: str | None) -> dict[str, Any]:
     return counted if model is None else {"model": model, **counted}
 
 
+def decode_count_request(wire: Mapping[str, Any], _path: str | None) -> Counted:
+    """A request without the settings that don't count."""
+    return Counted(wire)
+
+
 def decode_count(wire: Any) -> int:
     """The tokens of the prompt."""
     return number_at(wire, "input_tokens", NAME)
+
+
+def encode_count_response(tokens: int) -> dict[str, Any]:
+    """The same, for a client."""
+    return {"input_tokens": tokens}
 
 
 def encode_upload(upload: ToUpload) -> Piece:
@@ -86,9 +153,9 @@ def decode_upload(wire: Any) -> Uploaded:
     return Uploaded(text_at(wire, "id", NAME))
 
 
-MODELS = ListFormat(decode_models, {"limit": "1000"})
+MODELS = ListFormat(decode_models, {"limit": "1000"}, decode_model, encode_models, encode_model)
 SERVICES = Services(
     models=MODELS,
-    counts=CountFormat(encode_count, decode_count),
+    counts=CountFormat(encode_count, decode_count, decode_count_request, encode_count_response),
     uploads=UploadFormat(encode_upload, decode_upload),
 )

@@ -211,6 +211,16 @@ def decode_path(path: str | None) -> tuple[str | None, bool | None]:
     return (None if stream is None else bare_model(unquote(place)) or None), stream
 
 
+def path_model(path: str | None) -> str | None:
+    """The model in the path of any method; None where there is none.
+
+    >>> path_model("/v1beta/models/gemini-embedding-001:embedContent")
+    'gemini-embedding-001'
+    """
+    place, colon, _ = ("" if path is None else path.partition("?")[0]).rpartition(":")
+    return bare_model(unquote(place)) or None if colon else None
+
+
 @lru_cache(maxsize=256)
 def encode_path(model: str, *, stream: bool) -> str:
     """Where a request for that model goes.

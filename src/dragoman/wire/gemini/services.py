@@ -2,61 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import binascii
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from dragoman.errors import WireError
+from dragoman.errors import InvalidRequest, WireError
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.jsontext import dumps
-from dragoman.model.usage import Usage
-from dragoman.wire.gemini.dialect import NAME, bare_model
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.foreign_extras import foreign_losses
+from dragoman.wire.gemini.dialect import NAME, bare_model, encode_path, path_model
+from dragoman.wire.gemini.services_embeddings import EMBEDDINGS
 from dragoman.wire.json_values import is_object
-from dragoman.wire.overlay import overlay_of
+from dragoman.wire.losses import Loss
+from dragoman.wire.model_pages import page_after, page_size
+from dragoman.wire.overlay import fields_of, overlay_of
 from dragoman.wire.services import (
+    Counted,
     CountFormat,
-    Embedded,
-    EmbeddingFormat,
     ListFormat,
     ModelPage,
     Piece,
     Services,
-    ToEmbed,
     ToUpload,
     Uploaded,
     UploadFormat,
     is_number,
     number_at,
     objects,
+    refuse,
     text_at,
-    vector_of,
 )
 
 _KNOWN = frozenset({"name", "displayName", "inputTokenLimit"})
+_METHODS = ("generateContent", "countTokens")
+"""What clients may do with a model of which nobody says it; many look for it."""
+_USUAL_PAGE, _LONGEST_PAGE = 50, 1000
+_WHOLE = ("generateContentRequest", "generate_content_request")
 _COUNTED = ("contents", "systemInstruction", "tools", "generationConfig")
 
 
-def encode_embeddings(asked: ToEmbed) -> dict[str, Any]:
-    """The body of `batchEmbedContents`: a request for each text."""
-    shared: dict[str, Any] = {"model": f"models/{bare_model(asked.model)}"}
-    if asked.dimensions is not None:
-        shared["outputDimensionality"] = asked.dimensions
-    shared |= asked.extra
-    return {
-        "requests": [{**shared, "content": {"parts": [{"text": text}]}} for text in asked.texts]
-    }
-
-
-def decode_embeddings(wire: Any) -> Embedded:
-    """The embeddings in a body, in the order of the requests."""
-    rows = objects(wire, "embeddings", NAME)
-    vectors = [
-        vector_of(row.get("values"), f"$.embeddings[{place}].values", NAME)
-        for place, row in enumerate(rows)
-    ]
-    counts = wire.get("usageMetadata")
-    tokens = counts.get("promptTokenCount") if is_object(counts) else None
-    return Embedded(vectors, Usage(tokens) if is_number(tokens) else None)
+# --- models
 
 
 def decode_models(wire: Any) -> ModelPage:
@@ -80,6 +68,66 @@ def _model(row: dict[str, Any]) -> ModelInfo:
     )
 
 
+def _row(model: ModelInfo) -> dict[str, Any]:
+    name = model.id if model.id.startswith("tunedModels/") else f"models/{model.id}"
+    row: dict[str, Any] = {"name": name}
+    if model.name is not None:
+        row["displayName"] = model.name
+    if model.context_window is not None:
+        row["inputTokenLimit"] = model.context_window
+    usual = {"version": "", "displayName": model.id, "supportedGenerationMethods": [*_METHODS]}
+    return {**usual, **fields_of(model.extras, NAME), **row}
+
+
+def _losses(model: ModelInfo, path: str) -> list[Loss]:
+    losses = list(foreign_losses(model.extras, NAME, f"{path}extras"))
+    if model.created is not None:
+        losses.append(Loss(f"{path}created", "models have no times here"))
+    return losses
+
+
+def encode_models(models: Sequence[ModelInfo], query: Mapping[str, str]) -> Encoded:
+    """The page that a client asks for."""
+    size = page_size(query, "pageSize", _USUAL_PAGE, _LONGEST_PAGE) or _USUAL_PAGE
+    page = page_after(models, _decode_token(query.get("pageToken")), size)
+    losses = [
+        loss
+        for place, model in enumerate(page.models)
+        for loss in _losses(model, f"models[{place}].")
+    ]
+    body: dict[str, Any] = {"models": [*map(_row, page.models)]}
+    if page.has_more:
+        body["nextPageToken"] = _encode_token(page.models[-1].id)
+    return Encoded(body, losses=tuple(losses))
+
+
+def _decode_token(token: str | None) -> str | None:
+    """The model behind which the page begins."""
+    try:
+        return urlsafe_b64decode(token).decode() if token else None
+    except (binascii.Error, ValueError):
+        msg = "the pageToken is none of ours"
+    raise InvalidRequest(msg, status=400)
+
+
+def _encode_token(model_id: str) -> str:
+    return urlsafe_b64encode(model_id.encode("utf-8", "surrogatepass")).decode("ascii")
+
+
+def decode_model(wire: Any) -> ModelInfo:
+    """One model alone."""
+    text_at(wire, "name", NAME)
+    return _model(wire)
+
+
+def encode_model(model: ModelInfo) -> Encoded:
+    """One model alone."""
+    return Encoded(_row(model), losses=tuple(_losses(model, "")))
+
+
+# --- counts
+
+
 def encode_count(body: Mapping[str, Any], model: str | None) -> dict[str, Any]:
     """The body of `countTokens`.
 
@@ -91,9 +139,27 @@ def encode_count(body: Mapping[str, Any], model: str | None) -> dict[str, Any]:
     return {"generateContentRequest": {"model": f"models/{bare_model(model)}", **body}}
 
 
+def decode_count_request(wire: Mapping[str, Any], path: str | None) -> Counted:
+    """The request, out of its envelope where it has one."""
+    found = [wire[key] for key in _WHOLE if key in wire]
+    model = path_model(path)
+    if found and (len(wire) > 1 or not is_object(found[0])):
+        refuse("a whole request, or the fields of one", "$", NAME)
+    body = found[0] if found else wire
+    return Counted(body, None if model is None else encode_path(model, stream=False))
+
+
 def decode_count(wire: Any) -> int:
     """The tokens of the prompt, cached ones included. Where there are none, Google says nothing."""
     return 0 if wire == {} else number_at(wire, "totalTokens", NAME)
+
+
+def encode_count_response(tokens: int) -> dict[str, Any]:
+    """The same, for a client."""
+    return {"totalTokens": tokens}
+
+
+# --- uploads
 
 
 def encode_upload_start(upload: ToUpload) -> Piece:
@@ -139,9 +205,9 @@ def file_place(address: str, file_id: str) -> str:
 
 _PAGES = {"pageSize": "1000"}
 SERVICES = Services(
-    embeddings=EmbeddingFormat(encode_embeddings, decode_embeddings, most=100),
-    models=ListFormat(decode_models, _PAGES),
-    counts=CountFormat(encode_count, decode_count),
+    embeddings=EMBEDDINGS,
+    models=ListFormat(decode_models, _PAGES, decode_model, encode_models, encode_model),
+    counts=CountFormat(encode_count, decode_count, decode_count_request, encode_count_response),
     uploads=UploadFormat(
         encode_upload_start, decode_upload, encode_upload, "X-Goog-Upload-URL", file_place
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from dragoman.wire.ollama.content import decode_assistant, encode_assistant, not
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.request import FORM
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
+from dragoman.wire.times import encode_time
 from dragoman.wire.tolerance import readable_answer, with_original
 from dragoman.wire.writing import Writing
 
@@ -121,15 +122,6 @@ def decode_time(text: object) -> float | None:
         return (found - _EPOCH).total_seconds()
     except (ValueError, TypeError, OverflowError):  # the latter two: no zone, or out of range
         return None
-
-
-def encode_time(seconds: float | None) -> str:
-    """The time; 1970 where it is not known, for clients that want one."""
-    try:
-        found = _EPOCH + timedelta(seconds=seconds or 0)
-    except (ValueError, OverflowError):
-        found = _EPOCH
-    return found.isoformat().replace("+00:00", "Z")
 
 
 # --- whole responses

@@ -8,8 +8,8 @@ from dragoman.model import events
 from dragoman.model.responses import Response
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import Front, FrontForm
-from dragoman.wire.ollama.response import encode_time
 from dragoman.wire.ollama.stream import StreamEncoder
+from dragoman.wire.times import encode_time
 
 _NANOSECONDS = 1_000_000_000
 

@@ -28,13 +28,13 @@ from dragoman.wire.ollama.response import (
     decode_time,
     decode_usage,
     encode_end,
-    encode_time,
     encode_usage,
 )
 from dragoman.wire.ollama.tools import decode_call
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.stream_decoding import FrameDecoder, PartEvents, object_in, stream_error
 from dragoman.wire.stream_encoding import EventEncoder, SentPart, piece_of
+from dragoman.wire.times import encode_time
 from dragoman.wire.tolerance import plain_text
 
 _KNOWN = frozenset({"model", "created_at", "message", "done", "done_reason", "logprobs", *METRICS})
@@ -287,7 +287,7 @@ class StreamEncoder(EventEncoder):
         message = dict(NOTHING)
         if is_ours:
             message = with_overlay(message, finish.message_extras, NAME)
-        body = {**self._head, "message": message, "done": True}
+        body = {**self._head, **self._said(message), "done": True}
         body |= encode_end(finish, self._writing, is_ours=is_ours)
         if self._usage is not None:
             body |= encode_usage(self._usage)
@@ -344,7 +344,11 @@ class StreamEncoder(EventEncoder):
         return b"" if body is None else self._message(body)
 
     def _message(self, message: dict[str, Any]) -> bytes:
-        return _line({**self._head, "message": message, "done": False})
+        return _line({**self._head, **self._said(message), "done": False})
+
+    def _said(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a line that hold a message; `/api/generate` has others."""
+        return {"message": message}
 
 
 def _line(body: dict[str, Any]) -> bytes:

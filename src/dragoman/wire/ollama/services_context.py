@@ -1,0 +1,64 @@
+"""The `context` of `/api/generate`: a conversation so far, in numbers that a client sends back.
+
+Ollama's own are the tokens of the conversation, which no other model can read. Ours hold its texts:
+a header, the number of bytes, and compressed JSON, three bytes in each number.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.jsontext import dumps, loads
+from dragoman.wire.json_values import is_list
+
+_HEADER = (14132746, 1)  # ours, and the version; hardly two tokens that follow each other
+_BYTES = 3
+_LARGEST = 16 * 1024 * 1024
+"""The longest conversation, in bytes: clients can write a context too."""
+_ROLES = frozenset({"system", "user", "assistant"})
+Turns = Sequence[tuple[str, str]]
+"""Who said what."""
+
+
+def encode_context(turns: Turns) -> list[int]:
+    """The numbers for a conversation; none for one that is too long.
+
+    >>> decode_context(encode_context([("user", "Hi"), ("assistant", "Hello")]))
+    [('user', 'Hi'), ('assistant', 'Hello')]
+    """
+    text = dumps([list(turn) for turn in turns])
+    if len(text) > _LARGEST:
+        return []
+    data = zlib.compress(text, 1)
+    padded = data + bytes(-len(data) % _BYTES)
+    numbers = [
+        int.from_bytes(padded[place : place + _BYTES], "big")
+        for place in range(0, len(padded), _BYTES)
+    ]
+    return [*_HEADER, len(data), *numbers]
+
+
+def decode_context(wire: Any) -> list[tuple[str, str]] | None:
+    """The conversation in a context; None where it is none of ours."""
+    if not is_list(wire) or tuple(wire[:2]) != _HEADER or {*map(type, wire)} != {int}:
+        return None
+    length, *numbers = wire[2:] or [0]
+    if len(numbers) > _LARGEST or not all(0 <= number < 2**24 for number in numbers):
+        return None
+    data = b"".join([number.to_bytes(_BYTES, "big") for number in numbers])
+    reader = zlib.decompressobj()
+    try:
+        turns = loads(reader.decompress(data[: max(length, 0)], _LARGEST))
+    except (zlib.error, InvalidInputError):
+        return None
+    if not is_list(turns) or not all(map(_is_turn, turns)):
+        return None
+    return [(role, text) for role, text in turns]
+
+
+def _is_turn(wire: Any) -> bool:
+    is_pair = is_list(wire) and len(wire) == 2 and all(isinstance(each, str) for each in wire)  # noqa: PLR2004
+    return is_pair and wire[0] in _ROLES

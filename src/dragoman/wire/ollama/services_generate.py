@@ -1,0 +1,165 @@
+"""Ollama's `/api/generate`: a prompt, not a chat, and answers in fields of their own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dragoman.model.events import OpaqueEvent
+from dragoman.model.frozen import freeze_mapping
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.wire.dialect import Body, Dialect
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.front import Front, FrontForm
+from dragoman.wire.json_values import is_list, parsed
+from dragoman.wire.losses import Loss
+from dragoman.wire.ollama.dialect import NAME
+from dragoman.wire.ollama.response_front import FRONT_FORM, FrontStreamEncoder
+from dragoman.wire.ollama.response_front import complete as complete_chat
+from dragoman.wire.ollama.services_context import Turns, decode_context, encode_context
+from dragoman.wire.overlay import fields_of
+from dragoman.wire.prompt_front import PromptFront
+from dragoman.wire.services import optional, refuse
+from dragoman.wire.times import encode_time
+
+OWN = "ollama-generate"
+"""Under which extras keep what only `/api/generate` has: any target reports it as lost."""
+_MESSAGE = ("prompt", "system", "images")
+_ONLY_HERE = frozenset({"suffix", "template", "raw", "context", "width", "height", "steps",
+                        "messages", "tools"})  # fmt: skip
+_SAID = frozenset({"role", "content", "thinking", "tool_calls", "images"})
+_TEXT_ONLY = "there is no place for it in a generated text"
+
+
+def decode_request(speaker: Dialect, body: Body) -> Request:
+    """The request that a body means: its prompt is what the user says.
+
+    A `context` of ours is what was said before it. What no chat has (a suffix, a template of one's
+    own, a context of Ollama's tokens) is kept in the extras.
+    """
+    wire = parsed(body, NAME)
+    special = {key: wire[key] for key in wire if key in _ONLY_HERE and wire[key]}
+    earlier = decode_context(wire.get("context"))
+    if earlier is not None:
+        del special["context"]
+    rest = {key: wire[key] for key in wire if key not in _ONLY_HERE and key not in _MESSAGE}
+    request = speaker.decode_request({**rest, "messages": _messages(wire, earlier or [])})
+    if not special:
+        return request
+    extras = {**request.extras, OWN: special}
+    return request.replace_unchecked(extras=freeze_mapping(extras, "the wire"))
+
+
+def _messages(wire: Mapping[str, Any], earlier: Turns) -> list[dict[str, Any]]:
+    prompt, system = (optional(wire, key, str, NAME) for key in ("prompt", "system"))
+    images = wire.get("images")
+    if images is not None and not (is_list(images) and all(type(one) is str for one in images)):
+        refuse("a list of texts", "$.images", NAME)
+    messages: list[dict[str, Any]] = []
+    if system:
+        messages.append({"role": "system", "content": system})
+        earlier = [turn for turn in earlier if turn[0] != "system"]
+    messages += [{"role": role, "content": text} for role, text in earlier]
+    if prompt or images:
+        pictures = {"images": images} if images else {}
+        messages.append({"role": "user", "content": prompt or "", **pictures})
+    return messages
+
+
+def encode_said(message: Mapping[str, Any], lose: Callable[[Loss], None]) -> dict[str, Any]:
+    """The fields that hold what a message of `/api/chat` says."""
+    said: dict[str, Any] = {"response": message.get("content") or ""}
+    for key in ("thinking", "tool_calls"):
+        if message.get(key):
+            said[key] = message[key]
+    images = message.get("images")
+    if is_list(images) and images:
+        said["image"] = images[0]
+        for _ in images[1:]:
+            lose(Loss("choices[0].message.parts", "there is one picture only"))
+    if not _SAID.issuperset(message):
+        lose(Loss("choices[0].message.extras", _TEXT_ONLY))
+    return said
+
+
+def complete(encoded: Encoded, response: Response, front: Front) -> None:
+    """Turn the complete answer of a chat into that of a prompt."""
+    complete_chat(encoded, response, front)
+    lost: list[Loss] = []
+    body: dict[str, Any] = {}
+    for key, value in encoded.body.items():
+        body |= encode_said(value, lost.append) if key == "message" else {key: value}
+    encoded.body = {**_context(front, body["response"]), **body}
+    encoded.losses += tuple(dict.fromkeys(lost))
+
+
+def _context(front: Front, answer: str) -> dict[str, Any]:
+    """What the client sends back to go on from here; who asked for a raw text gets none."""
+    request = front.request
+    if fields_of(request.extras, OWN).get("raw"):
+        return {}
+    turns = [(message.role.value, message.text) for message in request.messages]
+    numbers = encode_context([*turns, ("assistant", answer)])
+    return {"context": numbers} if numbers else {}
+
+
+class GenerateStreamEncoder(FrontStreamEncoder):
+    """Writes a stream of `/api/generate`."""
+
+    def __init__(self, front: Front) -> None:
+        super().__init__(front)
+        self._answer: list[str] = []
+
+    def _said(self, message: dict[str, Any]) -> dict[str, Any]:
+        said = encode_said(message, lambda loss: self._lose(loss.path, loss.reason))
+        self._answer.append(said["response"])
+        return said
+
+    def _opaque_event(self, event: OpaqueEvent) -> bytes:  # noqa: ARG002 - whatever it is
+        """An event that nobody knows is a chat's."""
+        self._lose("events", "an event that has no place here is left out")
+        return b""
+
+    def _last(self) -> dict[str, Any]:
+        return {**super()._last(), **_context(self._front, "".join(self._answer))}
+
+
+_FORM = FRONT_FORM._replace(complete=complete, stream_encoder=GenerateStreamEncoder)
+
+
+class GenerateFront(PromptFront):
+    """Answers a request of `/api/generate`."""
+
+    def __init__(
+        self,
+        speaker: Dialect,
+        body: Body,
+        *,
+        path: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """For the body that came."""
+        wire = parsed(body, NAME)
+        self.is_load = not (wire.get("prompt") or wire.get("images"))
+        """Whether there is nothing to answer: the client wants the model to be loaded."""
+        self._is_unload = wire.get("keep_alive") in (0, "0", "0s")
+        super().__init__(speaker, [decode_request(speaker, wire)], path=path, clock=clock)
+
+    def _form(self) -> FrontForm:
+        return _FORM
+
+    def loaded(self) -> Encoded:
+        """The answer where the model was only to be loaded, or unloaded."""
+        body = {
+            "model": self.request.model or "",
+            "created_at": encode_time(self.began),
+            "response": "",
+            "done": True,
+            "done_reason": "unload" if self._is_unload else "load",
+        }
+        return Encoded(body, headers={"content-type": "application/json"})
+
+
+PROMPT_FRONT = GenerateFront
