@@ -43,8 +43,6 @@ class ClientTool(NamedTuple):
     id_prefix: str
     failed: str = _INCOMPLETE
     """The status of an output that is an error."""
-    usual: Mapping[str, Any] = EMPTY
-    """What the types want of a call besides."""
     usual_action: Mapping[str, Any] = EMPTY
     """What they want of its action besides."""
 
@@ -57,10 +55,7 @@ LOCAL_SHELL = ClientTool(
 APPLY_PATCH = ClientTool(
     "apply_patch", "apply_patch_call", "apply_patch_call_output", "operation", "apc", "failed"
 )
-COMPUTER = ClientTool(
-    "computer", "computer_call", "computer_call_output", "action", "cu",
-    usual={"pending_safety_checks": []},
-)  # fmt: skip
+COMPUTER = ClientTool("computer", "computer_call", "computer_call_output", "action", "cu")
 CLIENT_TOOLS = (SHELL, LOCAL_SHELL, APPLY_PATCH, COMPUTER)
 BY_CALL = {tool.call: tool for tool in CLIENT_TOOLS}
 BY_OUTPUT = {tool.output: tool for tool in CLIENT_TOOLS}
@@ -75,12 +70,6 @@ def is_hosted(environment: Any) -> bool:
     if environment is None:
         return False
     return not isinstance(environment, Mapping) or environment.get("type") != "local"
-
-
-def form_of(tool: ClientTool) -> FrozenDict:
-    """The extras that make a call of another model a call of this tool."""
-    form = {"type": tool.call, "status": _COMPLETED, **tool.usual}
-    return FrozenDict({NAME: freeze_mapping(form)})
 
 
 def _form(part: Part) -> Mapping[str, Any]:
