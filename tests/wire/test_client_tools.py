@@ -70,8 +70,14 @@ def answered(to: str, encoded: Any, name: str, arguments: dict[str, Any]) -> Res
 
 def streamed(to: str, encoded: Any, name: str, arguments: dict[str, Any]) -> list[Event]:
     """The same as a stream of the other model, as it is read in the request's own terms."""
-    from dragoman.model.events import ChoiceFinish, PartDelta, PartStart, PartStop, ResponseEnd
-    from dragoman.model.events import ResponseStart
+    from dragoman.model.events import (
+        ChoiceFinish,
+        PartDelta,
+        PartStart,
+        PartStop,
+        ResponseEnd,
+        ResponseStart,
+    )
 
     text = json.dumps(arguments)
     half = len(text) // 2
@@ -148,7 +154,8 @@ def test_a_function_of_the_same_name_stays_another() -> None:
     function = {"type": "function", "name": "shell", "strict": False,
                 "parameters": {"type": "object", "properties": {}}}  # fmt: skip
     items = [
-        {"type": "shell_call", "call_id": "a", "action": {"commands": ["ls"]}, "status": "completed"},
+        {"type": "shell_call", "call_id": "a", "action": {"commands": ["ls"]},
+         "status": "completed"},
         {"type": "shell_call_output", "call_id": "a", "output": []},
         {"type": "function_call", "call_id": "b", "name": "shell", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "b", "output": "ok"},

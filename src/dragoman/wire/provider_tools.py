@@ -18,7 +18,7 @@ from dragoman.model.tools import ServerTool, ToolDefinition
 from dragoman.wire.losses import Loss, Note
 from dragoman.wire.settings_table import text
 
-_COMMON = frozenset({"name", "dialect", "payload", "extras", "cache"})
+_COMMON = frozenset({"name", "dialect", "payload", "extras", "cache", "function"})
 _NO_OPTION = "the target's tool has no such option"
 
 
@@ -169,10 +169,10 @@ class Place(NamedTuple):
 
 
 def written_tool(tool: ProviderTool, place: Place, path: str, notes: list[Note]) -> Written | None:
-    """The tool as a dialect writes it; None where there is no such tool."""
+    """The tool as a dialect writes it; None where there is no such tool, nor a function for it."""
     dialect, form = place.dialect, _form_for(tool, place)
     if form is None:
-        return None
+        return None if tool.function is None else Written(tool.function)
     payload: dict[str, Any] = thaw(form.constants)
     fields: dict[str, Any] = {}
     by_name = {option.name: option for option in form.options}

@@ -195,9 +195,8 @@ def _written(
     if form is None or not (form.function or any(each.kind is form.kind for each in place.forms)):
         return None
     known = known_tool(tool, form, own_fields(request.extras, tool.dialect))
-    if known is None:
-        return None
-    if form.is_hosted is not None and form.is_hosted(tool.payload):
+    is_hosted = form.is_hosted is not None and form.is_hosted(tool.payload)
+    if known is None or is_hosted:
         return None
     if known.is_run_by_caller:  # elsewhere its calls would be of another form
         return _as_function(tool, known, form, path, notes)

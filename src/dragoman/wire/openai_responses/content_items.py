@@ -350,6 +350,12 @@ class ItemReader(Reading):
         call_id = item.get("call_id") if self._runners else None
         return self._runners.get(call_id) if type(call_id) is str else None
 
+    def _built_in_call(self, kind: str, item: dict[str, Any]) -> Iterable[AnyPart]:
+        call = decode_client_call(item, self) if kind in BY_CALL else None
+        if kind in BY_CALL and type(call_id := item.get("call_id")) is str:
+            self._runners[call_id] = call is not None
+        return decode_server_call(item, self) if call is None else (call,)
+
     def _built_in_result(self, kind: str, item: dict[str, Any]) -> ToolResult | ServerToolResult:
         is_clients = kind in BY_OUTPUT and self._client_runs(item) is not False
         result = decode_client_output(item, self) if is_clients else None
@@ -395,14 +401,8 @@ class ItemReader(Reading):
         if kind in _OUTPUTS:
             result = decode_output(item, self)
             return None if result is None else (result,)
-        if kind in BY_CALL:
-            call = decode_client_call(item, self)
-            if type(call_id := item.get("call_id")) is str:
-                self._runners[call_id] = call is not None
-            if call is not None:
-                return (call,)
         if is_call(kind):
-            return decode_server_call(item, self)
+            return self._built_in_call(kind, item)
         return (decode_server_result(item, self),) if is_result(kind) else None
 
     def _opaque(self, item: Any) -> Opaque:

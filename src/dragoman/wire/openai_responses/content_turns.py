@@ -123,7 +123,7 @@ class MessageWriter(Writing):
         self._source: Message
 
     def offer(self, tools: Sequence[AnyTool]) -> None:
-        """Note the tools on offer: a result tells what it is of by name, if its call is not here."""
+        """Note the tools on offer: a result without its call here tells what it is of by name."""
         declared = {tool.name for tool in tools if type(tool) is not ToolDefinition}
         if declared and not declared.isdisjoint(BY_NAME):
             found = {BY_NAME[name].name for name in declared if name in BY_NAME}
@@ -157,7 +157,9 @@ class MessageWriter(Writing):
     def _message_path(self) -> str:
         return self.here.rpartition(".parts")[0]
 
-    def _plain_item(self, part: Part, message: Message) -> dict[str, Any] | None:
+    def _plain_item(  # noqa: PLR0911 - one for each kind, for speed
+        self, part: Part, message: Message
+    ) -> dict[str, Any] | None:
         """The item of the only part of a message: a text, a call or a result, and nothing else.
 
         None where there may be more to it. `write_item` gives the same; without this, long

@@ -272,13 +272,13 @@ class ItemWriter:
         return not thought.text and not self._answer.writing.is_own(thought)
 
     def _waits(self, part: PartWriter) -> bool:
-        """Whether a call is shown as a whole only: another model's, of a tool that a client runs."""
+        """Whether a call is shown whole only: another model's, of a tool that a client runs."""
         state = part.first
         is_client_call = isinstance(state, ToolCall) and client_tool_of(state) is not None
         return is_client_call and not self._answer.writing.is_own(state)
 
     def _kind_of(self, call: AnyPart) -> Kind:
-        """How a call is streamed, once it is known: as a function's where it can't be a client's."""
+        """How a call is streamed, once it is whole: as a function's if no client could run it."""
         item = self._answer.item([call], self._start)
         is_function = item is not None and item.get("type") == "function_call"
         return FUNCTION if is_function else streamed_as(call)
