@@ -76,6 +76,7 @@ class _Functions:
     def __init__(self, request: Request, calls: dict[str, CallForm]) -> None:
         self._declared = {tool.name for tool in request.tools if isinstance(tool, ToolDefinition)}
         self._calls = calls
+        self._counts: dict[str, int] = {}
         self._chosen: dict[str, str] = {}
         self._renamed: dict[tuple[str, Any], str] = {}
 
@@ -84,10 +85,10 @@ class _Functions:
         made = written.tool
         if not isinstance(made, ToolDefinition):
             return written
-        name, number = made.name, 1
+        name = made.name
         while name in self._declared:
-            number += 1
-            name = f"{made.name}_{number}"
+            self._counts[made.name] = self._counts.get(made.name, 1) + 1
+            name = f"{made.name}_{self._counts[made.name]}"
         self._declared.add(name)
         extras = {} if written.call_extras is EMPTY else thaw(written.call_extras)
         if extras or name != made.name:

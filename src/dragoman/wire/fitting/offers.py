@@ -7,6 +7,7 @@ This is mapping, not repair: it is never skipped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Any
 
 from dragoman.model.content import AnyPart
@@ -75,19 +76,27 @@ def without_tool_changes(request: Request, target: Target, _notes: list[Note]) -
 
 
 def _changed(tools: tuple[AnyTool, ...], changes: list[ToolChange]) -> tuple[AnyTool, ...]:
-    all_tools = list(tools)  # those that were removed may come back
-    has_left: set[str] = set()
+    listed = dict(enumerate(tools))
+    places: dict[str, list[int]] = {}
+    for place, tool in listed.items():
+        places.setdefault(_name(tool), []).append(place)
+    numbers = count(len(tools))
+    has_left: set[str] = set()  # they may come back
     for change in changes:
         for tool in change.added:
-            name = _name(tool)
+            name, place = _name(tool), next(numbers)
             has_left.discard(name)
-            all_tools = [each for each in all_tools if _name(each) != name]
-            all_tools.append(_loaded(tool))
+            if isinstance(tool, ToolDefinition):  # of functions, the last of a name counts
+                for old in places.pop(name, ()):
+                    listed.pop(old, None)
+            places.setdefault(name, []).append(place)
+            listed[place] = _loaded(tool)
         for name in change.loaded:
             has_left.discard(name)
-            all_tools = [_loaded(each) if _name(each) == name else each for each in all_tools]
+            for place in places.get(name, ()):
+                listed[place] = _loaded(listed[place])
         has_left.update(change.removed)
-    return tuple(tool for tool in all_tools if _name(tool) not in has_left)
+    return tuple(tool for tool in listed.values() if _name(tool) not in has_left)
 
 
 def _name(tool: AnyTool) -> str:
@@ -125,6 +134,9 @@ class _Flat:
         self._groups = dict(groups)
         self._calls = calls
         self._taken = {_name(tool) for tool in request.tools}
+        self._counts: dict[str, int] = {}
+        self._inner: dict[str, list[str]] = {}
+        """By the name of a tool in a group: what the target is told of all that have it."""
         self._names: dict[tuple[str, str], str] = {}
         """By a group and a tool in it: what the target is told."""
         self._results: dict[str, str] = {}
@@ -157,11 +169,12 @@ class _Flat:
 
     def _flat_name(self, group: str, name: str) -> str:
         """A name that no other tool has; the same each time."""
-        flat, number = f"{group}{_BETWEEN}{name}", 1
+        flat = told = f"{group}{_BETWEEN}{name}"
         while flat in self._taken:
-            number += 1
-            flat = f"{group}{_BETWEEN}{name}_{number}"
+            self._counts[told] = self._counts.get(told, 1) + 1
+            flat = f"{told}_{self._counts[told]}"
         self._taken.add(flat)
+        self._inner.setdefault(name, []).append(flat)
         self._names.setdefault((group, name), flat)
         return flat
 
@@ -177,7 +190,8 @@ class _Flat:
             return part
         for dialect, fields in part.extras.items():
             field = _field(dialect) if isinstance(fields, Mapping) else None
-            name = None if field is None else self._names.get((fields.get(field), part.name))
+            group = None if field is None else fields.get(field)
+            name = self._names.get((group, part.name)) if type(group) is str else None
             if name is not None:
                 self._results[part.id] = name
                 return part.replace_unchecked(name=name, extras=_without_group(part.extras))
@@ -186,17 +200,16 @@ class _Flat:
     def _choice(self, choice: ToolChoice | None) -> ToolChoice | None:
         if choice is None or not choice.names:
             return choice
-        named = {_group_in(choice.extras)}
-        found = tuple(self._chosen(name, named) for name in choice.names)
+        group = _group_in(choice.extras)
+        found = tuple(self._chosen(name, group) for name in choice.names)
         if found == choice.names:
             return choice
         return choice.replace(names=found, extras=_without_group(choice.extras))
 
-    def _chosen(self, name: str, groups: set[Any]) -> str:
-        flats = [flat for (group, inner), flat in self._names.items() if inner == name]
-        meant = [self._names[key] for key in self._names if key[0] in groups and key[1] == name]
-        if meant:
-            return meant[0]
+    def _chosen(self, name: str, group: str | None) -> str:
+        if group is not None and (group, name) in self._names:
+            return self._names[group, name]
+        flats = self._inner.get(name, ())
         return flats[0] if len(flats) == 1 and name not in self._taken else name
 
 
@@ -205,11 +218,12 @@ def _field(dialect: str) -> str | None:
     return None if offers is None else offers.group_field
 
 
-def _group_in(extras: Mapping[str, Any]) -> Any:
+def _group_in(extras: Mapping[str, Any]) -> str | None:
     for dialect, fields in extras.items():
         field = _field(dialect) if isinstance(fields, Mapping) else None
-        if field is not None and type(fields.get(field)) is str:
-            return fields[field]
+        group = None if field is None else fields.get(field)
+        if type(group) is str:
+            return group
     return None
 
 
