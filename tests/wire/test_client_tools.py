@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dragoman
 from dragoman import Front, Message, Request, Response, ToolCall, translate
@@ -13,6 +15,8 @@ from dragoman.model.events import Event
 from dragoman.model.responses import Choice
 from dragoman.model.tools import ToolDefinition
 from dragoman.model.usage import FinishReason
+from tests.corpus import Corpus
+from tests.wire.recorded import bodies
 
 RESPONSES = "openai-responses"
 OTHERS = [name for name in dragoman.dialects() if name != RESPONSES]
@@ -309,3 +313,65 @@ def test_tools_that_come_and_go_are_those_that_are_left(to: str) -> None:
     ] == []
     same = dragoman.dialect("anthropic")
     assert same.encode_request(same.decode_request(wire)).body == wire
+
+
+# --- recorded traffic and odd bodies
+
+
+@pytest.mark.parametrize("source", [RESPONSES, "anthropic"])
+def test_recorded_tools_that_come_late_are_declared_everywhere(corpus: Corpus, source: str) -> None:
+    """What was added in mid-conversation is in the list, and nothing of it is a loss."""
+    marks = ("additional_tools", "tool_addition")
+    found = 0
+    for recorded in bodies(corpus, source):
+        text = json.dumps(recorded.wire)
+        if recorded.kind != "request" or not any(mark in text for mark in marks):
+            continue
+        found += 1
+        request = dragoman.dialect(source).decode_request(recorded.wire)
+        for to in dragoman.dialects():
+            if to == source:
+                continue
+            encoded = dragoman.dialect(to).encode_request(request)
+            names = {tool.name for tool in request.tools if isinstance(tool, ToolDefinition)}
+            assert names <= set(declared(encoded, to))
+            lost = [loss.path for loss in encoded.losses]
+            places = [i for i, m in enumerate(request.messages) if "Opaque" in repr(m.parts)]
+            assert not [path for path in lost for i in places if f"messages[{i}]" in path]
+    assert found
+
+
+_ODD = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "find", "crm", "a b"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "name", "tools", "description", "namespace"]), inner
+        )
+    ),
+    max_leaves=6,
+)
+_TOOL = st.fixed_dictionaries(
+    {"type": st.sampled_from(["function", "custom", "namespace", "shell", "computer"])},
+    optional={"name": st.sampled_from(["find", "crm", "crm__find", ""]) | _ODD, "tools": _ODD,
+              "description": st.just("x") | _ODD, "parameters": st.just({"type": "object"}) | _ODD},
+)  # fmt: skip
+
+
+@given(
+    st.lists(_TOOL | st.builds(lambda inner: {**CRM, "tools": inner}, st.lists(_TOOL)), max_size=4),
+    st.lists(st.builds(lambda tools: {"type": "additional_tools", "role": "developer",
+                                      "tools": tools}, st.lists(_TOOL, max_size=2) | _ODD)
+             | st.builds(lambda ns, name: {"type": "function_call", "call_id": "c", "name": name,
+                                           "namespace": ns, "arguments": "{}"}, _ODD,
+                         st.sampled_from(["find", "crm"])), max_size=3),
+    _ODD,
+)  # fmt: skip
+def test_odd_groups_and_additions_break_nothing(tools: Any, items: Any, choice: Any) -> None:
+    """Whatever stands in a declaration: it goes back as it came, and is sent anywhere."""
+    wire = body(*tools, items=items, tool_choice=choice)
+    dialect = dragoman.dialect(RESPONSES)
+    request = dialect.decode_request(wire)
+    assert dialect.encode_request(request).body == wire
+    for to in OTHERS:
+        dragoman.dialect(to).encode_request(request)
