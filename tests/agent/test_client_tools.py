@@ -120,9 +120,11 @@ async def test_approval_sees_the_functions_own_arguments() -> None:
     """Whoever agrees is asked with what the function is given, whatever the provider called it."""
     seen: list[Any] = []
 
-    @tool(
-        implements=Shell(), requires_approval=lambda given: bool(seen.append(dict(given))) or True
-    )
+    def ask(given: Any) -> bool:
+        seen.append(dict(given))
+        return True
+
+    @tool(implements=Shell(), requires_approval=ask)
     def sh(command: str) -> str:
         """Run a command."""
         return command

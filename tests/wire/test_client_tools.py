@@ -149,6 +149,7 @@ def test_what_no_client_could_run_is_told_as_a_functions_call(name: str) -> None
     response = answered("anthropic", encoded, name, {"nonsense": 1})
     [item] = calls_in(Front(RESPONSES, request).response(response).body["output"])
     assert (item["type"], item["name"]) == ("function_call", name)
+    assert item.keys() == {"type", "id", "call_id", "name", "arguments", "status"}
     [told] = calls_in(written(streamed("anthropic", encoded, name, {"nonsense": 1}), request))
     assert (told["type"], json.loads(told["arguments"])) == ("function_call", {"nonsense": 1})
 

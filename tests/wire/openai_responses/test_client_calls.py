@@ -157,6 +157,8 @@ def test_an_edited_call_is_written_with_what_it_says_now(kind: str) -> None:
     edited = result.replace(parts=result.parts)
     found = items(request.replace(messages=(first, renamed, edited)))
     assert [each["type"] for each in found] == ["function_call", "function_call_output"]
+    assert found[0].keys() == {"type", "call_id", "name", "arguments"}
+    assert found[1].keys() == {"type", "call_id", "output"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -188,7 +190,8 @@ def test_a_screen_that_shows_nothing_is_reported() -> None:
 def test_a_result_whose_call_is_with_the_provider_is_known_by_its_tool(kind: str) -> None:
     """Where only what is new is sent, the name of the tool tells which kind of output it is."""
     name = kind.removesuffix("_call")
-    result = ToolResult("call_1", [Image(data="iVBORw0KGgo=", mime="image/png")], tool_name=name)
+    picture = Image(data="iVBORw0KGgo=", mime="image/png")
+    result = ToolResult("call_1", (picture,), tool_name=name)
     request = Request(messages=(Message.tool(result),)).replace(
         tools=DIALECT.decode_request({"tools": [{"type": name}], "input": []}).tools,
         state=dragoman.State(previous_response_id="resp_1"),
@@ -246,7 +249,7 @@ def test_anything_is_sent_back_as_it_came(given_items: list[Any]) -> None:
 
 def test_a_stream_ends_in_the_call_that_it_has() -> None:
     """A shell's commands and a patch's diff come in pieces; the call is there when it is whole."""
-    events = [
+    events: list[dict[str, Any]] = [
         {"type": "response.created",
          "response": {"id": "r", "status": "in_progress", "output": []}},
         {"type": "response.output_item.added", "output_index": 0, "item": {

@@ -66,6 +66,7 @@ from dragoman.wire.openai_responses.tools_client import (
     BY_NAME,
     CLIENT_TOOLS,
     ClientTool,
+    as_function,
     client_tool_of,
     encode_client_call,
     encode_client_output,
@@ -237,6 +238,7 @@ class MessageWriter(Writing):
         self._lose_signature(call, _FOREIGN_SEAL)
         if (tool := client_tool_of(call)) is not None and self._write_client_call(call, tool):
             return
+        call = as_function(call)
         self._functions.add(call.id)
         if call.kind == "custom":
             self._custom_calls.add(call.id)
@@ -292,6 +294,7 @@ class MessageWriter(Writing):
         if tool is not None:
             self._write_client_result(result, tool)
             return
+        result = as_function(result)
         item_id = result.item_id if self.target.has_made(self.origin_of(result)) else None
         is_custom = result.call_id in self._custom_calls and not is_as_it_came
         item = encode_output(result, item_id, "custom" if is_custom else result.kind, self)

@@ -8,7 +8,7 @@ it came is not read here; it stays a call of the provider's (`tools_calls`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import UNSET
 
@@ -22,6 +22,8 @@ from dragoman.wire.openai_responses.content import decode_medium, encode_medium
 from dragoman.wire.openai_responses.content_forms import decode_id, without
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
 from dragoman.wire.reading import Reading
+
+P = TypeVar("P", ToolCall, ToolResult)
 
 _INCOMPLETE, _COMPLETED = "incomplete", "completed"
 _SCREENSHOT = "computer_screenshot"
@@ -61,6 +63,7 @@ BY_CALL = {tool.call: tool for tool in CLIENT_TOOLS}
 BY_OUTPUT = {tool.output: tool for tool in CLIENT_TOOLS}
 BY_NAME = {tool.name: tool for tool in CLIENT_TOOLS} | {"computer_use_preview": COMPUTER}
 """By the type that declares it."""
+_OWN_TYPES = (*BY_CALL, *BY_OUTPUT)
 _ACTIONS = "actions"
 """In the place of a computer's one action: several of them."""
 
@@ -80,6 +83,14 @@ def _form(part: Part) -> Mapping[str, Any]:
 def _tool(tools: Mapping[str, ClientTool], form: Mapping[str, Any]) -> ClientTool | None:
     kind = form.get("type")
     return tools.get(kind) if type(kind) is str else None
+
+
+def as_function(part: P) -> P:
+    """A call or a result without what only an item of its own kind has, to be a function's."""
+    if part.extras is EMPTY or _form(part).get("type") not in _OWN_TYPES:
+        return part
+    extras = {dialect: fields for dialect, fields in part.extras.items() if dialect != NAME}
+    return part.replace_unchecked(extras=extras or EMPTY, item_id=None)
 
 
 # --- calls
