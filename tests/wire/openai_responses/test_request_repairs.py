@@ -456,3 +456,14 @@ def test_something_is_said_where_nothing_is_left() -> None:
     assert [loss.path for loss in encoded.losses] == ["messages[0].parts[0]"]
     assert [repair.action for repair in encoded.repairs] == ["added"]
     assert DIALECT.encode_request(Request(messages=(foreign,), state=state)).body["input"] == []
+
+
+def test_an_edited_call_keeps_the_result_that_came() -> None:
+    """The result stands in a message that nobody touched: no other is made up beside it."""
+    wire = {"model": "m", "input": [USER, plain_call(), output()]}
+    request = DIALECT.decode_request(wire)
+    first, said, answered = request.messages
+    edited = said.replace(parts=(said.tool_calls[0].replace(input={"edited": True}),))
+    encoded = DIALECT.encode_request(request.replace(messages=(first, edited, answered)))
+    assert kinds(encoded.body["input"]) == ["message", "function_call", "function_call_output"]
+    assert encoded.body["input"][2] == output()
