@@ -23,7 +23,11 @@ from dragoman.wire.fitting.mapping import (
     with_readable_parts,
     with_settings_of_target,
 )
-from dragoman.wire.fitting.offers import with_offered_tools, without_tool_changes
+from dragoman.wire.fitting.offers import (
+    placed_back,
+    with_offered_tools,
+    without_tool_changes,
+)
 from dragoman.wire.fitting.pairing import with_paired_results, with_paired_results_among_kept
 from dragoman.wire.fitting.paths import Numbers, left, renumbered, restored
 from dragoman.wire.fitting.settings import (
@@ -256,7 +260,7 @@ def encoded_for(
     """The body for a request, fitted to the target; `strict` raises where anything is lost."""
     mapped: list[Note] = []
     calls: dict[str, CallForm] = {}
-    request = with_offered_tools(request, target, calls)
+    request, places = with_offered_tools(request, target, calls)
     request = with_provider_tools(request, target, mapped, calls)
     request = with_settings_of_target(request, target, mapped)
     done = fitted(request, target, steps)
@@ -271,6 +275,9 @@ def encoded_for(
         told = encoded.losses
         encoded.losses += unsupported_field_losses(request.system, request.messages, target, told)
     encoded.repairs = (*done.repairs, *repairs)
+    if places is not None:
+        encoded.losses = placed_back(encoded.losses, places)
+        encoded.repairs = placed_back(encoded.repairs, places)
     encoded.context = _way_back(done, encoded.context, target, calls)
     return encoded.or_raise() if strict else encoded
 

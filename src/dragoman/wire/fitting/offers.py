@@ -6,9 +6,9 @@ This is mapping, not repair: it is never skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import count
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
@@ -19,25 +19,52 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.wire.context import CallForm
 from dragoman.wire.fitting.steps import Messages, with_changed_parts
-from dragoman.wire.losses import Note
+from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 from dragoman.wire.tool_offers import Group, ToolChange, offers_of
 
+N = TypeVar("N", Loss, Repair, Note)
+Places = list[tuple[str, bool]]
+"""The path of each tool, and whether it stands there itself: or else something that holds it."""
+_TOOL = re.compile(r"tools\[(\d+)\]", re.ASCII)
 _SYSTEM, _DEVELOPER = Role.SYSTEM, Role.DEVELOPER
 _BETWEEN = "__"
 
 
-def with_offered_tools(request: Request, target: Target, calls: dict[str, CallForm]) -> Request:
+def with_offered_tools(
+    request: Request, target: Target, calls: dict[str, CallForm]
+) -> tuple[Request, Places | None]:
     """With all tools in the list that the model has at the end of the conversation.
 
-    `calls` learns how calls of them have to look in the answer.
+    `calls` learns how calls of them have to look in the answer. Returned with it: where each tool
+    of the list came from; None where all are where they were.
     """
     here = target.dialect
-    changes = [change for _, _, change in _changes(request.messages, here)]
+    changes = list(_changes(request.messages, here))
+    places: Places = [(f"tools[{index}]", True) for index in range(len(request.tools))]
     if changes:
-        request = request.replace_trusted(tools=_changed(request.tools, changes))
+        tools, places = _changed(request.tools, changes)
+        request = request.replace_trusted(tools=tools)
     groups = list(_groups(request.tools, here))
-    return _Flat(request, groups, calls).request() if groups else request
+    if groups:
+        flat = _Flat(request, groups, calls)
+        return flat.request(), flat.places(places)
+    return request, places if changes else None
+
+
+def placed_back(notes: Iterable[N], places: Places) -> tuple[N, ...]:
+    """The notes, with the tools that they are about where those came from."""
+    return tuple([_placed_back(note, places) for note in notes])
+
+
+def _placed_back(note: N, places: Places) -> N:
+    found = _TOOL.match(note.path)
+    index = int(found[1]) if found is not None else len(places)
+    if index >= len(places):
+        return note
+    place, is_listed = places[index]
+    path = f"{place}{note.path[found.end() :]}" if is_listed and found is not None else place
+    return note.replace(path=path)
 
 
 # --- tools that come and go
@@ -75,28 +102,33 @@ def without_tool_changes(request: Request, target: Target, _notes: list[Note]) -
     return request.replace_trusted(messages=tuple(messages))
 
 
-def _changed(tools: tuple[AnyTool, ...], changes: list[ToolChange]) -> tuple[AnyTool, ...]:
+def _changed(
+    tools: tuple[AnyTool, ...], changes: list[tuple[int, int, ToolChange]]
+) -> tuple[tuple[AnyTool, ...], Places]:
+    """The tools that are left, and where each came from."""
     listed = dict(enumerate(tools))
-    places: dict[str, list[int]] = {}
-    for place, tool in listed.items():
-        places.setdefault(_name(tool), []).append(place)
-    numbers = count(len(tools))
+    came: Places = [(f"tools[{index}]", True) for index in listed]
+    numbers: dict[str, list[int]] = {}
+    for number, tool in listed.items():
+        numbers.setdefault(_name(tool), []).append(number)
     has_left: set[str] = set()  # they may come back
-    for change in changes:
+    for message, part, change in changes:
         for tool in change.added:
-            name, place = _name(tool), next(numbers)
+            name, number = _name(tool), len(came)
+            came.append((f"messages[{message}].parts[{part}]", False))
             has_left.discard(name)
             if isinstance(tool, ToolDefinition):  # of functions, the last of a name counts
-                for old in places.pop(name, ()):
+                for old in numbers.pop(name, ()):
                     listed.pop(old, None)
-            places.setdefault(name, []).append(place)
-            listed[place] = _loaded(tool)
+            numbers.setdefault(name, []).append(number)
+            listed[number] = _loaded(tool)
         for name in change.loaded:
             has_left.discard(name)
-            for place in places.get(name, ()):
-                listed[place] = _loaded(listed[place])
+            for number in numbers.get(name, ()):
+                listed[number] = _loaded(listed[number])
         has_left.update(change.removed)
-    return tuple(tool for tool in listed.values() if _name(tool) not in has_left)
+    left = [number for number, tool in listed.items() if _name(tool) not in has_left]
+    return tuple(listed[number] for number in left), [came[number] for number in left]
 
 
 def _name(tool: AnyTool) -> str:
@@ -155,6 +187,14 @@ class _Flat:
             messages=with_changed_parts(self._request.messages, self._renamed),
             tool_choice=self._choice(self._request.tool_choice),
         )
+
+    def places(self, before: Places) -> Places:
+        """Where the tools of the flat list came from."""
+        made: Places = []
+        for index, place in enumerate(before):
+            group = self._groups.get(index)
+            made += [place] if group is None else [(place[0], False)] * len(group.tools)
+        return made
 
     def _told(self, tool: AnyTool, group: Group, dialect: str) -> AnyTool:
         if not isinstance(tool, ToolDefinition):
