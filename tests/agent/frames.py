@@ -184,6 +184,7 @@ _BEGUN: dict[str, Body] = {
     "reasoning": {"summary": [], "encrypted_content": "aGFsZg=="},
     "message": {"content": [], "status": "in_progress"},
     "function_call": {"arguments": "", "status": "in_progress"},
+    "shell_call": {"action": {"commands": []}, "status": "in_progress"},
 }
 
 
@@ -198,6 +199,14 @@ def _item_events(item: Body, at: Body) -> Iterator[Body]:
     elif item["type"] == "message":
         for number, part in enumerate(item["content"]):
             yield from _part_events("output", part, {**at, "content_index": number})
+    elif item["type"] == "shell_call":
+        for number, command in enumerate(item["action"]["commands"]):
+            told = {"output_index": at["output_index"], "command_index": number}
+            kind = "response.shell_call_command"
+            yield {"type": f"{kind}.added", **told, "command": ""}
+            for piece in _pieces(command):
+                yield {"type": f"{kind}.delta", **told, "delta": piece}
+            yield {"type": f"{kind}.done", **told, "command": command}
     else:
         for piece in _pieces(item["arguments"]):
             yield {"type": "response.function_call_arguments.delta", **at, "delta": piece}

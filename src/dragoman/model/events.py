@@ -146,6 +146,8 @@ class OpaqueEvent(_Event, frozen=True, tag="opaque_event"):
 
     dialect: str
     payload: Any = None
+    is_progress: bool = False
+    """Whether it is a piece of what is told as a whole later: who leaves it out loses nothing."""
 
     def __post_init__(self) -> None:
         own(self, "payload")

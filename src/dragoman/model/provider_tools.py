@@ -7,17 +7,19 @@ Each class is one kind. A dialect that has the kind writes it in its own words; 
 provider has of it stays in the extras. A provider's tool that is none of these is a `ServerTool`.
 
 Some run at the provider (web search, code execution), others are known to the model and run by the
-caller (a shell, a text editor): those come back as ordinary tool calls.
+caller (a shell, a text editor): those come back as ordinary tool calls, which a function can
+answer that was made by `@tool(implements=Shell())`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import CacheHint
-from dragoman.model.tools import ServerTool
+from dragoman.model.tools import ServerTool, ToolDefinition
 from dragoman.model.value import Value, expect, expect_fields, own, own_mapping, own_tuple
 
 
@@ -46,6 +48,8 @@ class ProviderTool(ServerTool, frozen=True, kw_only=True, tag="provider_tool"):
     """Whether the model only knows it, and the caller has to run it."""
     kept_by_provider: ClassVar[frozenset[str]] = frozenset()
     """Options that name what one provider keeps: files, stores, sandboxes."""
+    call_names: ClassVar[tuple[str, ...]] = ()
+    """What providers call it in calls, where the caller runs it."""
 
     name: str = ""
     dialect: str = KNOWN
@@ -55,12 +59,22 @@ class ProviderTool(ServerTool, frozen=True, kw_only=True, tag="provider_tool"):
     """Who may call it: the model itself (`direct`), or code that the provider runs."""
     extras: Mapping[str, Any] = EMPTY
     """What only one provider knows of it, by dialect."""
+    function: ToolDefinition | None = None
+    """What models are told instead whose provider has no such tool."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         own_tuple(self, "allowed_callers", str)
         own_mapping(self, "extras")
-        expect_fields(self, defer_loading=bool, cache=CacheHint)
+        expect_fields(self, defer_loading=bool, cache=CacheHint, function=ToolDefinition)
+
+    def arguments_for(self, given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+        """The arguments of a call, for a function with parameters of these names.
+
+        Providers' calls say more or less of the same; what the function has no parameter for, and
+        what is null, is left out.
+        """
+        return {key: value for key, value in given.items() if key in names and value is not None}
 
     @property
     def kind(self) -> str:
@@ -207,6 +221,7 @@ class ComputerUse(ProviderTool, frozen=True, kw_only=True, tag="computer_use"):
     """A screen, a mouse and a keyboard, which the caller operates as the model says."""
 
     is_run_by_caller: ClassVar[bool] = True
+    call_names: ClassVar[tuple[str, ...]] = ("computer",)
 
     name: str = "computer_use"
     display_width: int | None = None
@@ -223,14 +238,32 @@ class Shell(ProviderTool, frozen=True, kw_only=True, tag="shell"):
     """Commands for a shell, run by the caller."""
 
     is_run_by_caller: ClassVar[bool] = True
+    call_names: ClassVar[tuple[str, ...]] = ("shell", "bash", "local_shell")
 
     name: str = "shell"
+
+    def arguments_for(self, given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+        """As for all; a `command` is one text, and `commands` are several, whoever asks.
+
+        >>> Shell().arguments_for({"command": ["ls", "a file"]}, {"command"})
+        {'command': "ls 'a file'"}
+        """
+        found = dict(given)
+        command, commands = found.get("command"), found.get("commands")
+        if isinstance(command, (list, tuple)) and all(isinstance(word, str) for word in command):
+            found["command"] = command = shlex.join(command)  # a program and its arguments
+        if commands is None and isinstance(command, str):
+            found["commands"] = [command]
+        elif command is None and isinstance(commands, (list, tuple)):
+            found["command"] = "\n".join(map(str, commands))
+        return super().arguments_for(found, names)
 
 
 class TextEditor(ProviderTool, frozen=True, kw_only=True, tag="text_editor"):
     """Edits of files, one at a time, made by the caller."""
 
     is_run_by_caller: ClassVar[bool] = True
+    call_names: ClassVar[tuple[str, ...]] = ("str_replace_based_edit_tool", "str_replace_editor")
 
     name: str = "text_editor"
 
@@ -239,6 +272,7 @@ class ApplyPatch(ProviderTool, frozen=True, kw_only=True, tag="apply_patch"):
     """Patches to files, applied by the caller."""
 
     is_run_by_caller: ClassVar[bool] = True
+    call_names: ClassVar[tuple[str, ...]] = ("apply_patch",)
 
     name: str = "apply_patch"
 
@@ -247,6 +281,7 @@ class Memory(ProviderTool, frozen=True, kw_only=True, tag="memory"):
     """Files that the model keeps from one conversation to the next, held by the caller."""
 
     is_run_by_caller: ClassVar[bool] = True
+    call_names: ClassVar[tuple[str, ...]] = ("memory",)
 
     name: str = "memory"
 

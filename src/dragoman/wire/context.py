@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
@@ -21,15 +21,23 @@ Undo = Callable[[Any], Any]
 _WHOLE = frozenset({FinishReason.STOP, FinishReason.TOOL_CALLS})
 
 
+class CallForm(NamedTuple):
+    """How a call has to look for who asked: its tool's own name, and what its dialect adds."""
+
+    name: str
+    extras: Mapping[str, Any] = EMPTY
+
+
 class Context:
     """Of one request: its tools' own names and schemas, and how its answer is going to end."""
 
-    __slots__ = ("ends_with_done", "limit", "names", "output", "request", "undos")
+    __slots__ = ("calls", "ends_with_done", "limit", "names", "output", "request", "undos")
 
     def __init__(
         self,
         names: Mapping[str, str] = EMPTY,
         *,
+        calls: Mapping[str, CallForm] = EMPTY,
         undos: Mapping[str, Undo] = EMPTY,
         output: Undo | None = None,
         ends_with_done: bool = True,
@@ -38,6 +46,8 @@ class Context:
     ) -> None:
         self.names = names
         """By the alias that the target was told."""
+        self.calls = calls
+        """By the name that `names` gives back: calls that have another form in the request."""
         self.undos = undos
         """By the name that the target was told: what the tool's arguments have to go through."""
         self.output = output
@@ -52,7 +62,7 @@ class Context:
     @property
     def is_idle(self) -> bool:
         """Whether a response stays as it is."""
-        is_same = not self.names and not self.undos and self.output is None
+        is_same = not (self.names or self.undos or self.calls) and self.output is None
         return is_same and self.limit is None
 
     def restored(self, response: Response) -> Response:
@@ -102,6 +112,8 @@ class Context:
         changes: dict[str, Any] = {}
         if call.name in self.names:
             changes["name"] = self.names[call.name]
+        if (form := self.form(call.name)) is not None and call.kind == "function":
+            changes |= {"name": form.name, "extras": {**call.extras, **form.extras}}
         undo = self.undos.get(call.name)
         if undo is not None and call.kind == "function" and call.has_valid_arguments:
             arguments = undo(call.arguments)
@@ -109,6 +121,15 @@ class Context:
                 # The text is the model's own: it says what was meant in the target's terms.
                 changes |= {"raw": None, "input": arguments}
         return call.replace_unchecked(**changes) if changes else call
+
+    def form(self, told: str) -> CallForm | None:
+        """How calls of the tool look for who asked, by the name that the target was told."""
+        return self.calls.get(self.names.get(told, told)) if self.calls else None
+
+    def name(self, told: str) -> str:
+        """The name that a tool has for who asked."""
+        form = self.form(told)
+        return self.names.get(told, told) if form is None else form.name
 
     def __repr__(self) -> str:
         sizes = [f"{len(self.names)} names", f"{len(self.undos)} schemas"]

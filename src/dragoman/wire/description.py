@@ -129,6 +129,8 @@ class Description(NamedTuple):
     """What can be read in content that only this dialect has (an `Opaque`'s payload)."""
     provider_tools: tuple[Form, ...] = ()
     """The kinds of tools that its providers run, and how they are written here."""
+    tool_offers: str | None = None
+    """The module that has `OFFERS`, where tools are offered otherwise than in a list; None: not."""
 
 
 def problem_of(described: Description) -> str | None:

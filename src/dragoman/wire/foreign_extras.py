@@ -11,7 +11,7 @@ from dragoman.model.frozen import EMPTY, FrozenDict, FrozenList
 from dragoman.model.jsontext import loads
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request
-from dragoman.model.tools import ToolResult
+from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import guesses_in, kept_of_others
 
@@ -27,6 +27,7 @@ _USUAL: dict[str, Any] = {
     "include": ["reasoning.encrypted_content"],  # sealed state comes along anyway, where there is
 }
 """What is so without being said: nothing is lost with it."""
+_GROUP = "namespace"
 _NOTE = ":"  # begins what the bridges to other libraries note for themselves
 _FACTS = " facts"  # what a library knows about a message
 _KINDS: dict[type, type] = {
@@ -71,7 +72,9 @@ def foreign_message_losses(  # noqa: C901 - one pass over all parts, for speed
                 yield Loss(f"messages[{index}].extras", f"only {source} knows it")
         for place, part in enumerate(message.parts):
             if id(part.extras) not in harmless:
-                for source, _ in strange(part.extras):
+                for source, name in strange(part.extras):
+                    if name == _GROUP and _is_named_by_itself(part, source):
+                        continue
                     path = f"messages[{index}].parts[{place}].extras"
                     yield Loss(path, f"only {source} knows it")
             if type(part) is ToolResult and not isinstance(part.content, str):
@@ -79,6 +82,11 @@ def foreign_message_losses(  # noqa: C901 - one pass over all parts, for speed
                     for source, _ in strange(inner.extras) if inner.extras else ():
                         path = f"messages[{index}].parts[{place}].content[{number}].extras"
                         yield Loss(path, f"only {source} knows it")
+
+
+def _is_named_by_itself(part: Any, source: str) -> bool:
+    """Whether a call's group is the tool's own name: a tool that a search has found is one."""
+    return type(part) is ToolCall and part.extras[source].get(_GROUP) == part.name
 
 
 def _at(path: str, extras: Mapping[str, Any], dialect: str) -> Iterator[Loss]:

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, thaw
-from dragoman.model.provider_tools import Location, ProviderTool
+from dragoman.model.provider_tools import ComputerUse, Location, ProviderTool
 from dragoman.model.tools import ServerTool, ToolDefinition
 from dragoman.wire.losses import Loss, Note
 from dragoman.wire.settings_table import text
 
-_COMMON = frozenset({"name", "dialect", "payload", "extras", "cache"})
+_COMMON = frozenset({"name", "dialect", "payload", "extras", "cache", "function"})
 _NO_OPTION = "the target's tool has no such option"
 
 
@@ -70,6 +70,12 @@ class Form(NamedTuple):
     """A regular expression for the models that take it; None: all."""
     function: ToolDefinition | None = None
     """For a tool that the caller runs: what a model that does not know it is told of it."""
+    call_extras: Mapping[str, Any] = EMPTY
+    """What makes a call of that function one of the tool's own, where those are of another form."""
+    usual: Mapping[str, Any] = EMPTY
+    """What says nothing in the payload."""
+    is_hosted: Callable[[Mapping[str, Any]], bool] | None = None
+    """Whether a payload means that the provider runs it, and not the caller."""
 
     def reads(self, name: str) -> bool:
         """Whether a tool of that name is of this form."""
@@ -83,6 +89,8 @@ class Written(NamedTuple):
 
     tool: ServerTool | ToolDefinition
     fields: Mapping[str, Any] = EMPTY
+    call_extras: Mapping[str, Any] = EMPTY
+    """As those of the form, where it is written as a function."""
 
 
 def function_of(tool: ServerTool, form: Form) -> ToolDefinition | None:
@@ -91,6 +99,18 @@ def function_of(tool: ServerTool, form: Form) -> ToolDefinition | None:
     if form.function is None or type(name) is not str or name == form.function.name:
         return form.function
     return form.function.replace_unchecked(name=name)
+
+
+def about_screen(tool: ProviderTool) -> str | None:
+    """What a model has to know of a screen, in words."""
+    if not isinstance(tool, ComputerUse):
+        return None
+    said = []
+    if tool.display_width is not None and tool.display_height is not None:
+        said.append(f"The screen has {tool.display_width} x {tool.display_height} pixels.")
+    if tool.environment is not None:
+        said.append(f"It shows: {tool.environment}.")
+    return " ".join(said) or None
 
 
 def form_of(tool: ServerTool, forms: Iterable[Form]) -> Form | None:
@@ -113,7 +133,7 @@ def known_tool(
         if value is not None:
             fields[option.name] = value
             _take(left, steps)
-    for key, value in form.constants.items():
+    for key, value in (*form.constants.items(), *form.usual.items()):
         if key == "name" or left.get(key) == value:
             left.pop(key, None)
     if form.outside is not None:
@@ -149,10 +169,10 @@ class Place(NamedTuple):
 
 
 def written_tool(tool: ProviderTool, place: Place, path: str, notes: list[Note]) -> Written | None:
-    """The tool as a dialect writes it; None where there is no such tool."""
+    """The tool as a dialect writes it; None where there is no such tool, nor a function for it."""
     dialect, form = place.dialect, _form_for(tool, place)
     if form is None:
-        return None
+        return None if tool.function is None else Written(tool.function)
     payload: dict[str, Any] = thaw(form.constants)
     fields: dict[str, Any] = {}
     by_name = {option.name: option for option in form.options}

@@ -117,12 +117,13 @@ class RestoringDecoder(EventHandler):
         if part.name not in self._context.undos or part.input:  # a whole object: Gemini, Ollama
             return [event.replace(part=self._context.part(part))]
         self._parts[key] = _Held(part, part.raw)
-        name = self._context.names.get(part.name, part.name)
-        return [
-            event.replace(
-                part=part.replace_unchecked(name=name, raw=None if part.raw is None else "")
-            )
-        ]
+        form = self._context.form(part.name)
+        begun = part.replace_unchecked(
+            name=self._context.name(part.name),
+            raw=None if part.raw is None else "",
+            extras=part.extras if form is None else {**part.extras, **form.extras},
+        )
+        return [event.replace(part=begun)]
 
     def _part_delta(self, event: events.PartDelta) -> list[events.Event]:
         held = self._parts.get((event.choice, event.index))
@@ -151,8 +152,11 @@ class RestoringDecoder(EventHandler):
         if event.name:
             held.take_name(event.name)
         changes: dict[str, Any] = {}
-        if event.name and event.name in self._context.names:
-            changes["name"] = self._context.names[event.name]
+        if event.name and (name := self._context.name(event.name)) != event.name:
+            changes["name"] = name
+        form = self._context.form(event.name) if event.name else None
+        if form is not None and event.kind == "function":
+            changes["extras"] = {**event.extras, **form.extras}
         if event.arguments_delta and held.name in self._context.undos:
             held.pieces.append(event.arguments_delta)
             if not (event.id or event.name or event.signature or event.extras):

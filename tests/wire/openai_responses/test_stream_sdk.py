@@ -25,6 +25,7 @@ from dragoman.model.events import (
 from dragoman.model.parts import Origin, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.openai_responses.tools_client import client_tool_of
 from tests.corpus import Corpus
 from tests.wire.openai_responses.streams import BODIES, STREAMS, answered, decoded
 from tests.wire.openai_responses.test_stream_corpus import CORRECTED
@@ -146,7 +147,8 @@ def _check(events: Sequence[Any], response: dragoman.Response) -> None:
 
 
 def _is_plain(call: ToolCall) -> bool:
-    return call.kind == "function"
+    is_clients = client_tool_of(call) is not None  # its item is of another kind
+    return call.kind == "function" and not is_clients
 
 
 _REFUSED = {"one id twice", "unknown things"}

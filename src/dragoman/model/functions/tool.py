@@ -9,6 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.functions.signatures import signature_of
+from dragoman.model.provider_tools import ProviderTool
 from dragoman.model.tools import ToolDefinition
 from dragoman.model.validation.plain import plain_check
 from dragoman.model.value import expect_number
@@ -33,8 +34,10 @@ class Tool(Generic[P, R]):
         *,
         requires_approval: Approval = False,
         timeout: float | None = None,
+        implements: ProviderTool | None = None,
     ) -> None:
         _check_options(requires_approval, timeout)
+        _check_implemented(implements)
         self.function = function
         self.definition = definition
         self.requires_approval = requires_approval
@@ -42,6 +45,8 @@ class Tool(Generic[P, R]):
         so."""
         self.timeout = timeout
         """Seconds that it may take; None: as the agent says."""
+        self.implements = implements
+        """The provider's tool that it is, where the provider has it: its calls are run by this."""
         self._signature = signature_of(function)
         self._fits = plain_check(definition.parameters)
         functools.update_wrapper(self, function)
@@ -50,6 +55,19 @@ class Tool(Generic[P, R]):
     def name(self) -> str:
         """The name that the model knows it by."""
         return self.definition.name
+
+    @property
+    def offered(self) -> ToolDefinition | ProviderTool:
+        """What the model is told of."""
+        if self.implements is None or self.implements.function is not None:
+            return self.implements or self.definition
+        return self.implements.replace(function=self.definition)
+
+    @property
+    def call_names(self) -> tuple[str, ...]:
+        """What calls of it may be called."""
+        others = () if self.implements is None else self.implements.call_names
+        return (self.name, *others)
 
     @property
     def is_async(self) -> bool:
@@ -72,9 +90,17 @@ class Tool(Generic[P, R]):
 
         Raises `InvalidInputError` with a text that the model can act on.
         """
+        arguments = self.adapted(arguments)
         if self._fits is None or not self._fits(arguments):
             self.definition.check_arguments(arguments)
         return self._signature.read(arguments)
+
+    def adapted(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments, without what a provider's own call says beyond the parameters."""
+        if self.implements is None:
+            return arguments
+        names = (self.definition.parameters or {}).get("properties", {})
+        return self.implements.arguments_for(arguments, names)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; parameters that it wants by position may be given by name."""
@@ -95,6 +121,7 @@ class Tool(Generic[P, R]):
             self.definition,
             requires_approval=self.requires_approval,
             timeout=self.timeout,
+            implements=self.implements,
         )
 
     def __repr__(self) -> str:
@@ -111,6 +138,7 @@ def tool(
     strict: bool = True,
     requires_approval: Approval = False,
     timeout: float | None = None,
+    implements: ProviderTool | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -121,6 +149,7 @@ def tool(
     strict: bool = True,
     requires_approval: Approval = False,
     timeout: float | None = None,
+    implements: ProviderTool | None = None,
 ) -> Any:
     """Make a tool of a function: what the model is told comes from its signature and docstring.
 
@@ -138,14 +167,29 @@ def tool(
     '1 days of rain in Basel'
 
     A tool that `requires_approval` (True, or a function of the arguments) is not run by an agent
-    before somebody agreed; `timeout` is the most seconds that it may take.
+    before somebody agreed; `timeout` is the most seconds that it may take. A function that
+    `implements` a tool which models know (`Shell()`, `ApplyPatch()`) answers the provider's own
+    calls of it; a model that has none is told of the function.
     """
 
     def made(function: Callable[..., Any]) -> Tool[..., Any]:
         definition = ToolDefinition.from_function(function, name, description, strict=strict)
-        return Tool(function, definition, requires_approval=requires_approval, timeout=timeout)
+        return Tool(
+            function,
+            definition,
+            requires_approval=requires_approval,
+            timeout=timeout,
+            implements=implements,
+        )
 
     return made if function is None else made(function)
+
+
+def _check_implemented(implements: object) -> None:
+    if implements is None or getattr(implements, "is_run_by_caller", False):
+        return
+    msg = "implements must be a tool that the caller runs, such as Shell() or ApplyPatch()"
+    raise InvalidInputError(msg)
 
 
 def _check_options(requires_approval: object, timeout: object) -> None:

@@ -98,6 +98,7 @@ DESCRIPTION = Description(
     shared_settings=SETTINGS,
     shared_tool_settings=OF_TOOLS,
     provider_tools=FORMS,
+    tool_offers="dragoman.wire.anthropic.tools_offers",
     messages=MessageForm(
         fields=frozenset({"role", "content"}),
         part_types=frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking",

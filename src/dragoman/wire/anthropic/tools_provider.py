@@ -135,6 +135,25 @@ _MEMORY = _function(
     new_path=_TEXT,
 )
 
+_PLACE: Mapping[str, Any] = {"type": "array", "items": _LINE, "description": "x and y."}
+_COMPUTER = _function(
+    "computer",
+    "Use the screen, the mouse and the keyboard, and take screenshots.",
+    ["action"],
+    action={
+        "type": "string",
+        "enum": ["key", "type", "mouse_move", "left_click", "left_click_drag", "right_click",
+                 "middle_click", "double_click", "triple_click", "left_mouse_down",
+                 "left_mouse_up", "scroll", "hold_key", "wait", "cursor_position", "screenshot"],
+    },
+    coordinate={**_PLACE, "description": "Where, for mouse actions and scroll: x and y."},
+    start_coordinate={**_PLACE, "description": "For left_click_drag: from where."},
+    text={**_TEXT, "description": "For type; the keys for key and hold_key (`ctrl+s`)."},
+    duration={"type": "number", "description": "For wait and hold_key: seconds."},
+    scroll_direction={"type": "string", "enum": ["up", "down", "left", "right"]},
+    scroll_amount={**_LINE, "description": "How many clicks of the wheel."},
+)  # fmt: skip
+
 FORMS = (
     Form(
         WebSearch,
@@ -201,6 +220,7 @@ FORMS = (
         ),
         r"computer_\d{8}",
         {"name": "computer"},
+        function=_COMPUTER,
     ),
     Form(Shell, "bash_20250124", _COMMON, r"bash_\d{8}", {"name": "bash"}, function=_BASH),
     Form(

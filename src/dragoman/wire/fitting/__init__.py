@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dragoman.model.messages import Message
 from dragoman.model.parts import Part, Text
 from dragoman.model.requests import Request
-from dragoman.wire.context import Context
+from dragoman.wire.context import CallForm, Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.cache_hints import has_hints_outside, with_accepted_hints
 from dragoman.wire.fitting.content import with_accepted_media, without_blank_texts
@@ -22,6 +22,11 @@ from dragoman.wire.fitting.mapping import (
     with_provider_tools,
     with_readable_parts,
     with_settings_of_target,
+)
+from dragoman.wire.fitting.offers import (
+    placed_back,
+    with_offered_tools,
+    without_tool_changes,
 )
 from dragoman.wire.fitting.pairing import with_paired_results, with_paired_results_among_kept
 from dragoman.wire.fitting.paths import Numbers, left, renumbered, restored
@@ -67,6 +72,7 @@ _MAX_ROUNDS = 5
 OwnSteps = Sequence[Step[Request]]
 
 FIRST: tuple[Step[Request], ...] = (
+    Step(without_tool_changes, ()),
     Step(with_placed_instructions, ("turns.system_place",)),
     Step(with_supported_state, ("state.fields",)),
 )
@@ -253,7 +259,9 @@ def encoded_for(
 ) -> Encoded:
     """The body for a request, fitted to the target; `strict` raises where anything is lost."""
     mapped: list[Note] = []
-    request = with_provider_tools(request, target, mapped)
+    calls: dict[str, CallForm] = {}
+    request, places = with_offered_tools(request, target, calls)
+    request = with_provider_tools(request, target, mapped, calls)
     request = with_settings_of_target(request, target, mapped)
     done = fitted(request, target, steps)
     encoded = encode(done.request, target)
@@ -267,7 +275,10 @@ def encoded_for(
         told = encoded.losses
         encoded.losses += unsupported_field_losses(request.system, request.messages, target, told)
     encoded.repairs = (*done.repairs, *repairs)
-    encoded.context = _way_back(done, encoded.context, target)
+    if places is not None:
+        encoded.losses = placed_back(encoded.losses, places)
+        encoded.repairs = placed_back(encoded.repairs, places)
+    encoded.context = _way_back(done, encoded.context, target, calls)
     return encoded.or_raise() if strict else encoded
 
 
@@ -275,13 +286,16 @@ def _losses(notes: Iterable[Note]) -> tuple[Loss, ...]:
     return tuple([note for note in notes if isinstance(note, Loss)])
 
 
-def _way_back(done: Fitted, schemas: Context, target: Target) -> Context:
+def _way_back(
+    done: Fitted, schemas: Context, target: Target, calls: dict[str, CallForm]
+) -> Context:
     """What fitting and encoding have to undo, as one."""
     limit = done.request.sampling.max_tokens if target.host.hides_cut_offs else None
-    if target.host.ends_with_done and schemas.is_idle and limit is None:
+    if target.host.ends_with_done and schemas.is_idle and limit is None and not calls:
         return done.context
     return Context(
         done.context.names,
+        calls=calls,
         undos=schemas.undos,
         output=schemas.output,
         ends_with_done=target.host.ends_with_done,

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, Text
 from dragoman.model.provider_tools import ProviderTool
 from dragoman.model.requests import AnyTool, Request
-from dragoman.model.tools import ServerTool, ToolDefinition, ToolResult
+from dragoman.model.tools import ServerTool, ToolCall, ToolDefinition, ToolResult
+from dragoman.wire.context import CallForm
 from dragoman.wire.dialect import description_of
 from dragoman.wire.fitting.steps import with_changed_content, with_changed_parts
 from dragoman.wire.losses import Loss, Note
@@ -20,6 +22,7 @@ from dragoman.wire.provider_tools import (
     Form,
     Place,
     Written,
+    about_screen,
     form_of,
     function_of,
     known_tool,
@@ -35,8 +38,13 @@ from dragoman.wire.target import Target
 _KEPT = "another provider keeps what it names"
 
 
-def with_provider_tools(request: Request, target: Target, notes: list[Note]) -> Request:
-    """With the tools that others' providers run as the target's provider has them."""
+def with_provider_tools(
+    request: Request, target: Target, notes: list[Note], calls: dict[str, CallForm]
+) -> Request:
+    """With the tools that others' providers run as the target's provider has them.
+
+    `calls` learns how calls of those have to look in the answer that the caller runs.
+    """
     here = target.dialect
     for tool in request.tools:
         if type(tool) is not ToolDefinition and _is_foreign(tool, here):
@@ -47,17 +55,71 @@ def with_provider_tools(request: Request, target: Target, notes: list[Note]) -> 
     tools: list[AnyTool] = []
     written: list[Written] = []
     carried: set[tuple[str, str]] = set()
+    functions = _Functions(request, calls)
     for index, tool in enumerate(request.tools):
         if _is_foreign(tool, here) and isinstance(tool, ServerTool):
             found = _written(tool, request, place, f"tools[{index}]", notes)
             if found is not None:
+                found = functions.add(tool, found)
                 written.append(found)
                 carried.update(_outside(tool))
                 tool = found.tool  # noqa: PLW2901 - in the other's place
         tools.append(tool)
-    request = request.replace_trusted(tools=tuple(tools))
+    request = functions.followed(request.replace_trusted(tools=tuple(tools)))
     request = _with_fields(request, written, here)
     return _without_carried(request, carried) if carried else request
+
+
+class _Functions:
+    """Tools that the caller runs, which become functions: each has a name of its own."""
+
+    def __init__(self, request: Request, calls: dict[str, CallForm]) -> None:
+        self._declared = {tool.name for tool in request.tools if isinstance(tool, ToolDefinition)}
+        self._calls = calls
+        self._counts: dict[str, int] = {}
+        self._chosen: dict[str, str] = {}
+        self._renamed: dict[tuple[str, Any], str] = {}
+
+    def add(self, tool: ServerTool, written: Written) -> Written:
+        """The tool as it is written, under a name that no other function has."""
+        made = written.tool
+        if not isinstance(made, ToolDefinition):
+            return written
+        name = made.name
+        while name in self._declared:
+            self._counts[made.name] = self._counts.get(made.name, 1) + 1
+            name = f"{made.name}_{self._counts[made.name]}"
+        self._declared.add(name)
+        extras = {} if written.call_extras is EMPTY else thaw(written.call_extras)
+        if extras or name != made.name:
+            self._calls[name] = CallForm(made.name, extras)
+        if name != made.name:
+            for fields in extras.values():
+                self._renamed[made.name, fields.get("type")] = name
+        self._chosen.setdefault(tool.name, name)
+        return written._replace(tool=made.replace_unchecked(name=name))
+
+    def followed(self, request: Request) -> Request:
+        """The request with the calls and the choice of those that have another name now."""
+        choice = request.tool_choice
+        if choice is not None and not self._chosen.keys().isdisjoint(choice.names):
+            names = tuple(self._chosen.get(name, name) for name in choice.names)
+            if names != choice.names:
+                request = request.replace_trusted(tool_choice=choice.replace(names=names))
+        if not self._renamed:
+            return request
+        messages = with_changed_parts(request.messages, self._call)
+        return request.replace_trusted(messages=messages)
+
+    def _call(self, part: Any, _path: str) -> Any:
+        if not isinstance(part, ToolCall):
+            return part
+        for fields in part.extras.values():
+            kind = fields.get("type") if isinstance(fields, Mapping) else None
+            name = self._renamed.get((part.name, kind)) if type(kind) is str else None
+            if name is not None:
+                return part.replace_unchecked(name=name)
+        return part
 
 
 def _outside(tool: ServerTool) -> Iterator[tuple[str, str]]:
@@ -134,10 +196,11 @@ def _written(
     if form is None or not (form.function or any(each.kind is form.kind for each in place.forms)):
         return None
     known = known_tool(tool, form, own_fields(request.extras, tool.dialect))
-    if known is None:
+    is_hosted = form.is_hosted is not None and form.is_hosted(tool.payload)
+    if known is None or is_hosted:
         return None
     if known.is_run_by_caller:  # elsewhere its calls would be of another form
-        return _as_function(tool, known, function_of(tool, form), path, notes)
+        return _as_function(tool, known, form, path, notes)
     kept = [name for name in known.kept_by_provider if getattr(known, name) not in (None, ())]
     if not kept:
         return written_tool(known, place, path, notes)
@@ -150,23 +213,22 @@ def _written(
 
 
 def _as_function(
-    tool: ServerTool,
-    known: ProviderTool,
-    function: ToolDefinition | None,
-    path: str,
-    notes: list[Note],
+    tool: ServerTool, known: ProviderTool, form: Form, path: str, notes: list[Note]
 ) -> Written | None:
     """A tool that the caller runs as a function, whose calls are as its own dialect has them."""
+    function = function_of(tool, form)
     if function is None:
         return None
     if known.extras:
         notes.append(Loss(f"{path}.extras", f"only {tool.dialect} knows it"))
+    description = " ".join(filter(None, (function.description, about_screen(known))))
     made = function.replace_unchecked(
+        description=description,
         cache=known.cache,
         defer_loading=known.defer_loading,
         allowed_callers=known.allowed_callers,
     )
-    return Written(made)
+    return Written(made, call_extras=form.call_extras)
 
 
 def _with_fields(request: Request, written: list[Written], here: str) -> Request:

@@ -169,6 +169,10 @@ class _Pairing:
         self._kept_calls = frozenset(
             call.id for message in messages if keeps(message) for call in message.tool_calls
         )
+        self._kept_results = frozenset(
+            result.call_id for message in messages if keeps(message)
+            for result in message.tool_results
+        )  # fmt: skip
 
     def paired(self) -> Messages:
         done: list[Message] = []
@@ -188,6 +192,7 @@ class _Pairing:
                 results = tuple(
                     result or self._unknown(*pair, index)
                     for pair, result in zip(calls, found, strict=True)
+                    if result or pair[0].id not in self._kept_results
                 )
                 if results:
                     done.append(make_message(_TOOL, results))
@@ -245,7 +250,7 @@ class _Pairing:
         strays = self._strays(after) if None in found else []
         waiting = OpenCalls[int]()
         for number, (given, _) in enumerate(calls) if strays else ():
-            if found[number] is None:
+            if found[number] is None and given.id not in self._kept_results:
                 waiting.add(number, given.name, None)
         for is_named in (True, False):
             for number, stray in sorted(_matches(waiting, strays, is_named=is_named)):

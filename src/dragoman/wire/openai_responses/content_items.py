@@ -14,8 +14,17 @@ from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
-from dragoman.model.parts import Opaque, Origin, Part, Refusal, Text, Thinking
+from dragoman.model.parts import (
+    Opaque,
+    Origin,
+    Part,
+    Refusal,
+    ServerToolResult,
+    Text,
+    Thinking,
+)
 from dragoman.model.roles import Role
+from dragoman.model.tools import ToolResult
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.envelope import is_sealed
 from dragoman.wire.openai_responses.content import (
@@ -44,6 +53,12 @@ from dragoman.wire.openai_responses.tools_calls import (
     is_answer,
     is_call,
     is_result,
+)
+from dragoman.wire.openai_responses.tools_client import (
+    BY_CALL,
+    BY_OUTPUT,
+    decode_client_call,
+    decode_client_output,
 )
 from dragoman.wire.overlay import spelled
 from dragoman.wire.reading import Reading
@@ -295,10 +310,12 @@ def decode_output_item(
 class ItemReader(Reading):
     """Gathers items into messages."""
 
-    __slots__ = ("messages", "run")
+    __slots__ = ("_runners", "messages", "run")
 
     def __init__(self, origin: Origin | None, calls: CallIds) -> None:
         super().__init__(origin, calls)
+        self._runners: dict[Any, bool] = {}
+        """By the id of a call of a built-in tool: whether the client runs it."""
         self.messages: list[Message] = []
         self.run: list[AnyPart] = []
         """The parts of the assistant's turn that is being read."""
@@ -321,12 +338,28 @@ class ItemReader(Reading):
         elif kind in _OUTPUTS:
             result = decode_output(item, self)
             self._say(make_message(TOOL, (result or self._opaque(item),)))
-        elif is_result(kind) and is_answer(item):
-            self._say(make_message(TOOL, (decode_server_result(item, self),)))
+        elif is_result(kind) and (self._client_runs(item) or is_answer(item)):
+            self._say(make_message(TOOL, (self._built_in_result(kind, item),)))
         elif kind in _FROM_THE_USER:
             self._say(make_message(USER, (self._opaque(item),)))
         else:
             self.read_into_run(item, index)
+
+    def _client_runs(self, item: dict[str, Any]) -> bool | None:
+        """Whether an output is the client's, by its call; None where that is not here."""
+        call_id = item.get("call_id") if self._runners else None
+        return self._runners.get(call_id) if type(call_id) is str else None
+
+    def _built_in_call(self, kind: str, item: dict[str, Any]) -> Iterable[AnyPart]:
+        call = decode_client_call(item, self) if kind in BY_CALL else None
+        if kind in BY_CALL and type(call_id := item.get("call_id")) is str:
+            self._runners[call_id] = call is not None
+        return decode_server_call(item, self) if call is None else (call,)
+
+    def _built_in_result(self, kind: str, item: dict[str, Any]) -> ToolResult | ServerToolResult:
+        is_clients = kind in BY_OUTPUT and self._client_runs(item) is not False
+        result = decode_client_output(item, self) if is_clients else None
+        return decode_server_result(item, self) if result is None else result
 
     def _say(self, message: Message) -> None:
         if self.run:
@@ -369,7 +402,7 @@ class ItemReader(Reading):
             result = decode_output(item, self)
             return None if result is None else (result,)
         if is_call(kind):
-            return decode_server_call(item, self)
+            return self._built_in_call(kind, item)
         return (decode_server_result(item, self),) if is_result(kind) else None
 
     def _opaque(self, item: Any) -> Opaque:

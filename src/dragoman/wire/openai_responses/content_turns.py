@@ -22,8 +22,9 @@ from dragoman.model.parts import (
     Text,
     Thinking,
 )
+from dragoman.model.requests import AnyTool
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.wire.fitting.tools import NO_ARGUMENTS, is_blank
 from dragoman.wire.openai_responses.content import (
     NO_PLACE,
@@ -61,6 +62,16 @@ from dragoman.wire.openai_responses.tools_calls import (
     stands_in_its_call,
     wire_id_of,
 )
+from dragoman.wire.openai_responses.tools_client import (
+    BY_NAME,
+    CLIENT_TOOLS,
+    ClientTool,
+    as_function,
+    client_tool_of,
+    encode_client_call,
+    encode_client_output,
+    result_tool_of,
+)
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
 
@@ -72,6 +83,7 @@ _FOREIGN_SEAL = "another provider's seal has no place here"
 _FOREIGN = "only the dialect that it came from can carry it"
 _SEALED = "thinking goes back here as a text only"
 _THOUGHT = "another's thinking can't be replayed here"
+_PREFIXES = PREFIXES | {tool.call: tool.id_prefix for tool in CLIENT_TOOLS}
 _OWN_ITEMS = (Thinking, ToolCall, ToolResult, ServerToolCall, ServerToolResult)
 
 
@@ -90,7 +102,8 @@ class MessageWriter(Writing):
     id; one is made where it is missing.
     """
 
-    __slots__ = ("_custom_calls", "_source", "items", "places")
+    __slots__ = ("_client_calls", "_client_tools", "_custom_calls", "_functions", "_source",
+                 "items", "places")  # fmt: skip
 
     def __init__(self, target: Target | None = None, *, is_cut_off: bool = False) -> None:
         if target is None:
@@ -103,7 +116,20 @@ class MessageWriter(Writing):
         self.places: list[Place] = []
         """Where each item of a request came from."""
         self._custom_calls: set[str] = set()
+        self._client_calls: dict[str, tuple[ClientTool, ToolCall]] = {}
+        """Calls that are items of their own kind, by id."""
+        self._client_tools: frozenset[str] = frozenset()
+        self._functions: set[str] = set()
+        """The ids of all other calls."""
         self._source: Message
+
+    def offer(self, tools: Sequence[AnyTool]) -> None:
+        """Note the tools on offer: a result without its call here tells what it is of by name."""
+        declared = {tool.name for tool in tools if type(tool) is not ToolDefinition}
+        if declared and not declared.isdisjoint(BY_NAME):
+            found = {BY_NAME[name].name for name in declared if name in BY_NAME}
+            functions = {tool.name for tool in tools if type(tool) is ToolDefinition}
+            self._client_tools = frozenset(found - functions)
 
     def write(self, message: Message, index: int = 0) -> None:
         """Append the items of a message."""
@@ -132,7 +158,9 @@ class MessageWriter(Writing):
     def _message_path(self) -> str:
         return self.here.rpartition(".parts")[0]
 
-    def _plain_item(self, part: Part, message: Message) -> dict[str, Any] | None:
+    def _plain_item(  # noqa: PLR0911 - one for each kind, for speed
+        self, part: Part, message: Message
+    ) -> dict[str, Any] | None:
         """The item of the only part of a message: a text, a call or a result, and nothing else.
 
         None where there may be more to it. `write_item` gives the same; without this, long
@@ -145,8 +173,11 @@ class MessageWriter(Writing):
         if part.extras is not EMPTY or part.cache is not None or part.item_id is not None:
             return None
         if type(part) is ToolCall:
+            self._functions.add(part.id)
             return plain_call(part)
         if type(part) is not ToolResult or part.call_id in self._custom_calls or self.wire_ids:
+            return None
+        if part.call_id in self._client_calls or part.tool_name in self._client_tools:
             return None
         return plain_output(part)
 
@@ -204,20 +235,67 @@ class MessageWriter(Writing):
         wire_id = wire_id_of(call, self.target) if is_ours else call.id
         if wire_id != call.id:
             self.wire_ids[call.id] = wire_id
+        self._lose_signature(call, _FOREIGN_SEAL)
+        if (tool := client_tool_of(call)) is not None and self._write_client_call(call, tool):
+            return
+        call = as_function(call)
+        self._functions.add(call.id)
         if call.kind == "custom":
             self._custom_calls.add(call.id)
         item = encode_call(call, self._item_id(call, TYPES[call.kind].call), wire_id)
-        self._lose_signature(call, _FOREIGN_SEAL)
         # Others' calls without arguments have an empty object; one that was cut off has none (I7).
         may_fill = call.kind == "function" and not is_ours and not self.is_cut_off
         if may_fill and is_blank(item["arguments"]):
             item["arguments"] = NO_ARGUMENTS
         self._put(item, self.part)
 
-    def _write_result(self, result: ToolResult) -> None:
+    def _write_client_call(self, call: ToolCall, tool: ClientTool) -> bool:
+        """Write a call of a tool that the client runs as an item of its own kind, if it can be."""
+        if not (self.is_response or self.target.has_made(self.origin_of(call))):
+            return False
+        item_id = self._item_id(call, tool.call)
+        wire_id = self.wire_ids.get(call.id, call.id)
+        is_foreign = self.is_foreign(call)
+        item = encode_client_call(call, tool, item_id, wire_id, is_foreign=is_foreign)
+        if item is not None:
+            self._client_calls[call.id] = tool, call
+            self._put(item, self.part)
+        return item is not None
+
+    def _client_tool(self, result: ToolResult, *, is_as_it_came: bool) -> ClientTool | None:
+        """The tool whose own kind of item a result is written as."""
+        own = result_tool_of(result)
+        if not self.target.has_made(self.origin_of(result)):
+            own = None
+        if is_as_it_came:
+            return own
+        if result.call_id in self._client_calls:
+            return self._client_calls[result.call_id][0]
+        if own is not None or result.call_id in self._functions:
+            return None if result.call_id in self._functions else own
+        return BY_NAME[result.tool_name or ""] if result.tool_name in self._client_tools else None
+
+    def _write_client_result(self, result: ToolResult, tool: ClientTool) -> None:
         item_id = result.item_id if self.target.has_made(self.origin_of(result)) else None
+        wire_id = self.wire_ids.get(result.call_id, result.call_id)
+        _, call = self._client_calls.get(result.call_id, (None, None))
+        made = encode_client_output(result, tool, item_id, wire_id, call)
+        self._put(made.item, self.part)
+        self._lose_cache(result)
+        if made.is_lost:
+            self.lose_here(NO_PLACE, ".content")
+        if made.is_filled:
+            self.repair_here("shape", "added", "an empty screenshot")
+
+    def _write_result(self, result: ToolResult) -> None:
         # Any output may answer any call (paired by `call_id`): what came stays of its type.
         is_as_it_came = not self.is_response and self.target.owns(self._source)
+        tool = self._client_tool(result, is_as_it_came=is_as_it_came)
+        if tool is not None:
+            self._write_client_result(result, tool)
+            return
+        result = as_function(result)
+        item_id = result.item_id if self.target.has_made(self.origin_of(result)) else None
         is_custom = result.call_id in self._custom_calls and not is_as_it_came
         item = encode_output(result, item_id, "custom" if is_custom else result.kind, self)
         self._put(item, self.part)
@@ -348,7 +426,7 @@ class MessageWriter(Writing):
 
 def made_id(item_type: Any, message_id: str, index: int) -> str:
     """An id for an item that has none, by its message and the number of its first part."""
-    prefix = PREFIXES.get(item_type, "item") if type(item_type) is str else "item"
+    prefix = _PREFIXES.get(item_type, "item") if type(item_type) is str else "item"
     return f"{prefix}_{message_id.removeprefix('msg_')}_{index}"
 
 

@@ -49,6 +49,7 @@ DESCRIPTION = Description(
     shared_settings=SETTINGS,
     shared_tool_settings=OF_TOOLS,
     provider_tools=FORMS,
+    tool_offers="dragoman.wire.openai_responses.tools_offers",
     messages=MessageForm(
         roles=frozenset({"system", "developer", "user", "assistant"}),
         item_types=frozenset({"function_call", "function_call_output", "reasoning",

@@ -124,6 +124,7 @@ def _encode_input(request: Request, writing: MessageWriter) -> str | list[Any]:
     messages = request.messages
     if len(messages) == 1 and _is_bare(messages[0]):
         return messages[0].text
+    writing.offer(request.tools)
     for index, message in enumerate(messages):
         writing.write(message, index)
     return repaired_items(request, writing)

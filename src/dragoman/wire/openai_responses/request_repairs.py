@@ -39,6 +39,7 @@ from dragoman.wire.openai_responses.dialect import NAME, TARGET
 from dragoman.wire.openai_responses.settings import is_stored
 from dragoman.wire.openai_responses.tools import is_own
 from dragoman.wire.openai_responses.tools_calls import has_long_names, with_short_names
+from dragoman.wire.openai_responses.tools_client import made_output
 from dragoman.wire.openai_strict_schemas import is_refused_strict
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.target import Target
@@ -245,7 +246,7 @@ class _ItemRepairs:
             for index in uncalled:
                 self._drop(index, _UNCALLED)
         for index in unanswered:
-            if self._kinds[index] not in CALLS or pair_key(self._items[index])[1] is None:
+            if self._unknown_output(index) is None or pair_key(self._items[index])[1] is None:
                 self._drop(index, _UNANSWERED)
         return frozenset(unanswered) - self._dropped
 
@@ -282,10 +283,16 @@ class _ItemRepairs:
                 made = []
             yield item
             if index in unanswered:
-                output_type, call_id = CALLS[self._kinds[index]], item["call_id"]
-                made.append({"type": output_type, "call_id": call_id, "output": UNKNOWN})
+                made += filter(None, [self._unknown_output(index)])
                 self._repaired(index, "I9", "added", "a result that says the outcome is unknown")
         yield from made
+
+    def _unknown_output(self, index: int) -> dict[str, Any] | None:
+        """An output that says that nobody knows how a call ended; None where none can say it."""
+        item, kind = self._items[index], self._kinds[index]
+        if kind not in CALLS:
+            return made_output(item, UNKNOWN)
+        return {"type": CALLS[kind], "call_id": item.get("call_id"), "output": UNKNOWN}
 
     # --- reasoning
 

@@ -32,6 +32,8 @@ _FIELDS = _DROPPED | {
 }  # fmt: skip
 """What the events that are understood are made of."""
 _DETAILS = frozenset({"logprobs"})  # of a text that a server did not even announce
+_PROGRESS = ("response.shell_call_command.", "response.apply_patch_call_operation_diff.")
+"""Pieces of calls that the client runs: their items have all of it in the end."""
 _ITEM_ADDED = "response.output_item.added"
 _STATUSES = {
     "response.completed": "completed",
@@ -138,7 +140,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         place = len(self._events)
         take = None if self._is_over else self.EVENTS.get(kind)
         if take is None or not take(self, wire, kind):
-            self._emit(events.OpaqueEvent(NAME, _without(wire, _DROPPED)))
+            is_progress = kind.startswith(_PROGRESS)
+            self._emit(events.OpaqueEvent(NAME, _without(wire, _DROPPED), is_progress))
         elif not wire.keys() <= _FIELDS and kind != "error":
             # Before the others: they may end the response. Null says nothing (`agent`).
             fields = {

@@ -38,6 +38,7 @@ from dragoman.wire.openai_responses.stream import (
     TEXT,
     Kind,
 )
+from dragoman.wire.openai_responses.tools_client import client_tool_of
 from dragoman.wire.stream_encoding import CORRECTED, TEXTS, SentPart, arguments_of
 
 Body = dict[str, Any]
@@ -57,6 +58,8 @@ def streamed_as(part: AnyPart) -> Kind:
         entry = encode_unknown_part(part)
         return Kind("", "", "", *CONTENT, entry if isinstance(entry, Mapping) else EMPTY)
     if isinstance(part, ToolCall):
+        if client_tool_of(part) is not None:
+            return _WHOLE
         return FUNCTION if part.kind == "function" else CUSTOM
     if isinstance(part, Thinking):
         return _THINKING.get(shown_form(part), _WHOLE)
@@ -159,11 +162,12 @@ class Answer:
 class PartWriter(SentPart):
     """A part on its way: what it is so far, and what was sent of it."""
 
-    __slots__ = ("before", "grown", "index", "is_stopped", "item", "kind")
+    __slots__ = ("before", "first", "grown", "index", "is_stopped", "item", "kind")
 
     def __init__(self, item: ItemWriter, number: int, part: AnyPart) -> None:
         super().__init__(number, part)  # the number among those that are written
         self.item = item
+        self.first = part  # as it began
         self.kind = streamed_as(part)
         self.index: int | None = None  # in its item, once it is there for all to see
         self.is_stopped = False
@@ -245,6 +249,8 @@ class ItemWriter:
             return b""
         part.is_stopped = True
         state = part.state
+        if part.index is None and self._waits(part):
+            part.kind = self._kind_of(state)
         if part.kind is FUNCTION and isinstance(state, ToolCall) and self._lacks_arguments(state):
             state = state.replace_unchecked(raw=NO_ARGUMENTS)
             part.grown = GrowingPart(state)
@@ -265,6 +271,18 @@ class ItemWriter:
     def _is_nothing(self, thought: Thinking) -> bool:
         return not thought.text and not self._answer.writing.is_own(thought)
 
+    def _waits(self, part: PartWriter) -> bool:
+        """Whether a call is shown whole only: another model's, of a tool that a client runs."""
+        state = part.first
+        is_client_call = isinstance(state, ToolCall) and client_tool_of(state) is not None
+        return is_client_call and not self._answer.writing.is_own(state)
+
+    def _kind_of(self, call: AnyPart) -> Kind:
+        """How a call is streamed, once it is whole: as a function's if no client could run it."""
+        item = self._answer.item([call], self._start)
+        is_function = item is not None and item.get("type") == "function_call"
+        return FUNCTION if is_function else streamed_as(call)
+
     def _lacks_arguments(self, call: ToolCall) -> bool:
         """Whether others' call has none, which clients would parse; if cut off, it may (I7)."""
         is_excused = self._answer.is_cut_off or self._answer.writing.is_own(call)
@@ -273,6 +291,8 @@ class ItemWriter:
     def _shown(self, part: PartWriter, state: AnyPart) -> bytes:
         """The beginning of a part, once there is something to see; and of its item before it."""
         if isinstance(state, Thinking) and self._is_nothing(state):
+            return b""
+        if self._waits(part) and not part.is_stopped:
             return b""
         begun = self._begun()
         if self.index is None:

@@ -20,6 +20,7 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.openai_responses.content_items import decode_output_item, is_thought
 from dragoman.wire.openai_responses.dialect import ORIGIN
 from dragoman.wire.openai_responses.tools_calls import TYPES
+from dragoman.wire.openai_responses.tools_client import begun
 from dragoman.wire.stream_decoding import Emit, PartEvents
 
 Item = dict[str, Any]
@@ -160,6 +161,7 @@ class GrowingItem:
             first = self._read(self._wire, self.before)[0]
             # A call without a name may have one when it is done.
             if not isinstance(first, Opaque) or not _text_field(self._wire):
+                first = begun(first) if isinstance(first, ToolCall) else first
                 self._start(first, (self.index, 0, 0))
         for field in self.fields:
             entries = wire.get(field)
@@ -228,12 +230,12 @@ def _begun(wire: Item) -> Item:
     text = _text_field(wire)
     if text is None and not _fields(wire):
         return wire
-    begun = dict(wire)
-    if "status" in begun:
-        begun["status"] = "completed"
-    if text is not None and type(begun.get(text)) is not str:
-        begun[text] = ""
-    return begun
+    filled = dict(wire)
+    if "status" in filled:
+        filled["status"] = "completed"
+    if text is not None and type(filled.get(text)) is not str:
+        filled[text] = ""
+    return filled
 
 
 def _text_field(wire: Item) -> str | None:

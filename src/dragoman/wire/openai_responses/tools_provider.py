@@ -16,10 +16,12 @@ from dragoman.model.provider_tools import (
     ToolSearch,
     WebSearch,
 )
+from dragoman.model.tools import ToolDefinition, make_definition
 from dragoman.wire.openai_settings import callers, callers_wire
 from dragoman.wire.provider_tools import Form, Option, location, location_wire
 from dragoman.wire.settings_table import flag, text, texts, whole
 
+_NAME = "openai-responses"  # as in `dialect`, which imports this
 _CALLABLE = (Option("allowed_callers", "allowed_callers", callers, callers_wire),)
 _DEFERRED = (Option("defer_loading", "defer_loading", flag), *_CALLABLE)
 
@@ -38,6 +40,90 @@ _SCREEN = (
     Option("display_height", "display_height", whole),
     Option("environment", "environment", text),
 )
+
+
+# --- tools that the caller runs: the arguments of their calls, and what makes those their own
+
+
+def _function(name: str, about: str, required: list[str], **properties: Any) -> ToolDefinition:
+    schema = {"type": "object", "properties": properties, "required": required}
+    return make_definition(name, about, schema, None)
+
+
+def _own(call_type: str, **fields: Any) -> Mapping[str, Any]:
+    return {_NAME: {"type": call_type, "status": "completed", **fields}}
+
+
+_TEXT: Mapping[str, Any] = {"type": "string"}
+_WHOLE: Mapping[str, Any] = {"type": "integer"}
+_TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
+_POINT = {"type": "object", "properties": {"x": _WHOLE, "y": _WHOLE}, "required": ["x", "y"]}
+_LIMIT: Mapping[str, Any] = {**_WHOLE, "description": "Stop after so many milliseconds."}
+_SHELL = _function(
+    "shell",
+    "Run commands in a shell on the user's machine. Gives what each of them wrote, and its exit"
+    " code.",
+    ["commands"],
+    commands={**_TEXTS, "description": "The commands, run one after the other."},
+    timeout_ms=_LIMIT,
+    max_output_length={**_WHOLE, "description": "The most characters to return of each command."},
+)
+_LOCAL_SHELL = _function(
+    "local_shell",
+    "Run a command on the user's machine. Gives what it wrote.",
+    ["command"],
+    command={**_TEXTS, "description": "The program and its arguments."},
+    working_directory=_TEXT,
+    env={"type": "object", "description": "Further variables and their values, texts."},
+    timeout_ms=_LIMIT,
+    user=_TEXT,
+)
+_PATCH = _function(
+    "apply_patch",
+    "Create, update or delete one file. A diff for create_file has all lines of the file, each"
+    " with `+` before it. A diff for update_file has sections that begin with a line `@@`, maybe"
+    " followed by a line of the file that stands above (a class, a function); in it, lines that"
+    " stay have a space before them, lines to remove `-`, and lines to add `+`. No line numbers.",
+    ["type", "path"],
+    type={"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
+    path={**_TEXT, "description": "The file, relative to the workspace."},
+    diff={**_TEXT, "description": "For create_file and update_file."},
+)
+_ACTION: Mapping[str, Any] = {
+    "type": {
+        "type": "string",
+        "enum": ["click", "double_click", "drag", "keypress", "move", "screenshot", "scroll",
+                 "type", "wait"],
+    },
+    "x": {**_WHOLE, "description": "For click, double_click, move and scroll."},
+    "y": _WHOLE,
+    "button": {"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},
+    "scroll_x": _WHOLE,
+    "scroll_y": _WHOLE,
+    "path": {"type": "array", "items": _POINT, "description": "For drag: where the mouse goes."},
+    "keys": {**_TEXTS, "description": "For keypress; or held while clicking."},
+    "text": {**_TEXT, "description": "For type."},
+}  # fmt: skip
+_SCREEN_FUNCTION = "Use the screen, the mouse and the keyboard. Gives a screenshot."
+_COMPUTER = _function("computer", _SCREEN_FUNCTION, ["type"], **_ACTION)
+_COMPUTER_ACTIONS = _function(
+    "computer",
+    _SCREEN_FUNCTION,
+    ["actions"],
+    actions={
+        "type": "array",
+        "items": {"type": "object", "properties": _ACTION, "required": ["type"]},
+        "description": "What to do, in order.",
+    },
+)
+
+
+def _is_hosted(payload: Mapping[str, Any]) -> bool:
+    """Whether a shell is the provider's own: in a container of its."""
+    environment = payload.get("environment")
+    is_local = isinstance(environment, Mapping) and environment.get("type") == "local"
+    return environment is not None and not is_local
+
 
 FORMS = (
     Form(
@@ -97,8 +183,35 @@ FORMS = (
         ),
     ),
     Form(ToolSearch, "tool_search", (Option("execution", "execution", text),)),
-    Form(ComputerUse, "computer_use_preview", _SCREEN, "computer(_use_preview)?"),
-    Form(Shell, "shell", _CALLABLE, "(local_)?shell"),
-    Form(ApplyPatch, "apply_patch", _CALLABLE),
+    Form(
+        ComputerUse,
+        "computer_use_preview",
+        _SCREEN,
+        function=_COMPUTER,
+        call_extras=_own("computer_call", pending_safety_checks=[]),
+    ),
+    Form(
+        ComputerUse,
+        "computer",
+        function=_COMPUTER_ACTIONS,
+        call_extras=_own("computer_call", pending_safety_checks=[]),
+    ),
+    Form(
+        Shell,
+        "shell",
+        _CALLABLE,
+        function=_SHELL,
+        call_extras=_own("shell_call"),
+        usual={"environment": {"type": "local"}},
+        is_hosted=_is_hosted,
+    ),
+    Form(Shell, "local_shell", function=_LOCAL_SHELL, call_extras=_own("local_shell_call")),
+    Form(
+        ApplyPatch,
+        "apply_patch",
+        _CALLABLE,
+        function=_PATCH,
+        call_extras=_own("apply_patch_call"),
+    ),
 )
 """By kind: how it is written here."""

@@ -1,0 +1,31 @@
+"""Tools that come and go in mid-conversation (`tool_addition`, `tool_removal`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.model.frozen import thaw
+from dragoman.model.requests import Request
+from dragoman.wire.anthropic.dialect import DESCRIPTION
+from dragoman.wire.anthropic.tools import decode_tools
+from dragoman.wire.shared_settings import with_shared_settings
+from dragoman.wire.tool_offers import ToolChange, ToolOffers
+
+
+def _change(payload: Mapping[str, Any]) -> ToolChange | None:
+    """What a block says; None also where it is about tools of an MCP server, one by one."""
+    kind, tool = payload.get("type"), payload.get("tool")
+    if kind not in ("tool_addition", "tool_removal") or not isinstance(tool, Mapping):
+        return None
+    definition = tool.get("definition")
+    if kind == "tool_addition" and isinstance(definition, Mapping):
+        request = Request(tools=decode_tools([thaw(definition)]))
+        return ToolChange(with_shared_settings(request, DESCRIPTION).tools)
+    name = tool.get("name", tool.get("tool_name"))
+    if tool.get("type") != "tool_reference" or type(name) is not str:
+        return None
+    return ToolChange(loaded=(name,)) if kind == "tool_addition" else ToolChange(removed=(name,))
+
+
+OFFERS = ToolOffers(change=_change)
