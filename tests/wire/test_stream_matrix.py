@@ -85,7 +85,7 @@ def _said(response: Response, ids: set[str], cut_off: set[str]) -> dict[str, Any
             "media": [p for p in parts if isinstance(p, Media)],
             "executed": [p for p in parts if isinstance(p, (ServerToolCall, ServerToolResult))],
             "state": sorted(filter(None, map(_state, parts))),
-            "call state": [_call_state(p) for p in unsealed(parts) if isinstance(p, ToolCall)],
+            "call state": [_call_state(p) for p in unsealed(parts, "") if isinstance(p, ToolCall)],
             "finish": choice.finish,
         }  # fmt: skip
     return told
@@ -315,7 +315,7 @@ def test_a_thought_has_its_seal_before_what_follows() -> None:
         shown = [part.text for part in parts if isinstance(part, (Text, Thinking)) and part.text]
         assert shown == ["Hm.", "Yes.", " More.", " No."]
         assert [bool(_seal(part)) for part in parts] == [True, False, True, False, True]
-        (late,) = [part for part in unsealed(parts) if part.signature == "c2ln"]
+        (late,) = [part for part in unsealed(parts, front) if part.signature == "c2ln"]
         assert isinstance(late, Thinking)
         assert late.text == " More."
 

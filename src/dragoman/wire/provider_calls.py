@@ -8,6 +8,7 @@ another's (W71); a client behind a front is shown them in its own dialect's form
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dragoman.errors import InvalidInputError
@@ -80,9 +81,9 @@ class CallForms(NamedTuple):
     call: Callable[[ServerToolCall], ProviderCall | None]
     """What a call asked; None where it is of no kind we know, or can't be read."""
     result: Callable[[ServerToolResult], ProviderResult | None]
-    shown: Mapping[type[ProviderTool], Shown] = EMPTY
+    shown: Mapping[type[ProviderTool], Shown] = MappingProxyType({})
     """By kind: how a client is shown it."""
-    prefixes: Mapping[type[ProviderTool], str] = EMPTY
+    prefixes: Mapping[type[ProviderTool], str] = MappingProxyType({})
     """By kind: how the ids of its calls begin."""
     are_signed: bool = False
     """Whether such parts hold sealed state themselves (Gemini's `thoughtSignature`)."""

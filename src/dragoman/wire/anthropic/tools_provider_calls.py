@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman.model.content import AnyPart
@@ -42,8 +42,10 @@ def _read_call(part: ServerToolCall) -> ProviderCall | None:
     given, name = arguments_in(part.input), part.name
     if part.server is not None:
         return ProviderCall(McpServer, tool=name, server=part.server, arguments=compact(given))
-    if name == _SEARCH:
-        return ProviderCall(WebSearch, one(given.get("query")), is_whole=has_only(given, "query"))
+    if name == _SEARCH or name.startswith("tool_search_tool"):
+        kind = WebSearch if name == _SEARCH else ToolSearch
+        key = "pattern" if "pattern" in given else "query"
+        return ProviderCall(kind, one(given.get(key)), is_whole=has_only(given, key))
     if name == _FETCH:
         urls = one(given.get("url"))
         return ProviderCall(WebFetch, urls=urls, is_whole=has_only(given, "url"))
@@ -54,9 +56,6 @@ def _read_call(part: ServerToolCall) -> ProviderCall | None:
             return None
         is_whole = has_only(given, key)
         return ProviderCall(CodeExecution, code=code, language=language, is_whole=is_whole)
-    if name.startswith("tool_search_tool"):
-        key = "query" if "query" in given else "pattern"
-        return ProviderCall(ToolSearch, one(given.get(key)), is_whole=has_only(given, key))
     return None
 
 
@@ -75,7 +74,8 @@ def _read_result(part: ServerToolResult) -> ProviderResult | None:
         words = [*one(content.get("error_code")), *one(content.get("error_message"))]
         is_whole = has_only(content, "type", "error_code", "error_message")
         return ProviderResult(kind, failure=": ".join(words), is_whole=is_whole)
-    return _READERS[kind](content)
+    read = _READERS.get(kind)
+    return None if read is None else read(content)
 
 
 def _remote_result(part: ServerToolResult) -> ProviderResult | None:
@@ -133,8 +133,11 @@ _KINDS: dict[str, type[ProviderTool]] = {
     "tool_search": ToolSearch,
     _MCP: McpServer,
 }
-_READERS = {WebFetch: _read_page, CodeExecution: _read_run, ToolSearch: _read_tools,
-            WebSearch: lambda _: None}  # fmt: skip
+_READERS: dict[type[ProviderTool], Callable[[Mapping[str, Any]], ProviderResult]] = {
+    WebFetch: _read_page,
+    CodeExecution: _read_run,
+    ToolSearch: _read_tools,
+}
 
 
 # --- as a client is shown them

@@ -143,10 +143,38 @@ def _show_run(result: ProviderResult, _call_id: str) -> tuple[AnyPart, ...]:
     return (ServerToolResult(_CODE, None, content, failed, origin=_HERE),)
 
 
+def _show_search(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
+    """As Gemini 3 reports a search itself."""
+    name = _NAMES[call.kind]
+    given = {"urls": list(call.urls)} if call.kind is WebFetch else {"queries": list(call.queries)}
+    made = ServerToolCall(name, call_id, given, origin=_HERE)
+    return (made,) if call.outcome is None else (made, *_show_found(call.outcome, call_id))
+
+
+def _show_found(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
+    found = [
+        {key: value for key, value in source._asdict().items() if value is not None}
+        for source in result.sources
+    ]
+    content: dict[str, Any] = {"results": found}
+    if result.failure is not None:
+        content = {"error": result.failure}
+    made = ServerToolResult(_NAMES[result.kind], call_id, content, origin=_HERE)
+    return (made,)
+
+
+_NAMES: dict[type[ProviderTool], str] = {
+    WebSearch: "GOOGLE_SEARCH_WEB",
+    WebFetch: "URL_CONTEXT",
+    FileSearch: "FILE_SEARCH",
+}
+_SEARCH = Shown(_show_search, _show_found)
+
+
 CALLS = CallForms(
     _read_call,
     _read_result,
-    {CodeExecution: Shown(_show_code, _show_run)},
+    {CodeExecution: Shown(_show_code, _show_run), **dict.fromkeys(_NAMES, _SEARCH)},
     are_signed=True,
     accepted=frozenset({CodeExecution}),
     beside=_beside,

@@ -47,6 +47,7 @@ from dragoman.wire.openai_responses.tools_calls import (
 )
 from dragoman.wire.overlay import spelled
 from dragoman.wire.reading import Reading
+from dragoman.wire.shown_calls import is_counterpart
 from dragoman.wire.tolerance import Form, readable_message, with_original
 from dragoman.wire.unsealing import unsealed
 
@@ -339,7 +340,7 @@ class ItemReader(Reading):
             parts = tuple(self.run)
             self.run = []
             if self.has_envelopes:
-                self.has_envelopes, parts = False, unsealed(parts)
+                self.has_envelopes, parts = False, unsealed(parts, NAME)
             if parts:  # or it was nothing but a carrier
                 self.messages.append(make_message(ASSISTANT, parts))
 
@@ -369,7 +370,9 @@ class ItemReader(Reading):
             result = decode_output(item, self)
             return None if result is None else (result,)
         if is_call(kind):
-            return decode_server_call(item, self)
+            made = decode_server_call(item, self)
+            self.has_envelopes = self.has_envelopes or is_counterpart(made[0])
+            return made
         return (decode_server_result(item, self),) if is_result(kind) else None
 
     def _opaque(self, item: Any) -> Opaque:
