@@ -17,6 +17,7 @@ from msgspec import UNSET
 from dragoman.model.content import AnyPart
 from dragoman.model.media import Media
 from dragoman.model.parts import (
+    Citation,
     Opaque,
     Origin,
     Part,
@@ -84,15 +85,14 @@ def _sealed_choice(choice: Choice, front: StateFields) -> tuple[Choice, list[int
     parts: list[AnyPart] = []
     places: list[int] = []
     sealer = Sealer(front, message.origin, lambda: message.id)
-    for part in sealer.beside(choice.extras):
-        made = sealer.sealed(part)
-        parts += made
-        places += [0] * len(made)
     for index, part in enumerate(message.parts):
         made = sealer.sealed(part)
         parts += made
         places += [index] * len(made)
         sealer.count(part)
+    sealer.cite(message.parts)
+    beside = [made for part in sealer.beside(choice.extras) for made in sealer.sealed(part)]
+    parts, places = beside + parts, [0] * len(beside) + places  # a search comes before the answer
     if not sealer.has_sealed:
         return choice, None
     return choice.replace(message=message.replace_unchecked(parts=tuple(parts))), places
@@ -119,7 +119,8 @@ class Sealer:
     """Seals the parts of one message, one after the other."""
 
     __slots__ = (
-        "_calls", "_chars", "_front", "_message_id", "_number", "_shown", "has_sealed", "origin",
+        "_calls", "_chars", "_cited", "_front", "_message_id", "_number", "_shown", "has_sealed",
+        "origin",
     )  # fmt: skip
 
     def __init__(
@@ -131,6 +132,7 @@ class Sealer:
         """The message's, which its parts share unless they have their own."""
         self.has_sealed = False
         self._number = 0  # of the next thinking
+        self._cited: list[Citation] = []
         self._shown: ShownCalls | None = None  # made for the first call of a provider's tool
         self._chars = 0
         self._calls = 0
@@ -221,7 +223,13 @@ class Sealer:
         origin = self.origin
         if not extras or origin is None or origin.dialect == self._front.origin.dialect:
             return ()
-        return self._shown_calls.beside(origin, extras)
+        return self._shown_calls.beside(origin, extras, self._cited)
+
+    def cite(self, parts: Iterable[AnyPart]) -> None:
+        """Note what texts cite."""
+        for part in parts:
+            if type(part) is Text and part.citations:
+                self._cited += part.citations
 
     def _sealed_beside(self, part: AnyPart, home: Origin) -> tuple[AnyPart, ...]:
         """A part that the client is shown, and its state."""

@@ -7,7 +7,7 @@ another's (W71); a client behind a front is shown them in its own dialect's form
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps, loads
-from dragoman.model.parts import ServerToolCall, ServerToolResult
+from dragoman.model.parts import Citation, ServerToolCall, ServerToolResult
 from dragoman.model.provider_tools import ProviderTool
 from dragoman.wire.settings_table import text
 
@@ -93,9 +93,9 @@ class CallForms(NamedTuple):
     """The kinds that its API takes from anybody: they are not signed."""
     are_bound: bool = False
     """Whether calls go back only to the very provider and model that made them."""
-    beside: Callable[[Mapping[str, Any]], tuple[AnyPart, ...]] | None = None
-    """The calls and results that an answer tells of beside its content, from the extras of a
-    choice. Its requests have no place for them, and no need."""
+    beside: Callable[[Mapping[str, Any], Sequence[Citation]], tuple[AnyPart, ...]] | None = None
+    """The calls that an answer tells of beside its content, given the extras of a choice and what
+    its texts cite. Its requests have no place for them, and no need."""
 
 
 # --- as text

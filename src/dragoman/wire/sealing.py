@@ -259,6 +259,7 @@ class SealingEncoder(EventHandler):
     def _stop(self, choice: OpenChoice, growing: OpenPart) -> bytes:
         """The end of a part: now its state is known."""
         final, whole = growing.final, growing.whole()
+        choice.sealer.cite((whole,))
         home = choice.sealer.home_of(whole)
         if home is not None:
             choice.sealed[growing.index] = growing

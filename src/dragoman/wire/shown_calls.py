@@ -8,12 +8,12 @@ is left: it becomes text, since no provider knows the id.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeGuard
 
 from dragoman.model.content import AnyPart
-from dragoman.model.parts import Origin, Part, ServerToolCall, ServerToolResult, Text
+from dragoman.model.parts import Citation, Origin, Part, ServerToolCall, ServerToolResult, Text
 from dragoman.model.provider_tools import ProviderTool
 from dragoman.wire.dialect import description_of
 from dragoman.wire.provider_calls import (
@@ -72,17 +72,21 @@ class ShownCalls:
         """Something else is shown."""
         self._is_next = False
 
-    def beside(self, origin: Origin | None, extras: Mapping[str, Any]) -> tuple[AnyPart, ...]:
+    def beside(
+        self, origin: Origin, extras: Mapping[str, Any], cited: Sequence[Citation]
+    ) -> tuple[AnyPart, ...]:
         """The calls that an answer tells of beside its content, if this front can show them."""
-        home = None if origin is None or not extras else _forms(origin.dialect)
+        home = _forms(origin.dialect)
         if home is None or home.beside is None or self._front is None:
             return ()
-        found = home.beside(extras)
+        found = home.beside(extras, cited)
         return tuple([part for part in found if self._can_show(part, home)])
 
     def _can_show(self, part: AnyPart, home: CallForms) -> bool:
         call = home.call(part) if isinstance(part, ServerToolCall) else None
-        return call is not None and self._front is not None and call.kind in self._front.shown
+        if call is None or self._front is None or call.kind not in self._front.shown:
+            return False
+        return all(known.kind is not call.kind for known in self._calls)  # or it is shown already
 
     def of(self, part: AnyPart, home: Origin) -> Counterpart:
         """What the client is shown of a part; nothing where its dialect has no such call."""

@@ -6,11 +6,11 @@ message, in its metadata; Gemini 3 may report them as parts as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.parts import Origin, ServerToolCall, ServerToolResult
+from dragoman.model.parts import Citation, Origin, ServerToolCall, ServerToolResult
 from dragoman.model.provider_tools import (
     CodeExecution,
     FileSearch,
@@ -110,8 +110,11 @@ def _chunks(metadata: Mapping[str, Any]) -> Iterator[Source]:
             yield Source(url, title, text(place.get("text")))
 
 
-def _beside(extras: Mapping[str, Any]) -> tuple[AnyPart, ...]:
-    """The searches and the pages that the metadata of a candidate tell of."""
+def _beside(extras: Mapping[str, Any], cited: Sequence[Citation]) -> tuple[AnyPart, ...]:
+    """The searches and the pages that the metadata of a candidate tell of.
+
+    What the texts cite of the pages found is no longer among the metadata.
+    """
     ours = extras.get(_NAME)
     found: list[AnyPart] = []
     for name in (GROUNDING, URL_CONTEXT):
@@ -120,8 +123,12 @@ def _beside(extras: Mapping[str, Any]) -> tuple[AnyPart, ...]:
             continue
         keys = ("webSearchQueries", "groundingChunks", "urlMetadata")
         given = {key: said[key] for key in keys if said.get(key)}
-        if given.keys() & {"webSearchQueries", "urlMetadata"}:
-            found.append(ServerToolCall(name, input=given, origin=_HERE))
+        if not given.keys() & {"webSearchQueries", "urlMetadata"}:
+            continue
+        if name == GROUNDING and "groundingChunks" not in given and cited:
+            sources = dict.fromkeys((each.url, each.title) for each in cited if each.url)
+            given["groundingChunks"] = [{"web": {"uri": u, "title": t}} for u, t in sources]
+        found.append(ServerToolCall(name, input=given))
     return tuple(found)
 
 
