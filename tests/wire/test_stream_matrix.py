@@ -133,6 +133,10 @@ def _document(part: AnyPart) -> str:
     return _SEALED_ANEW.sub("", document)
 
 
+_LATE = "citations that came after the end of their text are left out"
+"""Of answers whose sources come last: Anthropic's blocks end before."""
+
+
 def _losses(losses: Any) -> set[tuple[str, str]]:
     """Losses of the answer; a stream may have events besides, of which no plain form knows."""
     return {(loss.path, loss.reason) for loss in losses if loss.path != "events"}
@@ -163,8 +167,11 @@ def test_streamed_and_plain_say_the_same(corpus: Corpus, source: str, target: st
             if target == "gemini" and choice.finish is None:  # its clients would wait for one
                 assert streamed[key].pop("finish") is FinishReason.OTHER
                 del told[key]["finish"]
+            if any(loss.reason == _LATE for loss in losses):
+                del streamed[key]["citations"], told[key]["citations"]
         assert streamed == told, file
-        assert _losses(losses) == _losses(plain.losses), file
+        found = {loss for loss in _losses(losses) if loss[1] != _LATE}
+        assert found == _losses(plain.losses), file
     assert count >= _LEAST[source]
 
 

@@ -213,6 +213,8 @@ def decode_server_tool_result(block: Block, reading: Reading) -> ServerToolResul
     call_id, content = block.get("tool_use_id"), block.get("content")
     if type(call_id) is not str:
         return decode_opaque(block, reading)
+    if MARK in call_id:
+        reading.has_envelopes = True
     name = str(block["type"]).removesuffix(RESULT_SUFFIX)
     known = {"type", "tool_use_id"}
     if content is not None:

@@ -373,7 +373,11 @@ class ItemReader(Reading):
             made = decode_server_call(item, self)
             self.has_envelopes = self.has_envelopes or is_counterpart(made[0])
             return made
-        return (decode_server_result(item, self),) if is_result(kind) else None
+        if not is_result(kind):
+            return None
+        result = decode_server_result(item, self)
+        self.has_envelopes = self.has_envelopes or is_counterpart(result)
+        return (result,)
 
     def _opaque(self, item: Any) -> Opaque:
         return Opaque(NAME, opaque_item(item), origin=self.origin)

@@ -130,7 +130,9 @@ def _read_listing(given: Mapping[str, Any], part: ServerToolCall) -> ProviderCal
     return ProviderCall(McpServer, server=part.server, outcome=found, is_whole=False)
 
 
-def _read_tool_search(given: Mapping[str, Any], _part: ServerToolCall) -> ProviderCall:
+def _read_tool_search(given: Mapping[str, Any], _part: ServerToolCall) -> ProviderCall | None:
+    if given.get("execution") == "client":  # the caller has to run it
+        return None
     said = arguments_in(given.get("arguments"))
     asked = tuple(q for v in said.values() for q in (one(v) or strings(v)))
     is_whole = has_only(given, "arguments", "execution")
