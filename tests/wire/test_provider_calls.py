@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,9 @@ from dragoman.errors import WireError
 from dragoman.model.events import Event
 from dragoman.model.responses import Choice
 from dragoman.model.roles import Role
+from dragoman.tools import CodeExecution, FileSearch, McpServer, ToolSearch, WebFetch, WebSearch
+from dragoman.wire.dialect import descriptions
+from dragoman.wire.provider_calls import ProviderCall
 from dragoman.wire.shown_calls import MARK, is_counterpart
 from tests.corpus import Corpus
 from tests.sdk_types.streams import events_of as frames_of
@@ -34,7 +38,8 @@ from tests.wire.front_types import check_body, check_stream, request_to
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
 from tests.wire.test_fronts import direct, events_of
 
-_SEARCH = {
+_Forms = dict[str, list[dict[str, Any]]]
+_SEARCH: _Forms = {
     "anthropic": [
         {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
          "input": {"query": "sky"}},
@@ -54,7 +59,7 @@ _SEARCH = {
                           "response": {"search_suggestions": "<b>"}}, "thoughtSignature": "c2ln"},
     ],
 }  # fmt: skip
-_CODE = {
+_CODE: _Forms = {
     "anthropic": [
         {"type": "server_tool_use", "id": "srvtoolu_2", "name": "code_execution",
          "input": {"code": "print(1)\n"}},
@@ -71,7 +76,7 @@ _CODE = {
         {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}},
     ],
 }  # fmt: skip
-_REMOTE = {
+_REMOTE: _Forms = {
     "anthropic": [
         {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "ask", "server_name": "docs",
          "input": {"q": "x"}},
@@ -84,7 +89,7 @@ _REMOTE = {
          "approval_request_id": None},
     ],
 }  # fmt: skip
-_KINDS = {"search": _SEARCH, "code": _CODE, "remote": _REMOTE}
+_KINDS: dict[str, _Forms] = {"search": _SEARCH, "code": _CODE, "remote": _REMOTE}
 _CASES = [(kind, home) for kind, forms in _KINDS.items() for home in forms]
 
 
@@ -98,8 +103,8 @@ def _answer(home: str, *said: dict[str, Any]) -> Response:
             "usage": {"input_tokens": 1, "output_tokens": 1},
         }  # fmt: skip
     elif home == "gemini":
-        content = {"role": "model", "parts": [*said, {"text": "Done."}]}
-        candidate = {"content": content, "finishReason": "STOP", "index": 0}
+        turn = {"role": "model", "parts": [*said, {"text": "Done."}]}
+        candidate = {"content": turn, "finishReason": "STOP", "index": 0}
         body = {"candidates": [candidate], "modelVersion": "gemini", "responseId": "r1"}
     else:
         message = {
@@ -360,6 +365,31 @@ def test_a_citation_that_was_only_shown_is_no_seal() -> None:
     encoded = sent("anthropic", asked("anthropic", history("anthropic", shown)))
     assert "encrypted_index" not in json.dumps(encoded.body)
     assert any("citations" in loss.path for loss in encoded.losses)
+
+
+_TYPES = {
+    "CodeExecution": ProviderCall(CodeExecution, code="print(1)", language="python"),
+    "FileSearch": ProviderCall(FileSearch, ("sky",)),
+    "McpServer": ProviderCall(McpServer, tool="ask", server="docs", arguments="{}"),
+    "ToolSearch": ProviderCall(ToolSearch, ("sky",)),
+    "WebFetch": ProviderCall(WebFetch, urls=("https://a.org",)),
+    "WebSearch": ProviderCall(WebSearch, ("sky",)),
+}
+
+
+def test_the_docs_say_what_a_client_sees() -> None:
+    """The table of the page has each kind that a dialect shows, by the type of its call."""
+    page = (Path(__file__).parents[2] / "docs" / "howto-provider-tools.md").read_text("utf-8")
+    _, _, section = page.partition("## Calls that providers ran")
+    for each in descriptions():
+        forms = each.provider_calls
+        for kind, shown in {} if forms is None else forms.shown.items():
+            row = next(r for r in section.splitlines() if r.startswith(f"| `{kind.__name__}` |"))
+            (call,) = shown.call(_TYPES[kind.__name__], "x_1")
+            choice = Choice(0, Message(Role.ASSISTANT, (call,)))
+            body = dragoman.dialect(each.name).encode_response(Response(choices=(choice,))).body
+            (written,) = _calls_in(each.name, json.loads(json.dumps(body)))
+            assert f"`{_type(written)}`" in row, kind
 
 
 # --- recorded answers

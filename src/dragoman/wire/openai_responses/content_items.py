@@ -369,15 +369,17 @@ class ItemReader(Reading):
         if kind in _OUTPUTS:
             result = decode_output(item, self)
             return None if result is None else (result,)
-        if is_call(kind):
-            made = decode_server_call(item, self)
-            self.has_envelopes = self.has_envelopes or is_counterpart(made[0])
-            return made
-        if not is_result(kind):
-            return None
-        result = decode_server_result(item, self)
-        self.has_envelopes = self.has_envelopes or is_counterpart(result)
-        return (result,)
+        return self._decode_server(item) if is_call(kind) or is_result(kind) else None
+
+    def _decode_server(self, item: dict[str, Any]) -> list[AnyPart]:
+        """A call of the provider's, or its result; a front's own is put right with its envelope."""
+        made: list[AnyPart] = (
+            [decode_server_result(item, self)]
+            if is_result(item["type"])
+            else (decode_server_call(item, self))
+        )
+        self.has_envelopes = self.has_envelopes or is_counterpart(made[0])
+        return made
 
     def _opaque(self, item: Any) -> Opaque:
         return Opaque(NAME, opaque_item(item), origin=self.origin)
