@@ -367,6 +367,27 @@ def test_a_citation_that_was_only_shown_is_no_seal() -> None:
     assert any("citations" in loss.path for loss in encoded.losses)
 
 
+@pytest.mark.parametrize(("kind", "home"), _CASES)
+@pytest.mark.parametrize("middle", ["anthropic", "openai-responses"])
+@pytest.mark.parametrize("front", FRONTS)
+def test_a_gateway_behind_a_gateway(kind: str, home: str, middle: str, front: str) -> None:
+    """Each takes back what it has shown, and the original arrives once."""
+    if home == middle:
+        return
+    response = _answer(home, *_KINDS[kind][home])
+    shown = dragoman.dialect(middle).encode_response(response).body
+    relayed = dragoman.dialect(middle).decode_response(shown)
+    back = (
+        returned(front, relayed)
+        if front != middle
+        else asked(front, history(front, dragoman.dialect(front).encode_response(relayed).body))
+    )
+    again = sent(middle, back).body
+    field = dragoman.dialect(middle).messages_field
+    messages = asked(middle, again[field][1:-1])
+    assert sent(home, messages).body == sent(home, direct(response)).body
+
+
 _TYPES = {
     "CodeExecution": ProviderCall(CodeExecution, code="print(1)", language="python"),
     "FileSearch": ProviderCall(FileSearch, ("sky",)),

@@ -6,7 +6,7 @@ a plain form that anybody may write, that is used.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ from dragoman.wire.target import Target
 
 _RUN = (ServerToolCall, ServerToolResult)
 _ONLY_TEXT = "only its text can be sent"
-_NOTHING = "[It returned nothing]"
+_NO_OUTPUT, _NO_SOURCES = "[No output]", "[No sources were given]"
 _GAP = "\n\n"
 
 
@@ -82,6 +82,12 @@ class _Writer:
     def _parts(self, message: Message, path: str) -> Iterator[AnyPart]:
         read = [self._read(part, message) for part in message.parts]
         native = set(self._native(read))
+        texts = [
+            place
+            for place, (part, known) in enumerate(zip(message.parts, read, strict=True))
+            if isinstance(part, Text) or (known is not None and place not in native)
+        ]
+        places = {place: number for number, place in enumerate(texts)}
         for place, (part, known) in enumerate(zip(message.parts, read, strict=True)):
             if known is None:
                 yield part
@@ -90,7 +96,9 @@ class _Writer:
                 self._note(known, f"{path}[{place}]")
             else:
                 said = self._text(known, f"{path}[{place}]")
-                yield part if said is None else _apart(said, place, message.parts, native)
+                number = places[place] + 1
+                after = message.parts[texts[number]] if number < len(texts) else None
+                yield part if said is None else _apart(said, part, number > 1, after)
 
     def _read(self, part: AnyPart, message: Message) -> _Read | None:
         """What a part says; None where it is none of another's calls."""
@@ -138,7 +146,7 @@ class _Writer:
         if isinstance(view, ProviderCall):
             said: str | None = call_text(view)
         elif isinstance(view, ProviderResult):
-            said = result_text(view) or _NOTHING
+            said = result_text(view) or (_NO_SOURCES if view.output is None else _NO_OUTPUT)
         else:
             said = unknown_text(part)
         if said is not None:  # else it is no JSON: the encoder leaves it out, and says so
@@ -146,13 +154,9 @@ class _Writer:
         return said
 
 
-def _apart(said: str, place: int, parts: Sequence[AnyPart], native: Container[int]) -> Text:
+def _apart(said: str, part: AnyPart, follows: bool, after: AnyPart | None) -> Text:  # noqa: FBT001 - a text
     """A text that stays apart from its neighbours where a target makes all of them one text."""
-    part = parts[place]
-    before = parts[place - 1] if place else None
-    is_text = isinstance(before, Text) or (isinstance(before, _RUN) and place - 1 not in native)
-    after = parts[place + 1] if place + 1 < len(parts) else None
-    said = f"{_GAP if is_text else ''}{said}{_GAP if isinstance(after, Text) else ''}"
+    said = f"{_GAP if follows else ''}{said}{_GAP if isinstance(after, Text) else ''}"
     return Text(said, origin=part.origin, cache=part.cache)
 
 

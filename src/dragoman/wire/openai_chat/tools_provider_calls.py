@@ -59,7 +59,8 @@ def _read_result(part: ServerToolResult) -> ProviderResult | None:
             Source(text(w.get("url")), text(w.get("title")), text(w.get("content"))) for w in listed
         )
     is_whole = has_only(said, "output")
-    return ProviderResult(kind, found, output=output, is_whole=is_whole)
+    # The output of a search is the list of what it found, as text.
+    return ProviderResult(kind, found, output=None if found else output, is_whole=is_whole)
 
 
 CALLS = CallForms(_read_call, _read_result)
