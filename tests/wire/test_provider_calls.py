@@ -13,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman import Message, Origin, Response, ServerToolCall, ServerToolResult, Text
+from dragoman import (
+    Message,
+    Origin,
+    Request,
+    Response,
+    ServerToolCall,
+    ServerToolResult,
+    Target,
+    Text,
+)
 from dragoman.errors import WireError
 from dragoman.model.events import Event
 from dragoman.model.responses import Choice
@@ -177,6 +186,16 @@ def test_a_call_that_nobody_knows_is_its_name_and_its_json() -> None:
         '\n\n[The tool teleport returned]\n{"ok":true}',
     ]
     assert not encoded.losses
+
+
+def test_another_provider_of_the_same_dialect_reads_it_too() -> None:
+    """Nobody but Groq has Groq's `executed_tools`."""
+    groq = Origin(dialect="openai-chat", provider="groq", model="compound")
+    call = ServerToolCall("search", None, '{"query": "sky"}', origin=groq)
+    request = Request(model="gpt", messages=(Message.user("Hi"), Message(Role.ASSISTANT, (call,))))
+    target = Target(dialect="openai-chat", provider="openai", model="gpt")
+    body = dragoman.dialect("openai-chat").encode_request(request, target).body
+    assert body["messages"][1] == {"role": "assistant", "content": "[Searched the web: sky]"}
 
 
 def test_code_that_has_fences_stays_one_block() -> None:

@@ -63,5 +63,5 @@ def _read_result(part: ServerToolResult) -> ProviderResult | None:
     return ProviderResult(kind, found, output=None if found else output, is_whole=is_whole)
 
 
-CALLS = CallForms(_read_call, _read_result)
+CALLS = CallForms(_read_call, _read_result, are_bound=True)
 """Groq's searches, pages and code."""
