@@ -309,7 +309,7 @@ def test_own_answers_have_no_envelopes() -> None:
 def test_parts_without_envelopes_stay_the_same() -> None:
     """Nothing is made anew."""
     parts = (Thinking("a", signature="c2ln"), Text("b"), ToolCall("c", "f", raw="{}"))
-    assert unsealed(parts) is parts
+    assert unsealed(parts, "gemini") is parts
 
 
 # --- what a client does to it

@@ -85,7 +85,7 @@ def _said(response: Response, ids: set[str], cut_off: set[str]) -> dict[str, Any
             "media": [p for p in parts if isinstance(p, Media)],
             "executed": [p for p in parts if isinstance(p, (ServerToolCall, ServerToolResult))],
             "state": sorted(filter(None, map(_state, parts))),
-            "call state": [_call_state(p) for p in unsealed(parts) if isinstance(p, ToolCall)],
+            "call state": [_call_state(p) for p in unsealed(parts, "") if isinstance(p, ToolCall)],
             "finish": choice.finish,
         }  # fmt: skip
     return told
@@ -133,6 +133,10 @@ def _document(part: AnyPart) -> str:
     return _SEALED_ANEW.sub("", document)
 
 
+_LATE = "citations that came after the end of their text are left out"
+"""Of answers whose sources come last: Anthropic's blocks end before."""
+
+
 def _losses(losses: Any) -> set[tuple[str, str]]:
     """Losses of the answer; a stream may have events besides, of which no plain form knows."""
     return {(loss.path, loss.reason) for loss in losses if loss.path != "events"}
@@ -163,8 +167,11 @@ def test_streamed_and_plain_say_the_same(corpus: Corpus, source: str, target: st
             if target == "gemini" and choice.finish is None:  # its clients would wait for one
                 assert streamed[key].pop("finish") is FinishReason.OTHER
                 del told[key]["finish"]
+            if any(loss.reason == _LATE for loss in losses):
+                del streamed[key]["citations"], told[key]["citations"]
         assert streamed == told, file
-        assert _losses(losses) == _losses(plain.losses), file
+        found = {loss for loss in _losses(losses) if loss[1] != _LATE}
+        assert found == _losses(plain.losses), file
     assert count >= _LEAST[source]
 
 
@@ -315,7 +322,7 @@ def test_a_thought_has_its_seal_before_what_follows() -> None:
         shown = [part.text for part in parts if isinstance(part, (Text, Thinking)) and part.text]
         assert shown == ["Hm.", "Yes.", " More.", " No."]
         assert [bool(_seal(part)) for part in parts] == [True, False, True, False, True]
-        (late,) = [part for part in unsealed(parts) if part.signature == "c2ln"]
+        (late,) = [part for part in unsealed(parts, front) if part.signature == "c2ln"]
         assert isinstance(late, Thinking)
         assert late.text == " More."
 

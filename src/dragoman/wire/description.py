@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.roles import Role
+from dragoman.wire.provider_calls import CallForms
 from dragoman.wire.provider_tools import Form
 from dragoman.wire.shared_settings import SharedSettings
 
@@ -131,6 +132,8 @@ class Description(NamedTuple):
     """The kinds of tools that its providers run, and how they are written here."""
     tool_offers: str | None = None
     """The module that has `OFFERS`, where tools are offered otherwise than in a list; None: not."""
+    provider_calls: CallForms | None = None
+    """How the calls of such tools are read, and shown to its clients."""
 
 
 def problem_of(described: Description) -> str | None:
@@ -164,6 +167,7 @@ def guarded(described: Description, report: Callable[[str], None]) -> Descriptio
         is_likely=guard(described.is_likely, _false),
         unsupported=guard(described.unsupported, _none),
         readable=guard(described.readable, _none),
+        provider_calls=_guarded_calls(described.provider_calls, guard),
         messages=form._replace(
             is_own=guard(form.is_own, _false), is_answer=guard(form.is_answer, _false)
         ),
@@ -174,6 +178,27 @@ def guarded(described: Description, report: Callable[[str], None]) -> Descriptio
             for module in described.sdk_modules
         ),
     )
+
+
+def _guarded_calls(
+    forms: CallForms | None, guard: Callable[[Any, Callable[..., Any]], Any]
+) -> CallForms | None:
+    if forms is None:
+        return None
+    shown = {
+        kind: each._replace(call=guard(each.call, _nothing), result=guard(each.result, _nothing))
+        for kind, each in forms.shown.items()
+    }
+    return forms._replace(
+        call=guard(forms.call, _none),
+        result=guard(forms.result, _none),
+        beside=guard(forms.beside, _nothing),
+        shown=shown,
+    )
+
+
+def _nothing(*_given: Any) -> tuple[()]:
+    return ()
 
 
 def _false(*_given: Any) -> bool:

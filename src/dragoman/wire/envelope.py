@@ -54,6 +54,8 @@ class Seal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """In fronts that keep no order: how many characters of text and how many calls go before."""
     length: int = 0
     """How many characters of text the client is shown: it may join or cut them."""
+    shown: str | None = None
+    """The id of what the client is shown in the place of a provider's call (`shown_calls`)."""
 
     @property
     def is_sound(self) -> bool:

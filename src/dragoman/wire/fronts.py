@@ -17,6 +17,7 @@ from msgspec import UNSET
 from dragoman.model.content import AnyPart
 from dragoman.model.media import Media
 from dragoman.model.parts import (
+    Citation,
     Opaque,
     Origin,
     Part,
@@ -32,9 +33,11 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import Seal, fingerprint, is_sealed, wrap
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.overlay import has_overlay, own_extras
+from dragoman.wire.shown_calls import ShownCalls, is_counterpart
 
-WHOLE = (ServerToolCall, ServerToolResult, Opaque)
-"""What a client of another dialect can't be shown at all: it goes along whole."""
+CALLS = (ServerToolCall, ServerToolResult)
+WHOLE = (*CALLS, Opaque)
+"""What a client of another dialect can't be shown as it is: it goes along whole."""
 _SHOWN = (Text, Refusal, ToolCall, Media)
 N = TypeVar("N", Loss, Repair)
 _PATH = re.compile(r"choices\[(\d+)\]\.message\.parts\[(\d+)\]")
@@ -87,6 +90,9 @@ def _sealed_choice(choice: Choice, front: StateFields) -> tuple[Choice, list[int
         parts += made
         places += [index] * len(made)
         sealer.count(part)
+    sealer.cite(message.parts)
+    beside = [made for part in sealer.beside(choice.extras) for made in sealer.sealed(part)]
+    parts, places = beside + parts, [0] * len(beside) + places  # a search comes before the answer
     if not sealer.has_sealed:
         return choice, None
     return choice.replace(message=message.replace_unchecked(parts=tuple(parts))), places
@@ -112,7 +118,10 @@ def _pointed_back(loss: N, places: Mapping[int, Sequence[int]]) -> N:
 class Sealer:
     """Seals the parts of one message, one after the other."""
 
-    __slots__ = ("_calls", "_chars", "_front", "_message_id", "_number", "has_sealed", "origin")
+    __slots__ = (
+        "_calls", "_chars", "_cited", "_front", "_message_id", "_number", "_shown", "has_sealed",
+        "origin",
+    )  # fmt: skip
 
     def __init__(
         self, front: StateFields, origin: Origin | None, message_id: Callable[[], str]
@@ -123,11 +132,15 @@ class Sealer:
         """The message's, which its parts share unless they have their own."""
         self.has_sealed = False
         self._number = 0  # of the next thinking
+        self._cited: list[Citation] = []
+        self._shown: ShownCalls | None = None  # made for the first call of a provider's tool
         self._chars = 0
         self._calls = 0
 
     def count(self, part: AnyPart) -> None:
         """Note what is said before the parts to come."""
+        if self._shown is not None and not isinstance(part, CALLS):
+            self._shown.interrupt()
         if isinstance(part, Text):
             self.count_text(len(part.text))
         elif isinstance(part, ToolCall):
@@ -166,7 +179,9 @@ class Sealer:
         origin = part.origin if part.origin is not None else self.origin
         if origin is None:
             return None
-        if origin.dialect == self._front.origin.dialect and not is_sealed(part):
+        if origin.dialect == self._front.origin.dialect and not (
+            is_sealed(part) or is_counterpart(part)
+        ):
             return None  # an envelope here is another gateway's, which wants it back
         return origin if isinstance(part, (Thinking, *WHOLE)) or has_state(part, origin) else None
 
@@ -179,8 +194,42 @@ class Sealer:
             return ()
         if is_shown(part) or isinstance(part, self._front.native):
             return self._sealed_beside(part, home)
-        envelope = whole_envelope(part, home, self.place)
-        return (part,) if envelope is None else (self.carrier(envelope),)
+        return self.sealed_whole(part, home, self.place) or (part,)
+
+    def sealed_whole(
+        self, part: AnyPart, home: Origin, place: tuple[int, int] | None
+    ) -> tuple[AnyPart, ...]:
+        """A part that the client can't read, and its counterpart; nothing where it is too large."""
+        calls = self._shown_calls if isinstance(part, CALLS) else None
+        shown, shown_id = ((), None) if calls is None else calls.of(part, home)
+        envelope = whole_envelope(part, home, place, shown_id)
+        if envelope is None:
+            return ()
+        if shown and calls is not None and calls.are_signed:
+            self.has_sealed = True
+            return (shown[0].replace(signature=envelope), *shown[1:])
+        carrier = self.carrier(envelope)
+        # Before a call and behind its result, so that nothing comes between them.
+        return (carrier, *shown) if isinstance(part, ServerToolCall) else (*shown, carrier)
+
+    @property
+    def _shown_calls(self) -> ShownCalls:
+        if self._shown is None:
+            self._shown = ShownCalls(self._front.origin.dialect, self._message_id)
+        return self._shown
+
+    def beside(self, extras: Mapping[str, Any]) -> tuple[AnyPart, ...]:
+        """The calls that a choice tells of in its extras, for a front that can show them."""
+        origin = self.origin
+        if not extras or origin is None or origin.dialect == self._front.origin.dialect:
+            return ()
+        return self._shown_calls.beside(origin, extras, self._cited)
+
+    def cite(self, parts: Iterable[AnyPart]) -> None:
+        """Note what texts cite."""
+        for part in parts:
+            if type(part) is Text and part.citations:
+                self._cited += part.citations
 
     def _sealed_beside(self, part: AnyPart, home: Origin) -> tuple[AnyPart, ...]:
         """A part that the client is shown, and its state."""
@@ -233,10 +282,12 @@ def stateless(part: AnyPart, origin: Origin | None = None) -> AnyPart:
     return part.replace_unchecked(**changes)
 
 
-def whole_envelope(part: AnyPart, home: Origin, place: tuple[int, int] | None) -> str | None:
-    """The envelope for a part that the client is not shown."""
+def whole_envelope(
+    part: AnyPart, home: Origin, place: tuple[int, int] | None, shown_id: str | None = None
+) -> str | None:
+    """The envelope for a part that the client is not shown, but maybe a counterpart of it."""
     extras = own_extras(part.extras, home.dialect)
-    return wrap(Seal(home, part.replace(origin=None, extras=extras), at=place))
+    return wrap(Seal(home, part.replace(origin=None, extras=extras), at=place, shown=shown_id))
 
 
 def _unsaid(part: AnyPart, home: Origin) -> AnyPart:

@@ -8,7 +8,7 @@ start has the carrier before it, as in a whole answer; a later word on it comes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.model import events
@@ -23,7 +23,6 @@ from dragoman.wire.fronts import (
     is_shown,
     pointed_back,
     stateless,
-    whole_envelope,
 )
 from dragoman.wire.losses import Loss, Losses, Repair
 from dragoman.wire.sealing_parts import OpenChoice, OpenPart
@@ -260,6 +259,7 @@ class SealingEncoder(EventHandler):
     def _stop(self, choice: OpenChoice, growing: OpenPart) -> bytes:
         """The end of a part: now its state is known."""
         final, whole = growing.final, growing.whole()
+        choice.sealer.cite((whole,))
         home = choice.sealer.home_of(whole)
         if home is not None:
             choice.sealed[growing.index] = growing
@@ -291,13 +291,13 @@ class SealingEncoder(EventHandler):
         if is_shown(whole) or home is None:
             growing.final = whole
             return self._begin(choice, growing, whole) + self._stop(choice, growing)
-        envelope = whole_envelope(whole, home, growing.place)
-        if envelope is None:
+        made = choice.sealer.sealed_whole(whole, home, growing.place)
+        if not made:
             started = self._shown(choice, growing, whole)
             return started + self._encoder.feed(
                 events.PartStop(growing.index, choice=choice.number)
             )
-        return self._carry(choice, growing.number, choice.sealer.carrier(envelope))
+        return b"".join([self._carry(choice, growing.number, part) for part in made])
 
     def _paused(self, choice: OpenChoice) -> bytes:
         """The end of a thought for now: its seal belongs beside it, and more may never come.
@@ -361,7 +361,18 @@ class SealingEncoder(EventHandler):
         return written + self._encoder.feed(event)
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
-        return self._flushed(event.choice) + self._encoder.feed(event)
+        written = self._flushed(event.choice)
+        if event.extras is not EMPTY:
+            written += self._beside(self._choice(event.choice), event.extras)
+        return written + self._encoder.feed(event)
+
+    def _beside(self, choice: OpenChoice, extras: Mapping[str, Any]) -> bytes:
+        """Calls that an answer tells of at its end, beside its content."""
+        sealer, number = choice.sealer, max(choice.count - 1, 0)
+        found = () if choice.has_told_beside else sealer.beside(extras)
+        choice.has_told_beside = choice.has_told_beside or bool(found)
+        made = [each for part in found for each in sealer.sealed(part)]
+        return b"".join([self._carry(choice, number, each) for each in made])
 
     def _response_end(self, event: events.ResponseEnd) -> bytes:
         flushed = b"".join([self._flushed(number) for number in self._choices])

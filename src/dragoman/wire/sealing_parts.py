@@ -94,8 +94,8 @@ class OpenPart:
 class OpenChoice:
     """One answer of the stream."""
 
-    __slots__ = ("begun", "count", "ended", "ids", "number", "parts", "places", "sealed", "sealer",
-                 "thought")  # fmt: skip
+    __slots__ = ("begun", "count", "ended", "has_told_beside", "ids", "number", "parts", "places",
+                 "sealed", "sealer", "thought")  # fmt: skip
 
     def __init__(self, front: StateFields, number: int, origin: Origin | None) -> None:
         self.number = number
@@ -108,6 +108,7 @@ class OpenChoice:
         self.count = 0  # the parts so far
         self.places: list[int] = []  # of what the client is shown, which part each is
         self.thought: OpenPart | None = None  # that the next part interrupts
+        self.has_told_beside = False  # of calls that stand beside the content
 
     def numbered(self) -> int:
         """The number of the part that begins now."""

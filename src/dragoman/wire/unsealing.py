@@ -19,7 +19,8 @@ from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.envelope import Seal, fingerprint, is_sealed, unwrap
-from dragoman.wire.fronts import WHOLE
+from dragoman.wire.fronts import CALLS, WHOLE
+from dragoman.wire.shown_calls import is_counterpart, without_counterparts
 
 _ASSISTANT = Role.ASSISTANT
 _WHOLE = (Text, Thinking, *WHOLE)
@@ -29,28 +30,33 @@ _NAMED = (ToolCall, Thinking)
 """What may hold its state and have a later word on it in a carrier."""
 
 
-def unsealed_messages(messages: list[Message]) -> list[Message]:
+def is_ours(part: AnyPart) -> bool:
+    """Whether a front has written a part: an envelope, or what stands for a provider's call."""
+    return is_sealed(part) or is_counterpart(part)
+
+
+def unsealed_messages(messages: list[Message], dialect: str) -> list[Message]:
     """Messages with their envelopes opened, of clients that may keep each chunk of a stream.
 
     Such chunks are messages of their own; where one holds an envelope, they are made one again.
     """
-    if not any(message.role is _ASSISTANT and any(map(is_sealed, message.parts))
+    if not any(message.role is _ASSISTANT and any(map(is_ours, message.parts))
                for message in messages):  # fmt: skip
         return messages
     made: list[Message] = []
     for is_answer, group in groupby(messages, lambda message: message.role is _ASSISTANT):
         run = list(group)
         parts = tuple(part for message in run for part in message.parts)
-        if not is_answer or not any(map(is_sealed, parts)):
+        if not is_answer or not any(map(is_ours, parts)):
             made += run
         else:
-            made.append(_with_opened(run[0], unsealed(parts)))
+            made.append(_with_opened(run[0], unsealed(parts, dialect)))
     return made
 
 
-def unsealed_message(message: Message) -> Message:
+def unsealed_message(message: Message, dialect: str) -> Message:
     """A message with its envelopes opened."""
-    parts = unsealed(message.parts)
+    parts = unsealed(message.parts, dialect)
     return message if parts is message.parts else _with_opened(message, parts)
 
 
@@ -59,12 +65,24 @@ def _with_opened(message: Message, parts: tuple[AnyPart, ...]) -> Message:
     return message.replace_unchecked(parts=parts, origin=message.origin if parts else EMPTIED)
 
 
-def unsealed(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
-    """Parts with their envelopes opened; the same where there are none."""
+def unsealed(parts: tuple[AnyPart, ...], dialect: str) -> tuple[AnyPart, ...]:
+    """Parts of a dialect's client with their envelopes opened; the same where there are none."""
     seals = [_seal_of(part) for part in parts]
-    if not any(seals):
+    has_counterparts = any(map(is_counterpart, parts))
+    if not any(seals) and not has_counterparts:
         return parts
     pairs = list(zip(parts, seals, strict=True))
+    if has_counterparts:
+        told = {seal.shown for seal in seals if seal is not None and seal.shown is not None}
+        pairs = [
+            (left, seal)
+            for part, seal in pairs
+            for left in (
+                (part,) if seal is not None else without_counterparts((part,), told, dialect)
+            )
+        ]
+        if not any(seals):
+            return tuple([part for part, _ in pairs])
     texts = [part for part in parts if type(part) is Text]
     is_flat = any(seal is not None and seal.at is not None for seal in seals)
     if is_flat and len(texts) <= 1:  # or the client has cut the text itself
@@ -237,7 +255,9 @@ def _is_owner(part: AnyPart, seal: Seal) -> bool:
 
 def _opened(part: AnyPart, seal: Seal) -> Iterator[AnyPart]:
     """What the part that holds an envelope becomes; nothing, where it is but a carrier."""
-    if not _is_carrier(part):
+    if isinstance(part, CALLS) and seal.owner is None and isinstance(seal.part, CALLS):
+        yield seal.part.replace(origin=seal.origin)  # its counterpart held it
+    elif not _is_carrier(part):
         yield _owned(part, seal)
     elif seal.owner is None and isinstance(seal.part, _WHOLE):
         yield seal.part.replace(origin=seal.origin)

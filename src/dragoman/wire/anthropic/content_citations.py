@@ -34,6 +34,9 @@ def _in_document(unit: str) -> _Location:
     return _Location((title, _QUOTE, *_span(unit)), "document_index")
 
 
+_FOUND, _SEAL = "web_search_result_location", "encrypted_index"
+SHOWN = "dragoman"
+"""In the place of a sealed reference: the citation is another provider's, shown to a client."""
 _LOCATIONS: dict[str, _Location] = {
     "char_location": _in_document("char_index"),
     "page_location": _in_document("page_number"),
@@ -42,9 +45,7 @@ _LOCATIONS: dict[str, _Location] = {
         (Setting("source", "url", text), _TITLE, _QUOTE, *_span("block_index")),
         "search_result_index",
     ),
-    "web_search_result_location": _Location(
-        (Setting("url", "url", text), _TITLE, _QUOTE), "encrypted_index"
-    ),
+    _FOUND: _Location((Setting("url", "url", text), _TITLE, _QUOTE), _SEAL),
 }
 _UNKNOWN = _Location()
 _FIELDS = ("url", "title", "quote", "start", "end")
@@ -67,6 +68,9 @@ def encode_citations(
     encoded: list[Block] = []
     for index, citation in enumerate(citations, first):
         place = f".citations[{index}]"
+        if not _is_anchored(citation) and writing.is_response and citation.url is not None:
+            encoded.append(_shown(citation))
+            continue
         if not _is_anchored(citation):
             writing.lose_here(
                 "a citation of something this request does not hold is left out", place
@@ -92,8 +96,22 @@ def _is_anchored(citation: Citation) -> bool:
     return bool(ours) if anchor is None else anchor in ours
 
 
+def _shown(citation: Citation) -> Block:
+    """Another dialect's citation of an address, as a client reads it; its anchor is no seal."""
+    return {
+        "type": _FOUND,
+        "url": citation.url,
+        "title": citation.title,
+        "cited_text": citation.quote or "",
+        _SEAL: SHOWN,
+    }
+
+
 def _decode_citation(wire: Block) -> Citation:
     kind: str = wire["type"]
+    if kind == _FOUND and wire[_SEAL] == SHOWN:  # a front has made it
+        found = decode_settings(wire, _LOCATIONS[_FOUND].fields)
+        return Citation(kind="url", **{key: value for key, value in found.items() if value})
     fields = _LOCATIONS.get(kind, _UNKNOWN).fields
     found = decode_settings(wire, fields)
     read = {"type", *(field.key for field in fields if field.name in found)}

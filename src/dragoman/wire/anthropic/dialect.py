@@ -9,6 +9,7 @@ from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
 from dragoman.wire.anthropic.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.anthropic.tools_provider import FORMS
+from dragoman.wire.anthropic.tools_provider_calls import CALLS
 from dragoman.wire.description import Description, MessageForm, Readable, SdkModule, Wire
 from dragoman.wire.flags import (
     CacheFlags,
@@ -99,6 +100,7 @@ DESCRIPTION = Description(
     shared_tool_settings=OF_TOOLS,
     provider_tools=FORMS,
     tool_offers="dragoman.wire.anthropic.tools_offers",
+    provider_calls=CALLS,
     messages=MessageForm(
         fields=frozenset({"role", "content"}),
         part_types=frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking",

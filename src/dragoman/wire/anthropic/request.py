@@ -76,7 +76,7 @@ def decode_message(wire: Any, reading: Reading) -> Message:
     role = _ASSISTANT if name == "assistant" else _TOOL if _are_results(parts) else _USER
     origin = None
     if role is _ASSISTANT and reading.has_envelopes:
-        reading.has_envelopes, parts = False, unsealed(parts)
+        reading.has_envelopes, parts = False, unsealed(parts, NAME)
         origin = None if parts else EMPTIED
     if len(wire) == len(_MESSAGE):
         return make_message(role, parts, origin=origin)

@@ -25,6 +25,7 @@ from dragoman.wire.anthropic.dialect import NAME, Block
 from dragoman.wire.overlay import with_guesses
 from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import flag
+from dragoman.wire.shown_calls import MARK
 from dragoman.wire.tolerance import Form, readable_answer
 from dragoman.wire.writing import Writing
 
@@ -187,6 +188,8 @@ def _decode_server_call(block: Block, reading: Reading) -> ServerToolCall | Opaq
         return decode_opaque(block, reading)
     if is_remote and type(server) is not str:
         return decode_opaque(block, reading)
+    if MARK in call_id:
+        reading.has_envelopes = True
     cache, extras = decode_common_fields(block, _REMOTE_CALL if is_remote else _CALL)
     return ServerToolCall(
         name, call_id, arguments, server, cache=cache, extras=extras, origin=reading.origin
@@ -210,6 +213,8 @@ def decode_server_tool_result(block: Block, reading: Reading) -> ServerToolResul
     call_id, content = block.get("tool_use_id"), block.get("content")
     if type(call_id) is not str:
         return decode_opaque(block, reading)
+    if MARK in call_id:
+        reading.has_envelopes = True
     name = str(block["type"]).removesuffix(RESULT_SUFFIX)
     known = {"type", "tool_use_id"}
     if content is not None:

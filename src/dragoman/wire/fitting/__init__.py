@@ -30,6 +30,7 @@ from dragoman.wire.fitting.offers import (
 )
 from dragoman.wire.fitting.pairing import with_paired_results, with_paired_results_among_kept
 from dragoman.wire.fitting.paths import Numbers, left, renumbered, restored
+from dragoman.wire.fitting.provider_calls import with_readable_calls
 from dragoman.wire.fitting.settings import (
     has_hidden_context,
     with_supported_settings,
@@ -79,6 +80,7 @@ FIRST: tuple[Step[Request], ...] = (
 """What comes before all else."""
 MESSAGES: tuple[Step[Messages], ...] = (
     Step(with_readable_parts, (), lambda seen, _: seen.has_media),
+    Step(with_readable_calls, (), lambda seen, _: seen.has_media),
     Step(with_known_roles, ("turns.takes_developer",)),
     Step(with_calls_by_assistant, ("is_strict",), lambda seen, _: seen.has_misplaced_calls),
     Step(

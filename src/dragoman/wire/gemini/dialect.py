@@ -17,6 +17,7 @@ from dragoman.wire.flags import CacheFlags, StateFlags, ToolFlags, TurnFlags
 from dragoman.wire.fronts import StateFields
 from dragoman.wire.gemini.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.gemini.tools_provider import FORMS
+from dragoman.wire.gemini.tools_provider_calls import CALLS
 from dragoman.wire.overlay import Overlay
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing as AnyWriting
@@ -128,6 +129,7 @@ DESCRIPTION = Description(
     shared_settings=SETTINGS,
     shared_tool_settings=OF_TOOLS,
     provider_tools=FORMS,
+    provider_calls=CALLS,
     messages=MessageForm(
         content_field="parts",
         roles=frozenset({"user", "model"}),

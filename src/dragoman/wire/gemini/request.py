@@ -304,7 +304,8 @@ def _decode_contents(wire: dict[str, Any], kept: Overlay) -> tuple[Message, ...]
         contents = [contents]
     else:
         want(wire, "contents", list, NAME, "$")
-    return tuple(unsealed_messages(decode_calls(lambda calls: _decode_listed(contents, calls))))
+    messages = decode_calls(lambda calls: _decode_listed(contents, calls))
+    return tuple(unsealed_messages(messages, NAME))
 
 
 def _decode_listed(wire: list[Any], calls: CallIds) -> list[Message]:

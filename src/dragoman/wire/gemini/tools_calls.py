@@ -21,6 +21,7 @@ from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, ma
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.content_media import decode_media, encode_media
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, SIGNATURE, Writing, keep_fields, snake_names
+from dragoman.wire.gemini.tools_provider_calls import is_beside
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.overlay import Overlay, with_overlay
 from dragoman.wire.reading import Reading
@@ -363,6 +364,8 @@ def encode_server_part(
     if writing.is_foreign(part):
         writing.lose_here("another provider's own tools can't be replayed here")
         return None
+    if is_beside(part):
+        return None  # what an answer's metadata say is no content, here or in any request
     is_call = isinstance(part, ServerToolCall)
     if part.name == _CODE:
         kind = "executableCode" if is_call else "codeExecutionResult"

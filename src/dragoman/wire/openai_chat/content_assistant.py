@@ -157,7 +157,7 @@ def decode_assistant(
         message = _decode_any(wire, reading, is_response=is_response)
     if reading.has_envelopes:
         reading.has_envelopes = False
-        return message if is_response else unsealed_message(message)
+        return message if is_response else unsealed_message(message, NAME)
     return message
 
 

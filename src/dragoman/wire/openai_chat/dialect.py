@@ -19,6 +19,7 @@ from dragoman.wire.flags import FieldFlags, IdFlags
 from dragoman.wire.fronts import StateFields
 from dragoman.wire.openai_chat.settings_shared import SETTINGS
 from dragoman.wire.openai_chat.tools_provider import FORMS
+from dragoman.wire.openai_chat.tools_provider_calls import CALLS
 from dragoman.wire.overlay import extras_of, words_of
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
@@ -84,6 +85,7 @@ DESCRIPTION = Description(
     readable=_readable,
     shared_settings=SETTINGS,
     provider_tools=FORMS,
+    provider_calls=CALLS,
     messages=MessageForm(
         roles=frozenset({"system", "developer", "user", "assistant", "tool", "function"}),
         own_roles=frozenset({"developer", "tool", "function"}),

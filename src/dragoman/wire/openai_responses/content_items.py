@@ -62,6 +62,7 @@ from dragoman.wire.openai_responses.tools_client import (
 )
 from dragoman.wire.overlay import spelled
 from dragoman.wire.reading import Reading
+from dragoman.wire.shown_calls import is_counterpart
 from dragoman.wire.tolerance import Form, readable_message, with_original
 from dragoman.wire.unsealing import unsealed
 
@@ -372,7 +373,7 @@ class ItemReader(Reading):
             parts = tuple(self.run)
             self.run = []
             if self.has_envelopes:
-                self.has_envelopes, parts = False, unsealed(parts)
+                self.has_envelopes, parts = False, unsealed(parts, NAME)
             if parts:  # or it was nothing but a carrier
                 self.messages.append(make_message(ASSISTANT, parts))
 
@@ -401,9 +402,17 @@ class ItemReader(Reading):
         if kind in _OUTPUTS:
             result = decode_output(item, self)
             return None if result is None else (result,)
-        if is_call(kind):
-            return self._built_in_call(kind, item)
-        return (decode_server_result(item, self),) if is_result(kind) else None
+        return self._decode_built_in(kind, item) if is_call(kind) or is_result(kind) else None
+
+    def _decode_built_in(self, kind: str, item: dict[str, Any]) -> list[AnyPart]:
+        """A built-in tool's call or result; a front's own is put right with its envelope."""
+        made: list[AnyPart] = (
+            [decode_server_result(item, self)]
+            if is_result(kind)
+            else list(self._built_in_call(kind, item))
+        )
+        self.has_envelopes = self.has_envelopes or is_counterpart(made[0])
+        return made
 
     def _opaque(self, item: Any) -> Opaque:
         return Opaque(NAME, opaque_item(item), origin=self.origin)

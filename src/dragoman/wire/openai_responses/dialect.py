@@ -19,6 +19,7 @@ from dragoman.wire.flags import (
 from dragoman.wire.fronts import StateFields
 from dragoman.wire.openai_responses.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.openai_responses.tools_provider import FORMS
+from dragoman.wire.openai_responses.tools_provider_calls import CALLS
 from dragoman.wire.target import Target
 
 NAME: Final = "openai-responses"
@@ -50,6 +51,7 @@ DESCRIPTION = Description(
     shared_tool_settings=OF_TOOLS,
     provider_tools=FORMS,
     tool_offers="dragoman.wire.openai_responses.tools_offers",
+    provider_calls=CALLS,
     messages=MessageForm(
         roles=frozenset({"system", "developer", "user", "assistant"}),
         item_types=frozenset({"function_call", "function_call_output", "reasoning",

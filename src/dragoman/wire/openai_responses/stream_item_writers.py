@@ -6,7 +6,7 @@ as an item. Only the pieces in between are of the stream's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dragoman.model.accumulate import GrowingPart
@@ -37,6 +37,12 @@ from dragoman.wire.openai_responses.stream import (
     SUMMARY,
     TEXT,
     Kind,
+)
+from dragoman.wire.openai_responses.stream_progress import (
+    News,
+    announced,
+    news_of_beginning,
+    news_of_end,
 )
 from dragoman.wire.openai_responses.tools_client import client_tool_of
 from dragoman.wire.stream_encoding import CORRECTED, TEXTS, SentPart, arguments_of
@@ -394,7 +400,14 @@ class ItemWriter:
                 item = {k: v for k, v in item.items() if k not in {"content", "encrypted_content"}}
             if "status" in item:
                 item["status"] = "in_progress"
-        return self._answer.event("response.output_item.added", output_index=self.index, item=item)
+        first = self._parts[0].state
+        item = announced(item, first)
+        added = self._answer.event("response.output_item.added", output_index=self.index, item=item)
+        return added + self._news(news_of_beginning(first))
+
+    def _news(self, news: Iterable[News]) -> bytes:
+        place = {"item_id": self.id, "output_index": self.index}
+        return b"".join([self._answer.event(name, **place, **said) for name, said in news])
 
     def end(self) -> bytes:
         """The end of the item."""
@@ -407,6 +420,7 @@ class ItemWriter:
         if self.index is None or item is None:
             return written
         item["id"] = self.id  # whatever it is called in the end: clients compare
+        written += self._news(news_of_end([part.state for part in self._parts]))
         return written + self._answer.event(
             "response.output_item.done", output_index=self.index, item=item
         )

@@ -1,0 +1,194 @@
+"""Calls of Google's own tools: what they ask and return, and how a client is shown others'.
+
+Code and its output are parts of a message, which anybody may write. Searches stand beside the
+message, in its metadata; Gemini 3 may report them as parts as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dragoman.model.content import AnyPart
+from dragoman.model.parts import Citation, Origin, ServerToolCall, ServerToolResult
+from dragoman.model.provider_tools import (
+    CodeExecution,
+    FileSearch,
+    ProviderTool,
+    WebFetch,
+    WebSearch,
+)
+from dragoman.wire.provider_calls import (
+    CallForms,
+    ProviderCall,
+    ProviderResult,
+    Shown,
+    Source,
+    arguments_in,
+    has_only,
+    mappings,
+    strings,
+)
+from dragoman.wire.settings_table import text
+
+_NAME = "gemini"
+_HERE = Origin(dialect=_NAME)
+_CODE = "code_execution"
+_OK, _FAILED = "OUTCOME_OK", "OUTCOME_FAILED"
+GROUNDING, URL_CONTEXT = "groundingMetadata", "urlContextMetadata"
+_KINDS: dict[str, type[ProviderTool]] = {
+    "GOOGLE_SEARCH_WEB": WebSearch,
+    "FILE_SEARCH": FileSearch,
+    "URL_CONTEXT": WebFetch,
+    GROUNDING: WebSearch,
+    URL_CONTEXT: WebFetch,
+}
+
+
+# --- what they say
+
+
+def _read_call(part: ServerToolCall) -> ProviderCall | None:
+    given = arguments_in(part.input)
+    if part.name == _CODE:
+        code = part.input if isinstance(part.input, str) else text(given.get("code"))
+        if code is None:
+            return None
+        language = text(given.get("language")) or "PYTHON"
+        named = "python" if language == "PYTHON" else None
+        is_whole = has_only(given, "code", "language")
+        return ProviderCall(CodeExecution, code=code, language=named, is_whole=is_whole)
+    kind = _KINDS.get(part.name)
+    if kind is None:
+        return None
+    outcome = _read_result(ServerToolResult(part.name, content=given)) if _is_beside(part) else None
+    asked = strings(given.get("queries")) or strings(given.get("webSearchQueries"))
+    urls = strings(given.get("urls")) or strings([w.get("retrievedUrl") for w in _pages(given)])
+    return ProviderCall(
+        kind,
+        asked,
+        urls,
+        outcome=outcome,
+        is_whole=_is_beside(part) or has_only(given, "queries", "urls"),
+    )
+
+
+def _is_beside(part: ServerToolCall | ServerToolResult) -> bool:
+    return part.name in (GROUNDING, URL_CONTEXT)
+
+
+def _pages(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return mappings(metadata.get("urlMetadata"))
+
+
+def _read_result(part: ServerToolResult) -> ProviderResult | None:
+    content, kind = arguments_in(part.content), _KINDS.get(part.name)
+    if part.name == _CODE:
+        said = part.content if isinstance(part.content, str) else text(content.get("output"))
+        is_whole = has_only(content, "outcome", "output")
+        if part.is_error:
+            return ProviderResult(CodeExecution, failure=said or "", is_whole=is_whole)
+        return ProviderResult(CodeExecution, output=said, is_whole=is_whole)
+    if kind is None:
+        return None
+    if kind is WebFetch:
+        failed = [w for w in _pages(content) if w.get("urlRetrievalStatus") != _FETCHED]
+        found = [Source(text(w.get("retrievedUrl"))) for w in _pages(content)]
+        failure = "" if failed and len(failed) == len(found) else None
+        return ProviderResult(kind, tuple(found), failure=failure, is_whole=False)
+    found = list(_chunks(content))
+    return ProviderResult(kind, tuple(found), is_whole=not content)
+
+
+_FETCHED = "URL_RETRIEVAL_STATUS_SUCCESS"
+
+
+def _chunks(metadata: Mapping[str, Any]) -> Iterator[Source]:
+    for chunk in mappings(metadata.get("groundingChunks")):
+        for place in mappings([chunk.get("web"), chunk.get("retrievedContext")]):
+            url, title = text(place.get("uri")), text(place.get("title"))
+            yield Source(url, title, text(place.get("text")))
+
+
+def _beside(extras: Mapping[str, Any], cited: Sequence[Citation]) -> tuple[AnyPart, ...]:
+    """The searches and the pages that the metadata of a candidate tell of.
+
+    What the texts cite of the pages found is no longer among the metadata.
+    """
+    ours = extras.get(_NAME)
+    found: list[AnyPart] = []
+    for name in (GROUNDING, URL_CONTEXT):
+        said = ours.get(name) if isinstance(ours, Mapping) else None
+        if not isinstance(said, Mapping):
+            continue
+        keys = ("webSearchQueries", "groundingChunks", "urlMetadata")
+        given = {key: said[key] for key in keys if said.get(key)}
+        if not given.keys() & {"webSearchQueries", "urlMetadata"}:
+            continue
+        if name == GROUNDING and "groundingChunks" not in given and cited:
+            sources = dict.fromkeys((each.url, each.title) for each in cited if each.url)
+            given["groundingChunks"] = [{"web": {"uri": u, "title": t}} for u, t in sources]
+        found.append(ServerToolCall(name, input=given))
+    return tuple(found)
+
+
+# --- as a client is shown them
+
+
+def _show_code(call: ProviderCall, _call_id: str) -> tuple[AnyPart, ...]:
+    if call.code is None:
+        return ()
+    language = "PYTHON" if call.language == "python" else "LANGUAGE_UNSPECIFIED"
+    given = {"language": language, "code": call.code}
+    return (ServerToolCall(_CODE, input=given, origin=_HERE),)
+
+
+def _show_run(result: ProviderResult, _call_id: str) -> tuple[AnyPart, ...]:
+    failed = result.failure is not None or bool(result.return_code)
+    said = [each for each in (result.output, result.errors, result.failure) if each]
+    content = {"outcome": _FAILED if failed else _OK, "output": "\n".join(said)}
+    return (ServerToolResult(_CODE, None, content, failed, origin=_HERE),)
+
+
+def _show_search(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
+    """As Gemini 3 reports a search itself."""
+    name = _NAMES[call.kind]
+    given = {"urls": list(call.urls)} if call.kind is WebFetch else {"queries": list(call.queries)}
+    made = ServerToolCall(name, call_id, given, origin=_HERE)
+    return (made,) if call.outcome is None else (made, *_show_found(call.outcome, call_id))
+
+
+def _show_found(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
+    found = [
+        {key: value for key, value in source._asdict().items() if value is not None}
+        for source in result.sources
+    ]
+    content: dict[str, Any] = {"results": found}
+    if result.failure is not None:
+        content = {"error": result.failure}
+    made = ServerToolResult(_NAMES[result.kind], call_id, content, origin=_HERE)
+    return (made,)
+
+
+_NAMES: dict[type[ProviderTool], str] = {
+    WebSearch: "GOOGLE_SEARCH_WEB",
+    WebFetch: "URL_CONTEXT",
+    FileSearch: "FILE_SEARCH",
+}
+_SEARCH = Shown(_show_search, _show_found)
+
+
+CALLS = CallForms(
+    _read_call,
+    _read_result,
+    {CodeExecution: Shown(_show_code, _show_run), **dict.fromkeys(_NAMES, _SEARCH)},
+    are_signed=True,
+    accepted=frozenset({CodeExecution}),
+    beside=_beside,
+)
+"""Code, searches of the web and of files, and pages."""
+
+
+def is_beside(part: AnyPart) -> bool:
+    """Whether a part was told beside a message: requests have no place for it."""
+    return isinstance(part, ServerToolCall) and _is_beside(part)
