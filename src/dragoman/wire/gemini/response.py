@@ -25,6 +25,7 @@ from dragoman.wire.json_values import is_object, parsed, want
 from dragoman.wire.overlay import Overlay, fields_of, note_of, with_guesses, with_note, with_overlay
 from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import text
+from dragoman.wire.usage_details import UsageDetails
 
 # --- `usageMetadata`: the prompt's count includes cached tokens, the answer's no thinking (W98)
 
@@ -44,12 +45,24 @@ _PAIR = 2  # fields: modality and tokenCount
 _LARGE = 2**63  # what may not be frozen without a look
 
 
+DETAILS = UsageDetails(
+    NAME,
+    {
+        "promptTokensDetails": "input",
+        "candidatesTokensDetails": "output",
+        "cacheTokensDetails": "cached",
+        "toolUsePromptTokensDetails": "tool_input",
+    },
+    tool_input=_TOOL_USE,
+)
+
+
 def decode_usage(wire: Any) -> Usage | None:
     """The counts, in buckets that don't overlap; None where there are none."""
     if not is_object(wire):
         return None
     if (plain := _decode_plain(wire)) is not None:
-        return plain
+        return DETAILS.taken(plain)
     kept = Overlay(NAME)
     counts = kept.renamed(wire, _USAGE_NAMES)
     numbers = {key: value for key, value in counts.items() if type(value) is int}
@@ -60,7 +73,7 @@ def decode_usage(wire: Any) -> Usage | None:
         rebuilt = {key: value for key, value in rebuilt.items() if value}
     kept.compare(counts, rebuilt)
     extras = kept.extras()
-    return usage.replace(extras=extras) if extras else usage
+    return DETAILS.taken(usage.replace(extras=extras)) if extras else usage
 
 
 def _decode_plain(wire: dict[str, Any]) -> Usage | None:
@@ -109,6 +122,7 @@ def _counted(counts: dict[str, int], extras: FrozenDict) -> Usage:
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
     """The counts as the API has them; zeros are left out, as it does."""
+    usage = DETAILS.put(usage)
     beside = fields_of(usage.extras, NAME).get(_TOOL_USE)
     prompt = usage.total_input
     if type(beside) is int and 0 <= beside <= prompt:

@@ -36,6 +36,7 @@ from dragoman.wire.overlay import (
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.reading import Reading
 from dragoman.wire.tolerance import readable_answer, with_original
+from dragoman.wire.usage_details import UsageDetails
 
 # --- why the model stopped
 
@@ -108,6 +109,20 @@ _FIELD_PLACES: Places = {
 _FIELDS = ("prompt_tokens", "completion_tokens", "total_tokens", _PROMPT, _COMPLETION)
 
 
+DETAILS = UsageDetails(
+    NAME,
+    input_text=f"{_PROMPT}.text_tokens",
+    input_audio=f"{_PROMPT}.audio_tokens",
+    input_image=f"{_PROMPT}.image_tokens",
+    input_video=f"{_PROMPT}.video_tokens",
+    output_text=f"{_COMPLETION}.text_tokens",
+    output_audio=f"{_COMPLETION}.audio_tokens",
+    output_image=f"{_COMPLETION}.image_tokens",
+    accepted_prediction=f"{_COMPLETION}.accepted_prediction_tokens",
+    rejected_prediction=f"{_COMPLETION}.rejected_prediction_tokens",
+)
+
+
 def decode_usage(wire: dict[str, Any]) -> Usage:
     """The counts in `usage`."""
     prompt, completion = _count(wire, "prompt_tokens"), _count(wire, "completion_tokens")
@@ -125,11 +140,12 @@ def decode_usage(wire: dict[str, Any]) -> Usage:
     whole = all_input + all_output if reported is None else reported
     extras = _extras(wire, _written(all_input, all_output, whole, read, write, thinking))
     usage = Usage(fresh, output, read, write, thinking, reported, extras)
-    return with_digests(usage, NAME, _FIELD_PLACES)
+    return DETAILS.taken(with_digests(usage, NAME, _FIELD_PLACES))
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
     """The `usage` of a response."""
+    usage = DETAILS.put(usage)
     body = _written(
         usage.total_input,
         usage.total_output,

@@ -25,10 +25,19 @@ from dragoman.wire.openai_responses.content_items import decode_output_items
 from dragoman.wire.openai_responses.content_turns import MessageWriter
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.overlay import overlay_of, with_overlay
+from dragoman.wire.usage_details import UsageDetails
 
 # --- token counts. The wire's include the cached and the reasoning ones; ours do not overlap (W98)
 
 _IN, _OUT = "input_tokens_details", "output_tokens_details"
+
+
+DETAILS = UsageDetails(
+    NAME,
+    cache_write_30m=f"{_IN}.cache_write_tokens_details.ttl_30m_tokens",
+    cache_write_12h=f"{_IN}.cache_write_tokens_details.ttl_12h_tokens",
+)
+DETAILS.keeps_mark = True  # that the wire had other fields than we would write
 
 
 def decode_usage(wire: Mapping[str, Any]) -> Usage:
@@ -45,14 +54,15 @@ def decode_usage(wire: Mapping[str, Any]) -> Usage:
         thinking=thinking,
         reported_total=total if type(total) is int else None,
     )
-    return usage.replace(extras=_decode_form(wire, usage))
+    return DETAILS.taken(usage.replace(extras=_decode_form(wire, usage)))
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
     """The counts as the wire has them; all of them, unless an overlay says which came."""
+    extras = DETAILS.put(usage).extras
     if NAME not in usage.extras:
-        return _in_full(usage)
-    return with_overlay(_counted(usage), usage.extras, NAME)
+        return with_overlay(_in_full(usage), extras, NAME) if usage.details else _in_full(usage)
+    return with_overlay(_counted(usage), extras, NAME)
 
 
 def _decode_form(wire: Mapping[str, Any], usage: Usage) -> FrozenDict:
