@@ -22,6 +22,7 @@ from dragoman.wire.gemini.content_media import decode_citations, encode_citation
 from dragoman.wire.gemini.dialect import NAME, Writing, snake_names
 from dragoman.wire.gemini.request import NO_SPEAKER_NAME, Content, decode_content, encode_content
 from dragoman.wire.json_values import is_object, parsed, want
+from dragoman.wire.logprobs import as_candidates, lost, tokens_of
 from dragoman.wire.overlay import Overlay, fields_of, note_of, with_guesses, with_note, with_overlay
 from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import text
@@ -359,16 +360,19 @@ def encode_candidate_fields(choice: Choice) -> dict[str, Any]:
     body: dict[str, Any] = {"index": choice.index}
     if (finish := encode_finish(choice)) is not None:
         body["finishReason"] = finish
-    if choice.logprobs is not None and is_own(choice.message):
-        body["logprobsResult"] = choice.logprobs
+    if choice.logprobs is not None:
+        if is_own(choice.message):
+            body["logprobsResult"] = choice.logprobs
+        elif (found := tokens_of(choice.logprobs)) is not None:
+            body["logprobsResult"] = as_candidates(found.tokens)
     return body | encode_citations(choice.message.parts)
 
 
 def lose_logprobs(choice: Choice, position: int, writing: Writing) -> None:
-    """Note that another dialect's are left out."""
+    """Note that others' are left out, where their form is not known."""
     if choice.logprobs is not None and not is_own(choice.message):
-        place = f"choices[{position}].logprobs"
-        writing.lose(place, "another dialect's probabilities are left out")
+        for loss in lost(tokens_of(choice.logprobs), f"choices[{position}].logprobs"):
+            writing.lose(loss.path, loss.reason)
 
 
 def decode_time(wire: Any) -> float | None:

@@ -16,6 +16,7 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import is_integer, is_object, want
+from dragoman.wire.logprobs import as_list, lost, tokens_of
 from dragoman.wire.openai_chat.content_assistant import decode_assistant, encode_assistant
 from dragoman.wire.openai_chat.dialect import (
     NAME,
@@ -209,7 +210,6 @@ def _count(wire: dict[str, Any], key: str) -> int:
 # --- whole responses
 
 _OBJECT = "chat.completion"
-FOREIGN_LOGPROBS = "another dialect's probabilities are left out"
 _ASSISTANT = Role.ASSISTANT
 _SAFE_INTEGER = 2**53  # what a float holds exactly
 
@@ -300,6 +300,16 @@ def _decode_choice(
     )
 
 
+def foreign_logprobs(logprobs: Any, path: str, writing: ChatWriting) -> dict[str, Any] | None:
+    """Another dialect's log probabilities; None where there are none, or none that we know."""
+    if logprobs is None:
+        return None
+    found = tokens_of(logprobs)
+    for loss in lost(found, path):
+        writing.lose(loss.path, loss.reason)
+    return None if found is None else {"content": as_list(found.tokens), "refusal": None}
+
+
 def _encode_choice(choice: Choice, writing: ChatWriting) -> dict[str, Any]:
     path = f"choices[{writing.message}]"
     message, is_ours = choice.message, is_own(choice.message.origin)
@@ -319,9 +329,7 @@ def _encode_choice(choice: Choice, writing: ChatWriting) -> dict[str, Any]:
     if finish is not None or not is_ours:
         body["finish_reason"] = finish
     if not is_ours:
-        body["logprobs"] = None
-        if choice.logprobs is not None:
-            writing.lose(f"{path}.logprobs", FOREIGN_LOGPROBS)
+        body["logprobs"] = foreign_logprobs(choice.logprobs, f"{path}.logprobs", writing)
     elif choice.logprobs is not None:
         body["logprobs"] = choice.logprobs
     said = {"message": body["message"]} if message.parts else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError
@@ -11,7 +11,7 @@ from dragoman.model.derived_ids import Identity, response_identity
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.jsontext import loads
 from dragoman.model.messages import make_message
-from dragoman.model.parts import Origin, Refusal
+from dragoman.model.parts import Origin, Part, Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
@@ -19,12 +19,13 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.json_values import want
+from dragoman.wire.logprobs import as_list, lost, tokens_of
 from dragoman.wire.openai_errors import encode_failure
 from dragoman.wire.openai_responses.content_forms import BARE
 from dragoman.wire.openai_responses.content_items import decode_output_items
 from dragoman.wire.openai_responses.content_turns import MessageWriter
 from dragoman.wire.openai_responses.dialect import NAME
-from dragoman.wire.overlay import overlay_of, with_overlay
+from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.usage_details import UsageDetails
 
 # --- token counts. The wire's include the cached and the reasoning ones; ours do not overlap (W98)
@@ -105,7 +106,7 @@ def _filled(**counts: Any) -> dict[str, Any]:
 
 # --- whole responses
 
-PROBABILITIES = "another dialect's probabilities are left out"
+PROBABILITIES = "probabilities that came at the end have no place in a stream's texts"
 _CUT, _COMPLETED = "incomplete", ("completed", None)
 _OTHER = FinishReason.OTHER
 _BY_STATUS = {"failed": FinishReason.ERROR, "cancelled": FinishReason.CANCELLED}
@@ -150,7 +151,7 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
     spent = usage and usage.counts
     message = make_message(Role.ASSISTANT, parts, origin=origin, usage=spent, finish=finish)
     response = Response(
-        choices=(Choice(0, message, finish, finish_raw),),
+        choices=(Choice(0, message, finish, finish_raw, probabilities_of(parts)),),
         usage=usage,
         model=model,
         id=response_id,
@@ -160,6 +161,34 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
     read = {"output", "usage" if response.usage is not None else ""}
     rest = {key: wire[key] for key in wire if key not in read}
     return response.replace(extras={**BARE, **overlay_of(rest, (), NAME, _encode_head(response))})
+
+
+def probabilities_of(parts: Iterable[Part]) -> dict[str, Any] | None:
+    """The log probabilities of all texts, as one list; their texts keep them as well."""
+    found: list[Any] = []
+    for part in parts:
+        listed = fields_of(part.extras, NAME).get("logprobs") if part.extras else None
+        if isinstance(listed, (list, tuple)):
+            found += listed
+    return {"content": found} if found else None
+
+
+def _put_probabilities(logprobs: Any, writing: MessageWriter) -> None:
+    """Another dialect's log probabilities, where there is one text that they can be of."""
+    texts = [
+        part
+        for item in writing.items
+        if item.get("type") == "message"
+        for part in item["content"]
+        if part.get("type") == "output_text"
+    ]
+    tokens = tokens_of(logprobs)
+    for loss in lost(tokens, "choices[0].logprobs"):
+        writing.lose(loss.path, loss.reason)
+    if tokens is not None and len(texts) == 1:
+        texts[0]["logprobs"] = as_list(tokens.tokens)
+    elif tokens is not None:
+        writing.lose("choices[0].logprobs", "it is not known which text they are of")
 
 
 def identity_of(wire: Mapping[str, Any]) -> Identity:
@@ -179,8 +208,9 @@ def encode_response(response: Response) -> Encoded:
             writing.lose("choices[0].finish", "this reason has no word here")
         if choice.message.role is not Role.ASSISTANT:
             writing.lose("choices[0].message.role", "only an assistant answers")
-        if choice.logprobs is not None:
-            writing.lose("choices[0].logprobs", PROBABILITIES)
+        origin = choice.message.origin
+        if choice.logprobs is not None and (origin is None or origin.dialect != NAME):
+            _put_probabilities(choice.logprobs, writing)
     for index in range(1, len(response.choices)):
         writing.lose(f"choices[{index}]", "this dialect gives one answer")
     body["output"] = writing.items

@@ -130,7 +130,8 @@ class StreamEncoder(EventEncoder):
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         super()._choice_finish(event)
         self._answer.is_cut_off = event.finish.is_cut_off
-        if event.logprobs is not None:
+        origin = self._start.origin
+        if event.logprobs is not None and (origin is None or origin.dialect != NAME):
             self._lose("choices[0].logprobs", PROBABILITIES)
         if not has_word(event.finish):
             self._lose("choices[0].finish", "this reason has no word here")
