@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import dialect, dialects
+from dragoman.model import events
 from dragoman.wire.logprobs import tokens_of
 from tests.wire.streamed import read, written
 
@@ -60,19 +61,18 @@ def test_they_are_read_as_they_were(source: str, target: str) -> None:
 def test_streams_say_them_or_report_it(source: str, target: str) -> None:
     """A stream has them at its end, where the target's streams have a place for them there."""
     whole = dialect(source).decode_response(_HOME[source])
-    stream, _ = written(source, _events(source, whole))
-    events = [*(decoder := dialect(source).stream_decoder()).feed(stream), *decoder.close()]
+    stream, _ = written(source, _events(whole))
+    decoder = dialect(source).stream_decoder()
+    told = [*decoder.feed(stream), *decoder.close()]
     assert tokens_of(decoder.response.choices[0].logprobs) == tokens_of(whole.choices[0].logprobs)
-    output, losses = written(target, events)
+    output, losses = written(target, told)
     again = read(target, output).response.choices[0].logprobs
     is_told = any(loss.path.startswith("choices[0].logprobs") for loss in losses)
     assert is_told or tokens_of(again) == tokens_of(whole.choices[0].logprobs)
 
 
-def _events(source: str, whole: Any) -> list[Any]:
+def _events(whole: Any) -> list[Any]:
     """The answer as events."""
-    from dragoman.model import events
-
     choice = whole.choices[0]
     part = choice.message.parts[0]
     return [

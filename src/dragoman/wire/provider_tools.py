@@ -19,6 +19,7 @@ from dragoman.wire.losses import Loss, Note
 from dragoman.wire.settings_table import text
 
 _COMMON = frozenset({"name", "dialect", "payload", "extras", "cache"})
+_CAPITALS = re.compile(r"[A-Z]")
 _NO_OPTION = "the target's tool has no such option"
 
 
@@ -70,6 +71,8 @@ class Form(NamedTuple):
     """A regular expression for the models that take it; None: all."""
     function: ToolDefinition | None = None
     """For a tool that the caller runs: what a model that does not know it is told of it."""
+    is_read_only: bool = False
+    """Whether only some hosts of the dialect have it: it is read, and never written for others."""
 
     def reads(self, name: str) -> bool:
         """Whether a tool of that name is of this form."""
@@ -108,7 +111,7 @@ def known_tool(
     left = thaw(tool.payload)
     fields: dict[str, Any] = {}
     for option in form.options:
-        steps = option.key.split(".")
+        steps = _spelled(left, option.key.split("."))
         value = option.read(_found(left, steps))
         if value is not None:
             fields[option.name] = value
@@ -123,6 +126,17 @@ def known_tool(
         return form.kind(**fields, cache=tool.cache, extras={tool.dialect: left} if left else EMPTY)
     except (InvalidInputError, TypeError):  # without what the kind can't be without
         return None
+
+
+def _spelled(payload: Any, steps: Sequence[str]) -> list[str]:
+    """The steps as a payload spells them: Google's JSON has names in snake case as well."""
+    spelled: list[str] = []
+    for step in steps:
+        inner = payload if isinstance(payload, dict) else {}
+        name = step if step in inner else _CAPITALS.sub(r"_\g<0>", step).lower()
+        spelled.append(name if name in inner else step)
+        payload = inner.get(spelled[-1])
+    return spelled
 
 
 def _found(payload: Any, steps: Sequence[str]) -> Any:
@@ -177,7 +191,8 @@ def written_tool(tool: ProviderTool, place: Place, path: str, notes: list[Note])
 
 
 def _form_for(tool: ProviderTool, place: Place) -> Form | None:
-    form = next((form for form in place.forms if type(tool) is form.kind), None)
+    written = [form for form in place.forms if not form.is_read_only]
+    form = next((form for form in written if type(tool) is form.kind), None)
     if form is None or (form.needs is not None and not getattr(tool, form.needs)):
         return None
     is_taken = form.models is None or re.search(form.models, place.model or "")
