@@ -33,11 +33,13 @@ from tests.sdk_types.streams import STREAMS, Stream, StreamSource
 
 PAGE = Path(__file__).parents[2] / "docs" / "carried-as-is.md"
 _SENTINEL = re.compile(r"s\d{5}|0?\.?7\d{4,5}")
+_WORD = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 _DEEPEST = 3  # steps of a field's name
 _NOTHING: tuple[Any, ...] = (None, [], {}, "", [{}])
 _SPELLING = " spelling"
-# What one SDK's types add for its own sake: some of Google's are Python's names, not the wire's.
-_PYTHON_NAMES = re.compile(r"[a-z]+(_[a-z]+)+")
+_SNAKE = re.compile(r"_([a-z])")
+_HOLDERS = {"ResponseStart": "Response", "ChoiceFinish": "Choice", "PartDelta": "Text"}
+"""Events of a stream, by what a whole answer has in their place."""
 
 
 class Entry(NamedTuple):
@@ -83,14 +85,21 @@ def _of_bodies(source: Source, step: int) -> Iterator[Entry]:
         except DragomanError:
             continue  # `test_generated` tells
         for holder, field in _Walk(value).found():
-            yield Entry(section, holder, field)
+            yield _entry(section, holder, field)
+
+
+def _entry(section: str, holder: str, field: str) -> Entry:
+    """An entry; Google's names are those of its JSON, whether or not its SDK spells them so."""
+    if section.startswith("google"):
+        field = _SNAKE.sub(lambda found: found[1].upper(), field)
+    return Entry(section, _HOLDERS.get(holder, holder), field)
 
 
 def _of_streams(streams: StreamSource, step: int) -> Iterator[Entry]:
     section = section_of(streams.source)
     for stream in streams.streams(step):
         for holder, field in _of_stream(stream):
-            yield Entry(section, holder, field)
+            yield _entry(section, holder, field)
 
 
 def _of_stream(stream: Stream) -> Iterator[tuple[str, str]]:
@@ -154,7 +163,9 @@ class _Walk:
 
     def _look_at_fields(self, holder: str, fields: Mapping[str, Any]) -> None:
         for path, value in _leaves(thaw(fields), ()):
-            self._note(holder, ".".join(path), value)
+            is_word = isinstance(value, str) and not _SENTINEL.search(value)
+            word = f"={value}" if is_word and _WORD.fullmatch(value) else ""
+            self._note(holder, ".".join(path) + word, value)
 
     def _note(self, holder: str, field: str, value: Any) -> None:
         self._fields.append((holder, field, value))
@@ -176,7 +187,8 @@ class _Walk:
             own = self._value.extras if isinstance(self._value, Request) else {}
             known = known_tool(tool, form, own_fields(own, tool.dialect)) if form else None
         if known is None:
-            self._note("tool", tool.name, None)
+            is_named = bool(tool.name) and not _SENTINEL.fullmatch(tool.name)
+            self._note("tool", tool.name if is_named else "unnamed", None)
         else:
             self._look_at_extras(type(known).__name__, known.extras)
 
@@ -202,7 +214,8 @@ def _kind(payload: Any) -> str:
     kind = payload.get("type")
     if isinstance(kind, str) and not _SENTINEL.fullmatch(kind):
         return kind
-    return "+".join(sorted(key for key in payload if not _SENTINEL.fullmatch(key))) or "empty"
+    said = [key for key in payload if payload[key] is not None and not _SENTINEL.fullmatch(key)]
+    return "several" if len(said) > 1 else said[0] if said else "empty"
 
 
 def _constant(value: Any) -> str:
@@ -229,7 +242,8 @@ class Row:
             entry.section == self.section
             and entry.holder == self.holder
             and any(
-                entry.field == field or entry.field.startswith(f"{field}.") for field in self.fields
+                entry.field == field or entry.field.startswith((f"{field}.", f"{field}="))
+                for field in self.fields
             )
         )
 

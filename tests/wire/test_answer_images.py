@@ -82,7 +82,7 @@ def test_clients_of_responses_get_the_item_of_their_own_tool() -> None:
     """Their types know a picture as the result of a call that makes pictures."""
     front = Front("openai-responses", request_to("openai-responses"))
     given = dialect("gemini").decode_response(_ANSWERS["gemini"])
-    body = check_body("openai-responses", front.encode_response(given).to_bytes())
+    body = check_body("openai-responses", front.response(given).to_bytes())
     made = body["output"][-1]
     assert (made["type"], made["status"], made["result"]) == (
         "image_generation_call", "completed", _PNG,
