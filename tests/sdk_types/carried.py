@@ -33,7 +33,7 @@ from tests.sdk_types.streams import STREAMS, Stream, StreamSource
 
 PAGE = Path(__file__).parents[2] / "docs" / "carried-as-is.md"
 _SENTINEL = re.compile(r"s\d{5}|0?\.?7\d{4,5}")
-_WORD = re.compile(r"[A-Za-z0-9_.-]{1,40}")
+_WORD = re.compile(r"(?!czA)[A-Za-z0-9_-]{1,48}")  # not base64 of a sentinel
 _DEEPEST = 3  # steps of a field's name
 _NOTHING: tuple[Any, ...] = (None, [], {}, "", [{}])
 _SPELLING = " spelling"
@@ -163,8 +163,8 @@ class _Walk:
 
     def _look_at_fields(self, holder: str, fields: Mapping[str, Any]) -> None:
         for path, value in _leaves(thaw(fields), ()):
-            is_word = isinstance(value, str) and not _SENTINEL.search(value)
-            word = f"={value}" if is_word and _WORD.fullmatch(value) else ""
+            is_word = isinstance(value, str) and _WORD.fullmatch(value)
+            word = f"={value}" if is_word and not _SENTINEL.search(value) else ""
             self._note(holder, ".".join(path) + word, value)
 
     def _note(self, holder: str, field: str, value: Any) -> None:
@@ -229,7 +229,7 @@ def _constant(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the page: some fields of one holder, and why they are carried as they are."""
+    """An entry of the page: some fields of one holder, and why they are carried as they are."""
 
     section: str
     holder: str
@@ -249,13 +249,14 @@ class Row:
 
 
 _HEADING = re.compile(r"^## `(.+)`$")
-_ROW = re.compile(r"^\| `([^`]+)` \| (.+?) \| (.+?) \|$")
+_ROW = re.compile(r"^- `([^`]+)`: (`.+?`): ([^`].*|`[^`]+`[^:,].*)$")
 
 
 def rows(page: str | None = None) -> list[Row]:
-    """The rows of the page."""
+    """The entries of the page."""
     section, found = "", []
-    for line in (PAGE.read_text() if page is None else page).splitlines():
+    text = PAGE.read_text("utf-8") if page is None else page
+    for line in text.replace("\n  ", " ").splitlines():
         if heading := _HEADING.match(line):
             section = heading[1]
         elif row := _ROW.match(line):
@@ -267,3 +268,16 @@ def unexplained(entries: Iterable[Entry], known: Iterable[Row]) -> list[Entry]:
     """The entries that no row is about."""
     known = list(known)
     return [entry for entry in entries if not any(row.covers(entry) for row in known)]
+
+
+def stale(entries: Iterable[Entry], known: Iterable[Row]) -> list[str]:
+    """The fields on the page that nothing carries any more, of the SDKs that are installed."""
+    entries = list(entries)
+    sections = {entry.section for entry in entries}
+    return [
+        f"{row.section}: {row.holder}: {field}"
+        for row in known
+        if row.section in sections
+        for field in row.fields
+        if not any(Row(row.section, row.holder, (field,), "").covers(each) for each in entries)
+    ]

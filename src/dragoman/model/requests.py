@@ -161,8 +161,8 @@ class Service(Value, frozen=True, kw_only=True):
     """Requests that share it are likely to find each other's prompts in the cache."""
     cache_retention: str | None = None
     """How long prompts are cached: `in_memory`, `24h`."""
-    cache_options: Mapping[str, Any] = EMPTY
-    """What of the prompt is cached, and for how long, as OpenAI says it: `mode`, `ttl`."""
+    cache_options: Mapping[str, Any] | None = None
+    """How prompts are cached, as OpenAI says it (`prompt_cache_options`): `mode`, `ttl`."""
     moderation: Mapping[str, Any] | None = None
     """What to look for in what is said, in the provider's own terms."""
     obfuscation: bool | None = None
@@ -170,7 +170,8 @@ class Service(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         own_mapping(self, "labels")
-        own_mapping(self, "cache_options")
+        if self.cache_options is not None:
+            own_mapping(self, "cache_options")
         if self.moderation is not None:
             own_mapping(self, "moderation")
         expect_fields(self, user=str, safety_identifier=str, tier=str, cache_key=str,

@@ -122,6 +122,8 @@ def known_tool(
     if form.outside is not None:
         fields.update(form.outside.read(tool.payload, request_fields.get(form.outside.field)))
         left = {key: value for key, value in left.items() if key not in form.outside.payload}
+    if left.get("type") == tool.name:  # where the type is the name
+        del left["type"]
     try:
         return form.kind(**fields, cache=tool.cache, extras={tool.dialect: left} if left else EMPTY)
     except (InvalidInputError, TypeError):  # without what the kind can't be without
