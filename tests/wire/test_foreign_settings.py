@@ -51,6 +51,7 @@ def test_documents_beside_the_messages_are_text_elsewhere(target: str) -> None:
 
 def test_odd_documents_are_reported() -> None:
     """What can't be read in them is a loss, and breaks nothing."""
+    odd: Any
     for odd in (7, [7], [{"source": 7}], [{"data": 7}], [{"data": {"a": 1}}], [], {}, [None]):
         encoded = translate({**_CHAT, "documents": odd}, source="openai-chat", target="gemini")
         assert "extras.documents" in _paths(encoded) or not odd
@@ -120,7 +121,9 @@ def test_what_a_provider_holds_is_state(source: str, body: dict[str, Any], state
     left = home.encode_request(edited).body
     assert not {"store", "previous_response_id", "conversation", "thread", "cachedContent",
                 "continuationToken"} & left.keys()  # fmt: skip
-    other = {name: "other" if name != "store" else not state.store for name in named}
+    other: dict[str, Any] = {
+        name: "other" if name != "store" else not state.store for name in named
+    }
     again = home.encode_request(request.replace(state=State(**other))).body
     assert home.decode_request(again).state == State(**other)
 
@@ -177,7 +180,7 @@ def test_the_tier_of_an_answer(target: str) -> None:
     for source, body in (("openai-chat", chat), ("anthropic", claude)):
         encoded = dialect(target).encode_response(dialect(source).decode_response(body))
         written = encoded.body
-        usage = written.get("usage") or written.get("usageMetadata")
+        usage = written.get("usage") or written["usageMetadata"]
         tier = written.get("service_tier") or usage.get("service_tier") or usage.get("serviceTier")
         assert tier == "priority"
         assert not [path for path in _paths(encoded) if "tier" in path]
