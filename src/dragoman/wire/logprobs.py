@@ -34,8 +34,13 @@ class Tokens(NamedTuple):
 
 
 def tokens_of(logprobs: Any) -> Tokens | None:
-    """The tokens; None where the form is not known, or where something else is in it."""
+    """The tokens; None where there are none, the form is not known, or more is in it."""
     wire = thaw(logprobs) if isinstance(logprobs, (Mapping, list, tuple)) else None
+    found = _read(wire)
+    return found if found is not None and found.tokens else None
+
+
+def _read(wire: Any) -> Tokens | None:
     try:
         if isinstance(wire, list):
             return Tokens([_token(item) for item in wire])
