@@ -163,24 +163,3 @@ def test_cache_options() -> None:
     assert "service.cache_options" in _paths(
         translate(timed, source="anthropic", target="openai-responses")
     )
-
-
-@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "anthropic", "gemini"])
-def test_the_tier_of_an_answer(target: str) -> None:
-    """The tier that a request was served at is told where the client's dialect has it."""
-    chat = {"id": "x", "object": "chat.completion", "created": 1, "model": "m",
-            "service_tier": "priority",
-            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-            "choices": [{"index": 0, "finish_reason": "stop",
-                         "message": {"role": "assistant", "content": "Hi"}}]}  # fmt: skip
-    claude = {"id": "x", "type": "message", "role": "assistant", "model": "m",
-              "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn",
-              "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1,
-                                               "service_tier": "priority"}}  # fmt: skip
-    for source, body in (("openai-chat", chat), ("anthropic", claude)):
-        encoded = dialect(target).encode_response(dialect(source).decode_response(body))
-        written = encoded.body
-        usage = written.get("usage") or written["usageMetadata"]
-        tier = written.get("service_tier") or usage.get("service_tier") or usage.get("serviceTier")
-        assert tier == "priority"
-        assert not [path for path in _paths(encoded) if "tier" in path]

@@ -19,7 +19,6 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
-from dragoman.wire.answer_tiers import put_answer_tier
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.description import Description
 from dragoman.wire.dialect import Body
@@ -221,7 +220,6 @@ class Codec:
         else:
             encoded = encoded_behind(self._state_fields, response, self._functions.encode_response)
         encoded.losses += tuple(response_losses(response, self._limits))
-        put_answer_tier(response, encoded, self.description)
         return encoded
 
     def _opened_response(self, body: Body) -> dict[str, Any]:

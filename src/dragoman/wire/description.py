@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from dragoman.model.frozen import EMPTY
 from dragoman.model.roles import Role
 from dragoman.wire.provider_tools import Form
-from dragoman.wire.shared_settings import AnswerTier, SharedSettings
+from dragoman.wire.shared_settings import SharedSettings
 
 Wire = Mapping[str, Any]
 _NONE: frozenset[str] = frozenset()
@@ -125,8 +125,6 @@ class Description(NamedTuple):
     """Where its requests have the settings that other APIs have as well."""
     shared_tool_settings: SharedSettings = SharedSettings()
     """The same, in the declarations of tools."""
-    answer_tier: AnswerTier | None = None
-    """Where its answers tell the tier that a request was served at."""
     host_settings: SharedSettings = SharedSettings()
     """Settings that only some servers have, and other dialects too: they stay in the extras."""
     documents: Callable[[Wire], tuple[str, Readable] | None] | None = None

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.model.frozen import thaw
 from dragoman.wire.settings_table import flag, text, texts
-from dragoman.wire.shared_settings import AnswerTier, SharedSetting
+from dragoman.wire.shared_settings import SharedSetting
 
 _STANDARD = "standard"
 _DEFAULT = "default"
@@ -60,8 +60,3 @@ TOOL_SETTINGS = (
     SharedSetting("allowed_callers", "allowed_callers", callers, callers_wire),
     SharedSetting("output_schema", "output_schema", mapping),
 )
-OPENAI_TIER = AnswerTier(
-    "service_tier",
-    {"standard": "default", "priority": "priority", "flex": "flex", "auto": "auto",
-     "batch": "batch"},
-)  # fmt: skip

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dragoman.model.frozen import EMPTY, freeze_mapping, thaw
 from dragoman.model.requests import ContextManagement, MediaOutput, Request, Service
-from dragoman.model.responses import Response
 from dragoman.model.tools import ToolDefinition
 from dragoman.model.value import Value
 from dragoman.wire.losses import Loss, Note
@@ -114,25 +113,6 @@ def tiers(**ours: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """As `words`, for tiers of service: those that only some hosts have go as the nearest."""
     read, write = words(**ours)
     return read, lambda tier: write(tier) or write(NEAREST_TIERS.get(tier))
-
-
-class AnswerTier(NamedTuple):
-    """Where an answer tells its tier: `service_tier`, `usage.service_tier`; and in which words."""
-
-    path: str
-    words: Mapping[str, str]
-    """By the model's word: the dialect's."""
-
-    @property
-    def field(self) -> str:
-        """The field's own name."""
-        return self.path.rpartition(".")[2]
-
-    def held(self, response: Response) -> tuple[Mapping[str, Any], str]:
-        """The extras that hold it after reading, and what the paths of losses call them."""
-        if "." not in self.path:
-            return response.extras, "extras"
-        return (EMPTY if response.usage is None else response.usage.extras), "usage.extras"
 
 
 # --- from the extras into the model

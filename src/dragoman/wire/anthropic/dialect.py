@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
-from dragoman.wire.anthropic.settings_shared import ANSWER_TIER, OF_TOOLS, SETTINGS
+from dragoman.wire.anthropic.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.anthropic.tools_provider import FORMS
 from dragoman.wire.description import Description, MessageForm, Readable, SdkModule, Wire
 from dragoman.wire.flags import (
@@ -96,7 +96,6 @@ DESCRIPTION = Description(
     possible_response_fields=frozenset({"usage"}),
     readable=_readable,
     shared_settings=SETTINGS,
-    answer_tier=ANSWER_TIER,
     shared_tool_settings=OF_TOOLS,
     provider_tools=FORMS,
     messages=MessageForm(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.wire.settings_table import flag, text, texts
-from dragoman.wire.shared_settings import AnswerTier, SharedSetting, SharedSettings, tiers, words
+from dragoman.wire.shared_settings import SharedSetting, SharedSettings, tiers, words
 
 _CODE = "code_execution_20250825"
 _COMPACT = "compact_20260112"
@@ -66,7 +66,4 @@ SETTINGS = SharedSettings(
 OF_TOOLS = SharedSettings(
     SharedSetting("defer_loading", "defer_loading", flag),
     SharedSetting("allowed_callers", "allowed_callers", callers, callers_wire),
-)
-ANSWER_TIER = AnswerTier(
-    "usage.service_tier", {"standard": "standard", "priority": "priority", "batch": "batch"}
 )

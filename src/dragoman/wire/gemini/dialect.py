@@ -15,7 +15,7 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import CacheFlags, StateFlags, ToolFlags, TurnFlags
 from dragoman.wire.fronts import StateFields
-from dragoman.wire.gemini.settings_shared import ANSWER_TIER, OF_TOOLS, SETTINGS
+from dragoman.wire.gemini.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.gemini.tools_provider import FORMS
 from dragoman.wire.overlay import Overlay
 from dragoman.wire.target import Target
@@ -126,7 +126,6 @@ DESCRIPTION = Description(
     unsupported=_interactions,
     response_fields=frozenset({"candidates", "promptFeedback", "usageMetadata"}),
     shared_settings=SETTINGS,
-    answer_tier=ANSWER_TIER,
     shared_tool_settings=OF_TOOLS,
     provider_tools=FORMS,
     messages=MessageForm(

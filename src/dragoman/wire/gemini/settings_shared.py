@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.wire.settings_table import text
-from dragoman.wire.shared_settings import AnswerTier, SharedSetting, SharedSettings, tiers
+from dragoman.wire.shared_settings import SharedSetting, SharedSettings, tiers
 
 _TIERS = tiers(standard="standard", flex="flex", priority="priority")
 _VOICE = "generationConfig.speechConfig.voiceConfig.prebuiltVoiceConfig.voiceName"
@@ -33,6 +33,3 @@ SETTINGS = SharedSettings(
     SharedSetting(_VOICE, "media.voice", text),
 )
 OF_TOOLS = SharedSettings(SharedSetting("responseJsonSchema", "output_schema", _mapping))
-ANSWER_TIER = AnswerTier(
-    "usageMetadata.serviceTier", {"standard": "standard", "flex": "flex", "priority": "priority"}
-)

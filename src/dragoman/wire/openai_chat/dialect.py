@@ -19,7 +19,6 @@ from dragoman.wire.flags import FieldFlags, IdFlags
 from dragoman.wire.fronts import StateFields
 from dragoman.wire.openai_chat.settings_shared import HOST_SETTINGS, SETTINGS
 from dragoman.wire.openai_chat.tools_provider import FORMS
-from dragoman.wire.openai_settings import OPENAI_TIER
 from dragoman.wire.overlay import extras_of, words_of
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
@@ -109,7 +108,6 @@ DESCRIPTION = Description(
     possible_response_fields=frozenset({"usage"}),
     readable=_readable,
     shared_settings=SETTINGS,
-    answer_tier=OPENAI_TIER,
     host_settings=HOST_SETTINGS,
     documents=_documents,
     provider_tools=FORMS,

@@ -187,8 +187,8 @@ class MessageWriter(Writing):
             self._write_server_call(first, parts[1] if len(parts) > 1 else None)
         elif isinstance(first, ServerToolResult):
             self._write_server_result(first)
-        elif self.is_response and isinstance(first, Image) and first.data is not None:
-            self._write_picture(first)
+        elif self._is_others_picture(first):
+            self._write_picture(cast("Image", first))
         elif not isinstance(first, Opaque) or is_content(first):
             self._write_message(parts)
         elif first.dialect == NAME:
@@ -229,6 +229,11 @@ class MessageWriter(Writing):
         self._lose_cache(result)
         if result.is_error and is_custom_output(item) and "status" not in item:
             self.lose_here(NO_PLACE, ".is_error")
+
+    def _is_others_picture(self, part: Part) -> bool:
+        """Whether a part is a picture in the answer of a model that draws without a tool."""
+        is_picture = isinstance(part, Image) and part.data is not None
+        return is_picture and self.is_response and not self.is_own(part)
 
     def _write_picture(self, picture: Image) -> None:
         """A picture in an answer: here only a tool makes them."""

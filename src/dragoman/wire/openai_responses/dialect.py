@@ -19,7 +19,6 @@ from dragoman.wire.flags import (
 from dragoman.wire.fronts import StateFields
 from dragoman.wire.openai_responses.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.openai_responses.tools_provider import FORMS
-from dragoman.wire.openai_settings import OPENAI_TIER
 from dragoman.wire.target import Target
 
 NAME: Final = "openai-responses"
@@ -48,7 +47,6 @@ DESCRIPTION = Description(
     is_likely=_is_stored_prompt,
     response_fields=frozenset({"output"}),
     shared_settings=SETTINGS,
-    answer_tier=OPENAI_TIER,
     shared_tool_settings=OF_TOOLS,
     provider_tools=FORMS,
     messages=MessageForm(

@@ -20,6 +20,7 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.json_values import want
 from dragoman.wire.logprobs import as_list, lost, tokens_of
+from dragoman.wire.losses import Loss
 from dragoman.wire.openai_errors import encode_failure
 from dragoman.wire.openai_responses.content_forms import BARE
 from dragoman.wire.openai_responses.content_items import decode_output_items
@@ -106,7 +107,6 @@ def _filled(**counts: Any) -> dict[str, Any]:
 
 # --- whole responses
 
-PROBABILITIES = "probabilities that came at the end have no place in a stream's texts"
 _CUT, _COMPLETED = "incomplete", ("completed", None)
 _OTHER = FinishReason.OTHER
 _BY_STATUS = {"failed": FinishReason.ERROR, "cancelled": FinishReason.CANCELLED}
@@ -173,22 +173,22 @@ def probabilities_of(parts: Iterable[Part]) -> dict[str, Any] | None:
     return {"content": found} if found else None
 
 
-def _put_probabilities(logprobs: Any, writing: MessageWriter) -> None:
+def put_probabilities(logprobs: Any, items: Iterable[Any]) -> list[Loss]:
     """Another dialect's log probabilities, where there is one text that they can be of."""
     texts = [
         part
-        for item in writing.items
-        if item.get("type") == "message"
+        for item in items
+        if isinstance(item, dict) and isinstance(item.get("content"), list)
         for part in item["content"]
-        if part.get("type") == "output_text"
+        if isinstance(part, dict) and part.get("type") == "output_text"
     ]
     tokens = tokens_of(logprobs)
-    for loss in lost(tokens, "choices[0].logprobs"):
-        writing.lose(loss.path, loss.reason)
+    losses = list(lost(tokens, "choices[0].logprobs"))
     if tokens is not None and len(texts) == 1:
         texts[0]["logprobs"] = as_list(tokens.tokens)
     elif tokens is not None:
-        writing.lose("choices[0].logprobs", "it is not known which text they are of")
+        losses.append(Loss("choices[0].logprobs", "it is not known which text they are of"))
+    return losses
 
 
 def identity_of(wire: Mapping[str, Any]) -> Identity:
@@ -208,9 +208,11 @@ def encode_response(response: Response) -> Encoded:
             writing.lose("choices[0].finish", "this reason has no word here")
         if choice.message.role is not Role.ASSISTANT:
             writing.lose("choices[0].message.role", "only an assistant answers")
-        origin = choice.message.origin
-        if choice.logprobs is not None and (origin is None or origin.dialect != NAME):
-            _put_probabilities(choice.logprobs, writing)
+        if choice.logprobs is not None:
+            told = probabilities_of(choice.message.parts)  # those that their texts have anyway
+            if told is None or told != choice.logprobs:
+                for loss in put_probabilities(choice.logprobs, writing.items):
+                    writing.lose(loss.path, loss.reason)
     for index in range(1, len(response.choices)):
         writing.lose(f"choices[{index}]", "this dialect gives one answer")
     body["output"] = writing.items
