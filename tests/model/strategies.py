@@ -187,6 +187,9 @@ parts: st.SearchStrategy[AnyPart] = brief(st.one_of(
 usages = st.builds(
     Usage, input=counts, output=counts, cache_read=counts, cache_write=counts, thinking=counts,
     reported_total=maybe(counts), extras=json_objects,
+    details=st.dictionaries(
+        st.sampled_from(["input_audio", "cache_write_1h", "odd"]), counts, max_size=2
+    ),
 )  # fmt: skip
 finishes = st.sampled_from(FinishReason)
 roles = st.sampled_from(Role)

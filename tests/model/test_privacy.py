@@ -241,7 +241,7 @@ def _holding(secret: str) -> dict[str, Any]:
         **_COMMON,
         "origin": Origin(dialect=secret, provider=secret, model=secret, response_id=secret),
         "extras": mapping, "message_extras": mapping, "metadata": mapping, "payload": mapping,
-        "schema": mapping,
+        "schema": mapping, "cache_options": mapping, "details": {secret: 1},
         "parameters": {"type": "object", "properties": mapping}, "parts": (Text(secret),),
         "messages": (Message.user(secret),), "message": Message.user(secret), "role": Role.USER,
         "name": "f",  # a definition's name is the developer's, and helps in an error

@@ -27,6 +27,49 @@ OPEN_RESPONSES = frozenset({
     "store", "background", "service_tier", "metadata", "safety_identifier", "prompt_cache_key",
 })  # fmt: skip
 
+# The same of what stands in a response, and of the events of a stream, by their types.
+_OPEN_PARTS: dict[str, frozenset[str]] = {
+    kind: frozenset(fields.split())
+    for kind, fields in {
+        "message": "id status role content",
+        "function_call": "id call_id name arguments status",
+        "function_call_output": "id call_id output status",
+        "reasoning": "id summary",
+        "compaction": "id encrypted_content",
+        "output_text": "text annotations logprobs",
+        "refusal": "refusal",
+        "summary_text": "text",
+        "reasoning_text": "text",
+        "url_citation": "url start_index end_index title",
+        "function": "name description parameters strict",
+    }.items()
+}
+_IN_ITEM = "sequence_number item_id output_index"
+_OPEN_EVENTS: dict[str, frozenset[str]] = {
+    f"response.{kind}": frozenset(fields.split())
+    for kind, fields in {
+        "output_item.added": "sequence_number output_index item",
+        "output_item.done": "sequence_number output_index item",
+        "content_part.added": f"{_IN_ITEM} content_index part",
+        "content_part.done": f"{_IN_ITEM} content_index part",
+        "output_text.delta": f"{_IN_ITEM} content_index delta logprobs",
+        "output_text.done": f"{_IN_ITEM} content_index text logprobs",
+        "output_text.annotation.added": f"{_IN_ITEM} content_index annotation_index annotation",
+        "refusal.delta": f"{_IN_ITEM} content_index delta",
+        "refusal.done": f"{_IN_ITEM} content_index refusal",
+        "reasoning_text.delta": f"{_IN_ITEM} content_index delta",
+        "reasoning_text.done": f"{_IN_ITEM} content_index text",
+        "reasoning_summary_part.added": f"{_IN_ITEM} summary_index part",
+        "reasoning_summary_part.done": f"{_IN_ITEM} summary_index part",
+        "reasoning_summary_text.delta": f"{_IN_ITEM} summary_index delta",
+        "reasoning_summary_text.done": f"{_IN_ITEM} summary_index text",
+        "function_call_arguments.delta": f"{_IN_ITEM} delta",
+        "function_call_arguments.done": f"{_IN_ITEM} arguments",
+    }.items()
+}
+_OPEN_USAGE = {"input_tokens", "output_tokens", "total_tokens", "input_tokens_details",
+               "output_tokens_details"}  # fmt: skip
+
 # Of each dialect: the types of a whole answer, and of what a stream is made of. Any of them will
 # do: Anthropic has more blocks while they are being tried out.
 _BODIES = {
@@ -111,11 +154,31 @@ def _check_stamp(front: str, body: Mapping[str, Any]) -> None:
 
 def _check_open_responses(body: Mapping[str, Any]) -> None:
     assert body.keys() >= OPEN_RESPONSES, OPEN_RESPONSES - body.keys()
-    for item in body["output"]:
-        assert isinstance(item, dict)
-        for part in item["content"] if item.get("type") == "message" else ():
-            if part["type"] == "output_text":
-                assert part.keys() >= {"text", "annotations", "logprobs"}, part.keys()
+    for item in (*body["output"], *body["tools"]):
+        _check_open_parts(item)
+    assert body["reasoning"] is None or body["reasoning"].keys() >= {"effort", "summary"}
+    assert "format" in body["text"]
+    if (usage := body["usage"]) is not None:
+        assert usage.keys() >= _OPEN_USAGE, usage.keys()
+        assert "cached_tokens" in usage["input_tokens_details"]
+        assert "reasoning_tokens" in usage["output_tokens_details"]
+    if (error := body["error"]) is not None:
+        assert error.keys() >= {"code", "message"}, error.keys()
+    if (details := body["incomplete_details"]) is not None:
+        assert "reason" in details
+
+
+def _check_open_parts(wire: Any) -> None:
+    """An item, or a part of one, and those inside it."""
+    if isinstance(wire, list):
+        for each in wire:
+            _check_open_parts(each)
+    if not isinstance(wire, dict):
+        return
+    needed = _OPEN_PARTS.get(wire.get("type", ""), frozenset())
+    assert wire.keys() >= needed, (wire["type"], needed - wire.keys())
+    for key in ("content", "summary", "annotations"):
+        _check_open_parts(wire.get(key))
 
 
 def check_stream(front: str, data: bytes) -> list[dict[str, Any]]:
@@ -134,6 +197,10 @@ def check_stream(front: str, data: bytes) -> list[dict[str, Any]]:
             heads.add(tuple([str(head.get(key)) for key in _HEAD]))
         if frame.get("type") in _LIFECYCLE:
             _check_open_responses(frame["response"])
+        if front == "openai-responses":
+            needed = _OPEN_EVENTS.get(frame["type"], frozenset())
+            assert frame.keys() >= needed, (frame["type"], needed - frame.keys())
+            _check_open_parts(frame.get("item"))
     assert len(heads) == 1 or (not heads and "error" in frames[-1]), heads
     return frames
 

@@ -129,7 +129,9 @@ def _prompt(message: Message, usage: Usage, sent: Sent) -> int:
 
 def _brought(usage: Usage) -> int:
     """What the provider's own tools brought in, where it reports that apart (Gemini: W98)."""
-    for name, counts in usage.extras.items():
+    if 0 < (told := usage.details.get("tool_input", 0)) < usage.total_input:
+        return told
+    for name, counts in usage.extras.items():  # as earlier versions stored it
         field = tool_input_count(name) if isinstance(counts, Mapping) else None
         brought = None if field is None else counts.get(field)
         if type(brought) is int and 0 < brought < usage.total_input:

@@ -122,7 +122,7 @@ class State(Value, frozen=True, kw_only=True):
     prompt: str | None = None
     """A stored prompt (OpenAI Responses)."""
     thread: str | None = None
-    """A thread that the provider keeps (Anthropic)."""
+    """The answer up to which the provider keeps a thread (Anthropic)."""
     cached_content: str | None = None
     """Contents that were cached before (Gemini)."""
     continuation_token: str | None = None
@@ -162,7 +162,7 @@ class Service(Value, frozen=True, kw_only=True):
     cache_retention: str | None = None
     """How long prompts are cached: `in_memory`, `24h`."""
     cache_options: Mapping[str, Any] | None = None
-    """How prompts are cached, in the provider's own terms: OpenAI's `prompt_cache_options`."""
+    """How prompts are cached, as OpenAI says it (`prompt_cache_options`): `mode`, `ttl`."""
     moderation: Mapping[str, Any] | None = None
     """What to look for in what is said, in the provider's own terms."""
     obfuscation: bool | None = None
@@ -170,10 +170,10 @@ class Service(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         own_mapping(self, "labels")
-        if self.moderation is not None:
-            own_mapping(self, "moderation")
         if self.cache_options is not None:
             own_mapping(self, "cache_options")
+        if self.moderation is not None:
+            own_mapping(self, "moderation")
         expect_fields(self, user=str, safety_identifier=str, tier=str, cache_key=str,
                       cache_retention=str, obfuscation=bool)  # fmt: skip
 

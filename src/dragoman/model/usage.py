@@ -57,6 +57,9 @@ class Usage(Value, frozen=True):
     reported_total: int | None = None
     """The provider's own total, where it gave one."""
     extras: Mapping[str, Any] = EMPTY
+    details: Mapping[str, int] = EMPTY
+    """What some of the tokens in the buckets were, where the provider says: `input_audio`,
+    `output_image`, `cache_write_1h`, `accepted_prediction`, `tool_input`, …"""
 
     def __post_init__(self) -> None:
         counts = (self.input, self.output, self.cache_read, self.cache_write, self.thinking)
@@ -69,6 +72,11 @@ class Usage(Value, frozen=True):
             expect_fields(self, reported_total=int)
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
+        if self.details is not EMPTY:
+            own_mapping(self, "details")
+            if not _WHOLE.issuperset(map(type, self.details.values())):
+                msg = "each of Usage.details must be an integer"
+                raise InvalidInputError(msg)
 
     @property
     def counts(self) -> Usage:
@@ -76,7 +84,7 @@ class Usage(Value, frozen=True):
         if not self.extras:
             return self
         kept = (self.input, self.output, self.cache_read, self.cache_write, self.thinking)
-        return Usage(*kept, self.reported_total, _numbers(self.extras))
+        return Usage(*kept, self.reported_total, _numbers(self.extras), self.details)
 
     @property
     def total_input(self) -> int:
@@ -96,7 +104,7 @@ class Usage(Value, frozen=True):
         return self.total_input + self.total_output
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum of two turns. Provider details don't add up and are left behind."""
+        """The sum of two turns. What a provider says beyond counts is left behind."""
         if not isinstance(other, Usage):
             return NotImplemented
         reported = None
@@ -109,6 +117,7 @@ class Usage(Value, frozen=True):
             cache_write=self.cache_write + other.cache_write,
             thinking=self.thinking + other.thinking,
             reported_total=reported,
+            details=_sum(self.details, other.details),
         )
 
     def _said(self) -> tuple[Any, ...]:
@@ -124,6 +133,12 @@ class Usage(Value, frozen=True):
     def _sizes(self) -> Iterator[str]:
         yield f"{self.total_input} in"
         yield f"{self.total_output} out"
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
+    if not one or not other:
+        return one or other
+    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
 def _numbers(extras: Mapping[str, Any]) -> Mapping[str, Any]:

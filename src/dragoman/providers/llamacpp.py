@@ -36,7 +36,10 @@ PROVIDER = Provider(
             ),
             turns=TurnFlags(takes_developer=False),
             thinking=ThinkingFlags(fields=("reasoning_content",), form="template"),
-            sampling=SamplingFlags(token_limit_fields=("max_tokens", "max_completion_tokens")),
+            sampling=SamplingFlags(
+                token_limit_fields=("max_tokens", "max_completion_tokens"),
+                host_fields=("top_k", "min_p", "typical_p"),
+            ),
             media=MediaFlags(kinds=("image", "audio")),
             schemas=SchemaFlags(
                 checks_strict=False,  # it makes a grammar of any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.providers.endpoints import without_counting
 from dragoman.providers.provider import Provider
-from dragoman.wire.flags import CacheFlags, SchemaFlags, ThinkingFlags, TurnFlags
+from dragoman.wire.flags import CacheFlags, SamplingFlags, SchemaFlags, ThinkingFlags, TurnFlags
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
 
@@ -17,6 +17,9 @@ PROVIDER = Provider(
             turns=TurnFlags(takes_developer=False),
             thinking=ThinkingFlags(
                 fields=("reasoning", "reasoning_details", "reasoning_content"), form="reasoning"
+            ),
+            sampling=SamplingFlags(
+                host_fields=("top_k", "min_p", "repetition_penalty"),
             ),
             schemas=SchemaFlags(
                 checks_strict=False,  # that is its models' own business

@@ -117,7 +117,9 @@ def _length(above: int | None) -> int | None:
 
 def _kept_for_an_hour(usage: Usage) -> int:
     """The tokens that Anthropic says were written to its cache for an hour (W61)."""
-    written = usage.extras.get("anthropic", EMPTY)
+    if (told := usage.details.get("cache_write_1h", 0)) > 0:
+        return told
+    written = usage.extras.get("anthropic", EMPTY)  # as earlier versions stored it
     detail = written.get("cache_creation") if isinstance(written, Mapping) else None
     count = detail.get("ephemeral_1h_input_tokens") if isinstance(detail, Mapping) else None
     return count if type(count) is int and count > 0 else 0

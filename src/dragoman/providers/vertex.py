@@ -13,7 +13,7 @@ _GOOGLE, _ANTHROPIC = "/publishers/google/models/{model}", "/publishers/anthropi
 PROVIDER = Provider(
     "vertex",
     (
-        GOOGLE,
+        GOOGLE.with_flags({"state.fields": ("cached_content", "continuation_token")}),
         ANTHROPIC.with_flags(
             {"host.names_model_in_path": True, "host.api_version": "vertex-2023-10-16"}
         ),

@@ -6,7 +6,14 @@ from dragoman.providers.endpoints import Endpoints, without_counting
 from dragoman.providers.facts.open_models import TEMPLATES
 from dragoman.providers.provider import Provider
 from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
-from dragoman.wire.flags import IdFlags, SchemaFlags, ThinkingFlags, ToolFlags, TurnFlags
+from dragoman.wire.flags import (
+    IdFlags,
+    SamplingFlags,
+    SchemaFlags,
+    ThinkingFlags,
+    ToolFlags,
+    TurnFlags,
+)
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
 
@@ -25,6 +32,9 @@ PROVIDER = Provider(
             thinking=ThinkingFlags(
                 fields=("reasoning", "reasoning_content"),  # W115
                 form="template",
+            ),
+            sampling=SamplingFlags(
+                host_fields=("top_k", "min_p", "repetition_penalty"),
             ),
             schemas=SchemaFlags(
                 checks_strict=False,  # it makes a grammar of any

@@ -37,6 +37,7 @@ from dragoman.wire.sealing import SealingEncoder
 from dragoman.wire.shared_settings import with_shared_settings
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
 from dragoman.wire.target import Target
+from dragoman.wire.usage_details import UsageDetails
 from dragoman.wire.violations import Rulebook, Violation
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Functions(NamedTuple):
 class Codec:
     """A dialect; `dragoman.wire.dialect.Dialect` says what its methods are for."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a dialect says a lot about itself, by name
         self,
         description: Description,
         target: Target,
@@ -79,6 +80,7 @@ class Codec:
         *,
         state_fields: StateFields | None = None,
         missing_counts: tuple[str, ...] = (),
+        usage_details: UsageDetails | None = None,
         services: str | None = None,
         output_profile: Profile | None = None,
         schema_profiles: tuple[Profile, ...] = (),
@@ -95,7 +97,9 @@ class Codec:
         self._services = services
         self.output_profile = output_profile
         self.schema_profiles = schema_profiles
-        self._limits = ResponseLimits(self.name, state_fields, missing_counts, self.target)
+        self._limits = ResponseLimits(
+            self.name, state_fields, missing_counts, self.target, usage_details
+        )
 
     def __repr__(self) -> str:
         return f"<dialect {self.name}>"

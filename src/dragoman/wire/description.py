@@ -126,6 +126,10 @@ class Description(NamedTuple):
     """Where its requests have the settings that other APIs have as well."""
     shared_tool_settings: SharedSettings = SharedSettings()
     """The same, in the declarations of tools."""
+    host_settings: SharedSettings = SharedSettings()
+    """Settings that only some servers have, and other dialects too: they stay in the extras."""
+    documents: Callable[[Wire], tuple[str, Readable] | None] | None = None
+    """The field of a request's own that holds documents, and what can be read in them."""
     readable: Callable[[Wire], Readable | None] | None = None
     """What can be read in content that only this dialect has (an `Opaque`'s payload)."""
     provider_tools: tuple[Form, ...] = ()
@@ -166,6 +170,7 @@ def guarded(described: Description, report: Callable[[str], None]) -> Descriptio
     return described._replace(
         is_likely=guard(described.is_likely, _false),
         unsupported=guard(described.unsupported, _none),
+        documents=guard(described.documents, _none),
         readable=guard(described.readable, _none),
         provider_calls=_guarded_calls(described.provider_calls, guard),
         messages=form._replace(

@@ -251,6 +251,9 @@ class SamplingFlags(Flags, frozen=True, kw_only=True):
     """The names that a Chat host takes for the most tokens to write, the best one first (W12)."""
     seed_field: str | None = None
     """What a Chat host calls the seed; None: `seed`, or as it was spelled."""
+    host_fields: tuple[str, ...] = ()
+    """The settings that not every server of the dialect has, and that it takes: `top_k`, `min_p`,
+    `repetition_penalty`, `typical_p`."""
 
 
 class MediaFlags(Flags, frozen=True, kw_only=True):

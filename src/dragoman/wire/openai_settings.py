@@ -5,18 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.model.frozen import thaw
 from dragoman.wire.settings_table import flag, text, texts
-from dragoman.wire.shared_settings import SharedSetting, words
+from dragoman.wire.shared_settings import SharedSetting
 
-_TIERS = words(auto="auto", default="standard", flex="flex", priority="priority",
-               scale="scale", fast="fast")  # fmt: skip
+_STANDARD = "standard"
+_DEFAULT = "default"
+_OTHERS_TTLS = ("5m", "1h")  # Anthropic's: OpenAI takes its own only
 _CALLERS = {"programmatic": "code"}
-_CALLER_NAMES = {ours: theirs for theirs, ours in _CALLERS.items()}
 
 
 def mapping(value: Any) -> Mapping[str, Any] | None:
     """An object."""
     return value if isinstance(value, Mapping) and value else None
+
+
+def _tier(value: Any) -> str | None:
+    """The tier; a host's own word for one (Groq's `on_demand`) is kept."""
+    return {_DEFAULT: _STANDARD, _STANDARD: None}.get(value, value) if text(value) else None
+
+
+def _tier_wire(tier: str) -> str:
+    return _DEFAULT if tier == _STANDARD else tier
+
+
+def _cache_options_wire(options: Mapping[str, Any]) -> Any:
+    return None if options.get("ttl") in _OTHERS_TTLS else thaw(options)
 
 
 def callers(value: Any) -> tuple[str, ...] | None:
@@ -27,17 +41,17 @@ def callers(value: Any) -> tuple[str, ...] | None:
 
 def callers_wire(names: tuple[str, ...]) -> list[str]:
     """The same, as the wire has it."""
-    return [_CALLER_NAMES.get(name, name) for name in names]
+    return ["programmatic" if name.startswith("code") else name for name in names]
 
 
 SHARED_SETTINGS = (
     SharedSetting("user", "service.user", text),
     SharedSetting("safety_identifier", "service.safety_identifier", text),
-    SharedSetting("service_tier", "service.tier", *_TIERS),
+    SharedSetting("service_tier", "service.tier", _tier, _tier_wire),
     SharedSetting("metadata", "service.labels", mapping),
     SharedSetting("prompt_cache_key", "service.cache_key", text),
     SharedSetting("prompt_cache_retention", "service.cache_retention", text),
-    SharedSetting("prompt_cache_options", "service.cache_options", mapping),
+    SharedSetting("prompt_cache_options", "service.cache_options", mapping, _cache_options_wire),
     SharedSetting("moderation", "service.moderation", mapping),
     SharedSetting("stream_options.include_obfuscation", "service.obfuscation", flag),
 )

@@ -19,6 +19,7 @@ from dragoman.wire.losses import Loss, Note
 from dragoman.wire.settings_table import text
 
 _COMMON = frozenset({"name", "dialect", "payload", "extras", "cache", "function"})
+_CAPITALS = re.compile(r"[A-Z]")
 _NO_OPTION = "the target's tool has no such option"
 
 
@@ -76,6 +77,8 @@ class Form(NamedTuple):
     """What says nothing in the payload."""
     is_hosted: Callable[[Mapping[str, Any]], bool] | None = None
     """Whether a payload means that the provider runs it, and not the caller."""
+    is_read_only: bool = False
+    """Whether only some hosts of the dialect have it: it is read, and never written for others."""
 
     def reads(self, name: str) -> bool:
         """Whether a tool of that name is of this form."""
@@ -128,7 +131,7 @@ def known_tool(
     left = thaw(tool.payload)
     fields: dict[str, Any] = {}
     for option in form.options:
-        steps = option.key.split(".")
+        steps = _spelled(left, option.key.split("."))
         value = option.read(_found(left, steps))
         if value is not None:
             fields[option.name] = value
@@ -139,10 +142,23 @@ def known_tool(
     if form.outside is not None:
         fields.update(form.outside.read(tool.payload, request_fields.get(form.outside.field)))
         left = {key: value for key, value in left.items() if key not in form.outside.payload}
+    if left.get("type") == tool.name:  # where the type is the name
+        del left["type"]
     try:
         return form.kind(**fields, cache=tool.cache, extras={tool.dialect: left} if left else EMPTY)
     except (InvalidInputError, TypeError):  # without what the kind can't be without
         return None
+
+
+def _spelled(payload: Any, steps: Sequence[str]) -> list[str]:
+    """The steps as a payload spells them: Google's JSON has names in snake case as well."""
+    spelled: list[str] = []
+    for step in steps:
+        inner = payload if isinstance(payload, dict) else {}
+        name = step if step in inner else _CAPITALS.sub(r"_\g<0>", step).lower()
+        spelled.append(name if name in inner else step)
+        payload = inner.get(spelled[-1])
+    return spelled
 
 
 def _found(payload: Any, steps: Sequence[str]) -> Any:
@@ -197,7 +213,8 @@ def written_tool(tool: ProviderTool, place: Place, path: str, notes: list[Note])
 
 
 def _form_for(tool: ProviderTool, place: Place) -> Form | None:
-    form = next((form for form in place.forms if type(tool) is form.kind), None)
+    written = [form for form in place.forms if not form.is_read_only]
+    form = next((form for form in written if type(tool) is form.kind), None)
     if form is None or (form.needs is not None and not getattr(tool, form.needs)):
         return None
     is_taken = form.models is None or re.search(form.models, place.model or "")

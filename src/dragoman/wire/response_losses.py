@@ -5,6 +5,7 @@ Requests have `foreign_extras`; here are whole responses, and streams, which rep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -19,8 +20,11 @@ from dragoman.wire.fronts import Sealer, StateFields
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
 from dragoman.wire.target import Target
+from dragoman.wire.usage_details import UsageDetails
 
 _OTHER = FinishReason.OTHER
+_NO_COUNT = "there is no such count here"
+_NAME = re.compile(r"[a-z0-9_]{1,64}")
 
 
 class ResponseLimits(NamedTuple):
@@ -33,6 +37,8 @@ class ResponseLimits(NamedTuple):
     """The fields of `Usage` that it has no place for."""
     target: Target | None = None
     """Its vendor's own deployment, which knows what has no place on parts."""
+    usage_details: UsageDetails | None = None
+    """Where it has the counts of `Usage.details`; None: nowhere."""
 
 
 def response_losses(response: Response, limits: ResponseLimits) -> list[Loss]:
@@ -69,7 +75,11 @@ def _usage_losses(usage: Usage, path: str, limits: ResponseLimits) -> Iterator[L
     yield from foreign_losses(usage.extras, limits.dialect, f"{path}.extras")
     for name in limits.missing_counts:
         if getattr(usage, name):
-            yield Loss(f"{path}.{name}", "there is no such count here")
+            yield Loss(f"{path}.{name}", _NO_COUNT)
+    known = limits.usage_details
+    for name, count in usage.details.items():
+        if count and not (known and known.has(name)):
+            yield Loss(f"{path}.details.{name}" if _NAME.fullmatch(name) else path, _NO_COUNT)
 
 
 class ReportingEncoder:

@@ -105,6 +105,16 @@ def words(**ours: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     return (lambda value: ours.get(value) if isinstance(value, str) else None), theirs.get
 
 
+NEAREST_TIERS = {"on_demand": "standard", "performance": "priority", "fast": "priority"}
+"""For tiers that only some hosts have: what others call nearly the same."""
+
+
+def tiers(**ours: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """As `words`, for tiers of service: those that only some hosts have go as the nearest."""
+    read, write = words(**ours)
+    return read, lambda tier: write(tier) or write(NEAREST_TIERS.get(tier))
+
+
 # --- from the extras into the model
 
 

@@ -18,6 +18,7 @@ _BESIDE = (
     "cachedContent",
     "labels",
     "serviceTier",
+    "store",
 )
 
 

@@ -672,10 +672,7 @@ def test_another_providers_response_is_written() -> None:
                         {"functionCall": {"name": "f", "id": "c1", "args": {}}},
                     ],
                 },
-                "groundingMetadata": {
-                    "groundingChunks": [source],
-                    "groundingSupports": [{"segment": {}, "groundingChunkIndices": [0]}],
-                },
+                "groundingMetadata": {"groundingChunks": [source]},
             }
         ],
         "usageMetadata": {

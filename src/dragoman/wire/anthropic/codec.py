@@ -10,6 +10,7 @@ from dragoman.wire.anthropic.dialect import DESCRIPTION, NAME, STATE_FIELDS, TAR
 from dragoman.wire.anthropic.request import decode_request, encode_request
 from dragoman.wire.anthropic.request_repairs import STEPS
 from dragoman.wire.anthropic.response import (
+    DETAILS,
     decode_response,
     encode_error,
     encode_response,
@@ -26,6 +27,7 @@ from dragoman.wire.overlay import fields_of
 from dragoman.wire.target import Target
 
 BETA = "anthropic-beta"
+_FAST = "fast-mode-2026-02-01"
 HEADERS = f"{NAME} headers"
 """Where a request keeps the headers that it came with."""
 
@@ -57,11 +59,15 @@ class Anthropic(Codec):
         if HEADERS in request.extras:
             kept = fields_of(request.extras, HEADERS)
             encoded.headers = {key: value for key, value in kept.items() if isinstance(value, str)}
+        betas: list[str] = []
         if any(isinstance(tool, ServerTool) and tool.dialect != NAME for tool in request.tools):
-            given = encoded.headers.get(BETA)
-            betas = [*([given] if given else []), *betas_of(encoded.body.get("tools", ()))]
-            if betas:
-                encoded.headers = {**encoded.headers, BETA: ",".join(betas)}
+            betas += betas_of(encoded.body.get("tools", ()))
+        given = encoded.headers.get(BETA)
+        if request.service is not None and not given and encoded.body.get("speed") == "fast":
+            betas.append(_FAST)
+        if betas:
+            named = [given, *betas] if given else betas
+            encoded.headers = {**encoded.headers, BETA: ",".join(named)}
         return encoded
 
 
@@ -81,6 +87,7 @@ DIALECT = Anthropic(
         front_form="dragoman.wire.anthropic.response_front",
     ),
     state_fields=STATE_FIELDS,
+    usage_details=DETAILS,
     services="dragoman.wire.anthropic.services",
     output_profile=ANTHROPIC_STRICT,
     schema_profiles=(ANTHROPIC, ANTHROPIC_STRICT),

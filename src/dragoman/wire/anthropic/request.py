@@ -225,7 +225,10 @@ def decode_request(wire: Block) -> Request:
 
 
 def _decode_state(thread: Any) -> State | None:
-    found = text(thread.get("id") if isinstance(thread, dict) else thread)
+    """What the provider holds of the conversation: up to which answer, or the thread's own id."""
+    if isinstance(thread, dict):
+        thread = thread.get("previous_message_id", thread.get("id"))
+    found = text(thread)
     return None if found is None else State(thread=found)
 
 
@@ -272,7 +275,7 @@ def _fields(request: Request, writing: Writing) -> Block:
     if request.stream is not None:
         body["stream"] = request.stream
     if request.state is not None and request.state.thread is not None:
-        body["thread"] = {"id": request.state.thread}
+        body["thread"] = {"type": "continue", "previous_message_id": request.state.thread}
     return body
 
 

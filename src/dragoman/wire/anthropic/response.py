@@ -24,6 +24,7 @@ from dragoman.wire.overlay import overlay_of, with_guesses, with_overlay
 from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import text
 from dragoman.wire.stream_decoding import stream_error
+from dragoman.wire.usage_details import UsageDetails
 from dragoman.wire.writing import Writing
 
 # --- token counts and reasons to stop
@@ -61,6 +62,15 @@ def encode_finish(finish: FinishReason) -> str:
     return _STOP_REASON.get(finish, "end_turn")
 
 
+DETAILS = UsageDetails(
+    NAME,
+    cache_write_5m="cache_creation.ephemeral_5m_input_tokens",
+    cache_write_1h="cache_creation.ephemeral_1h_input_tokens",
+    web_searches="server_tool_use.web_search_requests",
+    web_fetches="server_tool_use.web_fetch_requests",
+)
+
+
 def decode_usage(wire: Any) -> Usage | None:
     """Token counts; None where the two that must be there are not."""
     if not isinstance(wire, dict):
@@ -77,12 +87,12 @@ def decode_usage(wire: Any) -> Usage | None:
         thinking=thinking,
     )
     extras = overlay_of(wire, (), NAME, _usage(usage))
-    return usage.replace(extras=extras) if extras else usage
+    return DETAILS.taken(usage.replace(extras=extras)) if extras else usage
 
 
 def encode_usage(usage: Usage) -> Block:
     """Token counts as this wire has them: cached input apart, thinking within the output (W68)."""
-    return with_overlay(_usage(usage), usage.extras, NAME)
+    return with_overlay(_usage(usage), DETAILS.put(usage).extras, NAME)
 
 
 def _usage(usage: Usage) -> Block:

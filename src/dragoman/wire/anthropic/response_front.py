@@ -12,7 +12,7 @@ from dragoman.model.parts import Thinking
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
 from dragoman.wire.anthropic.dialect import NAME, is_ours
-from dragoman.wire.anthropic.response import decode_usage, encode_usage
+from dragoman.wire.anthropic.response import DETAILS, decode_usage, encode_usage
 from dragoman.wire.anthropic.stream_encoder import StreamEncoder
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import Front, FrontForm
@@ -96,10 +96,11 @@ class FrontStreamEncoder(StreamEncoder):
         return super()._part_start(event)
 
     def _usage_update(self, event: events.UsageUpdate) -> bytes:
-        own = dict(fields_of(event.usage.extras, NAME))
+        usage = DETAILS.put(event.usage)
+        own = dict(fields_of(usage.extras, NAME))
         if "server_tool_use" in own:
             _count_servers(own)
-            event = event.replace(usage=event.usage.replace(extras={NAME: own}))
+            event = event.replace(usage=usage.replace(extras={NAME: own}))
         return super()._usage_update(event)
 
 

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.wire.settings_table import flag, text, texts
-from dragoman.wire.shared_settings import SharedSetting, SharedSettings, words
+from dragoman.wire.shared_settings import SharedSetting, SharedSettings, tiers, words
 
+_CODE = "code_execution_20250825"
 _COMPACT = "compact_20260112"
-_TIERS = words(auto="auto", standard_only="standard")
+_TIERS = tiers(auto="auto", standard_only="standard")
+_TTLS = (None, "5m", "1h")
 
 
 def _compact_at(value: Any) -> int | None:
@@ -30,18 +32,33 @@ def callers(value: Any) -> tuple[str, ...] | None:
     names = texts(list(value)) if isinstance(value, (list, tuple)) else None
     if not names:
         return None
-    return tuple("code" if name.startswith("code_execution") else name for name in names)
+    return tuple("code" if name == _CODE else name for name in names)
 
 
 def callers_wire(names: tuple[str, ...]) -> list[str]:
     """The same, as the wire has it."""
-    return ["code_execution_20250825" if name == "code" else name for name in names]
+    return [_CODE if name == "code" else name for name in names]
+
+
+def _cache_options(value: Any) -> dict[str, Any] | None:
+    """The whole prompt is cached up to its end: OpenAI's word for that is `implicit`."""
+    if not isinstance(value, Mapping) or value.get("type") != "ephemeral":
+        return None
+    return {"mode": "implicit", **{key: value[key] for key in value if key != "type"}}
+
+
+def _cache_options_wire(options: Mapping[str, Any]) -> dict[str, Any] | None:
+    left = {key: value for key, value in options.items() if key != "mode"}
+    is_said = options.get("mode", "implicit") == "implicit" and left.get("ttl") in _TTLS
+    return {"type": "ephemeral", **left} if is_said and left.keys() <= {"ttl"} else None
 
 
 SETTINGS = SharedSettings(
     SharedSetting("metadata.user_id", "service.user", text),
     SharedSetting("metadata.user_id", "service.safety_identifier", text),
     SharedSetting("service_tier", "service.tier", *_TIERS),
+    SharedSetting("speed", "service.tier", *words(fast="fast")),
+    SharedSetting("cache_control", "service.cache_options", _cache_options, _cache_options_wire),
     SharedSetting(
         "context_management", "context_management.compact_at", _compact_at, _compact_at_wire
     ),

@@ -17,6 +17,7 @@ from dragoman.wire.context import CallForm, Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.cache_hints import has_hints_outside, with_accepted_hints
 from dragoman.wire.fitting.content import with_accepted_media, without_blank_texts
+from dragoman.wire.fitting.foreign_settings import with_foreign_settings
 from dragoman.wire.fitting.identifiers import with_accepted_ids, with_accepted_names
 from dragoman.wire.fitting.mapping import (
     with_provider_tools,
@@ -265,6 +266,7 @@ def encoded_for(
     request, places = with_offered_tools(request, target, calls)
     request = with_provider_tools(request, target, mapped, calls)
     request = with_settings_of_target(request, target, mapped)
+    request = with_foreign_settings(request, target, mapped)
     done = fitted(request, target, steps)
     encoded = encode(done.request, target)
     losses, repairs = encoded.losses, encoded.repairs

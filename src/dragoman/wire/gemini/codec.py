@@ -7,7 +7,7 @@ from dragoman.wire.context import Context
 from dragoman.wire.gemini.dialect import DESCRIPTION, STATE_FIELDS, TARGET
 from dragoman.wire.gemini.request import decode_request, encode_request
 from dragoman.wire.gemini.request_repairs import STEPS
-from dragoman.wire.gemini.response import decode_response, encode_response
+from dragoman.wire.gemini.response import DETAILS, decode_response, encode_response
 from dragoman.wire.gemini.response_errors import encode_error
 from dragoman.wire.gemini.rules import RULEBOOK
 from dragoman.wire.gemini.stream import StreamDecoder
@@ -46,6 +46,7 @@ DIALECT = Gemini(
         front_form="dragoman.wire.gemini.response_front",
     ),
     state_fields=STATE_FIELDS,
+    usage_details=DETAILS,
     missing_counts=("cache_write",),
     services="dragoman.wire.gemini.services",
     schema_profiles=(GEMINI_PARAMETERS, GEMINI_JSON_SCHEMA, GEMINI_OUTPUT),

@@ -108,11 +108,12 @@ def _file_uri(file_id: str) -> str:
 # --- sources: `groundingMetadata` and `citationMetadata` stand beside the text that leans on them
 #
 # A grounding support names a stretch of the text and the chunks behind it: each such pair is a
-# citation of the text part. What the metadata holds beyond that stays with the choice. Offsets
-# count bytes of UTF-8, as the API does.
+# citation of the text part. A chunk that no support names is a source of the whole text. What the
+# metadata holds beyond that stays with the choice. Offsets count bytes of UTF-8, as the API does.
 
 _SOURCE_KINDS = {"citationSources": "citation_source", "citations": "citation"}
 _SOURCE_KEYS = {kind: key for key, kind in _SOURCE_KINDS.items()}
+_NOWHERE = (None, None, None, None)
 _CHUNK_KINDS = ("web", "retrievedContext", "maps", "image")
 
 
@@ -154,10 +155,13 @@ def encode_citations(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
                 kind = citation.kind if citation.kind in _CHUNK_KINDS else "web"
                 source = (kind, citation.url, citation.title)
                 chunk = chunks.setdefault(source, len(chunks))
-                _add_support(supports, chunk, citation, place)
-    if supports:
+                if (place, citation.start, citation.end, citation.quote) != _NOWHERE:
+                    _add_support(supports, chunk, citation, place)
+    if chunks:
         sources = [{kind: _filled(uri=uri, title=title)} for kind, uri, title in chunks]
-        metadata["groundingMetadata"] = {"groundingChunks": sources, "groundingSupports": supports}
+        metadata["groundingMetadata"] = {"groundingChunks": sources}
+    if supports:
+        metadata["groundingMetadata"]["groundingSupports"] = supports
     return metadata
 
 
@@ -173,15 +177,25 @@ def _decode_grounding(wire: Any) -> Iterator[Cited]:
     if not is_object(wire):
         return
     chunks = _listed(wire, "groundingChunks")
+    unnamed = dict.fromkeys(range(len(chunks)))
     for support in _listed(wire, "groundingSupports"):
         if not is_object(support) or not is_object(segment := support.get("segment")):
             continue
         for index in _listed(support, "groundingChunkIndices"):
-            if type(index) is int and 0 <= index < len(chunks) and is_object(chunks[index]):
-                kinds = [kind for kind in _CHUNK_KINDS if is_object(chunks[index].get(kind))]
-                for kind in kinds[:1]:
-                    citation = _decode_source(kind, chunks[index][kind], segment)
+            if type(index) is int and 0 <= index < len(chunks):
+                unnamed.pop(index, None)
+                for citation in _decode_chunk(chunks[index], segment):
                     yield _natural(segment.get("partIndex")), citation
+    for index in unnamed:
+        for citation in _decode_chunk(chunks[index], {}):
+            yield None, citation
+
+
+def _decode_chunk(chunk: Any, segment: dict[str, Any]) -> Iterator[Citation]:
+    """The source in a chunk, as a citation; nothing where it is of no known kind."""
+    kinds = [kind for kind in _CHUNK_KINDS if is_object(chunk) and is_object(chunk.get(kind))]
+    for kind in kinds[:1]:
+        yield _decode_source(kind, chunk[kind], segment)
 
 
 def _decode_sources(wire: Any) -> Iterator[Cited]:

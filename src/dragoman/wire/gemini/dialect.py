@@ -180,7 +180,7 @@ TARGET = Target(
         prefill="uncertain",  # W79: the newest models refuse it; without one named, the safe side
         refuses_call_first=True,  # W77; blank texts are taken, as recordings show (against W76)
     ),
-    state=StateFlags(fields=("cached_content", "continuation_token")),
+    state=StateFlags(fields=("cached_content", "continuation_token", "store")),
     cache=CacheFlags(
         max_hints=0,  # what is cached has a name there, and no place among the parts
     ),

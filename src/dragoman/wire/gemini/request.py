@@ -194,14 +194,19 @@ def encode_content(message: Message, index: int, writing: Writing) -> Any:
 
 # --- whole requests
 
-_STATE = {"cachedContent": "cached_content", "continuationToken": "continuation_token"}
+_STATE = {
+    "cachedContent": ("cached_content", str),
+    "continuationToken": ("continuation_token", str),
+    "store": ("store", bool),
+}
+"""By the wire's field: what the provider holds, or is to hold; and its type."""
 _NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig", "serviceTier", *_STATE)
 _TAKEN = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
 _PLACES: Places = {
     "model": "model",
     **spelled(
         {
-            **{key: f"state.{name}" for key, name in _STATE.items()},
+            **{key: f"state.{name}" for key, (name, _) in _STATE.items()},
             "contents": "messages",
             "systemInstruction": {"parts": "system"},
             "tools": "tools",
@@ -221,7 +226,7 @@ def decode_request(body: Body, path: str | None = None) -> Request:
     kept.fields.update(
         (key, value)
         for key, value in wire.items()
-        if key not in _TAKEN and not (key in _STATE and type(value) is str)
+        if key not in _TAKEN and not (key in _STATE and type(value) is _STATE[key][1])
     )
     model, stream = decode_path(path)
     if model is None and type(name := wire.get("model")) is str:
@@ -237,7 +242,9 @@ def decode_request(body: Body, path: str | None = None) -> Request:
         fields["tool_choice"] = decode_choice(wire["toolConfig"], kept)
     if "generationConfig" in wire:
         fields |= decode_generation(wire["generationConfig"], kept)
-    held = {name: wire[key] for key, name in _STATE.items() if type(wire.get(key)) is str}
+    held: dict[str, Any] = {
+        name: wire[key] for key, (name, kind) in _STATE.items() if type(wire.get(key)) is kind
+    }
     if held:
         fields["state"] = State(**held)
     request = Request(model=model, stream=stream, extras=kept.extras(), **fields)
@@ -259,7 +266,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         body["toolConfig"] = choice
     if generation := encode_generation(request, writing):
         body["generationConfig"] = generation
-    for key, name in _STATE.items():
+    for key, (name, _) in _STATE.items():
         if (held := getattr(request.state, name, None)) is not None:
             body[key] = held
     path = None

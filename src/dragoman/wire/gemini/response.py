@@ -22,9 +22,11 @@ from dragoman.wire.gemini.content_media import decode_citations, encode_citation
 from dragoman.wire.gemini.dialect import NAME, Writing, snake_names
 from dragoman.wire.gemini.request import NO_SPEAKER_NAME, Content, decode_content, encode_content
 from dragoman.wire.json_values import is_object, parsed, want
+from dragoman.wire.logprobs import as_candidates, lost, tokens_of
 from dragoman.wire.overlay import Overlay, fields_of, note_of, with_guesses, with_note, with_overlay
 from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import text
+from dragoman.wire.usage_details import UsageDetails
 
 # --- `usageMetadata`: the prompt's count includes cached tokens, the answer's no thinking (W98)
 
@@ -44,12 +46,24 @@ _PAIR = 2  # fields: modality and tokenCount
 _LARGE = 2**63  # what may not be frozen without a look
 
 
+DETAILS = UsageDetails(
+    NAME,
+    {
+        "promptTokensDetails": "input",
+        "candidatesTokensDetails": "output",
+        "cacheTokensDetails": "cached",
+        "toolUsePromptTokensDetails": "tool_input",
+    },
+    tool_input=_TOOL_USE,
+)
+
+
 def decode_usage(wire: Any) -> Usage | None:
     """The counts, in buckets that don't overlap; None where there are none."""
     if not is_object(wire):
         return None
     if (plain := _decode_plain(wire)) is not None:
-        return plain
+        return DETAILS.taken(plain)
     kept = Overlay(NAME)
     counts = kept.renamed(wire, _USAGE_NAMES)
     numbers = {key: value for key, value in counts.items() if type(value) is int}
@@ -60,7 +74,7 @@ def decode_usage(wire: Any) -> Usage | None:
         rebuilt = {key: value for key, value in rebuilt.items() if value}
     kept.compare(counts, rebuilt)
     extras = kept.extras()
-    return usage.replace(extras=extras) if extras else usage
+    return DETAILS.taken(usage.replace(extras=extras)) if extras else usage
 
 
 def _decode_plain(wire: dict[str, Any]) -> Usage | None:
@@ -109,6 +123,7 @@ def _counted(counts: dict[str, int], extras: FrozenDict) -> Usage:
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
     """The counts as the API has them; zeros are left out, as it does."""
+    usage = DETAILS.put(usage)
     beside = fields_of(usage.extras, NAME).get(_TOOL_USE)
     prompt = usage.total_input
     if type(beside) is int and 0 <= beside <= prompt:
@@ -345,16 +360,19 @@ def encode_candidate_fields(choice: Choice) -> dict[str, Any]:
     body: dict[str, Any] = {"index": choice.index}
     if (finish := encode_finish(choice)) is not None:
         body["finishReason"] = finish
-    if choice.logprobs is not None and is_own(choice.message):
-        body["logprobsResult"] = choice.logprobs
+    if choice.logprobs is not None:
+        if is_own(choice.message):
+            body["logprobsResult"] = choice.logprobs
+        elif (found := tokens_of(choice.logprobs)) is not None:
+            body["logprobsResult"] = as_candidates(found.tokens)
     return body | encode_citations(choice.message.parts)
 
 
 def lose_logprobs(choice: Choice, position: int, writing: Writing) -> None:
-    """Note that another dialect's are left out."""
+    """Note that others' are left out, where their form is not known."""
     if choice.logprobs is not None and not is_own(choice.message):
-        place = f"choices[{position}].logprobs"
-        writing.lose(place, "another dialect's probabilities are left out")
+        for loss in lost(tokens_of(choice.logprobs), f"choices[{position}].logprobs"):
+            writing.lose(loss.path, loss.reason)
 
 
 def decode_time(wire: Any) -> float | None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.wire.settings_table import text
-from dragoman.wire.shared_settings import SharedSetting, SharedSettings, words
+from dragoman.wire.shared_settings import SharedSetting, SharedSettings, tiers
 
-_TIERS = words(standard="standard", flex="flex", priority="priority")
+_TIERS = tiers(standard="standard", flex="flex", priority="priority")
 _VOICE = "generationConfig.speechConfig.voiceConfig.prebuiltVoiceConfig.voiceName"
 
 

@@ -14,12 +14,14 @@ from dragoman.wire.flags import (
     FieldFlags,
     IdFlags,
     MediaFlags,
+    SamplingFlags,
     SchemaFlags,
     StateFlags,
     ThinkingFlags,
     ToolFlags,
     TurnFlags,
 )
+from dragoman.wire.ollama.settings_shared import HOST_SETTINGS
 from dragoman.wire.reading import Reading
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
@@ -58,6 +60,7 @@ DESCRIPTION = Description(
     name="ollama",
     about="Ollama's own API: `/api/chat`. Its `/v1` speaks OpenAI Chat",
     messages_field="messages",
+    host_settings=HOST_SETTINGS,
     answer_field="message",
     order=10,
     paths=("/api/chat",),
@@ -115,6 +118,7 @@ TARGET = Target(
     ),
     schemas=SchemaFlags(takes_strict_tools=False),
     state=StateFlags(fields=()),
+    sampling=SamplingFlags(host_fields=("min_p", "repetition_penalty", "typical_p")),
     fields=FieldFlags(needs_model=True),
 )  # fmt: skip
 

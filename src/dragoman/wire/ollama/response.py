@@ -22,6 +22,7 @@ from dragoman.wire.call_ids import CallIds
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
 from dragoman.wire.json_values import is_integer, is_list, want
+from dragoman.wire.logprobs import as_list, lost, tokens_of
 from dragoman.wire.ollama.content import decode_assistant, encode_assistant, note_written
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.request import FORM
@@ -229,7 +230,11 @@ def encode_end(choice: Choice | ChoiceFinish, writing: Writing, *, is_ours: bool
         if is_ours:
             body["logprobs"] = choice.logprobs
         else:
-            writing.lose(f"{path}.logprobs", "another dialect's probabilities are left out")
+            found = tokens_of(choice.logprobs)
+            for loss in lost(found, f"{path}.logprobs"):
+                writing.lose(loss.path, loss.reason)
+            if found is not None:
+                body["logprobs"] = as_list(found.tokens)
     return body
 
 

@@ -10,6 +10,7 @@ from dragoman.wire.openai_chat.dialect import DESCRIPTION, STATE_FIELDS, TARGET
 from dragoman.wire.openai_chat.request import asks_for_usage, decode_request, encode_request
 from dragoman.wire.openai_chat.request_repairs import STEPS
 from dragoman.wire.openai_chat.response import (
+    DETAILS,
     decode_response,
     encode_error,
     encode_response,
@@ -70,6 +71,7 @@ DIALECT = OpenAIChat(
         front_form="dragoman.wire.openai_chat.response_front",
     ),
     state_fields=STATE_FIELDS,
+    usage_details=DETAILS,
     services="dragoman.wire.openai_chat.services",
     schema_profiles=(OPENAI, OPENAI_STRICT),
 )

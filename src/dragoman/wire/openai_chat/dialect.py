@@ -17,7 +17,7 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, Readable, SdkModule, Wire
 from dragoman.wire.flags import FieldFlags, IdFlags
 from dragoman.wire.fronts import StateFields
-from dragoman.wire.openai_chat.settings_shared import SETTINGS
+from dragoman.wire.openai_chat.settings_shared import HOST_SETTINGS, SETTINGS
 from dragoman.wire.openai_chat.tools_provider import FORMS
 from dragoman.wire.openai_chat.tools_provider_calls import CALLS
 from dragoman.wire.overlay import extras_of, words_of
@@ -68,6 +68,31 @@ def _readable(part: Wire) -> Readable | None:
     return Readable("\n".join(texts), is_whole and len(texts) == len(data))
 
 
+def _documents(fields: Wire) -> tuple[str, Readable] | None:
+    """The documents beside the messages, as Groq and Cohere have them."""
+    given = fields.get("documents")
+    if not isinstance(given, (list, tuple)) or not given:
+        return None
+    read = [_document(each) for each in given]
+    texts = [each.text for each in read if each is not None and each.text]
+    is_whole = all(each is not None and each.is_whole for each in read)
+    return "documents", Readable("\n\n".join(texts), is_whole)
+
+
+def _document(wire: Any) -> Readable | None:
+    if isinstance(wire, str):
+        return Readable(wire, is_whole=True)
+    if not isinstance(wire, Mapping):
+        return None
+    source = wire.get("source")
+    if not isinstance(source, Mapping):
+        return _readable({"type": "document", "document": wire})
+    data = source.get("data", source.get("text"))
+    read = _readable({"type": "document", "document": {"data": data}})
+    is_whole = wire.keys() <= {"source", "id"} and source.keys() <= {"type", "data", "text"}
+    return read and read._replace(is_whole=read.is_whole and is_whole)
+
+
 DESCRIPTION = Description(
     name=NAME,
     about="OpenAI's Chat Completions, and what the many servers that speak it have added",
@@ -84,6 +109,8 @@ DESCRIPTION = Description(
     possible_response_fields=frozenset({"usage"}),
     readable=_readable,
     shared_settings=SETTINGS,
+    host_settings=HOST_SETTINGS,
+    documents=_documents,
     provider_tools=FORMS,
     provider_calls=CALLS,
     messages=MessageForm(

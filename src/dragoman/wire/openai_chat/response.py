@@ -16,6 +16,7 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import is_integer, is_object, want
+from dragoman.wire.logprobs import as_list, lost, tokens_of
 from dragoman.wire.openai_chat.content_assistant import decode_assistant, encode_assistant
 from dragoman.wire.openai_chat.dialect import (
     NAME,
@@ -36,6 +37,7 @@ from dragoman.wire.overlay import (
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.reading import Reading
 from dragoman.wire.tolerance import readable_answer, with_original
+from dragoman.wire.usage_details import UsageDetails
 
 # --- why the model stopped
 
@@ -108,6 +110,20 @@ _FIELD_PLACES: Places = {
 _FIELDS = ("prompt_tokens", "completion_tokens", "total_tokens", _PROMPT, _COMPLETION)
 
 
+DETAILS = UsageDetails(
+    NAME,
+    input_text=f"{_PROMPT}.text_tokens",
+    input_audio=f"{_PROMPT}.audio_tokens",
+    input_image=f"{_PROMPT}.image_tokens",
+    input_video=f"{_PROMPT}.video_tokens",
+    output_text=f"{_COMPLETION}.text_tokens",
+    output_audio=f"{_COMPLETION}.audio_tokens",
+    output_image=f"{_COMPLETION}.image_tokens",
+    accepted_prediction=f"{_COMPLETION}.accepted_prediction_tokens",
+    rejected_prediction=f"{_COMPLETION}.rejected_prediction_tokens",
+)
+
+
 def decode_usage(wire: dict[str, Any]) -> Usage:
     """The counts in `usage`."""
     prompt, completion = _count(wire, "prompt_tokens"), _count(wire, "completion_tokens")
@@ -125,11 +141,12 @@ def decode_usage(wire: dict[str, Any]) -> Usage:
     whole = all_input + all_output if reported is None else reported
     extras = _extras(wire, _written(all_input, all_output, whole, read, write, thinking))
     usage = Usage(fresh, output, read, write, thinking, reported, extras)
-    return with_digests(usage, NAME, _FIELD_PLACES)
+    return DETAILS.taken(with_digests(usage, NAME, _FIELD_PLACES))
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
     """The `usage` of a response."""
+    usage = DETAILS.put(usage)
     body = _written(
         usage.total_input,
         usage.total_output,
@@ -193,7 +210,6 @@ def _count(wire: dict[str, Any], key: str) -> int:
 # --- whole responses
 
 _OBJECT = "chat.completion"
-FOREIGN_LOGPROBS = "another dialect's probabilities are left out"
 _ASSISTANT = Role.ASSISTANT
 _SAFE_INTEGER = 2**53  # what a float holds exactly
 
@@ -284,6 +300,16 @@ def _decode_choice(
     )
 
 
+def foreign_logprobs(logprobs: Any, path: str, writing: ChatWriting) -> dict[str, Any] | None:
+    """Another dialect's log probabilities; None where there are none, or none that we know."""
+    if logprobs is None:
+        return None
+    found = tokens_of(logprobs)
+    for loss in lost(found, path):
+        writing.lose(loss.path, loss.reason)
+    return None if found is None else {"content": as_list(found.tokens), "refusal": None}
+
+
 def _encode_choice(choice: Choice, writing: ChatWriting) -> dict[str, Any]:
     path = f"choices[{writing.message}]"
     message, is_ours = choice.message, is_own(choice.message.origin)
@@ -303,9 +329,7 @@ def _encode_choice(choice: Choice, writing: ChatWriting) -> dict[str, Any]:
     if finish is not None or not is_ours:
         body["finish_reason"] = finish
     if not is_ours:
-        body["logprobs"] = None
-        if choice.logprobs is not None:
-            writing.lose(f"{path}.logprobs", FOREIGN_LOGPROBS)
+        body["logprobs"] = foreign_logprobs(choice.logprobs, f"{path}.logprobs", writing)
     elif choice.logprobs is not None:
         body["logprobs"] = choice.logprobs
     said = {"message": body["message"]} if message.parts else {}

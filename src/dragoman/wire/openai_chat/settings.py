@@ -95,8 +95,8 @@ def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, writin
             body[next((key for key in known if f"{name}={key}" in words), known[0])] = value
         elif key == "stop":
             body[key] = value[0] if len(value) == 1 and key in words else list(value)
-        elif key in words:
-            body[key] = value  # as it came
+        elif key in words or name in writing.target.sampling.host_fields:
+            body[key] = value  # as it came, or as the host has it
         elif key == "top_k":
             writing.lose("sampling.top_k", "OpenAI knows no top_k")
         else:

@@ -31,7 +31,7 @@ from dragoman.wire.openai_chat.content_assistant import (
 )
 from dragoman.wire.openai_chat.content_thinking import TEXT_FIELDS, is_sealed_thinking
 from dragoman.wire.openai_chat.dialect import NAME, SHOWN, ChatWriting, is_own
-from dragoman.wire.openai_chat.response import FOREIGN_LOGPROBS, encode_finish, encode_usage
+from dragoman.wire.openai_chat.response import encode_finish, encode_usage, foreign_logprobs
 from dragoman.wire.openai_chat.stream_deltas import (
     encode_call_delta,
     encode_function_delta,
@@ -436,7 +436,9 @@ class ChoiceEncoder:
                 body["logprobs"] = logprobs
             body = with_overlay(body, event.extras, NAME)
         elif event.logprobs is not None:
-            self._writing.lose(f"{path}.logprobs", FOREIGN_LOGPROBS)
+            logprobs = foreign_logprobs(event.logprobs, f"{path}.logprobs", self._writing)
+            if logprobs is not None:
+                body["logprobs"] = logprobs
         is_same = known is not None and (not is_ours or event == known)
         return None if is_same else body
 

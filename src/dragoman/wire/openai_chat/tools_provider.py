@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.model.provider_tools import Location, WebSearch
+from dragoman.model.provider_tools import CodeExecution, ImageGeneration, Location, WebSearch
 from dragoman.wire.provider_tools import Form, Option, location, location_wire
 from dragoman.wire.settings_table import text
 
@@ -29,5 +29,14 @@ FORMS = (
         ),
         models="search",  # `gpt-4o-search-preview`; others refuse the field
     ),
+    # Tools that Groq and Mistral run: they are read, and no other server has them.
+    Form(
+        WebSearch,
+        "browser_search",
+        pattern="browser_search|web_search(_premium)?",
+        is_read_only=True,
+    ),
+    Form(CodeExecution, "code_interpreter", is_read_only=True),
+    Form(ImageGeneration, "image_generation", is_read_only=True),
 )
 """By kind: how it is written here."""

@@ -7,6 +7,7 @@ from dragoman.wire.openai_responses.dialect import DESCRIPTION, STATE_FIELDS, TA
 from dragoman.wire.openai_responses.request import decode_request, encode_request
 from dragoman.wire.openai_responses.request_repairs import STEPS
 from dragoman.wire.openai_responses.response import (
+    DETAILS,
     decode_error,
     decode_response,
     encode_error,
@@ -34,6 +35,7 @@ DIALECT = Codec(
         front_form="dragoman.wire.openai_responses.response_front",
     ),
     state_fields=STATE_FIELDS,
+    usage_details=DETAILS,
     services="dragoman.wire.openai_responses.services",
     schema_profiles=(OPENAI, OPENAI_STRICT),
 )

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from dragoman.model.frozen import EMPTY
+from dragoman.model.media import Image
 from dragoman.model.messages import Message
 from dragoman.model.parts import (
     Opaque,
@@ -49,10 +50,12 @@ from dragoman.wire.openai_responses.content_types import PREFIXES
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.tools_calls import (
     MCP,
+    PICTURE,
     TYPES,
     belongs_to,
     encode_call,
     encode_output,
+    encode_picture,
     encode_server_call,
     encode_server_result,
     has_server,
@@ -215,6 +218,8 @@ class MessageWriter(Writing):
             self._write_server_call(first, parts[1] if len(parts) > 1 else None)
         elif isinstance(first, ServerToolResult):
             self._write_server_result(first)
+        elif self._is_others_picture(first):
+            self._write_picture(cast("Image", first))
         elif not isinstance(first, Opaque) or is_content(first):
             self._write_message(parts)
         elif first.dialect == NAME:
@@ -302,6 +307,18 @@ class MessageWriter(Writing):
         self._lose_cache(result)
         if result.is_error and is_custom_output(item) and "status" not in item:
             self.lose_here(NO_PLACE, ".is_error")
+
+    def _is_others_picture(self, part: Part) -> bool:
+        """Whether a part is a picture in the answer of a model that draws without a tool."""
+        is_picture = isinstance(part, Image) and part.data is not None
+        return is_picture and self.is_response and not self.is_own(part)
+
+    def _write_picture(self, picture: Image) -> None:
+        """A picture in an answer: here only a tool makes them."""
+        item = encode_picture(picture, self._item_id(picture, PICTURE))
+        self._lose_signature(picture, _FOREIGN_SEAL)
+        self._lose_cache(picture)
+        self._put(item, self.part)
 
     def _write_message(self, parts: Sequence[Part]) -> None:
         """A message item: what the assistant said, or what is said to it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError
@@ -11,7 +11,7 @@ from dragoman.model.derived_ids import Identity, response_identity
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.jsontext import loads
 from dragoman.model.messages import make_message
-from dragoman.model.parts import Origin, Refusal
+from dragoman.model.parts import Origin, Part, Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
@@ -19,16 +19,27 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.json_values import want
+from dragoman.wire.logprobs import as_list, lost, tokens_of
+from dragoman.wire.losses import Loss
 from dragoman.wire.openai_errors import encode_failure
 from dragoman.wire.openai_responses.content_forms import BARE
 from dragoman.wire.openai_responses.content_items import decode_output_items
 from dragoman.wire.openai_responses.content_turns import MessageWriter
 from dragoman.wire.openai_responses.dialect import NAME
-from dragoman.wire.overlay import overlay_of, with_overlay
+from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
+from dragoman.wire.usage_details import UsageDetails
 
 # --- token counts. The wire's include the cached and the reasoning ones; ours do not overlap (W98)
 
 _IN, _OUT = "input_tokens_details", "output_tokens_details"
+
+
+DETAILS = UsageDetails(
+    NAME,
+    cache_write_30m=f"{_IN}.cache_write_tokens_details.ttl_30m_tokens",
+    cache_write_12h=f"{_IN}.cache_write_tokens_details.ttl_12h_tokens",
+)
+DETAILS.keeps_mark = True  # that the wire had other fields than we would write
 
 
 def decode_usage(wire: Mapping[str, Any]) -> Usage:
@@ -45,14 +56,15 @@ def decode_usage(wire: Mapping[str, Any]) -> Usage:
         thinking=thinking,
         reported_total=total if type(total) is int else None,
     )
-    return usage.replace(extras=_decode_form(wire, usage))
+    return DETAILS.taken(usage.replace(extras=_decode_form(wire, usage)))
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
     """The counts as the wire has them; all of them, unless an overlay says which came."""
+    extras = DETAILS.put(usage).extras
     if NAME not in usage.extras:
-        return _in_full(usage)
-    return with_overlay(_counted(usage), usage.extras, NAME)
+        return with_overlay(_in_full(usage), extras, NAME) if usage.details else _in_full(usage)
+    return with_overlay(_counted(usage), extras, NAME)
 
 
 def _decode_form(wire: Mapping[str, Any], usage: Usage) -> FrozenDict:
@@ -95,7 +107,6 @@ def _filled(**counts: Any) -> dict[str, Any]:
 
 # --- whole responses
 
-PROBABILITIES = "another dialect's probabilities are left out"
 _CUT, _COMPLETED = "incomplete", ("completed", None)
 _OTHER = FinishReason.OTHER
 _BY_STATUS = {"failed": FinishReason.ERROR, "cancelled": FinishReason.CANCELLED}
@@ -140,7 +151,7 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
     spent = usage and usage.counts
     message = make_message(Role.ASSISTANT, parts, origin=origin, usage=spent, finish=finish)
     response = Response(
-        choices=(Choice(0, message, finish, finish_raw),),
+        choices=(Choice(0, message, finish, finish_raw, probabilities_of(parts)),),
         usage=usage,
         model=model,
         id=response_id,
@@ -150,6 +161,34 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
     read = {"output", "usage" if response.usage is not None else ""}
     rest = {key: wire[key] for key in wire if key not in read}
     return response.replace(extras={**BARE, **overlay_of(rest, (), NAME, _encode_head(response))})
+
+
+def probabilities_of(parts: Iterable[Part]) -> dict[str, Any] | None:
+    """The log probabilities of all texts, as one list; their texts keep them as well."""
+    found: list[Any] = []
+    for part in parts:
+        listed = fields_of(part.extras, NAME).get("logprobs") if part.extras else None
+        if isinstance(listed, (list, tuple)):
+            found += listed
+    return {"content": found} if found else None
+
+
+def put_probabilities(logprobs: Any, items: Iterable[Any]) -> list[Loss]:
+    """Another dialect's log probabilities, where there is one text that they can be of."""
+    texts = [
+        part
+        for item in items
+        if isinstance(item, dict) and isinstance(item.get("content"), list)
+        for part in item["content"]
+        if isinstance(part, dict) and part.get("type") == "output_text"
+    ]
+    tokens = tokens_of(logprobs)
+    losses = list(lost(tokens, "choices[0].logprobs"))
+    if tokens is not None and len(texts) == 1:
+        texts[0]["logprobs"] = as_list(tokens.tokens)
+    elif tokens is not None:
+        losses.append(Loss("choices[0].logprobs", "it is not known which text they are of"))
+    return losses
 
 
 def identity_of(wire: Mapping[str, Any]) -> Identity:
@@ -170,7 +209,10 @@ def encode_response(response: Response) -> Encoded:
         if choice.message.role is not Role.ASSISTANT:
             writing.lose("choices[0].message.role", "only an assistant answers")
         if choice.logprobs is not None:
-            writing.lose("choices[0].logprobs", PROBABILITIES)
+            told = probabilities_of(choice.message.parts)  # those that their texts have anyway
+            if told is None or told != choice.logprobs:
+                for loss in put_probabilities(choice.logprobs, writing.items):
+                    writing.lose(loss.path, loss.reason)
     for index in range(1, len(response.choices)):
         writing.lose(f"choices[{index}]", "this dialect gives one answer")
     body["output"] = writing.items

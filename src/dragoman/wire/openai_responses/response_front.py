@@ -138,6 +138,7 @@ def complete_body(body: Body, front: Front, *, is_own: bool) -> None:
     for key in _MERGED:
         if not isinstance(body[key], Mapping):
             body[key] = echo[key]
+    body["reasoning"] = {"effort": None, "summary": None, **body["reasoning"]}
     stamp = {"object": "response", "status": "completed", "id": front.id,
              "model": front.request.model or "", "created_at": int(front.began)}  # fmt: skip
     for key in _NEVER_NULL:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.wire.openai_settings import SHARED_SETTINGS, TOOL_SETTINGS
 from dragoman.wire.settings_table import text
-from dragoman.wire.shared_settings import SharedSetting, SharedSettings
+from dragoman.wire.shared_settings import NEAREST_TIERS, SharedSetting, SharedSettings
 
 _COMPACTION = {"type": "compaction"}
 
@@ -26,8 +26,15 @@ def _truncate(value: Any) -> bool | None:
     return {"auto": True, "disabled": False}.get(value) if isinstance(value, str) else None
 
 
+def _tier_wire(tier: str) -> Any:
+    return _TIER.write(NEAREST_TIERS.get(tier, tier) if tier != "fast" else tier)
+
+
+_TIER = next(row for row in SHARED_SETTINGS if row.name == "service.tier")
+
 SETTINGS = SharedSettings(
-    *SHARED_SETTINGS,
+    _TIER._replace(write=_tier_wire),
+    *[row for row in SHARED_SETTINGS if row is not _TIER],
     SharedSetting("text.verbosity", "sampling.verbosity", text),
     SharedSetting(
         "context_management", "context_management.compact_at", _compact_at, _compact_at_wire

@@ -18,7 +18,12 @@ from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.openai_responses.content import decode_annotations
 from dragoman.wire.openai_responses.dialect import NAME
-from dragoman.wire.openai_responses.response import decode_finish, decode_response, identity_of
+from dragoman.wire.openai_responses.response import (
+    decode_finish,
+    decode_response,
+    identity_of,
+    probabilities_of,
+)
 from dragoman.wire.openai_responses.stream_items import GrowingItem, GrowingPart, Item, Items
 from dragoman.wire.overlay import overlay_of
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, object_in, stream_error
@@ -200,7 +205,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         parts = tuple([growing.part for growing in self._items.output.all])
         finish, word = decode_finish({"status": _STATUSES[kind], **response}, parts)
         if finish is not None:
-            self._emit(events.ChoiceFinish(finish, word))
+            self._emit(events.ChoiceFinish(finish, word, 0, probabilities_of(parts)))
         if not self._has_failed:
             is_failure = kind == "response.failed"
             self._emit(decode_failure(response) if is_failure else events.ResponseEnd())

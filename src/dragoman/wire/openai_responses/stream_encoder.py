@@ -24,7 +24,7 @@ from dragoman.wire.framing import is_event_name
 from dragoman.wire.fronts import pointed_back
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.dialect import NAME
-from dragoman.wire.openai_responses.response import PROBABILITIES, encode_response, has_word
+from dragoman.wire.openai_responses.response import encode_response, has_word, put_probabilities
 from dragoman.wire.openai_responses.stream import EVENTS, encode_failure
 from dragoman.wire.openai_responses.stream_item_writers import (
     TOO_LATE,
@@ -130,17 +130,24 @@ class StreamEncoder(EventEncoder):
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         super()._choice_finish(event)
         self._answer.is_cut_off = event.finish.is_cut_off
-        if event.logprobs is not None:
-            self._lose("choices[0].logprobs", PROBABILITIES)
         if not has_word(event.finish):
             self._lose("choices[0].finish", "this reason has no word here")
         written = self._begun() + self._pending() + self._rested()
         return written if self._first_error is None else written + self._failed(self._first_error)
 
+    def _put_logprobs(self, output: list[Body]) -> None:
+        """Others tell them at the end: the last event has them, when the text is written."""
+        logprobs = None if self._finish is None else self._finish.logprobs
+        origin = self._start.origin
+        if logprobs is not None and (origin is None or origin.dialect != NAME):
+            for loss in put_probabilities(logprobs, output):
+                self._lose(loss.path, loss.reason)
+
     def _end(self) -> bytes:
         written = self._begun() + self._pending()
         written += b"".join([item.end() for item in self._items])
         body = self._body(self._finish) | {"output": self._output()}
+        self._put_logprobs(body["output"])
         status = body.get("status")
         if type(status) is not str or status in _UNFINISHED:
             status = body["status"] = "completed"

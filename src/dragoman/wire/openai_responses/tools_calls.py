@@ -272,6 +272,7 @@ _ODD_RESULT_TYPES = {name: wire_type for wire_type, name in _ODD_RESULTS.items()
 # Where a call's own item holds its result.
 _RESULT_KEYS = {"file_search": "results", "code_interpreter": "outputs", "mcp": "output"}
 _PICTURES = "image_generation"
+PICTURE = f"{_PICTURES}_call"
 # Those that name the MCP server that they are about.
 _OF_SERVERS = frozenset({"mcp", "mcp_list_tools", "mcp_approval_request"})
 _SERVER = "server_label"
@@ -347,6 +348,13 @@ def encode_server_call(call: ServerToolCall, result: Part | None) -> dict[str, A
         is_error = bool(result.is_error) and call.name == MCP
         body["error" if is_error else _RESULT_KEYS[call.name]] = result.content
     return body
+
+
+def encode_picture(picture: Image, item_id: str | None) -> dict[str, Any]:
+    """The item of a picture that no call of this dialect made."""
+    kind = (picture.mime or "").removeprefix("image/")
+    body = {"type": PICTURE, "id": item_id, "status": "completed", "result": picture.data}
+    return {**body, "output_format": kind} if kind else body
 
 
 def _decode_result(

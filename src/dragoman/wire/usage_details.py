@@ -1,0 +1,125 @@
+"""Counts that say what some of the tokens were: sound, pictures, a cache kept for an hour.
+
+A dialect lists where its usage has them (`DETAILS` in its `response.py`). Its decoder leaves
+them in the extras, from where they are taken into `Usage.details`; its encoder gets them back
+there. A count is taken only where it stands as the table says: so it is written as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dragoman.model.frozen import EMPTY, freeze_mapping, thaw
+from dragoman.model.usage import Usage
+
+_MOST = 2**63
+
+
+class UsageDetails:
+    """Where a dialect's usage has counts: by the model's name, the path on the wire.
+
+    `lists` are fields whose items name a kind of content and count its tokens: by the field, the
+    beginning of the model's names (`input` for `input_audio`).
+    """
+
+    __slots__ = ("_dialect", "_kinds", "_lists", "_paths", "keeps_mark")
+
+    def __init__(self, dialect: str, lists: Mapping[str, str] = EMPTY, **paths: str) -> None:
+        self._dialect = dialect
+        self._lists = lists
+        self._paths = {name: tuple(path.split(".")) for name, path in paths.items()}
+        self._kinds = tuple(f"{kind}_" for kind in lists.values())
+        self.keeps_mark = False
+        """Whether an empty object of the dialect's own in the extras says something."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is a place for a count of that name."""
+        return name in self._paths or name.startswith(self._kinds)
+
+    def taken(self, usage: Usage) -> Usage:
+        """The usage with the counts that stood in its extras."""
+        fields = usage.extras.get(self._dialect)
+        if not fields or not isinstance(fields, Mapping):
+            return usage
+        left: dict[str, Any] = dict(fields)
+        found = dict(self._found(fields, left))
+        if not found:
+            return usage
+        others = {key: value for key, value in usage.extras.items() if key != self._dialect}
+        if left or self.keeps_mark:
+            others = {self._dialect: left, **others}
+        extras = freeze_mapping(others, "extras") if others else EMPTY
+        return usage.replace(details=found, extras=extras)
+
+    def _found(self, fields: Mapping[str, Any], left: dict[str, Any]) -> Iterator[tuple[str, int]]:
+        for name, steps in self._paths.items():
+            value: Any = fields
+            for step in steps:
+                value = value.get(step) if isinstance(value, Mapping) else None
+            if type(value) is int and 0 <= value < _MOST:
+                _take(left, steps)
+                yield name, value
+        for field, kind in self._lists.items():
+            counts = _listed(fields.get(field))
+            if counts:
+                del left[field]
+                yield from ((f"{kind}_{word.lower()}", count) for word, count in counts.items())
+
+    def put(self, usage: Usage) -> Usage:
+        """The usage with its details where the encoder looks for them: in the extras."""
+        if not usage.details:
+            return usage
+        kept = usage.extras.get(self._dialect)
+        fields: dict[str, Any] = thaw(kept) if isinstance(kept, Mapping) else {}
+        for name, count in usage.details.items():
+            if name in self._paths:
+                _put(fields, self._paths[name], count)
+        for field, kind in self._lists.items():
+            listed = [
+                {"modality": name.removeprefix(f"{kind}_").upper(), "tokenCount": count}
+                for name, count in usage.details.items()
+                if name.startswith(f"{kind}_") and name not in self._paths
+            ]
+            if listed:
+                fields.setdefault(field, listed)
+        if not fields:
+            return usage.replace(details=EMPTY)
+        return usage.replace(details=EMPTY, extras={**usage.extras, self._dialect: fields})
+
+
+def _listed(wire: Any) -> dict[str, int] | None:
+    """The counts by kind; None where the list holds anything else."""
+    found: dict[str, int] = {}
+    for item in wire if isinstance(wire, (list, tuple)) else ():
+        if not isinstance(item, Mapping) or list(item) not in _PAIRS:
+            return None
+        word, count = item["modality"], item["tokenCount"]
+        is_fine = type(word) is str and type(count) is int and 0 <= count < _MOST
+        if not is_fine or word in found or word != word.upper() or not word:
+            return None
+        found[word] = count
+    return found
+
+
+_PAIRS = (["modality", "tokenCount"], ["tokenCount", "modality"])
+
+
+def _take(fields: dict[str, Any], steps: tuple[str, ...]) -> None:
+    first, *rest = steps
+    if rest:
+        inner = dict(fields[first])
+        _take(inner, tuple(rest))
+        fields[first] = inner
+        if inner:
+            return
+    del fields[first]
+
+
+def _put(fields: dict[str, Any], steps: tuple[str, ...], count: int) -> None:
+    for step in steps[:-1]:
+        inner = fields.setdefault(step, {})
+        if not isinstance(inner, dict):
+            return
+        fields = inner
+    fields.setdefault(steps[-1], count)

@@ -1,0 +1,54 @@
+"""What of the vendors' types the model does not hold has a reason, and all are on one page."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tests.sdk_types.bodies import SOURCES
+from tests.sdk_types.carried import Entry, Row, carried, rows, stale, unexplained
+
+_PINNED = dict(
+    line.split("==")
+    for line in Path(__file__).with_name("constraints.txt").read_text("utf-8").split()
+    if "==" in line
+)
+
+
+@pytest.fixture(scope="module")
+def entries() -> list[Entry]:
+    """All of them, if the SDKs are those that the page was written for."""
+    for source in SOURCES:
+        name = source.sdk.replace(".", "-")
+        if source.is_installed and version(name) != _PINNED[name]:
+            pytest.skip(f"{name} is another version; `make sdk-report` tells")
+    return list(carried())
+
+
+def test_everything_that_is_carried_as_it_is_has_a_reason(entries: list[Entry]) -> None:
+    """A field that only extras hold, or an `Opaque`, is on the page, with the reason."""
+    assert [str(entry) for entry in unexplained(entries, rows())] == []
+
+
+def test_the_page_names_nothing_else(entries: list[Entry]) -> None:
+    """What the model holds by now is off the page."""
+    assert stale(entries, rows()) == []
+
+
+def test_every_entry_of_the_page_is_read() -> None:
+    """Each line that begins an entry has fields and a reason."""
+    page = (Path(__file__).parents[2] / "docs" / "carried-as-is.md").read_text("utf-8")
+    begun = [line for line in page.splitlines() if line.startswith("- ")]
+    assert len(begun) == len(rows(page))
+    assert all(row.section and row.fields and len(row.reason) > 5 for row in rows(page))
+
+
+def test_a_row_stands_for_fields_inside() -> None:
+    """For those inside it and for its values; not for others that begin alike."""
+    row = Row("s", "Request", ("audio",), "why")
+    known = [Entry("s", "Request", name) for name in ("audio", "audio.voice.id", "audio=x")]
+    others = [Entry("s", "Request", "audiobook"), Entry("s", "Text", "audio"),
+              Entry("t", "Request", "audio")]  # fmt: skip
+    assert unexplained([*known, *others], [row]) == others
