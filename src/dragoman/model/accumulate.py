@@ -45,17 +45,32 @@ _STRUCTURE = re.compile(r'["\\{}\[\]]')
 class _JsonProgress:
     """How far a JSON text has come, from its pieces, without keeping or parsing them."""
 
-    __slots__ = ("_depth", "_escaped", "_in_string", "is_started")
+    __slots__ = ("_depth", "_escaped", "_in_string", "_is_started", "pending")
 
     def __init__(self) -> None:
         self._depth = 0
-        self._in_string = self._escaped = self.is_started = False
+        self._in_string = self._escaped = self._is_started = False
+        self.pending: list[str] = []
+        """Pieces that nobody has asked about yet."""
+
+    @property
+    def is_started(self) -> bool:
+        if self.pending:
+            self._count()
+        return self._is_started
 
     @property
     def is_complete(self) -> bool:
         return self.is_started and self._depth == 0 and not self._in_string
 
     def feed(self, text: str) -> None:
+        self.pending.append(text)
+
+    def _count(self) -> None:
+        pieces, self.pending[:] = "".join(self.pending), ()
+        self._count_in(pieces)
+
+    def _count_in(self, text: str) -> None:
         position = 0
         if self._escaped and text:
             self._escaped, position = False, 1
@@ -69,7 +84,7 @@ class _JsonProgress:
             elif mark == '"':
                 self._in_string = not self._in_string
             elif not self._in_string:
-                self.is_started = True
+                self._is_started = True
                 self._depth += 1 if mark in "{[" else -1
 
 
@@ -240,6 +255,20 @@ class MessageAccumulator:
             self._part_delta(delta)
         else:
             slot.grow(delta)
+
+    def texts_of(self, delta: PartDelta | ToolCallDelta) -> tuple[list[str], ...]:
+        """The lists to which the text of such a delta is added, while its part is open.
+
+        They may be fed in place of the accumulator, with the texts of many deltas at once.
+        """
+        growing = self._choices.get(delta.choice)
+        if growing is None:
+            return ()
+        if isinstance(delta, PartDelta):
+            slot = growing.by_index.get(delta.index)
+            return () if slot is None else (slot.pieces,)
+        slot = _slot_of(growing, delta)
+        return () if slot is None else (slot.pieces, slot.progress.pending)
 
     def extend(self, events: Iterable[Event]) -> None:
         """Take in several events."""

@@ -18,13 +18,17 @@ from dragoman.model.content import AnyPart
 from dragoman.model.events import Event, PartDelta, PartStart, PartStop, StreamError
 from dragoman.model.jsontext import loads
 from dragoman.model.responses import Choice, Response
-from dragoman.wire.framing import Framing
+from dragoman.wire.framing import MAX_FRAME, Framing, SteppedFraming
+from dragoman.wire.lane import switch
+from dragoman.wire.lane.templates import Growth, Noise, Template, template_of
 
 FrameT = TypeVar("FrameT")
 Emit = Callable[[Event], None]
 _FAULTS = (InvalidInputError, WireError, RecursionError)
 DONE = "[DONE]"
 """Chat's last frame, which gateways send in other dialects too."""
+_PATIENCE = 256  # frames that are read one by one while none of them repeats
+_LESSON = 8  # what making a template costs, in frames
 
 
 class FrameDecoder(Generic[FrameT]):
@@ -35,9 +39,19 @@ class FrameDecoder(Generic[FrameT]):
     """
 
     _dialect: ClassVar[str]
+    _noise: ClassVar[Mapping[str, Noise] | None] = None
+    """Fields that frames have and that mean nothing beyond them; None: no frame is a repetition.
+
+    A dialect that has some, or an empty mapping, has a framing that can be stepped through, and
+    says in `_growth` what a frame was that can be read as the template of the next ones.
+    """
 
     def __init__(self, frames: Framing[FrameT]) -> None:
         self._frames = frames
+        self._patience = _PATIENCE if self._noise is not None and switch.is_on() else 0
+        self._template: Template | None = None
+        self._growth: Growth | None = None
+        self._grown_at: tuple[Any, ...] | None = None  # where the frame before grew
         self._folded = MessageAccumulator()
         self._events: list[Event] = []
         self._is_closed = False
@@ -60,14 +74,63 @@ class FrameDecoder(Generic[FrameT]):
         if not self._is_closed:
             fault = None
             try:
-                for frame in self._frames.feed(data):
-                    self._take(frame)
+                if self._patience > 0 and len(data) <= MAX_FRAME:
+                    self._step(data)
+                else:
+                    for frame in self._frames.feed(data):
+                        self._take(frame)
             except _FAULTS as error:
                 fault = self._broken(error)
             if fault is not None:
                 raise fault  # outside the handler: the error behind it is not its context
         events, self._events = self._events, []
         return events
+
+    def _step(self, data: bytes) -> None:
+        """Read frame by frame, those that repeat the one before as bytes."""
+        frames: SteppedFraming[FrameT] = self._frames  # type: ignore[assignment]  # see `_noise`
+        position, size, mark = 0, len(data), b""
+        while position < size:
+            is_between = frames.is_between
+            template = self._template
+            if template is not None and is_between:
+                start, position = position, template.run(data, position, self._events)
+                if position > start:
+                    self._patience = _PATIENCE
+                    if template.counts is not None:
+                        self._take_counts(template.counts)
+                    if position == size:
+                        return
+            mark = mark or frames.mark(data)
+            end = data.find(mark, position) + len(mark)
+            if end < len(mark) or self._patience <= 0:
+                end = size
+            frame = data[position:end] if end - position < size else data
+            self._growth, position = None, end
+            found = frames.feed(frame)
+            for each in found:
+                self._take(each)
+            if found:
+                self._patience -= len(found)
+                self._remember(frame if is_between and len(found) == 1 else None)
+
+    def _remember(self, frame: bytes | None) -> None:
+        """Make the template of a frame that was just read, if it repeats the one before."""
+        growth, place = self._growth, self._grown_at
+        self._grown_at = None if growth is None else growth.place
+        if growth is None or self._grown_at != place:
+            self._template = None
+        elif frame is not None:  # else it came in two pieces, and repeats what is known
+            self._template = self._template_from(frame, growth)
+
+    def _template_from(self, frame: bytes, growth: Growth) -> Template | None:
+        frames: SteppedFraming[FrameT] = self._frames  # type: ignore[assignment]  # see `_noise`
+        body, texts = frames.body(frame), self._folded.texts_of(growth.delta)
+        if body is None or not texts:
+            return None
+        self._patience -= _LESSON
+        kept = growth._replace(kept=texts + growth.kept)
+        return template_of(frame, body, kept, self._noise or {})
 
     def close(self) -> list[Event]:
         """What is left when the stream ends; whether it was complete, `is_complete` tells."""
@@ -114,6 +177,9 @@ class FrameDecoder(Generic[FrameT]):
     def _take(self, frame: FrameT) -> None:
         """Read one frame."""
         raise NotImplementedError
+
+    def _take_counts(self, counts: bytes) -> None:
+        """What it has cost so far, as the last of several frames has it; see `Growth.counts`."""
 
     def _end(self) -> None:
         """The stream has ended: emit what is left."""

@@ -19,6 +19,7 @@ from dragoman.model.usage import FinishReason
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.framing import NdjsonParser
 from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.lane.templates import TEXT, Growth
 from dragoman.wire.ollama.content import decode_images, encode_assistant, note_written
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.response import (
@@ -39,6 +40,7 @@ from dragoman.wire.tolerance import plain_text
 
 _KNOWN = frozenset({"model", "created_at", "message", "done", "done_reason", "logprobs", *METRICS})
 _READ = frozenset({"role", "content", "thinking", "tool_calls"})
+_PLAIN = frozenset({"model", "created_at", "message", "done"})
 _FAILED = "the model failed while it answered"
 _MESSAGE = "choices[0].message"
 
@@ -51,6 +53,7 @@ class StreamDecoder(FrameDecoder[bytes]):
     """
 
     _dialect = NAME
+    _noise = {"created_at": TEXT}
 
     def __init__(self) -> None:
         super().__init__(NdjsonParser())
@@ -99,6 +102,19 @@ class StreamDecoder(FrameDecoder[bytes]):
             self._logprobs += logprobs
         if chunk.get("done") is True:
             self._finish(chunk)
+        elif _PLAIN.issuperset(chunk) and type(message) is dict and _READ.issuperset(message):
+            self._growth = self._grown(message)
+
+    def _grown(self, message: dict[str, Any]) -> Growth | None:
+        """What a line let grow, if it was a piece of one text."""
+        content, thinking = message.get("content"), message.get("thinking")
+        if message.get("tool_calls"):
+            return None
+        if content and type(content) is str and not thinking and self._text is not None:
+            return Growth(PartDelta(self._text, content), ("message", "content"))
+        if thinking and type(thinking) is str and not content and self._thinking is not None:
+            return Growth(PartDelta(self._thinking, thinking), ("message", "thinking"))
+        return None
 
     def _begin(self, chunk: dict[str, Any]) -> None:
         model = chunk.get("model")

@@ -16,6 +16,7 @@ from dragoman.model.events import PartDelta
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.wire.framing import SseEvent, SseParser
+from dragoman.wire.lane.templates import INTEGER, TEXT as STRING, Growth
 from dragoman.wire.openai_responses.content import decode_annotations
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.response import decode_finish, decode_response, identity_of
@@ -114,6 +115,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     """Reads one response, whose items begin, grow and end side by side."""
 
     _dialect = NAME
+    _noise = {"sequence_number": INTEGER, "obfuscation": STRING}
 
     def __init__(self) -> None:
         super().__init__(SseParser())
@@ -144,6 +146,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             unknown = events.OpaqueEvent(NAME, _without(wire, _FIELDS))
             self._folded.add(unknown)
             self._events.insert(place, unknown)
+            self._growth = None
 
     # --- the response: each of these returns whether the event was understood
 
@@ -250,7 +253,9 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         logprobs = wire.get("logprobs")
         if delta or logprobs:
             extras = {NAME: {"logprobs": logprobs}} if logprobs else EMPTY
-            self._emit_delta(PartDelta(part.number, delta, extras=extras))
+            grown = PartDelta(part.number, delta, extras=extras)
+            self._emit_delta(grown)
+            self._growth = None if logprobs else Growth(grown, ("delta",))
         return True
 
     def _unannounced(self, item: GrowingItem | None, kind: Kind, wire: Item) -> GrowingPart | None:
@@ -283,7 +288,9 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             return False
         number = item.grow(delta)
         if number is not None and delta:
-            self._emit_delta(PartDelta(number, delta))
+            grown = PartDelta(number, delta)
+            self._emit_delta(grown)
+            self._growth = Growth(grown, ("delta",), kept=item.pieces)
         return number is not None
 
     def _repeated(self, _wire: Item, _kind: str) -> bool:
