@@ -280,6 +280,12 @@ class MessageAccumulator:
         slot = self._tool_call_delta(delta)
         return slot.place, _call(slot)
 
+    def place_of(self, delta: ToolCallDelta) -> int | None:
+        """The number of the call that a delta would continue; None where it would begin one."""
+        growing = self._choices.get(delta.choice)
+        slot = None if growing is None else _slot_of(growing, delta)
+        return None if slot is None else slot.place
+
     def resolved(self, delta: ToolCallDelta) -> ToolCallDelta:
         """The delta with the number of the call that it belongs to, whatever its server sent.
 

@@ -113,6 +113,13 @@ def _data_of(events: list[SseEvent]) -> list[str | bytes]:
     return [event.data for event in events if event.data and event.data != DONE]
 
 
+def escape_separators(chunk: bytes) -> bytes:
+    """A chunk without the characters that are no line ends in JSON and are in other places."""
+    for separator, escape in _SEPARATORS:
+        chunk = chunk.replace(separator, escape)
+    return chunk
+
+
 class ChunkWriter:
     """Writes chunks one after the other, each ready to be sent at once."""
 
@@ -125,8 +132,7 @@ class ChunkWriter:
     def write(self, chunk: bytes) -> bytes:
         """One more chunk."""
         if not chunk.isascii():
-            for separator, escape in _SEPARATORS:
-                chunk = chunk.replace(separator, escape)
+            chunk = escape_separators(chunk)
         if self._form == "sse":
             return sse(chunk)
         before, self._before = self._before, b",\r\n"

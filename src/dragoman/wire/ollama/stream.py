@@ -19,6 +19,7 @@ from dragoman.model.usage import FinishReason
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.framing import NdjsonParser
 from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.lane.flows import MARK, Flow, around_mark, nothing
 from dragoman.wire.lane.templates import TEXT, Growth
 from dragoman.wire.ollama.content import decode_images, encode_assistant, note_written
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
@@ -259,6 +260,24 @@ class StreamEncoder(EventEncoder):
             piece = Text(event.text or "", event.citations, signature=event.signature)
             return self._piece(sent, piece)
         return self._more(sent, piece_of(part, event))
+
+    def _part_flow(self, event: PartDelta) -> Flow | None:
+        sent = self._parts.get(event.index)
+        part = None if sent is None else sent.part
+        if sent is None or isinstance(part, ToolCall):
+            kept = self._calls.texts_of(event)
+            return Flow(event, nothing, *kept) if kept else None
+        said: dict[str, Any] = {"role": "assistant", "content": MARK}
+        if type(part) is Thinking and self._thinking == sent.number:
+            said = {"role": "assistant", "content": "", "thinking": MARK}
+        elif type(part) is not Text:
+            return None
+        encode = around_mark(self._message(said))
+        return None if encode is None else Flow(event, encode, sent.pieces)
+
+    def _call_flow(self, event: ToolCallDelta) -> Flow | None:
+        kept = self._calls.texts_of(event)
+        return Flow(event, nothing, *kept) if kept else None
 
     def _part_stop(self, event: events.PartStop) -> bytes:
         """The end of a part, and all of it where nothing of it was seen before."""

@@ -24,6 +24,7 @@ from dragoman.model.usage import FinishReason
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import is_event_name, sse
 from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.lane.flows import MARK, Encode, Flow, around_mark
 from dragoman.wire.openai_chat.content_assistant import (
     encode_assistant,
     encode_speech_delta,
@@ -52,6 +53,8 @@ Delta = dict[str, Any]
 _ASSISTANT = Role.ASSISTANT
 _OBJECT = "chat.completion.chunk"
 _SIGNATURE = "another dialect's signature is left out"
+_PIECE = {"index", "function"}  # what a call's further pieces have
+_ARGS = ARGUMENTS["function"]
 
 
 class StreamEncoder(EventEncoder):
@@ -71,6 +74,7 @@ class StreamEncoder(EventEncoder):
         self._head: dict[str, Any] = {"id": "", "object": _OBJECT, "created": 0, "model": ""}
         self._is_waiting = False
         self._choices: dict[int, ChoiceEncoder] = {}
+        self._last: list[Delta] = []  # what was written last
         self._sent_extras: dict[str, Any] = {}
         self._unsent_extras: dict[str, Any] = {}
 
@@ -107,6 +111,23 @@ class StreamEncoder(EventEncoder):
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
         return self._deltas(event.choice, self._choice(event.choice).call(event))
+
+    def _part_flow(self, event: PartDelta) -> Flow | None:
+        sent = self._choice(event.choice).sent(event.index)
+        encode = None if sent is None else self._around(event.choice, event.text)
+        return None if sent is None or encode is None else Flow(event, encode, sent.pieces)
+
+    def _call_flow(self, event: ToolCallDelta) -> Flow | None:
+        kept = self._choice(event.choice).pieces_of(event)
+        encode = self._around(event.choice, event.arguments_delta)
+        return None if encode is None or not kept else Flow(event, encode, *kept)
+
+    def _around(self, number: int, text: Any) -> Encode | None:
+        """How the next delta is written, if the last one was a text in one field, or in a call."""
+        form = _form(self._last, text)
+        if form is None or self._unsent_extras:
+            return None
+        return around_mark(self._written([_choice_of(number, form)]))
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         """The finish reason; a second one only adds what it knows more."""
@@ -153,6 +174,7 @@ class StreamEncoder(EventEncoder):
     def _deltas(self, number: int, deltas: list[dict[str, Any]]) -> bytes:
         if self._writing.losses:
             self._collect()  # each once, however many pieces lose the same
+        self._last = deltas
         if len(deltas) == 1:
             return self._chunk(number, deltas[0])
         return b"".join([self._chunk(number, delta) for delta in deltas])
@@ -160,7 +182,7 @@ class StreamEncoder(EventEncoder):
     def _chunk(self, number: int, delta: Mapping[str, Any]) -> bytes:
         role = self._choice(number).role()
         body = {**role, **delta} if role else delta
-        return self._written([{"index": number, "delta": body, "finish_reason": None}])
+        return self._written([_choice_of(number, body)])
 
     def _written(self, choices: list[Any], usage: Any = None) -> bytes:
         body: dict[str, Any] = {**self._head, "choices": choices}
@@ -170,6 +192,22 @@ class StreamEncoder(EventEncoder):
             body = with_overlay(body, {NAME: self._unsent_extras}, NAME)
             self._unsent_extras = {}
         return sse(dumps(body))
+
+
+def _choice_of(number: int, delta: Mapping[str, Any]) -> dict[str, Any]:
+    return {"index": number, "delta": delta, "finish_reason": None}
+
+
+def _form(deltas: list[Delta], text: Any) -> Delta | None:
+    """A delta with the mark in place of a text; None where it has other fields as well."""
+    if len(deltas) != 1 or len(deltas[0]) != 1:
+        return None
+    ((key, value),) = deltas[0].items()
+    if type(value) is str:
+        return {key: MARK} if value == text else None
+    if key != "tool_calls" or value[0].keys() != _PIECE or value[0]["function"] != {_ARGS: text}:
+        return None
+    return {key: [{**value[0], "function": {_ARGS: MARK}}]}
 
 
 class _Call:
@@ -220,6 +258,14 @@ class ChoiceEncoder:
             return {}
         self._has_role = True
         return {"role": "assistant"}
+
+    def sent(self, index: int) -> SentPart | None:
+        """A part that has begun."""
+        return self._parts.get(index)
+
+    def pieces_of(self, piece: ToolCallDelta) -> tuple[list[str], ...]:
+        """Where the arguments of a call are kept."""
+        return self._resolving.texts_of(piece)
 
     def _is_own(self, part: AnyPart) -> bool:
         return is_own(part.origin or self.origin)
