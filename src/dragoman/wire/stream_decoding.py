@@ -50,6 +50,7 @@ class FrameDecoder(Generic[FrameT]):
         self._frames = frames
         self._patience = _PATIENCE if self._noise is not None and switch.is_on() else 0
         self._template: Template | None = None
+        self._ready: Template | None = None  # the same, while no frame is under way
         self._growth: Growth | None = None
         self._grown_at: tuple[Any, ...] | None = None  # where the frame before grew
         self._folded = MessageAccumulator()
@@ -72,11 +73,19 @@ class FrameDecoder(Generic[FrameT]):
     def feed(self, data: bytes) -> list[Event]:
         """The events that these bytes complete; raises `WireError` where they are no frames."""
         if not self._is_closed:
+            ready = self._ready
+            if ready is not None and len(data) <= MAX_FRAME:
+                start = self._run(ready, data, 0)
+                if start == len(data):  # nearly always
+                    events, self._events = self._events, []
+                    return events
+                data = data[start:]
             fault = None
             try:
                 if self._patience > 0 and len(data) <= MAX_FRAME:
                     self._step(data)
                 else:
+                    self._ready = None
                     for frame in self._frames.feed(data):
                         self._take(frame)
             except _FAULTS as error:
@@ -91,28 +100,32 @@ class FrameDecoder(Generic[FrameT]):
         frames: SteppedFraming[FrameT] = self._frames  # type: ignore[assignment]  # see `_noise`
         position, size, mark = 0, len(data), b""
         while position < size:
-            is_between = frames.is_between
-            template = self._template
-            if template is not None and is_between:
-                start, position = position, template.run(data, position, self._events)
-                if position > start:
-                    self._patience = _PATIENCE
-                    if template.counts is not None:
-                        self._take_counts(template.counts)
-                    if position == size:
-                        return
             mark = mark or frames.mark(data)
             end = data.find(mark, position) + len(mark)
             if end < len(mark) or self._patience <= 0:
                 end = size
             frame = data[position:end] if end - position < size else data
-            self._growth, position = None, end
+            is_between = frames.is_between
+            self._growth, self._ready, position = None, None, end
             found = frames.feed(frame)
             for each in found:
                 self._take(each)
             if found:
                 self._patience -= len(found)
                 self._remember(frame if is_between and len(found) == 1 else None)
+            template = self._template
+            if template is not None and frames.is_between:
+                self._ready = template
+                position = self._run(template, data, position)
+
+    def _run(self, template: Template, data: bytes, position: int) -> int:
+        """Read the frames that repeat the one before; returns where others begin."""
+        end = template.run(data, position, self._events)
+        if end > position:
+            self._patience = _PATIENCE
+            if template.counts is not None:
+                self._take_counts(template.counts)
+        return end
 
     def _remember(self, frame: bytes | None) -> None:
         """Make the template of a frame that was just read, if it repeats the one before."""

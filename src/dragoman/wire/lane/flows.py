@@ -127,10 +127,18 @@ def around(before: bytes, after: bytes) -> Encode:
     return encode
 
 
-def around_mark(frame: bytes) -> Encode | None:
-    """The same, from a frame that has the mark where the text is to be; the last one counts."""
-    before, found, after = frame.rpartition(_WRITTEN_MARK)
-    return around(before, after) if found else None
+def around_mark(frame: bytes, count: int = 1) -> Encode | None:
+    """The same, from a frame that has the mark where the text is to be, so many times."""
+    before, *between = frame.rsplit(_WRITTEN_MARK, count)
+    if len(between) != count:
+        return None
+    if count == 1:
+        return around(before, between[0])
+
+    def encode(text: str) -> bytes:
+        return dumps(text).join([before, *between])
+
+    return encode
 
 
 def nothing(_text: str) -> bytes:

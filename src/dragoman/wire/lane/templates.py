@@ -131,7 +131,7 @@ class Template:
     def run(self, data: bytes, position: int, told: list[Event]) -> int:
         """Read the frames from there on; returns where the first one is that is none of these."""
         head, size, tail, after = self._head, len(self._head), self._tail, self._after
-        delta, field, before, first = self._delta, self._field, self._before, len(told)
+        delta, field, before, texts = self._delta, self._field, self._before, list[str]()
         while data.startswith(head, position):
             start = position + size
             for match, literal in before:
@@ -157,9 +157,11 @@ class Template:
             made = shallow_copy(delta)
             force_setattr(made, field, text)
             told.append(made)
+            texts.append(text)
             position = end
-        if len(told) > first:
-            self._keep(told, first)
+        if texts:  # whatever holds them is fed once for all of a run
+            for kept in self._kept:
+                kept += texts
         return position
 
     def _rest(self, data: bytes, position: int, written: bytes) -> int:
@@ -178,13 +180,6 @@ class Template:
             position = end + len(literal)
         self.counts = counts or self.counts
         return position
-
-    def _keep(self, told: list[Event], first: int) -> None:
-        """Whatever holds the texts is fed once for all of a run."""
-        field = self._field
-        texts = [getattr(event, field) for event in told[first:]]
-        for kept in self._kept:
-            kept += texts
 
 
 def template_of(

@@ -30,8 +30,12 @@ from dragoman.wire.openai_chat.content_assistant import (
     encode_speech_delta,
     is_speech,
 )
-from dragoman.wire.openai_chat.content_thinking import TEXT_FIELDS, is_sealed_thinking
-from dragoman.wire.openai_chat.dialect import NAME, SHOWN, ChatWriting, is_own
+from dragoman.wire.openai_chat.content_thinking import (
+    DETAIL_TYPES,
+    TEXT_FIELDS,
+    is_sealed_thinking,
+)
+from dragoman.wire.openai_chat.dialect import DETAILS, NAME, SHOWN, ChatWriting, is_own
 from dragoman.wire.openai_chat.response import FOREIGN_LOGPROBS, encode_finish, encode_usage
 from dragoman.wire.openai_chat.stream_deltas import (
     encode_call_delta,
@@ -127,7 +131,7 @@ class StreamEncoder(EventEncoder):
         form = _form(self._last, text)
         if form is None or self._unsent_extras:
             return None
-        return around_mark(self._written([_choice_of(number, form)]))
+        return around_mark(self._written([_choice_of(number, form)]), 1 + (DETAILS in form))
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         """The finish reason; a second one only adds what it knows more."""
@@ -200,6 +204,8 @@ def _choice_of(number: int, delta: Mapping[str, Any]) -> dict[str, Any]:
 
 def _form(deltas: list[Delta], text: Any) -> Delta | None:
     """A delta with the mark in place of a text; None where it has other fields as well."""
+    if len(deltas) == 1 and DETAILS in deltas[0]:
+        return _form_of_thinking(deltas[0], text)
     if len(deltas) != 1 or len(deltas[0]) != 1:
         return None
     ((key, value),) = deltas[0].items()
@@ -208,6 +214,19 @@ def _form(deltas: list[Delta], text: Any) -> Delta | None:
     if key != "tool_calls" or value[0].keys() != _PIECE or value[0]["function"] != {_ARGS: text}:
         return None
     return {key: [{**value[0], "function": {_ARGS: MARK}}]}
+
+
+def _form_of_thinking(delta: Delta, text: Any) -> Delta | None:
+    """The same for one detail and the field that repeats its text."""
+    field = next((key for key in TEXT_FIELDS if key in delta), DETAILS)
+    details = delta[DETAILS]
+    if delta.keys() != {DETAILS, field} or delta[field] != text or len(details) != 1:
+        return None
+    content = DETAIL_TYPES.get(details[0].get("type"), ("", ""))[1]
+    if details[0].get(content) != text:
+        return None
+    marked = {DETAILS: [{**details[0], content: MARK}], field: MARK}
+    return {key: marked[key] for key in delta}
 
 
 class _Call:
