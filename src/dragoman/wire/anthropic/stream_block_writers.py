@@ -298,11 +298,11 @@ class CallWriter(BlockWriter):
 
     def flow(self, index: int, like: Delta) -> Flow | None:
         """Between the same bytes, as far as they may be sent."""
-        take, encode = self._arguments.feed, _around(index, *_ARGUMENTS)
+        take = self._arguments.feed
 
         def sent(piece: str) -> bytes:
             sendable = take(piece)
-            return encode(sendable) if sendable else b""
+            return block_delta(index, *_ARGUMENTS, sendable) if sendable else b""
 
         return Flow(like, sent, self.pieces)
 

@@ -21,7 +21,8 @@ from dragoman.wire.lane import switch
 
 Delta = PartDelta | ToolCallDelta
 Encode = Callable[[str], bytes]
-_encode = msgspec.json.Encoder().encode
+encode_text: Encode = msgspec.json.Encoder().encode
+"""A text as JSON; raises for half a character, which the general way can write."""
 MARK = "\x00the text\x00"
 """What stands for a text in a frame that is made to find out what is around it."""
 _WRITTEN_MARK = dumps(MARK)
@@ -37,7 +38,7 @@ class Flow:
         self.index = like.index
         self.choice = like.choice
         self.encode = encode
-        """The bytes to send for a piece."""
+        """The bytes to send for a piece; raises what msgspec does, and has done nothing then."""
         self.kept = kept
         """Where the pieces are kept."""
 
@@ -76,9 +77,14 @@ class FlowingEncoder:
                 ):
                     text = event.text  # type: ignore[union-attr]
             if text:
-                for kept in flow.kept:
-                    kept.append(text)
-                return flow.encode(text)
+                try:
+                    written = flow.encode(text)
+                except UnicodeEncodeError:  # half a character
+                    pass
+                else:
+                    for kept in flow.kept:
+                        kept.append(text)
+                    return written
             self.flow = None
         written = self._feed(event)
         if is_plain(event) and switch.is_on():
@@ -119,10 +125,7 @@ def around(before: bytes, after: bytes) -> Encode:
     """What writes a text as JSON, between these bytes."""
 
     def encode(text: str) -> bytes:
-        try:
-            return before + _encode(text) + after
-        except UnicodeEncodeError:  # half a character
-            return before + dumps(text) + after
+        return before + encode_text(text) + after
 
     return encode
 
@@ -136,7 +139,7 @@ def around_mark(frame: bytes, count: int = 1) -> Encode | None:
         return around(before, between[0])
 
     def encode(text: str) -> bytes:
-        return dumps(text).join([before, *between])
+        return encode_text(text).join([before, *between])
 
     return encode
 

@@ -21,7 +21,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import sse
-from dragoman.wire.lane.flows import Delta, Encode, Flow
+from dragoman.wire.lane.flows import Delta, Encode, Flow, encode_text
 from dragoman.wire.openai_responses.content import encode_citation, encode_unknown_part
 from dragoman.wire.openai_responses.content_items import is_content, shown_form
 from dragoman.wire.openai_responses.content_turns import MessageWriter, made_id
@@ -119,8 +119,9 @@ class Answer:
         """What writes one delta after the other, each with the next number."""
 
         def encode(text: str) -> bytes:
+            written = encode_text(text)
             self._number += 1
-            return form % (self._number, dumps(text))
+            return form % (self._number, written)
 
         return encode
 
