@@ -7,10 +7,11 @@ stream that breaks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from operator import is_
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.accumulate import MessageAccumulator
@@ -31,6 +32,19 @@ _PATIENCE = 256  # frames that are read one by one while none of them repeats
 _LESSON = 8  # what making a template costs, in frames
 
 
+class Passing(NamedTuple):
+    """How to recognise the frames that tell what a stream says of itself (`lane.passing`)."""
+
+    telling: re.Pattern[bytes]
+    """What is in them, and in hardly any other."""
+    repeated: re.Pattern[bytes] | None = None
+    """What is in many frames, of which only the last one counts."""
+    marks: tuple[bytes, ...] = (b"\n\n", b"\n\r\n")
+    """What frames end with."""
+    end: re.Pattern[bytes] = re.compile(rb"\n\r?\n")
+    """The same, as a pattern."""
+
+
 class FrameDecoder(Generic[FrameT]):
     """Reads one response out of a stream's bytes, cut anywhere.
 
@@ -39,6 +53,8 @@ class FrameDecoder(Generic[FrameT]):
     """
 
     _dialect: ClassVar[str]
+    PASSING: ClassVar[Passing | None] = None
+    """The frames that tell what the answer cost; None: every frame may."""
     _noise: ClassVar[Mapping[str, Noise] | None] = None
     """Fields that frames have and that mean nothing beyond them; None: no frame is a repetition.
 

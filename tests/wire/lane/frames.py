@@ -218,7 +218,8 @@ ENDINGS: dict[str, list[Frame]] = {
         {"type": "message_stop"},
     ],
     "openai-responses": [
-        {"type": "response.completed", "response": {"id": "r1", "model": "m", "usage": None}}
+        {"type": "response.completed", "response": {
+            "id": "r1", "model": "m", "usage": {"input_tokens": 3, "output_tokens": 4}}}
     ],
     "gemini": [_chunk({"text": "."}, usage=99, finishReason="STOP")],
     "ollama": [_line({"role": "assistant", "content": ""}, done=True, done_reason="stop")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,7 +29,7 @@ from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.lane.templates import TEXT
 from dragoman.wire.overlay import overlay_of
 from dragoman.wire.reading import Reading
-from dragoman.wire.stream_decoding import DONE, FrameDecoder, PartEvents, object_in
+from dragoman.wire.stream_decoding import DONE, FrameDecoder, PartEvents, Passing, object_in
 
 _NAMED = frozenset({"id", "type", "role", "model"})
 _LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
@@ -44,6 +45,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     _dialect = NAME
     _noise = {_PADDING: TEXT}
+    PASSING = Passing(re.compile(rb'"usage"|"stop_reason"|"message_stop"|"error"'))
 
     def __init__(self) -> None:
         super().__init__(SseParser())

@@ -24,11 +24,11 @@ from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_ours
 from dragoman.wire.anthropic.response import (
-    decode_usage,
     encode_response,
     encode_stream_error,
     encode_usage,
     finish_beside_calls,
+    is_usage,
 )
 from dragoman.wire.anthropic.stream import EVENTS
 from dragoman.wire.anthropic.stream_block_writers import (
@@ -198,7 +198,7 @@ def _well_formed(body: Block) -> Block:
 def _usage(body: Block) -> Block:
     """The usage, never null: W69."""
     usage: Any = body.get("usage")
-    return usage if decode_usage(usage) is not None else encode_usage(Usage())
+    return usage if is_usage(usage) else encode_usage(Usage())
 
 
 def _is_unknown(payload: Block) -> bool:

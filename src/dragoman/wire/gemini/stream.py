@@ -9,6 +9,7 @@ another one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -52,7 +53,7 @@ from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.lane.templates import Growth, Noise
 from dragoman.wire.overlay import Overlay
 from dragoman.wire.reading import Reading
-from dragoman.wire.stream_decoding import Emit, FrameDecoder, PartEvents
+from dragoman.wire.stream_decoding import Emit, FrameDecoder, PartEvents, Passing
 from dragoman.wire.tolerance import plain_text
 
 _TEXT_PLACE = ("candidates", 0, "content", "parts", 0)
@@ -68,6 +69,10 @@ class StreamDecoder(FrameDecoder[str | bytes]):
     """
 
     _dialect = NAME
+    PASSING = Passing(
+        re.compile(rb'"finish_?[rR]eason"|"function_?[cC]all"|"prompt_?[fF]eedback"|"error"'),
+        re.compile(rb'"usage_?[mM]etadata"'),
+    )
     _noise: ClassVar[Mapping[str, Noise]] = {}
 
     def __init__(self) -> None:

@@ -58,6 +58,7 @@ class Flow:
 class FlowingEncoder:
     """An encoder that writes runs of plain deltas in a shorter way; `_feed` is the general one."""
 
+    _run: tuple[Any, ...] | None = None  # the part of the event before, if that was a delta
     flow: Flow | None = None
     """How the next plain delta of the part that grew last is written; None: in the general way."""
 
@@ -87,9 +88,18 @@ class FlowingEncoder:
                     return written
             self.flow = None
         written = self._feed(event)
-        if is_plain(event) and switch.is_on():
-            self.flow = self._flow_after(event)
+        kind = type(event)
+        if kind is PartDelta or kind is ToolCallDelta:
+            self._note_delta_of_run(event)  # type: ignore[arg-type]
+        else:
+            self._run = None
         return written
+
+    def _note_delta_of_run(self, event: Delta) -> None:
+        """Look for the flow once a second plain delta has come: many parts are short."""
+        run, self._run = self._run, (type(event), event.index, event.choice)
+        if run == self._run and is_plain(event) and switch.is_on():
+            self.flow = self._flow_after(event)
 
     def _feed(self, event: Event) -> bytes:
         """The bytes to send for an event, in the general way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from dragoman.model import events
@@ -35,7 +36,13 @@ from dragoman.wire.ollama.response import (
 )
 from dragoman.wire.ollama.tools import decode_call
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
-from dragoman.wire.stream_decoding import FrameDecoder, PartEvents, object_in, stream_error
+from dragoman.wire.stream_decoding import (
+    FrameDecoder,
+    PartEvents,
+    Passing,
+    object_in,
+    stream_error,
+)
 from dragoman.wire.stream_encoding import EventEncoder, SentPart, piece_of
 from dragoman.wire.tolerance import plain_text
 
@@ -55,6 +62,9 @@ class StreamDecoder(FrameDecoder[bytes]):
 
     _dialect = NAME
     _noise = {"created_at": TEXT}
+    PASSING = Passing(
+        re.compile(rb'"done"\s*:\s*true|"tool_calls"|"error"'), marks=(b"\n",), end=re.compile(rb"\n")
+    )
 
     def __init__(self) -> None:
         super().__init__(NdjsonParser())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -19,7 +20,7 @@ from dragoman.wire.openai_chat.response import decode_usage
 from dragoman.wire.openai_chat.stream_choices import ChoiceDecoder
 from dragoman.wire.openai_chat.stream_deltas import UnknownFields
 from dragoman.wire.overlay import extras_of
-from dragoman.wire.stream_decoding import DONE, FrameDecoder, object_in, stream_error
+from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in, stream_error
 
 _SAFE_INTEGER = 2**53  # what a float holds exactly
 # `object` names the chunk, not the response; a null `usage` only says that it comes later (W9).
@@ -36,6 +37,10 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     _dialect = NAME
     _noise = dict.fromkeys(_PADDING, TEXT)
+    PASSING = Passing(
+        re.compile(rb'"finish_reason"\s*:\s*"|"error"|\[DONE\]'),
+        re.compile(rb'"usage"\s*:\s*\{'),
+    )
 
     def __init__(self, *, ends_with_done: bool = True) -> None:
         super().__init__(SseParser())

@@ -7,6 +7,7 @@ its end. How far a server's own tools have come is carried as it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,7 +23,7 @@ from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.response import decode_finish, decode_response, identity_of
 from dragoman.wire.openai_responses.stream_items import GrowingItem, GrowingPart, Item, Items
 from dragoman.wire.overlay import overlay_of
-from dragoman.wire.stream_decoding import DONE, FrameDecoder, object_in, stream_error
+from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in, stream_error
 
 _KEPT_ALIVE = frozenset({"keepalive", "ping"})
 _DROPPED = frozenset({"sequence_number", "obfuscation"})
@@ -115,6 +116,10 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     """Reads one response, whose items begin, grow and end side by side."""
 
     _dialect = NAME
+    PASSING = Passing(
+        # An end that leaves the items out says nothing of calls: they tell themselves.
+        re.compile(rb'"response"\s*:\s*\{|"type"\s*:\s*"error"|"(?:function|custom_tool)_call"')
+    )
     _noise = {"sequence_number": INTEGER, "obfuscation": STRING}
 
     def __init__(self) -> None:
