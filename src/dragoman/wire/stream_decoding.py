@@ -35,9 +35,9 @@ _LESSON = 8  # what making a template costs, in frames
 class Passing(NamedTuple):
     """How to recognise the frames that tell what a stream says of itself (`lane.passing`)."""
 
-    telling: re.Pattern[bytes]
-    """What is in them, and in hardly any other."""
-    repeated: re.Pattern[bytes] | None = None
+    telling: tuple[bytes, ...]
+    """What is in them, and in hardly any other: patterns, which are fast if they begin plainly."""
+    repeated: bytes | None = None
     """What is in many frames, of which only the last one counts."""
     marks: tuple[bytes, ...] = (b"\n\n", b"\n\r\n")
     """What frames end with."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -45,7 +44,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     _dialect = NAME
     _noise = {_PADDING: TEXT}
-    PASSING = Passing(re.compile(rb'"usage"|"stop_reason"|"message_stop"|"error"'))
+    PASSING = Passing((b'"usage"', b'"stop_reason"', b'"message_stop"', b'"error"'))
 
     def __init__(self) -> None:
         super().__init__(SseParser())

@@ -9,7 +9,6 @@ another one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -70,8 +69,8 @@ class StreamDecoder(FrameDecoder[str | bytes]):
 
     _dialect = NAME
     PASSING = Passing(
-        re.compile(rb'"finish_?[rR]eason"|"function_?[cC]all"|"prompt_?[fF]eedback"|"error"'),
-        re.compile(rb'"usage_?[mM]etadata"'),
+        (rb'"finish_?[rR]eason"', rb'"function_?[cC]all"', rb'"prompt_?[fF]eedback"', b'"error"'),
+        rb'"usage_?[mM]etadata"',
     )
     _noise: ClassVar[Mapping[str, Noise]] = {}
 

@@ -63,7 +63,7 @@ class StreamDecoder(FrameDecoder[bytes]):
     _dialect = NAME
     _noise = {"created_at": TEXT}
     PASSING = Passing(
-        re.compile(rb'"done"\s*:\s*true|"tool_calls"|"error"'), marks=(b"\n",), end=re.compile(rb"\n")
+        (rb'"done"\s*:\s*true', b'"tool_calls"', b'"error"'), None, (b"\n",), re.compile(rb"\n")
     )
 
     def __init__(self) -> None:

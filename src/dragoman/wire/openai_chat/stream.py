@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -38,8 +37,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     _dialect = NAME
     _noise = dict.fromkeys(_PADDING, TEXT)
     PASSING = Passing(
-        re.compile(rb'"finish_reason"\s*:\s*"|"error"|\[DONE\]'),
-        re.compile(rb'"usage"\s*:\s*\{'),
+        (rb'"finish_reason"\s*:\s*"', rb'"error"', rb"\[DONE\]"), rb'"usage"\s*:\s*\{'
     )
 
     def __init__(self, *, ends_with_done: bool = True) -> None:

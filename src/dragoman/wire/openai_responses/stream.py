@@ -7,7 +7,6 @@ its end. How far a server's own tools have come is carried as it is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -118,7 +117,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     _dialect = NAME
     PASSING = Passing(
         # An end that leaves the items out says nothing of calls: they tell themselves.
-        re.compile(rb'"response"\s*:\s*\{|"type"\s*:\s*"error"|"(?:function|custom_tool)_call"')
+        (rb'"response"\s*:\s*\{', b'"error"', b'"function_call"', b'"custom_tool_call"')
     )
     _noise = {"sequence_number": INTEGER, "obfuscation": STRING}
 
