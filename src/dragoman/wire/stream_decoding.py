@@ -21,7 +21,7 @@ from dragoman.model.jsontext import loads
 from dragoman.model.responses import Choice, Response
 from dragoman.wire.framing import MAX_FRAME, Framing, SteppedFraming
 from dragoman.wire.lane import switch
-from dragoman.wire.lane.templates import Growth, Noise, Template, template_of
+from dragoman.wire.lane.templates import Growth, Noises, Template, template_of
 
 FrameT = TypeVar("FrameT")
 Emit = Callable[[Event], None]
@@ -55,7 +55,7 @@ class FrameDecoder(Generic[FrameT]):
     _dialect: ClassVar[str]
     PASSING: ClassVar[Passing | None] = None
     """The frames that tell what the answer cost; None: every frame may."""
-    _noise: ClassVar[Mapping[str, Noise] | None] = None
+    _noise: ClassVar[Noises | None] = None
     """Fields that frames have and that mean nothing beyond them; None: no frame is a repetition.
 
     A dialect that has some, or an empty mapping, has a framing that can be stepped through, and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -124,8 +125,12 @@ def _chunk(*parts: Any, usage: int | None = None, **fields: Any) -> Frame:
     body: Frame = {"candidates": [candidate]}
     if usage is not None:
         detail = [{"modality": "TEXT", "tokenCount": 8}]
-        body["usageMetadata"] = {"promptTokenCount": 8, "candidatesTokenCount": usage,
-                                 "totalTokenCount": 8 + usage, "promptTokensDetails": detail}  # fmt: skip
+        counts = {
+            "promptTokenCount": 8,
+            "candidatesTokenCount": usage,
+            "totalTokenCount": 8 + usage,
+        }
+        body["usageMetadata"] = {**counts, "promptTokensDetails": detail}
     return {**body, "modelVersion": "g", "responseId": "r1"}
 
 
@@ -279,6 +284,12 @@ _INSERTED = [b'"', b"\\", b"\n", b"\r", b"\r\n", b"\x00", b"\xff", b"\xc3", b"{"
              b"\xef\xbb\xbf", b"id: 1\n", b"\xe2\x80\xa8"]  # fmt: skip
 
 
+_AGAIN = [(b"delta", b'"x"'), (b"index", b"1"), (b"choices", b"[]"), (b"obfuscation", b'"y"'),
+          (b"sequence_number", b"5"), (b"usageMetadata", b'{"promptTokenCount":5}'),
+          (b"created_at", b'"later"'), (b"message", b"{}"), (b"type", b'"ping"'),
+          (b"content", b'"z"'), (b"text", b'"z"')]  # fmt: skip
+
+
 @st.composite
 def streams(draw: Any, dialect: str) -> bytes:
     """A stream of runs, whole or broken, in some style."""
@@ -308,14 +319,7 @@ def _twice(draw: Any, frames: list[bytes]) -> None:
     place = draw(st.integers(0, len(frames) - 1))
     frame = frames[place]
     at = frame.rfind(b"}")
-    key, value = draw(
-        st.sampled_from([
-            (b"delta", b'"x"'), (b"index", b"1"), (b"choices", b"[]"), (b"obfuscation", b'"y"'),
-            (b"sequence_number", b"5"), (b"usageMetadata", b'{"promptTokenCount":5}'),
-            (b"created_at", b'"later"'), (b"message", b"{}"), (b"type", b'"ping"'),
-            (b"content", b'"z"'), (b"text", b'"z"'),
-        ])  # fmt: skip
-    )
+    key, value = draw(st.sampled_from(_AGAIN))
     if at > 0:
         frames[place] = frame[:at] + b',"' + key + b'":' + value + frame[at:]
 
@@ -323,5 +327,5 @@ def _twice(draw: Any, frames: list[bytes]) -> None:
 def cut(stream: bytes, places: list[int]) -> Iterator[bytes]:
     """The stream in pieces, cut at these places."""
     edges = [0, *sorted(place % (len(stream) + 1) for place in places), len(stream)]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         yield stream[start:end]

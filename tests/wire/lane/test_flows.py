@@ -69,11 +69,13 @@ def _part(draw: Any, number: int) -> Any:
     if kind == "thinking":
         return Thinking(text, form=draw(st.sampled_from(["full", "summary"])), **fields)
     if kind == "call":
-        custom = draw(st.integers(0, 5)) == 0
-        return make_call(f"c{number}", "f", raw="", kind="custom" if custom else "function", **fields)
+        form = draw(st.sampled_from(["function"] * 5 + ["custom"]))
+        return make_call(f"c{number}", "f", raw="", kind=form, **fields)
     if kind == "refusal":
         return Refusal(text)
-    return ServerToolCall("s1", "mcp", {}) if kind == "server" else Audio(data="AAAA", mime="audio/pcm")
+    if kind == "server":
+        return ServerToolCall("s1", "mcp", {})
+    return Audio(data="AAAA", mime="audio/pcm")
 
 
 _ARGUMENTS = st.sampled_from(['{"a":', '"b', '"', "1", "}", "{}", ", ", '"k": "\\u00', "e9", "x"])
@@ -160,7 +162,11 @@ def test_a_run_flows(source: str, name: str, target: str) -> None:
     begun = parts[-1:] if name == "call" and source == "openai-chat" else parts[place : place + 1]
     if source == "openai-chat" and name != "call":
         begun = []
-    bodies = [*([first] if first else []), *begun, *(FORMS[source][name](f' "w{n}é') for n in range(20))]
+    bodies = [
+        *([first] if first else []),
+        *begun,
+        *(FORMS[source][name](f' "w{n}é') for n in range(20)),
+    ]
     stream = b"".join([style.frame(body) for body in [*bodies, *ENDINGS[source]]])
     told = events_of(source, stream)
     check_same(target, told)

@@ -25,7 +25,7 @@ from dragoman.wire.anthropic.stream_blocks import (
 )
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.framing import SseEvent, SseParser
-from dragoman.wire.lane.templates import TEXT
+from dragoman.wire.lane.templates import ASCII_TEXT, Noises
 from dragoman.wire.overlay import overlay_of
 from dragoman.wire.reading import Reading
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, PartEvents, Passing, object_in
@@ -43,7 +43,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     """Reads one message, whose blocks start, grow and stop."""
 
     _dialect = NAME
-    _noise = {_PADDING: TEXT}
+    _noise: ClassVar[Noises] = {_PADDING: ASCII_TEXT}
     PASSING = Passing((b'"usage"', b'"stop_reason"', b'"message_stop"', b'"error"'))
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from dragoman.errors import InvalidInputError, WireError
@@ -49,7 +49,7 @@ from dragoman.wire.gemini.stream_chunks import (
     is_piece,
 )
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.lane.templates import Growth, Noise
+from dragoman.wire.lane.templates import Growth, Noises
 from dragoman.wire.overlay import Overlay
 from dragoman.wire.reading import Reading
 from dragoman.wire.stream_decoding import Emit, FrameDecoder, PartEvents, Passing
@@ -72,7 +72,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         (rb'"finish_?[rR]eason"', rb'"function_?[cC]all"', rb'"prompt_?[fF]eedback"', b'"error"'),
         rb'"usage_?[mM]etadata"',
     )
-    _noise: ClassVar[Mapping[str, Noise]] = {}
+    _noise: ClassVar[Noises] = {}
 
     def __init__(self) -> None:
         self._chunks = ChunkReader()

@@ -66,17 +66,20 @@ class FlowingEncoder:
         """The bytes to send for an event; none, where more has to come first."""
         flow = self.flow
         if flow is not None:
-            kind, text = type(event), None
-            if kind is flow.kind and event.index == flow.index and event.choice == flow.choice:  # type: ignore[union-attr]
-                text = _plain_text(event) if kind is ToolCallDelta else None
+            text = None
+            if type(event) is PartDelta:  # as `is_for` and `is_plain` have it, without the calls
                 if (
-                    kind is PartDelta
-                    and event.extras is EMPTY  # type: ignore[union-attr]
-                    and event.signature is None  # type: ignore[union-attr]
-                    and event.data is None  # type: ignore[union-attr]
-                    and event.citations == ()  # type: ignore[union-attr]
+                    event.index == flow.index
+                    and flow.kind is PartDelta
+                    and event.choice == flow.choice
+                    and event.extras is EMPTY
+                    and event.signature is None
+                    and event.data is None
+                    and event.citations == ()
                 ):
-                    text = event.text  # type: ignore[union-attr]
+                    text = event.text
+            elif type(event) is ToolCallDelta and flow.is_for(event):
+                text = _plain_text(event)
             if text:
                 try:
                     written = flow.encode(text)
@@ -88,9 +91,8 @@ class FlowingEncoder:
                     return written
             self.flow = None
         written = self._feed(event)
-        kind = type(event)
-        if kind is PartDelta or kind is ToolCallDelta:
-            self._note_delta_of_run(event)  # type: ignore[arg-type]
+        if isinstance(event, (PartDelta, ToolCallDelta)):
+            self._note_delta_of_run(event)
         else:
             self._run = None
         return written
@@ -119,7 +121,7 @@ def is_plain(event: Event) -> TypeGuard[Delta]:
     return type(event) is ToolCallDelta and bool(_plain_text(event))
 
 
-def _plain_text(event: Any) -> str | None:
+def _plain_text(event: ToolCallDelta) -> str | None:
     """The arguments in a piece of a call that has nothing else."""
     has_more = event.id or event.name or event.signature or event.extras is not EMPTY
     return None if has_more or event.kind != "function" else event.arguments_delta

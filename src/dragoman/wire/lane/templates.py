@@ -79,8 +79,10 @@ class Noise(NamedTuple):
         return Noise(value, re.compile(value).match)
 
 
+Noises = Mapping[str, Noise]
+"""By their names, at the top of a frame."""
 INTEGER = Noise.of(_INTEGER)
-TEXT = Noise.of(rb'"[ !#-\[\]-~]*"')  # ASCII without escapes
+ASCII_TEXT = Noise.of(rb'"[ !#-\[\]-~]*"')  # ASCII without escapes
 _MIRROR = Noise.of(b"")
 
 
@@ -103,7 +105,9 @@ class Template:
     __slots__ = ("_after", "_before", "_counts", "_delta", "_field", "_head", "_kept", "_tail",
                  "counts")  # fmt: skip
 
-    def __init__(self, frame: bytes, holes: list[_Hole], growth: Growth, counts: Noise | None):
+    def __init__(
+        self, frame: bytes, holes: list[_Hole], growth: Growth, counts: Noise | None
+    ) -> None:
         edges = [0, *(edge for hole in holes for edge in (hole.start, hole.end)), len(frame)]
         fixed = [frame[edges[n] : edges[n + 1]] for n in range(0, len(edges), 2)]
         place = next(n for n, hole in enumerate(holes) if hole.noise is None)
@@ -136,10 +140,11 @@ class Template:
             start = position + size
             for match, literal in before:
                 found = match(data, start)
-                if found is None or not data.startswith(literal, found.end()):
+                start = -1 if found is None else found.end()
+                if start < 0 or not data.startswith(literal, start):
                     start = -1
                     break
-                start = found.end() + len(literal)
+                start += len(literal)
             end = data.find(b'"', start) if start >= 0 else -1
             if end > start and data[end - 1] == _BACKSLASH:
                 found = _REST_OF_STRING.match(data, start)
@@ -161,7 +166,7 @@ class Template:
             position = end
         if texts:  # whatever holds them is fed once for all of a run
             for kept in self._kept:
-                kept += texts
+                kept.extend(texts)
         return position
 
     def _rest(self, data: bytes, position: int, written: bytes) -> int:
@@ -183,7 +188,7 @@ class Template:
 
 
 def template_of(
-    frame: bytes, body: tuple[int, int], growth: Growth, noise: Mapping[str, Noise]
+    frame: bytes, body: tuple[int, int], growth: Growth, noise: Noises
 ) -> Template | None:
     """The template of a frame, whose JSON is there; None where there can't be one.
 

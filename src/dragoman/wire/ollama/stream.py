@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from dragoman.model import events
 from dragoman.model.accumulate import MessageAccumulator
@@ -21,7 +21,7 @@ from dragoman.wire.call_ids import CallIds
 from dragoman.wire.framing import NdjsonParser
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.lane.flows import MARK, Flow, around_mark, nothing
-from dragoman.wire.lane.templates import TEXT, Growth
+from dragoman.wire.lane.templates import ASCII_TEXT, Growth, Noises
 from dragoman.wire.ollama.content import decode_images, encode_assistant, note_written
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.response import (
@@ -61,7 +61,7 @@ class StreamDecoder(FrameDecoder[bytes]):
     """
 
     _dialect = NAME
-    _noise = {"created_at": TEXT}
+    _noise: ClassVar[Noises] = {"created_at": ASCII_TEXT}
     PASSING = Passing(
         (rb'"done"\s*:\s*true', b'"tool_calls"', b'"error"'), None, (b"\n",), re.compile(rb"\n")
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from dragoman.model import events
 from dragoman.model.content import AnyPart
@@ -12,7 +12,7 @@ from dragoman.model.frozen import FrozenDict
 from dragoman.model.parts import Origin
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.json_values import is_integer, is_object
-from dragoman.wire.lane.templates import TEXT, Growth
+from dragoman.wire.lane.templates import ASCII_TEXT, Growth, Noises
 from dragoman.wire.openai_chat.content_assistant import place_of
 from dragoman.wire.openai_chat.dialect import NAME, absent
 from dragoman.wire.openai_chat.response import decode_usage
@@ -35,7 +35,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     """
 
     _dialect = NAME
-    _noise = dict.fromkeys(_PADDING, TEXT)
+    _noise: ClassVar[Noises] = dict.fromkeys(_PADDING, ASCII_TEXT)
     PASSING = Passing(
         (rb'"finish_reason"\s*:\s*"', rb'"error"', rb"\[DONE\]"), rb'"usage"\s*:\s*\{'
     )

@@ -12,6 +12,7 @@ from dragoman.model.media import Audio
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.tools import ToolCallDelta
 from dragoman.wire.json_values import is_integer, is_list, is_object
+from dragoman.wire.lane.templates import Growth
 from dragoman.wire.openai_chat.content import decode_annotations, decode_images, decode_parts
 from dragoman.wire.openai_chat.content_assistant import decode_speech_delta
 from dragoman.wire.openai_chat.dialect import NAME
@@ -25,7 +26,6 @@ from dragoman.wire.openai_chat.stream_deltas import (
     is_empty,
 )
 from dragoman.wire.openai_chat.tools import ARGUMENTS, EXECUTED_TOOLS, decode_server_tools
-from dragoman.wire.lane.templates import Growth
 from dragoman.wire.overlay import extras_of, overlay_of, with_word
 from dragoman.wire.stream_decoding import Emit, PartEvents
 from dragoman.wire.tolerance import plain_text

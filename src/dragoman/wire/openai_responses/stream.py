@@ -16,7 +16,7 @@ from dragoman.model.events import PartDelta
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.wire.framing import SseEvent, SseParser
-from dragoman.wire.lane.templates import INTEGER, TEXT as STRING, Growth
+from dragoman.wire.lane.templates import ASCII_TEXT, INTEGER, Growth, Noises
 from dragoman.wire.openai_responses.content import decode_annotations
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.response import decode_finish, decode_response, identity_of
@@ -119,7 +119,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         # An end that leaves the items out says nothing of calls: they tell themselves.
         (rb'"response"\s*:\s*\{', b'"error"', b'"function_call"', b'"custom_tool_call"')
     )
-    _noise = {"sequence_number": INTEGER, "obfuscation": STRING}
+    _noise: ClassVar[Noises] = {"sequence_number": INTEGER, "obfuscation": ASCII_TEXT}
 
     def __init__(self) -> None:
         super().__init__(SseParser())
