@@ -55,7 +55,7 @@ class FrameDecoder(Generic[FrameT]):
     _dialect: ClassVar[str]
     PASSING: ClassVar[Passing | None] = None
     """The frames that tell what the answer cost; None: every frame may."""
-    _noise: ClassVar[Noises | None] = None
+    _noise: ClassVar[Noises] = None
     """Fields that frames have and that mean nothing beyond them; None: no frame is a repetition.
 
     A dialect that has some, or an empty mapping, has a framing that can be stepped through, and
@@ -159,7 +159,7 @@ class FrameDecoder(Generic[FrameT]):
             return None
         self._patience -= _LESSON
         kept = growth._replace(kept=texts + growth.kept)
-        return template_of(frame, body, kept, self._noise or {})
+        return template_of(frame, body, kept, self._noise)
 
     def close(self) -> list[Event]:
         """What is left when the stream ends; whether it was complete, `is_complete` tells."""

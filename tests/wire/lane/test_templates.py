@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -35,14 +36,10 @@ RUNS = [(dialect, name) for dialect in PLAIN for name in PLAIN[dialect]]
 
 
 @contextmanager
-def same_ids() -> Iterator[None]:
+def same_ids() -> Generator[None, None, None]:
     """Within the block, ids are made from one on."""
-    before = ids.time_ns, ids._last
-    ids.time_ns, ids._last = (lambda: 1), 0
-    try:
+    with patch.object(ids, "time_ns", return_value=1), patch.object(ids, "_last", 0):
         yield
-    finally:
-        ids.time_ns, ids._last = before
 
 
 class Told:

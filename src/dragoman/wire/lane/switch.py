@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
@@ -19,7 +19,7 @@ def is_on() -> bool:
 
 
 @contextmanager
-def off() -> Iterator[None]:
+def off() -> Generator[None, None, None]:
     """Everything goes the general way within the block; what was begun before stays as it is."""
     before, _Switch.is_on = _Switch.is_on, False
     try:

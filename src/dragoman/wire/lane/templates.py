@@ -79,8 +79,8 @@ class Noise(NamedTuple):
         return Noise(value, re.compile(value).match)
 
 
-Noises = Mapping[str, Noise]
-"""By their names, at the top of a frame."""
+Noises = Mapping[str, Noise] | None
+"""Those of a dialect, by their names at the top of a frame; None: no frame is a repetition."""
 INTEGER = Noise.of(_INTEGER)
 ASCII_TEXT = Noise.of(rb'"[ !#-\[\]-~]*"')  # ASCII without escapes
 _MIRROR = Noise.of(b"")
@@ -199,7 +199,7 @@ def template_of(
     raw = frame[start:end]
     counts = None
     sought: list[tuple[Path, bytes, Noise | None]] = [(growth.path, _STRING, None)]
-    sought += [((key,), each.value, each) for key, each in noise.items()]
+    sought += [((key,), each.value, each) for key, each in (noise or {}).items()]
     sought += [(path, _STRING, _MIRROR) for path in growth.mirrors]
     holes: list[_Hole] = []
     for path, value, kind in sought:
