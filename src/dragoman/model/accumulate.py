@@ -7,7 +7,6 @@ continuation on servers that number all calls 0, or none (W7, W8, W87).
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
@@ -31,6 +30,7 @@ from dragoman.model.events import (
 )
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
+from dragoman.model.json_progress import JsonProgress
 from dragoman.model.media import Audio
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Citation, Refusal, Text, Thinking
@@ -39,56 +39,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason, Usage
 
-_STRUCTURE = re.compile(r'["\\{}\[\]]')
-
-
-class _JsonProgress:
-    """How far a JSON text has come, from its pieces, without keeping or parsing them."""
-
-    __slots__ = ("_depth", "_escaped", "_in_string", "_is_started", "pending")
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._in_string = self._escaped = self._is_started = False
-        self.pending: list[str] = []
-        """Pieces that nobody has asked about yet."""
-
-    @property
-    def is_started(self) -> bool:
-        if self.pending:
-            self._count()
-        return self._is_started
-
-    @property
-    def is_complete(self) -> bool:
-        return self.is_started and self._depth == 0 and not self._in_string
-
-    def feed(self, text: str) -> None:
-        self.pending.append(text)
-
-    def _count(self) -> None:
-        pieces, self.pending[:] = "".join(self.pending), ()
-        self._count_in(pieces)
-
-    def _count_in(self, text: str) -> None:
-        position = 0
-        if self._escaped and text:
-            self._escaped, position = False, 1
-        while found := _STRUCTURE.search(text, position):
-            position = found.end()
-            mark = found[0]
-            if mark == "\\":
-                if self._in_string:
-                    self._escaped = position == len(text)
-                    position += 1
-            elif mark == '"':
-                self._in_string = not self._in_string
-            elif not self._in_string:
-                self._is_started = True
-                self._depth += 1 if mark in "{[" else -1
-
-
-_NO_ARGUMENTS = _JsonProgress()  # only calls have some; others share it, and never feed it
+_NO_ARGUMENTS = JsonProgress()  # only calls have some; others share it, and never feed it
 
 
 def _joined(known: Any, more: Any) -> Any:
@@ -111,7 +62,7 @@ class GrowingPart:
         self.citations: list[Citation] = []
         self.extras: dict[str, Any] = {}
         self.is_stopped = False
-        self.progress = _JsonProgress() if isinstance(part, ToolCall) else _NO_ARGUMENTS
+        self.progress = JsonProgress() if isinstance(part, ToolCall) else _NO_ARGUMENTS
         self.wire_index: int | None = None
         self.place = 0  # among the calls, if it is one
 

@@ -156,7 +156,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         return Growth(delta, (*_TEXT_PLACE, "text"), counts="usageMetadata")
 
     def _take_counts(self, counts: bytes) -> None:
-        self._usage = counts
+        self._usage = bytes(counts)
 
     def _settle_usage(self) -> None:
         """Tell what it has cost: every chunk says it anew, and only the last one counts (W98)."""

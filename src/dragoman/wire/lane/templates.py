@@ -196,6 +196,7 @@ def template_of(
     the JSON must say that text where the decoder looks, and all else as before.
     """
     start, end = body
+    frame = bytes(frame)  # or it was a bytearray
     raw = frame[start:end]
     counts = None
     sought: list[tuple[Path, bytes, Noise | None]] = [(growth.path, _STRING, None)]

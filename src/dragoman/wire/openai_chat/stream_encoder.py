@@ -24,24 +24,21 @@ from dragoman.model.usage import FinishReason
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import is_event_name, sse
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.lane.flows import MARK, Encode, Flow, around_mark
+from dragoman.wire.lane.flows import Encode, Flow, around_mark
 from dragoman.wire.openai_chat.content_assistant import (
     encode_assistant,
     encode_speech_delta,
     is_speech,
 )
-from dragoman.wire.openai_chat.content_thinking import (
-    DETAIL_TYPES,
-    TEXT_FIELDS,
-    is_sealed_thinking,
-)
-from dragoman.wire.openai_chat.dialect import DETAILS, NAME, SHOWN, ChatWriting, is_own
+from dragoman.wire.openai_chat.content_thinking import TEXT_FIELDS, is_sealed_thinking
+from dragoman.wire.openai_chat.dialect import NAME, SHOWN, ChatWriting, is_own
 from dragoman.wire.openai_chat.response import FOREIGN_LOGPROBS, encode_finish, encode_usage
 from dragoman.wire.openai_chat.stream_deltas import (
     encode_call_delta,
     encode_function_delta,
     is_legacy_delta,
 )
+from dragoman.wire.openai_chat.stream_forms import choice_of, form_of
 from dragoman.wire.openai_chat.tools import ARGUMENTS
 from dragoman.wire.overlay import fields_of, with_overlay, words_of
 from dragoman.wire.stream_encoding import (
@@ -57,8 +54,6 @@ Delta = dict[str, Any]
 _ASSISTANT = Role.ASSISTANT
 _OBJECT = "chat.completion.chunk"
 _SIGNATURE = "another dialect's signature is left out"
-_PIECE = {"index", "function"}  # what a call's further pieces have
-_ARGS = ARGUMENTS["function"]
 
 
 class StreamEncoder(EventEncoder):
@@ -128,10 +123,10 @@ class StreamEncoder(EventEncoder):
 
     def _around(self, number: int, text: Any) -> Encode | None:
         """How the next delta is written, if the last one was a text in one field, or in a call."""
-        form = _form(self._last, text)
+        form, count = form_of(self._last, text)
         if form is None or self._unsent_extras:
             return None
-        return around_mark(self._written([_choice_of(number, form)]), 1 + (DETAILS in form))
+        return around_mark(self._written([choice_of(number, form)]), count)
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         """The finish reason; a second one only adds what it knows more."""
@@ -186,7 +181,7 @@ class StreamEncoder(EventEncoder):
     def _chunk(self, number: int, delta: Mapping[str, Any]) -> bytes:
         role = self._choice(number).role()
         body = {**role, **delta} if role else delta
-        return self._written([_choice_of(number, body)])
+        return self._written([choice_of(number, body)])
 
     def _written(self, choices: list[Any], usage: Any = None) -> bytes:
         body: dict[str, Any] = {**self._head, "choices": choices}
@@ -196,37 +191,6 @@ class StreamEncoder(EventEncoder):
             body = with_overlay(body, {NAME: self._unsent_extras}, NAME)
             self._unsent_extras = {}
         return sse(dumps(body))
-
-
-def _choice_of(number: int, delta: Mapping[str, Any]) -> dict[str, Any]:
-    return {"index": number, "delta": delta, "finish_reason": None}
-
-
-def _form(deltas: list[Delta], text: Any) -> Delta | None:
-    """A delta with the mark in place of a text; None where it has other fields as well."""
-    if len(deltas) == 1 and DETAILS in deltas[0]:
-        return _form_of_thinking(deltas[0], text)
-    if len(deltas) != 1 or len(deltas[0]) != 1:
-        return None
-    ((key, value),) = deltas[0].items()
-    if type(value) is str:
-        return {key: MARK} if value == text else None
-    if key != "tool_calls" or value[0].keys() != _PIECE or value[0]["function"] != {_ARGS: text}:
-        return None
-    return {key: [{**value[0], "function": {_ARGS: MARK}}]}
-
-
-def _form_of_thinking(delta: Delta, text: Any) -> Delta | None:
-    """The same for one detail and the field that repeats its text."""
-    field = next((key for key in TEXT_FIELDS if key in delta), DETAILS)
-    details = delta[DETAILS]
-    if delta.keys() != {DETAILS, field} or delta[field] != text or len(details) != 1:
-        return None
-    content = DETAIL_TYPES.get(details[0].get("type"), ("", ""))[1]
-    if details[0].get(content) != text:
-        return None
-    marked = {DETAILS: [{**details[0], content: MARK}], field: MARK}
-    return {key: marked[key] for key in delta}
 
 
 class _Call:
