@@ -249,13 +249,12 @@ class FrontEncoder(FlowingEncoder):
     def _flow_after(self, event: Delta) -> Flow | None:
         return inner_flow(self._encoder, event)
 
-    def close(self) -> bytes:
-        """The last bytes; those of an error, if the events ended early (G1)."""
+    def _close(self) -> bytes:
         return self._stamped() + self._encoder.close()
 
     def fail(self, error: DragomanError) -> bytes:
         """The last bytes of an answer that failed on the way: the error, as an event."""
-        told = reported(error)
+        told, self.flow = reported(error), None
         return self._stamped() + self._write(self._front.error_event(told, str(told)))
 
     def _begun(self, event: ResponseStart) -> bytes:

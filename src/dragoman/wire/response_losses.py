@@ -125,8 +125,7 @@ class ReportingEncoder(FlowingEncoder):
         if not event.choice:
             self._begun.add(event.index)
 
-    def close(self) -> bytes:
-        """The last bytes."""
+    def _close(self) -> bytes:
         return self._encoder.close()
 
 

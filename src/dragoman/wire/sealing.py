@@ -78,8 +78,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
             return flow
         return flow.beside(growing[1].grown.pieces)
 
-    def close(self) -> bytes:
-        """The last bytes."""
+    def _close(self) -> bytes:
         return self._encoder.close()
 
     def _choice(self, number: int) -> OpenChoice:

@@ -105,7 +105,7 @@ class EventEncoder(FlowingEncoder, EventHandler):
             return None
         return self._part_flow(event) if isinstance(event, PartDelta) else self._call_flow(event)
 
-    def close(self) -> bytes:
+    def _close(self) -> bytes:
         """The bytes to send when no more events come: an error, if it is not complete (G1)."""
         return b"" if self._is_over else self._stream_error(INTERRUPTED)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import dragoman
 from dragoman import Front, Refusal, Request, Text, Thinking
+from dragoman.errors import ServerError
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -37,6 +38,7 @@ def _written(make: Any, told: list[Event]) -> tuple[list[bytes], list[Any], list
     with same_ids():
         encoder = make()
         pieces = [*map(encoder.feed, told), encoder.close()]
+        pieces += map(encoder.feed, told[-2:])  # which come too late
         return pieces, list(encoder.losses), list(encoder.repairs)
 
 
@@ -144,6 +146,19 @@ def runs(draw: Any) -> list[Event]:
 def test_any_events_are_written_the_same(dialect: str, told: list[Event]) -> None:
     """Runs of texts, thinking and arguments among anything else: bytes, losses and repairs."""
     check_same(dialect, told)
+
+
+@pytest.mark.parametrize("dialect", dragoman.dialects())
+def test_nothing_flows_after_the_end(dialect: str) -> None:
+    """A stream that failed or was closed is over, whatever grew last."""
+    deltas = [PartDelta(0, text) for text in "abcd"]
+    for end in ("fail", "close"):
+        encoder = _front(dialect)
+        for event in [ResponseStart(id="r", model="m"), PartStart(0, Text("")), *deltas]:
+            encoder.feed(event)
+        assert encoder.flow is not None
+        assert encoder.fail(ServerError("it broke")) if end == "fail" else encoder.close()
+        assert encoder.feed(PartDelta(0, "late")) == b""
 
 
 def events_of(dialect: str, *pieces: bytes) -> list[Event]:

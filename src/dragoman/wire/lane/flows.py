@@ -103,8 +103,17 @@ class FlowingEncoder:
         if run == self._run and is_plain(event) and switch.is_on():
             self.flow = self._flow_after(event)
 
+    def close(self) -> bytes:
+        """The last bytes; those of an error, if the events ended early (G1)."""
+        self.flow = None
+        return self._close()
+
     def _feed(self, event: Event) -> bytes:
         """The bytes to send for an event, in the general way."""
+        raise NotImplementedError
+
+    def _close(self) -> bytes:
+        """The last bytes."""
         raise NotImplementedError
 
     def _flow_after(self, event: Delta) -> Flow | None:  # noqa: ARG002 - derived ones need it

@@ -74,7 +74,7 @@ class StreamEncoder(EventEncoder):
         """What could not be said so far, each thing once."""
         return pointed_back(super().losses, {0: self._places})
 
-    def close(self) -> bytes:
+    def _close(self) -> bytes:
         """What to send when no more events come: a failure, if it is not complete (G1)."""
         return b"" if self._is_over else self._failed(self._first_error or INTERRUPTED)
 
