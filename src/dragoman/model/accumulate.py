@@ -183,7 +183,7 @@ class MessageAccumulator:
 
     def __init__(self) -> None:
         self._choices: dict[int, _Growing] = {}
-        self._first_id = new_id()  # one message, before its first event and after
+        self._first_id = ""  # of one message, before its first event and after; see `_first`
         self._start = ResponseStart()
         self._usage: Usage | None = None
         self.is_complete = False
@@ -252,7 +252,7 @@ class MessageAccumulator:
     def message(self) -> Message:
         """The first choice's message so far."""
         if not self._choices:
-            return make_message(Role.ASSISTANT, id=self._first_id)
+            return make_message(Role.ASSISTANT, id=self._first())
         return self.response.message
 
     @property
@@ -290,14 +290,20 @@ class MessageAccumulator:
     def _growing(self, choice: int) -> _Growing:
         growing = self._choices.get(choice)
         if growing is None:
-            id_ = new_id() if self._choices else self._first_id
+            id_ = new_id() if self._choices else self._first()
             growing = self._choices[choice] = _Growing(id_)
         return growing
+
+    def _first(self) -> str:
+        """The id of the first message, made on first need."""
+        if not self._first_id:
+            self._first_id = new_id()
+        return self._first_id
 
     def _response_start(self, event: ResponseStart) -> None:
         if event.restarts:
             self._choices, self._start, self._usage = {}, ResponseStart(), None
-            self._first_id = new_id()
+            self._first_id = ""
             self.errors, self.opaque = [], []
         # A second start (some servers repeat it in each chunk) fills gaps, it does not reset.
         self._start = self._start.filled(event)

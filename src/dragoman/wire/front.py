@@ -268,9 +268,8 @@ class FrontEncoder(FlowingEncoder):
                 return self._write(event)
             self._stamp()
         start = self._start
-        return self._write(
-            event.replace(id=start.id, model=start.model, created_at=start.created_at)
-        )
+        told = {"id": start.id, "model": start.model, "created_at": start.created_at}
+        return self._write(event.replace_unchecked(**told))
 
     def _stamped(self) -> bytes:
         if self._is_stamped:
