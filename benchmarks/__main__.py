@@ -44,9 +44,10 @@ def _translation() -> list[Ratio]:
 
 
 def _streams() -> list[Ratio]:
-    from benchmarks import streams
+    from benchmarks import stream_translation, streams
 
-    return [*streams.decoding(), *streams.encoding()]
+    translating = stream_translation.translating()
+    return [*translating, *streams.decoding(), *streams.encoding()]
 
 
 def _growth() -> list[Ratio]:

@@ -22,6 +22,7 @@ from benchmarks import (
     measured,
     recordings,
     sdks,
+    stream_translation,
     streams,
 )
 from benchmarks import translation as translations
@@ -71,6 +72,22 @@ def test_the_sdks_read_the_same_stream(dialect: str) -> None:
     stream = recordings.encoded(dialect, recordings.answer(50, ()))
     for name, read in sdks.readers(dialect).items():
         assert len(read(stream)) >= 50, name
+
+
+@pytest.mark.parametrize("kind", ["text", "tool", "thinking"])
+@pytest.mark.parametrize("target", recordings.DIALECTS)
+def test_streams_are_translated_whole(target: str, kind: str) -> None:
+    """What is measured says all that it should, in every dialect, in one piece and in many."""
+    pieces = stream_translation.chat(9, kind)
+    whole = stream_translation.translated("openai-chat", target, [b"".join(pieces)])
+    decoder = dragoman.dialect(target).stream_decoder()
+    decoder.feed(whole)
+    decoder.close()
+    message = decoder.response.message
+    said = message.tool_calls[0].raw_arguments if kind == "tool" else str(message)
+    said = message.thinking if kind == "thinking" else said
+    assert "word7" in str(said)
+    assert len(stream_translation.translated("openai-chat", target, pieces)) == len(whole)
 
 
 def test_there_are_streams_without_the_corpus(monkeypatch: pytest.MonkeyPatch) -> None:

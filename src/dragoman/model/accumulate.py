@@ -7,7 +7,6 @@ continuation on servers that number all calls 0, or none (W7, W8, W87).
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
@@ -31,6 +30,7 @@ from dragoman.model.events import (
 )
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
+from dragoman.model.json_progress import JsonProgress
 from dragoman.model.media import Audio
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Citation, Refusal, Text, Thinking
@@ -39,41 +39,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason, Usage
 
-_STRUCTURE = re.compile(r'["\\{}\[\]]')
-
-
-class _JsonProgress:
-    """How far a JSON text has come, from its pieces, without keeping or parsing them."""
-
-    __slots__ = ("_depth", "_escaped", "_in_string", "is_started")
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._in_string = self._escaped = self.is_started = False
-
-    @property
-    def is_complete(self) -> bool:
-        return self.is_started and self._depth == 0 and not self._in_string
-
-    def feed(self, text: str) -> None:
-        position = 0
-        if self._escaped and text:
-            self._escaped, position = False, 1
-        while found := _STRUCTURE.search(text, position):
-            position = found.end()
-            mark = found[0]
-            if mark == "\\":
-                if self._in_string:
-                    self._escaped = position == len(text)
-                    position += 1
-            elif mark == '"':
-                self._in_string = not self._in_string
-            elif not self._in_string:
-                self.is_started = True
-                self._depth += 1 if mark in "{[" else -1
-
-
-_NO_ARGUMENTS = _JsonProgress()  # only calls have some; others share it, and never feed it
+_NO_ARGUMENTS = JsonProgress()  # only calls have some; others share it, and never feed it
 
 
 def _joined(known: Any, more: Any) -> Any:
@@ -96,7 +62,7 @@ class GrowingPart:
         self.citations: list[Citation] = []
         self.extras: dict[str, Any] = {}
         self.is_stopped = False
-        self.progress = _JsonProgress() if isinstance(part, ToolCall) else _NO_ARGUMENTS
+        self.progress = JsonProgress() if isinstance(part, ToolCall) else _NO_ARGUMENTS
         self.wire_index: int | None = None
         self.place = 0  # among the calls, if it is one
 
@@ -217,7 +183,7 @@ class MessageAccumulator:
 
     def __init__(self) -> None:
         self._choices: dict[int, _Growing] = {}
-        self._first_id = new_id()  # one message, before its first event and after
+        self._first_id = ""  # of one message, before its first event and after; see `_first`
         self._start = ResponseStart()
         self._usage: Usage | None = None
         self.is_complete = False
@@ -241,6 +207,20 @@ class MessageAccumulator:
         else:
             slot.grow(delta)
 
+    def texts_of(self, delta: PartDelta | ToolCallDelta) -> tuple[list[str], ...]:
+        """The lists to which the text of such a delta is added, while its part is open.
+
+        They may be fed in place of the accumulator, with the texts of many deltas at once.
+        """
+        growing = self._choices.get(delta.choice)
+        if growing is None:
+            return ()
+        if isinstance(delta, PartDelta):
+            slot = growing.by_index.get(delta.index)
+            return () if slot is None else (slot.pieces,)
+        slot = _slot_of(growing, delta)
+        return () if slot is None else (slot.pieces, slot.progress.pending)
+
     def extend(self, events: Iterable[Event]) -> None:
         """Take in several events."""
         for event in events:
@@ -250,6 +230,12 @@ class MessageAccumulator:
         """Take in a piece of a call; returns the call's number, and its head: id, name and kind."""
         slot = self._tool_call_delta(delta)
         return slot.place, _call(slot)
+
+    def place_of(self, delta: ToolCallDelta) -> int | None:
+        """The number of the call that a delta would continue; None where it would begin one."""
+        growing = self._choices.get(delta.choice)
+        slot = None if growing is None else _slot_of(growing, delta)
+        return None if slot is None else slot.place
 
     def resolved(self, delta: ToolCallDelta) -> ToolCallDelta:
         """The delta with the number of the call that it belongs to, whatever its server sent.
@@ -266,7 +252,7 @@ class MessageAccumulator:
     def message(self) -> Message:
         """The first choice's message so far."""
         if not self._choices:
-            return make_message(Role.ASSISTANT, id=self._first_id)
+            return make_message(Role.ASSISTANT, id=self._first())
         return self.response.message
 
     @property
@@ -304,14 +290,20 @@ class MessageAccumulator:
     def _growing(self, choice: int) -> _Growing:
         growing = self._choices.get(choice)
         if growing is None:
-            id_ = new_id() if self._choices else self._first_id
+            id_ = new_id() if self._choices else self._first()
             growing = self._choices[choice] = _Growing(id_)
         return growing
+
+    def _first(self) -> str:
+        """The id of the first message, made on first need."""
+        if not self._first_id:
+            self._first_id = new_id()
+        return self._first_id
 
     def _response_start(self, event: ResponseStart) -> None:
         if event.restarts:
             self._choices, self._start, self._usage = {}, ResponseStart(), None
-            self._first_id = new_id()
+            self._first_id = ""
             self.errors, self.opaque = [], []
         # A second start (some servers repeat it in each chunk) fills gaps, it does not reset.
         self._start = self._start.filled(event)

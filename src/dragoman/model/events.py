@@ -38,12 +38,13 @@ class ResponseStart(_Event, frozen=True, tag="response_start", kw_only=True):
 
     def filled(self, later: ResponseStart) -> ResponseStart:
         """With what a later one adds: gaps are filled, nothing is reset, its origin counts."""
+        known, more = self.extras, later.extras
         return ResponseStart(
             id=self.id or later.id,
             model=self.model or later.model,
             created_at=self.created_at or later.created_at,
             origin=later.origin or self.origin,
-            extras={**self.extras, **later.extras},
+            extras={**known, **more} if known and more else known or more,
         )
 
 

@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 _construct: Any = msgspec.StructMeta.__call__
 _STRUCT: Any = msgspec.Struct  # it has more than its stub says
-_copied = _STRUCT.__copy__  # ours returns the value itself
+shallow_copy: Callable[[Any], Any] = _STRUCT.__copy__
+"""Another value with the same fields, which nothing has looked at: for `force_setattr`."""
 
 
 def unchecked(kind: Callable[P, T]) -> Callable[P, T]:
@@ -135,7 +136,7 @@ class Value(
 
         A request of 20 messages takes 0.5 µs instead of 17.
         """
-        made = _copied(self)
+        made = shallow_copy(self)
         for name, value in changes.items():
             force_setattr(made, name, value)
         return made  # type: ignore[no-any-return]  # a copy is of the same class

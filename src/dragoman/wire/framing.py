@@ -20,6 +20,9 @@ MAX_FRAME = 64 * 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
 _END = b"\n\n"
+_END_OF_CRLF = b"\n\r\n"
+_WHOLE_EVENT = re.compile(rb"(?:event:[^\r\n]*(?:\r\n|\n))?data:([^\r\n]*)(?:\r\n\r\n|\n\n)")
+_WHOLE_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n)")
 _BETWEEN = frozenset({b" ", b"\t", b"\r", b"\n", b","})
 _OUTSIDE = re.compile(rb'["{}\[\]]')
 _IN_STRING = re.compile(rb'["\\]')
@@ -35,6 +38,23 @@ class Framing(Protocol[FrameT]):
 
     def close(self) -> list[FrameT]:
         """What is left when the stream ends."""
+        ...
+
+
+class SteppedFraming(Framing[FrameT], Protocol[FrameT]):
+    """One that can be fed frame by frame: it says where frames end, and what is in them."""
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the stream has begun, and nothing of the next frame has come."""
+        ...
+
+    def mark(self, data: bytes) -> bytes:
+        """What frames end with in these bytes, if they are like most; a hint, to step by."""
+        ...
+
+    def body(self, frame: bytes) -> tuple[int, int] | None:
+        """Where the JSON of a whole frame is; None where there is more to the frame."""
         ...
 
 
@@ -104,6 +124,20 @@ class SseParser:
         self._event: str | None = None
         self._data: list[str] = []
         self._size = 0
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the stream has begun, and nothing of the next event has come."""
+        return self._started and not self._is_open
+
+    def mark(self, data: bytes) -> bytes:
+        """The last bytes of an event."""
+        return _END_OF_CRLF if b"\r" in data else _END
+
+    def body(self, frame: bytes) -> tuple[int, int] | None:
+        """Where the data of a whole event is, if that is one line."""
+        found = _WHOLE_EVENT.fullmatch(frame)
+        return None if found is None else found.span(1)
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """The events that these bytes complete."""
@@ -206,6 +240,20 @@ class NdjsonParser:
     def __init__(self, limit: int = MAX_FRAME) -> None:
         self._lines = _Lines(limit)
         self._started = False
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the stream has begun, and nothing of the next line has come."""
+        return self._started and not self._lines.is_open
+
+    def mark(self, data: bytes) -> bytes:  # noqa: ARG002 - both kinds of lines end so
+        """The last byte of a line."""
+        return b"\n"
+
+    def body(self, frame: bytes) -> tuple[int, int] | None:
+        """Where the JSON of a whole line is."""
+        found = _WHOLE_LINE.fullmatch(frame)
+        return None if found is None else found.span(1)
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that these bytes complete."""

@@ -15,7 +15,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from dragoman.errors import DragomanError, ProviderError, ServerError
-from dragoman.model.events import ChoiceFinish, Event, PartDelta, ResponseStart, StreamError
+from dragoman.model.events import ChoiceFinish, Event, ResponseStart, StreamError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
 from dragoman.model.jsontext import dumps
@@ -28,6 +28,7 @@ from dragoman.wire.dialect import Dialect, dialect, is_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.error_reporting import reported
+from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
 
@@ -210,7 +211,7 @@ def _failure(extras: Mapping[str, Any]) -> ProviderError:
     return ServerError("the model failed to answer")
 
 
-class FrontEncoder:
+class FrontEncoder(FlowingEncoder):
     """Writes one stream, with one id, one time and one model in all its frames."""
 
     def __init__(self, front: Front, encoder: StreamEncoder) -> None:
@@ -238,11 +239,7 @@ class FrontEncoder:
         """What was changed so that it can be said, so far."""
         return self._encoder.repairs
 
-    def feed(self, event: Event) -> bytes:
-        """The bytes to send now."""
-        kind = type(event)
-        if kind is PartDelta and self._is_stamped:  # nearly all are this
-            return self._write(event)
+    def _feed(self, event: Event) -> bytes:
         if type(event) is ResponseStart:
             return self._begun(event)
         begun = self._stamped()
@@ -253,13 +250,15 @@ class FrontEncoder:
             event = self._error_here(event)
         return begun + self._write(event)
 
-    def close(self) -> bytes:
-        """The last bytes; those of an error, if the events ended early (G1)."""
+    def _flow_after(self, event: Delta) -> Flow | None:
+        return inner_flow(self._encoder, event)
+
+    def _close(self) -> bytes:
         return self._stamped() + self._encoder.close()
 
     def fail(self, error: DragomanError) -> bytes:
         """The last bytes of an answer that failed on the way: the error, as an event."""
-        told = reported(error)
+        told, self.flow = reported(error), None
         return self._stamped() + self._write(self._front.error_event(told, str(told)))
 
     def _begun(self, event: ResponseStart) -> bytes:
@@ -274,9 +273,8 @@ class FrontEncoder:
                 return self._write(event)
             self._stamp()
         start = self._start
-        return self._write(
-            event.replace(id=start.id, model=start.model, created_at=start.created_at)
-        )
+        told = {"id": start.id, "model": start.model, "created_at": start.created_at}
+        return self._write(event.replace_unchecked(**told))
 
     def _stamped(self) -> bytes:
         if self._is_stamped:

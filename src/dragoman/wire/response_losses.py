@@ -17,6 +17,7 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.fitting.unsupported_fields import unsupported_name_losses
 from dragoman.wire.foreign_extras import foreign_losses
 from dragoman.wire.fronts import Sealer, StateFields
+from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
 from dragoman.wire.target import Target
@@ -82,7 +83,7 @@ def _usage_losses(usage: Usage, path: str, limits: ResponseLimits) -> Iterator[L
             yield Loss(f"{path}.details.{name}" if _NAME.fullmatch(name) else path, _NO_COUNT)
 
 
-class ReportingEncoder:
+class ReportingEncoder(FlowingEncoder):
     """An encoder that reports what is lost of another dialect's stream, as for a whole answer."""
 
     def __init__(self, encoder: StreamEncoder, limits: ResponseLimits) -> None:
@@ -111,26 +112,30 @@ class ReportingEncoder:
         """What was changed so that it can be said, so far."""
         return self._encoder.repairs
 
-    def feed(self, event: Event) -> bytes:
-        """The bytes to send now."""
+    def _feed(self, event: Event) -> bytes:
+        if self._is_home:
+            return self._write(event)
         if type(event) is PartDelta:
-            # Nearly all events are more of a text that has begun.
             if event.extras is not EMPTY or event.index not in self._begun or event.choice:
                 self._note_delta(event)
         elif type(event) is not OpaqueEvent:
             self._folded.add(event)
             if type(event) is ResponseStart and _is_at_home(event, self._limits.dialect):
                 self._is_home = True
-                self.feed = self._write  # type: ignore[method-assign]  # for speed
         return self._write(event)
+
+    def _flow_after(self, event: Delta) -> Flow | None:
+        flow = inner_flow(self._encoder, event)
+        if flow is None or self._is_home or isinstance(event, PartDelta):
+            return flow
+        return flow.beside(*self._folded.texts_of(event))  # which tell calls apart
 
     def _note_delta(self, event: PartDelta) -> None:
         self._folded.add(event.replace(text=None))
         if not event.choice:
             self._begun.add(event.index)
 
-    def close(self) -> bytes:
-        """The last bytes."""
+    def _close(self) -> bytes:
         return self._encoder.close()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from dragoman.model import events
 from dragoman.model.content import AnyPart
+from dragoman.model.events import PartDelta
 from dragoman.model.parts import Text
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
@@ -96,6 +97,9 @@ class RestoringDecoder(EventHandler):
     def _restored(self, told: Iterable[events.Event]) -> list[events.Event]:
         restored: list[events.Event] = []
         for event in told:
+            if type(event) is PartDelta and not self._parts:  # most of them, and nothing waits
+                restored.append(event)
+                continue
             restore = self._handlers.get(type(event))
             if restore is None:
                 restored.append(event)

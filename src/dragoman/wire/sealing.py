@@ -24,13 +24,14 @@ from dragoman.wire.fronts import (
     pointed_back,
     stateless,
 )
+from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
 from dragoman.wire.losses import Loss, Losses, Repair
 from dragoman.wire.sealing_parts import OpenChoice, OpenPart
 from dragoman.wire.stream_encoding import CORRECTED, EventHandler
 from dragoman.wire.streams import StreamEncoder
 
 
-class SealingEncoder(EventHandler):
+class SealingEncoder(FlowingEncoder, EventHandler):
     """An encoder that writes the state of another dialect's parts in envelopes."""
 
     def __init__(self, encoder: StreamEncoder, front: StateFields) -> None:
@@ -40,8 +41,7 @@ class SealingEncoder(EventHandler):
         self._choices: dict[int, OpenChoice] = {}
         self._carriers = 0
         self._losses = Losses()
-        # The part that grows, and where its pieces are kept: nearly all events are about it.
-        self._flow: tuple[int, int, list[str] | None] | None = None
+        # The part that grows: nearly all events are about it.
         self._flowing: tuple[OpenChoice, OpenPart] | None = None
 
     @property
@@ -59,17 +59,7 @@ class SealingEncoder(EventHandler):
         """Of what the client is shown, which part each is, choice by choice."""
         return {number: choice.places for number, choice in self._choices.items()}
 
-    def feed(self, event: events.Event) -> bytes:
-        """The bytes to send now."""
-        if type(event) is PartDelta:
-            flow = self._flow
-            if flow is None or event.index != flow[0] or event.choice != flow[1]:
-                return self._part_delta(event)
-            if not event.text or _is_more_than_text(event):
-                return self._part_delta(event)
-            if flow[2] is not None:
-                flow[2].append(event.text)
-            return self._encoder.feed(event)
+    def _feed(self, event: events.Event) -> bytes:
         self._rest()
         handle = self._handlers.get(type(event))
         return self._encoder.feed(event) if handle is None else handle(self, event)
@@ -79,10 +69,15 @@ class SealingEncoder(EventHandler):
         if self._flowing is not None:
             choice, growing = self._flowing
             choice.rest(growing)
-        self._flow = self._flowing = None
+        self._flowing = None
 
-    def close(self) -> bytes:
-        """The last bytes."""
+    def _flow_after(self, event: Delta) -> Flow | None:
+        flow, growing = inner_flow(self._encoder, event), self._flowing
+        if flow is None or growing is None:
+            return flow
+        return flow.beside(growing[1].grown.pieces)
+
+    def _close(self) -> bytes:
         return self._encoder.close()
 
     def _choice(self, number: int) -> OpenChoice:
@@ -175,14 +170,12 @@ class SealingEncoder(EventHandler):
 
     def _part_delta(self, event: PartDelta) -> bytes:
         choice = self._choice(event.choice)
-        self._rest()
         begun = self._ends(choice) if choice.ended else b""
         growing, text = choice.parts.get(event.index), event.text
         if choice.thought is not None and choice.thought is not growing:
             begun += self._paused(choice)
         if growing is None:
             self._note_unannounced(choice, event.index)
-            self._flow = (event.index, event.choice, None)
             return begun + self._encoder.feed(event)
         growing.grown.grow(event)
         self._flowing = (choice, growing)
@@ -192,7 +185,6 @@ class SealingEncoder(EventHandler):
             begun += self._begin(choice, growing, growing.grown.built())
         else:
             begun += self._grown(growing, event)
-        self._flow = (event.index, event.choice, growing.grown.pieces)
         return begun
 
     def _note_unannounced(self, choice: OpenChoice, index: int) -> None:
@@ -396,12 +388,3 @@ def _is_same_state(one: AnyPart | None, other: AnyPart) -> bool:
 def _state(part: AnyPart) -> tuple[Any, ...]:
     data = part.data if isinstance(part, Thinking) else None
     return part.signature, data, part.item_id, part.extras
-
-
-def _is_more_than_text(event: PartDelta) -> bool:
-    return (
-        event.signature is not None
-        or event.data is not None
-        or event.extras is not EMPTY
-        or event.citations != ()
-    )

@@ -7,10 +7,11 @@ stream that breaks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from operator import is_
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model.accumulate import MessageAccumulator
@@ -18,13 +19,30 @@ from dragoman.model.content import AnyPart
 from dragoman.model.events import Event, PartDelta, PartStart, PartStop, StreamError
 from dragoman.model.jsontext import loads
 from dragoman.model.responses import Choice, Response
-from dragoman.wire.framing import Framing
+from dragoman.wire.framing import MAX_FRAME, Framing, SteppedFraming
+from dragoman.wire.lane import switch
+from dragoman.wire.lane.templates import Growth, Noises, Template, template_of
 
 FrameT = TypeVar("FrameT")
 Emit = Callable[[Event], None]
 _FAULTS = (InvalidInputError, WireError, RecursionError)
 DONE = "[DONE]"
 """Chat's last frame, which gateways send in other dialects too."""
+_PATIENCE = 256  # frames that are read one by one while none of them repeats
+_LESSON = 8  # what making a template costs, in frames
+
+
+class Passing(NamedTuple):
+    """How to recognise the frames that tell what a stream says of itself (`lane.passing`)."""
+
+    telling: tuple[bytes, ...]
+    """What is in them, and in hardly any other: patterns, which are fast if they begin plainly."""
+    repeated: bytes | None = None
+    """What is in many frames, of which only the last one counts."""
+    marks: tuple[bytes, ...] = (b"\n\n", b"\n\r\n")
+    """What frames end with."""
+    end: re.Pattern[bytes] = re.compile(rb"\n\r?\n")
+    """The same, as a pattern."""
 
 
 class FrameDecoder(Generic[FrameT]):
@@ -35,9 +53,22 @@ class FrameDecoder(Generic[FrameT]):
     """
 
     _dialect: ClassVar[str]
+    PASSING: ClassVar[Passing | None] = None
+    """The frames that tell what the answer cost; None: every frame may."""
+    _noise: ClassVar[Noises] = None
+    """Fields that frames have and that mean nothing beyond them; None: no frame is a repetition.
+
+    A dialect that has some, or an empty mapping, has a framing that can be stepped through, and
+    says in `_growth` what a frame was that can be read as the template of the next ones.
+    """
 
     def __init__(self, frames: Framing[FrameT]) -> None:
         self._frames = frames
+        self._patience = _PATIENCE if self._noise is not None and switch.is_on() else 0
+        self._template: Template | None = None
+        self._ready: Template | None = None  # the same, while no frame is under way
+        self._growth: Growth | None = None
+        self._grown_at: tuple[Any, ...] | None = None  # where the frame before grew
         self._folded = MessageAccumulator()
         self._events: list[Event] = []
         self._is_closed = False
@@ -58,16 +89,77 @@ class FrameDecoder(Generic[FrameT]):
     def feed(self, data: bytes) -> list[Event]:
         """The events that these bytes complete; raises `WireError` where they are no frames."""
         if not self._is_closed:
+            ready = self._ready
+            if ready is not None and len(data) <= MAX_FRAME:
+                start = self._run(ready, data, 0)
+                if start == len(data):  # nearly always
+                    events, self._events = self._events, []
+                    return events
+                data = data[start:]
             fault = None
             try:
-                for frame in self._frames.feed(data):
-                    self._take(frame)
+                if self._patience > 0 and len(data) <= MAX_FRAME:
+                    self._step(data)
+                else:
+                    self._ready = None
+                    for frame in self._frames.feed(data):
+                        self._take(frame)
             except _FAULTS as error:
                 fault = self._broken(error)
             if fault is not None:
                 raise fault  # outside the handler: the error behind it is not its context
         events, self._events = self._events, []
         return events
+
+    def _step(self, data: bytes) -> None:
+        """Read frame by frame, those that repeat the one before as bytes."""
+        frames: SteppedFraming[FrameT] = self._frames  # type: ignore[assignment]  # see `_noise`
+        position, size, mark = 0, len(data), b""
+        while position < size:
+            mark = mark or frames.mark(data)
+            end = data.find(mark, position) + len(mark)
+            if end < len(mark) or self._patience <= 0:
+                end = size
+            frame = data[position:end] if end - position < size else data
+            is_between = frames.is_between
+            self._growth, self._ready, position = None, None, end
+            found = frames.feed(frame)
+            for each in found:
+                self._take(each)
+            if found:
+                self._patience -= len(found)
+                self._remember(frame if is_between and len(found) == 1 else None)
+            template = self._template
+            if template is not None and frames.is_between:
+                self._ready = template
+                position = self._run(template, data, position)
+
+    def _run(self, template: Template, data: bytes, position: int) -> int:
+        """Read the frames that repeat the one before; returns where others begin."""
+        end = template.run(data, position, self._events)
+        if end > position:
+            self._patience = _PATIENCE
+            if template.counts is not None:
+                self._take_counts(template.counts)
+        return end
+
+    def _remember(self, frame: bytes | None) -> None:
+        """Make the template of a frame that was just read, if it repeats the one before."""
+        growth, place = self._growth, self._grown_at
+        self._grown_at = None if growth is None else growth.place
+        if growth is None or self._grown_at != place:
+            self._template = None
+        elif frame is not None:  # else it came in two pieces, and repeats what is known
+            self._template = self._template_from(frame, growth)
+
+    def _template_from(self, frame: bytes, growth: Growth) -> Template | None:
+        frames: SteppedFraming[FrameT] = self._frames  # type: ignore[assignment]  # see `_noise`
+        body, texts = frames.body(frame), self._folded.texts_of(growth.delta)
+        if body is None or not texts:
+            return None
+        self._patience -= _LESSON
+        kept = growth._replace(kept=texts + growth.kept)
+        return template_of(frame, body, kept, self._noise)
 
     def close(self) -> list[Event]:
         """What is left when the stream ends; whether it was complete, `is_complete` tells."""
@@ -114,6 +206,9 @@ class FrameDecoder(Generic[FrameT]):
     def _take(self, frame: FrameT) -> None:
         """Read one frame."""
         raise NotImplementedError
+
+    def _take_counts(self, counts: bytes) -> None:
+        """What it has cost so far, as the last of several frames has it; see `Growth.counts`."""
 
     def _end(self) -> None:
         """The stream has ended: emit what is left."""

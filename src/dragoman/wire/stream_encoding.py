@@ -13,10 +13,12 @@ from typing import Any, ClassVar, Protocol
 from dragoman.errors import InvalidInputError
 from dragoman.model import events
 from dragoman.model.content import AnyPart
+from dragoman.model.events import PartDelta
 from dragoman.model.jsontext import loads
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import Usage
+from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder
 from dragoman.wire.losses import Loss, Losses, Repair
 
 CORRECTED = "what was corrected at the end had been sent"
@@ -60,7 +62,7 @@ class Reports(Protocol):
     repairs: list[Repair]
 
 
-class EventEncoder(EventHandler):
+class EventEncoder(FlowingEncoder, EventHandler):
     """Writes one response as a stream; `feed` gives the bytes to send now."""
 
     _dialect: ClassVar[str]
@@ -87,8 +89,7 @@ class EventEncoder(EventHandler):
         self._collect()
         return self._losses.repairs
 
-    def feed(self, event: events.Event) -> bytes:
-        """The bytes to send for an event; none, where more has to come first."""
+    def _feed(self, event: events.Event) -> bytes:
         if self._is_over:
             if self._reports_late_events:
                 self._lose("events", "what comes after the end of a response is left out")
@@ -99,7 +100,12 @@ class EventEncoder(EventHandler):
         written: bytes = self._handlers[type(event)](self, event)
         return written
 
-    def close(self) -> bytes:
+    def _flow_after(self, event: Delta) -> Flow | None:
+        if self._is_over or (self._has_one_choice and event.choice):
+            return None
+        return self._part_flow(event) if isinstance(event, PartDelta) else self._call_flow(event)
+
+    def _close(self) -> bytes:
         """The bytes to send when no more events come: an error, if it is not complete (G1)."""
         return b"" if self._is_over else self._stream_error(INTERRUPTED)
 
@@ -147,6 +153,14 @@ class EventEncoder(EventHandler):
 
     _part_start = _part_delta = _part_stop = _tool_call_delta = _nothing
     """Nothing to send; whoever leaves it so has to report at the end what was not written."""
+
+    def _part_flow(self, event: PartDelta) -> Flow | None:  # noqa: ARG002 - derived ones need it
+        """How the next text of a part is written, after this one."""
+        return None
+
+    def _call_flow(self, event: ToolCallDelta) -> Flow | None:  # noqa: ARG002 - as above
+        """How the next arguments of a call are written, after these."""
+        return None
 
     def _started(self, event: events.ResponseStart) -> bytes:  # noqa: ARG002 - some look at the event
         """More is known of the response."""

@@ -71,13 +71,18 @@ DETAILS = UsageDetails(
 )
 
 
+def is_usage(wire: Any) -> bool:
+    """Whether these are token counts: two of them must be there."""
+    if not isinstance(wire, dict):
+        return False
+    return type(wire.get("input_tokens")) is int and type(wire.get("output_tokens")) is int
+
+
 def decode_usage(wire: Any) -> Usage | None:
     """Token counts; None where the two that must be there are not."""
-    if not isinstance(wire, dict):
+    if not is_usage(wire):
         return None
-    read, written = wire.get("input_tokens"), wire.get("output_tokens")
-    if type(read) is not int or type(written) is not int:
-        return None
+    read, written = wire["input_tokens"], wire["output_tokens"]
     thinking = _thinking_tokens(wire.get("output_tokens_details"), written)
     usage = Usage(
         input=read,

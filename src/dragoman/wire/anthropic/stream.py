@@ -25,9 +25,10 @@ from dragoman.wire.anthropic.stream_blocks import (
 )
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.framing import SseEvent, SseParser
+from dragoman.wire.lane.templates import ASCII_TEXT, Noises
 from dragoman.wire.overlay import overlay_of
 from dragoman.wire.reading import Reading
-from dragoman.wire.stream_decoding import DONE, FrameDecoder, PartEvents, object_in
+from dragoman.wire.stream_decoding import DONE, FrameDecoder, PartEvents, Passing, object_in
 
 _NAMED = frozenset({"id", "type", "role", "model"})
 _LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
@@ -42,6 +43,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     """Reads one message, whose blocks start, grow and stop."""
 
     _dialect = NAME
+    _noise: ClassVar[Noises] = {_PADDING: ASCII_TEXT}
+    PASSING = Passing((b'"usage"', b'"stop_reason"', b'"message_stop"', b'"error"'))
 
     def __init__(self) -> None:
         super().__init__(SseParser())
@@ -51,7 +54,6 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         self._parts = PartEvents(self._emit)
         self._blocks: dict[Any, GrowingBlock] = {}  # by the wire's index: the last one there
         self._last: GrowingBlock | None = None
-        self._growing: GrowingBlock | None = None  # by the event before this one, in its text alone
         self._has_refusal = False
         self._has_finished = False
         self._is_over = False
@@ -60,12 +62,6 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         if frame.data == DONE:
             return
         wire = object_in(frame.data)
-        if self._growing is not None:
-            delta = self._growing.grown_again(wire)
-            if delta is not None:  # nearly all are this
-                self._emit_delta(delta)
-                return
-            self._growing = None
         kind = wire.get("type")
         if type(kind) is not str:
             kind = "error" if "error" in wire else frame.event
@@ -194,8 +190,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             return
         if grown is not None:
             self._emit_delta(grown)
-            if block.is_repeatable(wire, delta):
-                self._growing = block
+            self._growth = block.growth(wire, delta, grown)
+            if self._growth is not None:
                 return
         self._emit_unknown(wire, BARE_DELTA)
         self._emit_unknown_piece(delta, is_known=grown is not None)

@@ -15,6 +15,7 @@ from dragoman.wire.anthropic.dialect import NAME
 from dragoman.wire.anthropic.stream_arguments import Arguments, TextArguments, UntouchedArguments
 from dragoman.wire.anthropic.tools_calls import NOT_AN_OBJECT
 from dragoman.wire.framing import sse
+from dragoman.wire.lane.flows import Delta, Encode, Flow, around
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.stream_encoding import CORRECTED, SentPart, unsent_arguments
 from dragoman.wire.writing import Writing
@@ -52,6 +53,12 @@ def block_delta(index: int, kind: bytes, field: bytes, value: Any) -> bytes:
     return _DELTA % (index, kind, field, dumps(value))
 
 
+def _around(index: int, kind: bytes, field: bytes) -> Encode:
+    """The same for a text, again and again."""
+    before, _, after = (_DELTA % (index, kind, field, b"\n")).rpartition(b"\n}}")
+    return around(before, b"}}" + after)
+
+
 def block_stop(index: int) -> bytes:
     """The end of a block."""
     return sse(b'{"type":"content_block_stop","index":%d}' % index, "content_block_stop")
@@ -84,6 +91,10 @@ class BlockWriter(SentPart):
     def grow(self, index: int, delta: PartDelta) -> bytes:  # noqa: ARG002 - as above
         """More of it."""
         return b""
+
+    def flow(self, index: int, like: Delta) -> Flow | None:  # noqa: ARG002 - as above
+        """How more of its text is written; None: in the general way."""
+        return None
 
     def end(self, index: int, final: AnyPart | None) -> bytes:  # noqa: ARG002 - as above
         """The rest of it, and its stop. `final` is the whole part, where that was said."""
@@ -170,6 +181,10 @@ class TextWriter(BlockWriter):
         """More text, more sources."""
         return self._grown(index, delta.text or "", delta.citations)
 
+    def flow(self, index: int, like: Delta) -> Flow | None:
+        """Between the same bytes."""
+        return Flow(like, _around(index, *_TEXT), self.pieces)
+
     def _grown(self, index: int, text: str, citations: tuple[Citation, ...]) -> bytes:
         written = b""
         if text:
@@ -227,6 +242,10 @@ class ThinkingWriter(BlockWriter):
         self.pieces.append(delta.text)
         return block_delta(index, *_THINKING, delta.text)
 
+    def flow(self, index: int, like: Delta) -> Flow | None:
+        """Between the same bytes."""
+        return Flow(like, _around(index, *_THINKING), self.pieces)
+
     def end(self, index: int, final: AnyPart | None) -> bytes:
         """The signature, and the stop."""
         written = b""
@@ -276,6 +295,16 @@ class CallWriter(BlockWriter):
     def grow(self, index: int, delta: PartDelta) -> bytes:
         """More of the arguments."""
         return self._more(index, delta.text) if delta.text else b""
+
+    def flow(self, index: int, like: Delta) -> Flow | None:
+        """Between the same bytes, as far as they may be sent."""
+        take = self._arguments.feed
+
+        def sent(piece: str) -> bytes:
+            sendable = take(piece)
+            return block_delta(index, *_ARGUMENTS, sendable) if sendable else b""
+
+        return Flow(like, sent, self.pieces)
 
     def _more(self, index: int, piece: str) -> bytes:
         self.pieces.append(piece)

@@ -13,6 +13,7 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.anthropic.content import decode_part
 from dragoman.wire.anthropic.content_citations import decode_citations
 from dragoman.wire.anthropic.dialect import Block
+from dragoman.wire.lane.templates import Growth
 from dragoman.wire.reading import Reading
 
 # What a block starts out with; some servers leave it out, or say null.
@@ -38,7 +39,7 @@ _GROWS: dict[type, str] = {
 }
 """By the kind of a part: the deltas of which its text grows."""
 
-BARE_DELTA = frozenset({"type", "index", "delta"})
+BARE_DELTA = frozenset({"type", "index", "delta", "obfuscation"})  # the last is padding: W18
 _BARE_PIECE = 2  # fields of a delta: type, and one of
 
 
@@ -50,7 +51,7 @@ class GrowingBlock:
     tools, and the fields of blocks that nobody knows.
     """
 
-    __slots__ = ("_citations", "_field", "_form", "_pieces", "_wire", "index", "is_open", "part")
+    __slots__ = ("_citations", "_pieces", "_wire", "index", "is_open", "part")
 
     def __init__(self, index: int, wire: Any, reading: Reading) -> None:
         self.index = index
@@ -58,8 +59,6 @@ class GrowingBlock:
         self.part: AnyPart = decode_part(self._wire, reading)
         self._pieces: list[str] = []
         self._citations: list[Any] = []
-        self._form: Block = {}
-        self._field = ""
         self.is_open = True
 
     def grow(self, delta: Block) -> PartDelta | None:
@@ -83,28 +82,13 @@ class GrowingBlock:
             return None
         raise LookupError
 
-    def is_repeatable(self, wire: Block, delta: Block) -> bool:
-        """Whether an event, just read, is nothing but more text: the next may be so, too."""
+    def growth(self, wire: Block, delta: Block, grown: PartDelta) -> Growth | None:
+        """What an event let grow, just now, if it was nothing but more text."""
         field = TEXT_DELTAS.get(delta["type"])
-        if field is None or len(delta) != _BARE_PIECE or wire.keys() != BARE_DELTA:
-            return False
-        self._form, self._field = wire, field
-        return True
-
-    def grown_again(self, wire: Block) -> PartDelta | None:
-        """As `grow`, for an event that differs from the one before in its text; else None."""
-        try:
-            text = wire["delta"][self._field]
-            self._form["delta"][self._field] = text
-            # 0 and false are the same in Python, and no index is false.
-            if wire != self._form or type(text) is not str or type(wire["index"]) is not int:
-                return None
-        except (LookupError, TypeError):
+        if field is None or len(delta) != _BARE_PIECE or type(wire.get("index")) is not int:
             return None
-        if not text:
-            return None
-        self._pieces.append(text)
-        return PartDelta(self.index, text)
+        is_bare = wire.keys() <= BARE_DELTA
+        return Growth(grown, ("delta", field), kept=(self._pieces,)) if is_bare else None
 
     def stop(self, reading: Reading) -> AnyPart | None:
         """The whole part, where that is more than its start and its deltas say."""

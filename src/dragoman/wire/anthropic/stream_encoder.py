@@ -24,11 +24,11 @@ from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_ours
 from dragoman.wire.anthropic.response import (
-    decode_usage,
     encode_response,
     encode_stream_error,
     encode_usage,
     finish_beside_calls,
+    is_usage,
 )
 from dragoman.wire.anthropic.stream import EVENTS
 from dragoman.wire.anthropic.stream_block_writers import (
@@ -40,6 +40,7 @@ from dragoman.wire.anthropic.stream_block_writers import (
 )
 from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS, TEXT_DELTAS
 from dragoman.wire.framing import is_event_name
+from dragoman.wire.lane.flows import Delta, Flow
 from dragoman.wire.stream_encoding import CORRECTED, EventEncoder
 from dragoman.wire.writing import Writing
 
@@ -159,6 +160,14 @@ class StreamEncoder(EventEncoder):
         self._has_calls = True
         return begun + self._queue.call(place, call, event.arguments_delta)
 
+    def _part_flow(self, event: PartDelta) -> Flow | None:
+        return None if event.index in self._refusals else self._queue.flow(event.index, event)
+
+    def _call_flow(self, event: ToolCallDelta) -> Flow | None:
+        kept = self._calls.texts_of(event)
+        flow = self._queue.flow(("call", self._calls.place_of(event)), event)
+        return flow.beside(*kept) if flow is not None and kept else None
+
     # --- what else there is
 
     def _error(self, error: events.StreamError) -> bytes:
@@ -189,7 +198,7 @@ def _well_formed(body: Block) -> Block:
 def _usage(body: Block) -> Block:
     """The usage, never null: W69."""
     usage: Any = body.get("usage")
-    return usage if decode_usage(usage) is not None else encode_usage(Usage())
+    return usage if is_usage(usage) else encode_usage(Usage())
 
 
 def _is_unknown(payload: Block) -> bool:
@@ -270,6 +279,13 @@ class BlockQueue:
             return queued.writer.grow(self._index, delta)
         queued.waiting.append(delta)
         return self._advance()
+
+    def flow(self, key: Hashable, like: Delta) -> Flow | None:
+        """How more of a part is written, if its block is the open one and no other waits."""
+        queued = self._parts.get(key)
+        if queued is None or queued.is_over or queued.writer is None or len(self._queue) > 1:
+            return None
+        return queued.writer.flow(self._index, like)
 
     def stop(self, key: Hashable, final: AnyPart | None) -> bytes:
         """A part is done."""

@@ -10,7 +10,7 @@ another one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from dragoman.errors import InvalidInputError, WireError
 from dragoman.model import events
@@ -49,11 +49,13 @@ from dragoman.wire.gemini.stream_chunks import (
     is_piece,
 )
 from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.lane.templates import Growth, Noises
 from dragoman.wire.overlay import Overlay
 from dragoman.wire.reading import Reading
-from dragoman.wire.stream_decoding import Emit, FrameDecoder, PartEvents
+from dragoman.wire.stream_decoding import Emit, FrameDecoder, PartEvents, Passing
 from dragoman.wire.tolerance import plain_text
 
+_TEXT_PLACE = ("candidates", 0, "content", "parts", 0)
 _NAMING = frozenset({"responseId", "modelVersion", "response_id", "model_version"})
 
 
@@ -66,6 +68,11 @@ class StreamDecoder(FrameDecoder[str | bytes]):
     """
 
     _dialect = NAME
+    PASSING = Passing(
+        (rb'"finish_?[rR]eason"', rb'"function_?[cC]all"', rb'"prompt_?[fF]eedback"', b'"error"'),
+        rb'"usage_?[mM]etadata"',
+    )
+    _noise: ClassVar[Noises] = {}
 
     def __init__(self) -> None:
         self._chunks = ChunkReader()
@@ -125,7 +132,8 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         usage = chunk.pop("usageMetadata", None)
         if usage is None and (usage := chunk.get("usage_metadata")) is not None:
             chunk["usage_metadata"] = {}  # that it was spelled so
-        if chunk != self._repeated:
+        is_repeated = chunk == self._repeated
+        if not is_repeated:
             self._repeated = chunk
             self._take_head(chunk)
         if usage is not None:
@@ -133,12 +141,27 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         if is_list(candidates):
             for position, wire in enumerate(candidates):
                 self._take_candidate(wire, position)
+            if is_repeated and len(candidates) == 1:
+                self._growth = self._grown(candidates[0])
         elif candidates is not None:
             self._emit(events.OpaqueEvent(NAME, {"candidates": candidates}))
 
+    def _grown(self, wire: Any) -> Growth | None:
+        """What a chunk let grow, if its one candidate says nothing else."""
+        index = wire.get("index", 0) if type(wire) is dict else None
+        candidate = self._candidates.get(index) if type(index) is int else None
+        delta = None if candidate is None else candidate.grown(wire)
+        if delta is None:
+            return None
+        return Growth(delta, (*_TEXT_PLACE, "text"), counts="usageMetadata")
+
+    def _take_counts(self, counts: bytes) -> None:
+        self._usage = bytes(counts)
+
     def _settle_usage(self) -> None:
         """Tell what it has cost: every chunk says it anew, and only the last one counts (W98)."""
-        usage, self._usage = decode_usage(self._usage), None
+        usage, self._usage = self._usage, None
+        usage = decode_usage(loads(usage) if type(usage) is bytes else usage)
         if usage is not None:
             self._emit(events.UsageUpdate(usage))
 
@@ -202,6 +225,8 @@ def _parsed(raw: str | bytes) -> Any:
 _ASSISTANT = Role.ASSISTANT
 _MODEL = {"role": "model"}
 _PLAIN = 2  # fields: role and parts
+_PLAIN_CONTENT = frozenset({"role", "parts"})
+_PLAIN_FIELDS = frozenset({"content", "index"})
 _PLAIN_END = {"finishReason", "index"}
 # What a choice is made of beside those; a candidate's other fields ride along as they are.
 _CHOICE_FIELDS = frozenset({*CANDIDATE_NAMES, *CANDIDATE_NAMES.values()}) - _PLAIN_END
@@ -242,6 +267,23 @@ class CandidateDecoder:
             self.is_finished = True
         elif self._has_grown:
             self.is_finished = False  # the model ran code and went on
+
+    def grown(self, wire: dict[str, Any]) -> PartDelta | None:
+        """What a chunk that was just taken would add, taken again: if it is a text, more of it."""
+        content, part = wire.get("content"), self._open
+        if not wire.keys() <= _PLAIN_FIELDS or self.is_finished or type(content) is not dict:
+            return None
+        parts = content.get("parts")
+        if type(parts) is not list or len(parts) != 1 or content.keys() != _PLAIN_CONTENT:
+            return None
+        said = parts[0]
+        text = said.get("text") if type(said) is dict and content["role"] == "model" else None
+        is_plain = type(part) is Text and part.extras is EMPTY and len(said or ()) == 1
+        is_thought = type(part) is Thinking and said == {"text": text, "thought": True}
+        if type(text) is not str or not text or not (is_plain or is_thought):
+            return None
+        is_same = is_plain or decode_part(said, self.reading).extras == (part and part.extras)
+        return PartDelta(self._index, text, choice=self._number) if is_same else None
 
     def end(self) -> None:
         """The stream has ended: only now it is known that nothing comes after the finish."""

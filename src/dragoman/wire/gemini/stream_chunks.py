@@ -30,6 +30,8 @@ _SEPARATORS = (
     (b"\xe2\x80\xa9", rb"\u2029"),
 )
 _END = b"\r\n\r\n"  # of an event, where Google itself writes it
+_NONE = b"\x00"  # which no JSON has
+_SSE = SseParser()
 
 
 class ChunkReader:
@@ -47,6 +49,19 @@ class ChunkReader:
     def is_closed(self) -> bool:
         """Whether nothing more has to come: an array needs its bracket, events need nothing."""
         return self._array is None or self._array.is_whole
+
+    @property
+    def is_between(self) -> bool:
+        """Whether events have begun to come, and nothing of the next one has."""
+        return self._has_begun and self._array is None and self._is_between
+
+    def mark(self, data: bytes) -> bytes:
+        """The last bytes of an event; nothing to step by in an array."""
+        return _NONE if self._array is not None else _SSE.mark(data)
+
+    def body(self, frame: bytes) -> tuple[int, int] | None:
+        """Where the chunk of a whole event is."""
+        return _SSE.body(frame)
 
     def feed(self, data: bytes) -> list[str | bytes]:
         """The chunks that these bytes complete."""
@@ -98,6 +113,13 @@ def _data_of(events: list[SseEvent]) -> list[str | bytes]:
     return [event.data for event in events if event.data and event.data != DONE]
 
 
+def escape_separators(chunk: bytes) -> bytes:
+    """A chunk without the characters that are no line ends in JSON and are in other places."""
+    for separator, escape in _SEPARATORS:
+        chunk = chunk.replace(separator, escape)
+    return chunk
+
+
 class ChunkWriter:
     """Writes chunks one after the other, each ready to be sent at once."""
 
@@ -110,8 +132,7 @@ class ChunkWriter:
     def write(self, chunk: bytes) -> bytes:
         """One more chunk."""
         if not chunk.isascii():
-            for separator, escape in _SEPARATORS:
-                chunk = chunk.replace(separator, escape)
+            chunk = escape_separators(chunk)
         if self._form == "sse":
             return sse(chunk)
         before, self._before = self._before, b",\r\n"

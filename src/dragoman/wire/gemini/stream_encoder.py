@@ -27,7 +27,8 @@ from dragoman.wire.gemini.response import (
     lose_logprobs,
 )
 from dragoman.wire.gemini.response_errors import encode_stream_error
-from dragoman.wire.gemini.stream_chunks import ChunkWriter, Form
+from dragoman.wire.gemini.stream_chunks import ChunkWriter, Form, escape_separators
+from dragoman.wire.lane.flows import MARK, Encode, Flow, around_mark, nothing
 from dragoman.wire.overlay import note_of, with_overlay
 from dragoman.wire.stream_encoding import EventEncoder, SentPart
 
@@ -102,6 +103,26 @@ class StreamEncoder(EventEncoder):
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         return self._chunk(event.choice, self._candidate(event.choice).finish(event))
+
+    def _part_flow(self, event: PartDelta) -> Flow | None:
+        form, kept = self._candidate(event.choice).flow_of(event)
+        return None if form is None else Flow(event, self._around(event.choice, form), *kept)
+
+    def _call_flow(self, event: ToolCallDelta) -> Flow | None:
+        kept = self._candidate(event.choice).pieces_of(event)
+        return Flow(event, nothing, *kept) if kept else None
+
+    def _around(self, number: int, form: Parts) -> Encode:
+        """What writes such parts, with a text in place of the mark."""
+        if not form:
+            return nothing
+        encode = around_mark(self._chunk(number, form)) or nothing
+
+        def escaped(text: str) -> bytes:
+            written = encode(text)
+            return written if written.isascii() else escape_separators(written)
+
+        return escaped
 
     def _candidate(self, number: int) -> CandidateWriter:
         writer = self._candidates.get(number)
@@ -224,6 +245,26 @@ class CandidateWriter:
             before = self.start(event.index, Text(""))  # one that was never announced
             return before + self.grow(event)
         return self._more(streamed, event)
+
+    def flow_of(self, event: PartDelta) -> tuple[Parts | None, tuple[list[str], ...]]:
+        """What the next text of a part is sent as, with the mark in it, and where it is kept.
+
+        Nothing is sent of what waits until it is whole. None: not known.
+        """
+        streamed, waiting = self._streamed.get(event.index), self._waiting.get(event.index)
+        if streamed is None:
+            like = event.replace(index=0, choice=0)
+            kept = () if waiting is None else waiting[1].texts_of(like)
+            return ([], kept) if kept else (None, ())
+        part = streamed.part
+        if self._latest is not streamed or not streamed.is_plain or isinstance(part, Audio):
+            return None, ()
+        form = {"text": MARK, "thought": True} if isinstance(part, Thinking) else {"text": MARK}
+        return [form], (streamed.pieces,)
+
+    def pieces_of(self, event: ToolCallDelta) -> tuple[list[str], ...]:
+        """Where the arguments of a call wait."""
+        return () if self._calls is None else self._calls.texts_of(event)
 
     def stop(self, index: int, final: AnyPart | None) -> Parts:
         """A part is whole; `final` may know more of it than was said."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, ClassVar
 
 from dragoman.model import events
 from dragoman.model.accumulate import MessageAccumulator
@@ -19,6 +20,8 @@ from dragoman.model.usage import FinishReason
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.framing import NdjsonParser
 from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.lane.flows import MARK, Flow, around_mark, nothing
+from dragoman.wire.lane.templates import ASCII_TEXT, Growth, Noises
 from dragoman.wire.ollama.content import decode_images, encode_assistant, note_written
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.response import (
@@ -32,13 +35,20 @@ from dragoman.wire.ollama.response import (
 )
 from dragoman.wire.ollama.tools import decode_call
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
-from dragoman.wire.stream_decoding import FrameDecoder, PartEvents, object_in, stream_error
+from dragoman.wire.stream_decoding import (
+    FrameDecoder,
+    PartEvents,
+    Passing,
+    object_in,
+    stream_error,
+)
 from dragoman.wire.stream_encoding import EventEncoder, SentPart, piece_of
 from dragoman.wire.times import encode_time
 from dragoman.wire.tolerance import plain_text
 
 _KNOWN = frozenset({"model", "created_at", "message", "done", "done_reason", "logprobs", *METRICS})
 _READ = frozenset({"role", "content", "thinking", "tool_calls"})
+_PLAIN = frozenset({"model", "created_at", "message", "done"})
 _FAILED = "the model failed while it answered"
 _MESSAGE = "choices[0].message"
 
@@ -51,6 +61,10 @@ class StreamDecoder(FrameDecoder[bytes]):
     """
 
     _dialect = NAME
+    _noise: ClassVar[Noises] = {"created_at": ASCII_TEXT}
+    PASSING = Passing(
+        (rb'"done"\s*:\s*true', b'"tool_calls"', b'"error"'), None, (b"\n",), re.compile(rb"\n")
+    )
 
     def __init__(self) -> None:
         super().__init__(NdjsonParser())
@@ -99,6 +113,19 @@ class StreamDecoder(FrameDecoder[bytes]):
             self._logprobs += logprobs
         if chunk.get("done") is True:
             self._finish(chunk)
+        elif _PLAIN.issuperset(chunk) and type(message) is dict and _READ.issuperset(message):
+            self._growth = self._grown(message)
+
+    def _grown(self, message: dict[str, Any]) -> Growth | None:
+        """What a line let grow, if it was a piece of one text."""
+        content, thinking = message.get("content"), message.get("thinking")
+        if message.get("tool_calls"):
+            return None
+        if content and type(content) is str and not thinking and self._text is not None:
+            return Growth(PartDelta(self._text, content), ("message", "content"))
+        if thinking and type(thinking) is str and not content and self._thinking is not None:
+            return Growth(PartDelta(self._thinking, thinking), ("message", "thinking"))
+        return None
 
     def _begin(self, chunk: dict[str, Any]) -> None:
         model = chunk.get("model")
@@ -243,6 +270,24 @@ class StreamEncoder(EventEncoder):
             piece = Text(event.text or "", event.citations, signature=event.signature)
             return self._piece(sent, piece)
         return self._more(sent, piece_of(part, event))
+
+    def _part_flow(self, event: PartDelta) -> Flow | None:
+        sent = self._parts.get(event.index)
+        part = None if sent is None else sent.part
+        if sent is None or isinstance(part, ToolCall):
+            kept = self._calls.texts_of(event)
+            return Flow(event, nothing, *kept) if kept else None
+        said: dict[str, Any] = {"role": "assistant", "content": MARK}
+        if type(part) is Thinking and self._thinking == sent.number:
+            said = {"role": "assistant", "content": "", "thinking": MARK}
+        elif type(part) is not Text:
+            return None
+        encode = around_mark(self._message(said))
+        return None if encode is None else Flow(event, encode, sent.pieces)
+
+    def _call_flow(self, event: ToolCallDelta) -> Flow | None:
+        kept = self._calls.texts_of(event)
+        return Flow(event, nothing, *kept) if kept else None
 
     def _part_stop(self, event: events.PartStop) -> bytes:
         """The end of a part, and all of it where nothing of it was seen before."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from dragoman.model import events
 from dragoman.model.content import AnyPart
@@ -12,18 +12,19 @@ from dragoman.model.frozen import FrozenDict
 from dragoman.model.parts import Origin
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.json_values import is_integer, is_object
+from dragoman.wire.lane.templates import ASCII_TEXT, Growth, Noises
 from dragoman.wire.openai_chat.content_assistant import place_of
 from dragoman.wire.openai_chat.dialect import NAME, absent
 from dragoman.wire.openai_chat.response import decode_usage
 from dragoman.wire.openai_chat.stream_choices import ChoiceDecoder
 from dragoman.wire.openai_chat.stream_deltas import UnknownFields
 from dragoman.wire.overlay import extras_of
-from dragoman.wire.stream_decoding import DONE, FrameDecoder, object_in, stream_error
+from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in, stream_error
 
 _SAFE_INTEGER = 2**53  # what a float holds exactly
-# `object` names the chunk, not the response; a null `usage` only says that it comes later (W9);
-# `p` is Mistral's padding.
-_KNOWN = frozenset({"id", "object", "created", "model", "usage", "error", "p"})
+# `object` names the chunk, not the response; a null `usage` only says that it comes later (W9).
+_KNOWN = frozenset({"id", "object", "created", "model", "usage", "error"})
+_PADDING = ("obfuscation", "p")  # different in each chunk (W18); the short one is Mistral's
 
 
 class StreamDecoder(FrameDecoder[SseEvent]):
@@ -34,6 +35,10 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     """
 
     _dialect = NAME
+    _noise: ClassVar[Noises] = dict.fromkeys(_PADDING, ASCII_TEXT)
+    PASSING = Passing(
+        (rb'"finish_reason"\s*:\s*"', rb'"error"', rb"\[DONE\]"), rb'"usage"\s*:\s*\{'
+    )
 
     def __init__(self, *, ends_with_done: bool = True) -> None:
         super().__init__(SseParser())
@@ -86,7 +91,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             else:
                 self._emit(events.OpaqueEvent(NAME, {"event": name, "data": chunk}))
             return
-        chunk.pop("obfuscation", None)  # padding, different in each (W18)
+        for key in _PADDING:
+            chunk.pop(key, None)
         is_repeated = chunk == self._repeated  # what most chunks say besides a piece of text
         if not is_repeated:
             self._read_rest(chunk)
@@ -94,7 +100,11 @@ class StreamDecoder(FrameDecoder[SseEvent]):
                 self._start()  # what is new in this chunk goes out with it
         if type(choices) is list:
             for position, choice in enumerate(choices):
-                self._take_choice(choice, position)
+                growth = self._take_choice(choice, position)
+                if growth is not None and is_repeated and len(choices) == 1:
+                    place = ("choices", 0, "delta")
+                    path, mirrors = (*place, *growth.path), [(*place, *m) for m in growth.mirrors]
+                    self._growth = Growth(growth.delta, path, tuple(mirrors))
         if not is_repeated:
             self._repeated = chunk
             self._take_usage(chunk)
@@ -149,21 +159,21 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             )
         )
 
-    def _take_choice(self, wire: Any, position: int) -> None:
+    def _take_choice(self, wire: Any, position: int) -> Growth | None:
         if type(wire) is not dict:
             self._emit(events.OpaqueEvent(NAME, {"event": "message", "data": {"choices": [wire]}}))
-            return
+            return None
         index = wire.get("index")
         choice = self._choices.get(index) if type(index) is int else None
         if choice is None:
             choice = self._choice(index if is_integer(index) else position)
-        choice.take(wire)
+        return choice.take(wire)
 
     def _choice(self, number: int) -> ChoiceDecoder:
         choice = self._choices.get(number)
         if choice is None:
             choice = self._choices[number] = ChoiceDecoder(
-                number, self._emit, self._emit_delta, self._folded.resolved
+                number, self._emit, self._folded.resolved
             )
         return choice
 

@@ -12,25 +12,24 @@ from dragoman.model.media import Audio
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.tools import ToolCallDelta
 from dragoman.wire.json_values import is_integer, is_list, is_object
+from dragoman.wire.lane.templates import Growth
 from dragoman.wire.openai_chat.content import decode_annotations, decode_images, decode_parts
 from dragoman.wire.openai_chat.content_assistant import decode_speech_delta
 from dragoman.wire.openai_chat.dialect import NAME
 from dragoman.wire.openai_chat.response import decode_finish
 from dragoman.wire.openai_chat.stream_deltas import (
     THINKING,
-    RepeatedDelta,
     ThinkingDecoder,
     UnknownFields,
     decode_call_delta,
     decode_function_delta,
     is_empty,
 )
-from dragoman.wire.openai_chat.tools import EXECUTED_TOOLS, decode_server_tools
+from dragoman.wire.openai_chat.tools import ARGUMENTS, EXECUTED_TOOLS, decode_server_tools
 from dragoman.wire.overlay import extras_of, overlay_of, with_word
 from dragoman.wire.stream_decoding import Emit, PartEvents
 from dragoman.wire.tolerance import plain_text
 
-Grow = Callable[[PartDelta], None]
 Resolve = Callable[[ToolCallDelta], ToolCallDelta]
 
 # `message`, beside a delta, repeats all that came so far (Perplexity).
@@ -41,16 +40,14 @@ _PART = frozenset({"type", "thinking"})
 class ChoiceDecoder:
     """Knows which parts of one choice have started, and what is left over of it."""
 
-    def __init__(self, number: int, emit: Emit, emit_delta: Grow, resolve: Resolve) -> None:
+    def __init__(self, number: int, emit: Emit, resolve: Resolve) -> None:
         self._number = number
         self._emit = emit
-        self._emit_delta = emit_delta
         self._resolve = resolve
         self._parts = PartEvents(emit, number)
         self._content: tuple[int, AnyPart, bool] | None = None
         """The part of the content that came last, and whether more plain text goes there."""
         self._repeated: dict[str, Any] | None = None
-        self._repeatable: RepeatedDelta | None = None
         self._text: int | None = None
         self._annotations: list[Any] = []
         self._refusal: int | None = None
@@ -72,32 +69,47 @@ class ChoiceDecoder:
         """Whether the reason for the end has come."""
         return self._finish is not None
 
-    def take(self, wire: dict[str, Any]) -> None:
-        """Take in what a chunk says of this choice."""
+    def take(self, wire: dict[str, Any]) -> Growth | None:
+        """Take in what a chunk says of this choice; what grew, if that is all that happened."""
         delta = wire.pop("delta", None)
-        is_repeated, before = wire == self._repeated, self._repeatable
+        is_repeated = wire == self._repeated
         if type(delta) is not dict:
-            self._repeatable = None
             delta = wire.get("message")  # a server that answers whole, in one chunk
             if is_object(delta):
                 self._take_delta(delta)
-        elif is_repeated and before is not None and (text := before.text_in(delta)) is not None:
-            self._emit_delta(PartDelta(before.index, text, None, None, (), self._number))
-            return  # nearly all are this
         else:
             self._take_delta(delta)
-            self._repeatable = self._repeatable_delta(delta)
+            if is_repeated:
+                return self._growth(delta)
         if not is_repeated:
             self._take_rest(wire)
+        return None
 
-    def _repeatable_delta(self, delta: dict[str, Any]) -> RepeatedDelta | None:
+    def _growth(self, delta: dict[str, Any]) -> Growth | None:
+        """What a delta let grow, just now; None where it would not do the same again."""
         fields = [key for key, value in delta.items() if _may_grow(key, value)]
-        if THINKING.issuperset(fields):
-            return self._thinking.repeatable(delta, fields)
-        if fields != ["content"] or type(delta["content"]) is not str:
+        if fields == ["content"]:
+            index, _, is_plain = self._content or (0, None, False)
+            text = delta["content"]
+            if not is_plain or type(text) is not str:
+                return None
+            return Growth(PartDelta(index, text, None, None, (), self._number), ("content",))
+        if fields == ["tool_calls"]:
+            return self._call_growth(delta["tool_calls"])
+        if fields and THINKING.issuperset(fields):
+            return self._thinking.growth(delta, fields, self._number)
+        return None
+
+    def _call_growth(self, calls: Any) -> Growth | None:
+        """The arguments of a call that is in its own place, and nothing else."""
+        is_one = is_list(calls) and len(calls) == 1
+        piece = decode_call_delta(calls[0], self._number) if is_one else None
+        if not isinstance(piece, ToolCallDelta) or not piece.arguments_delta:
             return None
-        index, _, is_plain = self._content or (0, None, False)
-        return RepeatedDelta(delta, "content", index) if is_plain else None
+        says_more = piece.id or piece.name or piece.signature or piece.extras
+        if says_more or piece.index is None or self._resolve(piece) is not piece:
+            return None
+        return Growth(piece, ("tool_calls", 0, piece.kind, ARGUMENTS[piece.kind]))
 
     def _take_rest(self, wire: dict[str, Any]) -> None:
         for key, value in wire.items():

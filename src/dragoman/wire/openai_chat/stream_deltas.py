@@ -1,18 +1,17 @@
-"""What the deltas of a stream are made of: thinking, pieces of calls, and fields that nobody knows.
-
-Most deltas differ from the one before in their text alone; these are read in a shorter way.
-"""
+"""What the deltas of a stream are made of: thinking, pieces of calls, fields that nobody knows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from dragoman.model.events import PartDelta
 from dragoman.model.frozen import FrozenDict
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Opaque, Thinking
 from dragoman.model.tools import ToolCallDelta
 from dragoman.wire.json_values import is_integer, is_list, is_object
+from dragoman.wire.lane.templates import Growth
 from dragoman.wire.openai_chat.content_thinking import (
     DETAIL_TYPES,
     TEXT_FIELDS,
@@ -90,49 +89,6 @@ class UnknownFields:
         }
 
 
-# --- deltas that repeat the one before
-
-
-class RepeatedDelta:
-    """The last delta, to be compared with the next one, which may differ in its text alone.
-
-    Servers fill each delta up with nulls and empty lists, and some write one text into two or three
-    fields. To read all that again would change nothing.
-
-    >>> last = RepeatedDelta({"role": None, "content": "Hel"}, "content", 0)
-    >>> last.text_in({"role": None, "content": "lo"})
-    'lo'
-    >>> last.text_in({"role": "user", "content": "lo"}) is None
-    True
-    """
-
-    __slots__ = ("_field", "_form", "_mirrors", "index")
-
-    def __init__(
-        self,
-        delta: dict[str, Any],
-        field: str,
-        index: int,
-        mirrors: tuple[tuple[dict[str, Any], str], ...] = (),
-    ) -> None:
-        self.index = index
-        """The part that grows."""
-        self._form = delta
-        self._field = field
-        self._mirrors = mirrors  # where in the delta the text stands as well
-
-    def text_in(self, delta: dict[str, Any]) -> str | None:
-        """The text of a delta; None where there is anything else to take in."""
-        text = delta.get(self._field)
-        if type(text) is not str or not text:
-            return None
-        form = self._form
-        form[self._field] = text
-        for holder, key in self._mirrors:
-            holder[key] = text
-        return text if delta == form else None
-
-
 def is_empty(value: Any) -> bool:
     """Whether a field only says that there is nothing in it."""
     return not value and (value is None or value in ("", []))
@@ -178,28 +134,30 @@ class ThinkingDecoder:
         for field, text in texts.items():
             self._take_text(field, text, mirror)
 
-    def repeatable(self, delta: dict[str, Any], fields: list[str]) -> RepeatedDelta | None:
-        """The delta, to be repeated, if its thinking, in these fields, was one text."""
+    def growth(self, delta: dict[str, Any], fields: list[str], choice: int) -> Growth | None:
+        """What a delta let grow, if its thinking, in these fields, was one text."""
         texts = [key for key in TEXT_FIELDS if key in fields]
         said = delta[texts[0]] if texts else None
         if type(said) is not str or any(delta[key] != said for key in texts):
             return None
         field, *mirrors = texts
         if DETAILS not in fields:
-            places = tuple([(delta, mirror) for mirror in mirrors])
-            return RepeatedDelta(delta, field, self._texts[field], places)
-        return None if mirrors else self._repeatable_detail(delta, field)
+            grown = PartDelta(self._texts[field], said, choice=choice)
+            return Growth(grown, (field,), tuple([(mirror,) for mirror in mirrors]))
+        at = None if mirrors else self._detail_of(delta, said)
+        if at is None:
+            return None
+        content = DETAIL_TYPES[delta[DETAILS][0]["type"]][1]
+        grown = PartDelta(at, said, choice=choice)
+        return Growth(grown, (field,), ((DETAILS, 0, content),))
 
-    def _repeatable_detail(self, delta: dict[str, Any], field: str) -> RepeatedDelta | None:
-        """The same for a detail whose text stands in a field as well."""
+    def _detail_of(self, delta: dict[str, Any], said: str) -> int | None:
+        """The part of a detail whose text, and nothing else, stands in a field as well."""
         pieces = _checked(delta[DETAILS])
         known = self._details.get(_place(pieces[0])) if len(pieces) == 1 else None
-        if known is None or _is_sealed(pieces[0]) or _content(pieces[0]) != delta[field]:
+        if known is None or _is_sealed(pieces[0]) or _content(pieces[0]) != said:
             return None
-        if _is_text(pieces[0].get("signature")):
-            return None
-        place = (pieces[0], DETAIL_TYPES[pieces[0]["type"]][1])
-        return RepeatedDelta(delta, field, known[0], (place,))
+        return None if _is_text(pieces[0].get("signature")) else known[0]
 
     def _take_text(self, field: str, text: str, mirror: str | None) -> None:
         self._unknown.fill(field)

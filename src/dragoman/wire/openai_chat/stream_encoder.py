@@ -24,6 +24,7 @@ from dragoman.model.usage import FinishReason
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import is_event_name, sse
 from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.lane.flows import Encode, Flow, around_mark
 from dragoman.wire.openai_chat.content_assistant import (
     encode_assistant,
     encode_speech_delta,
@@ -37,6 +38,7 @@ from dragoman.wire.openai_chat.stream_deltas import (
     encode_function_delta,
     is_legacy_delta,
 )
+from dragoman.wire.openai_chat.stream_forms import choice_of, form_of
 from dragoman.wire.openai_chat.tools import ARGUMENTS
 from dragoman.wire.overlay import fields_of, with_overlay, words_of
 from dragoman.wire.stream_encoding import (
@@ -71,6 +73,7 @@ class StreamEncoder(EventEncoder):
         self._head: dict[str, Any] = {"id": "", "object": _OBJECT, "created": 0, "model": ""}
         self._is_waiting = False
         self._choices: dict[int, ChoiceEncoder] = {}
+        self._last: list[Delta] = []  # what was written last
         self._sent_extras: dict[str, Any] = {}
         self._unsent_extras: dict[str, Any] = {}
 
@@ -107,6 +110,23 @@ class StreamEncoder(EventEncoder):
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
         return self._deltas(event.choice, self._choice(event.choice).call(event))
+
+    def _part_flow(self, event: PartDelta) -> Flow | None:
+        sent = self._choice(event.choice).sent(event.index)
+        encode = None if sent is None else self._around(event.choice, event.text)
+        return None if sent is None or encode is None else Flow(event, encode, sent.pieces)
+
+    def _call_flow(self, event: ToolCallDelta) -> Flow | None:
+        kept = self._choice(event.choice).pieces_of(event)
+        encode = self._around(event.choice, event.arguments_delta)
+        return None if encode is None or not kept else Flow(event, encode, *kept)
+
+    def _around(self, number: int, text: Any) -> Encode | None:
+        """How the next delta is written, if the last one was a text in one field, or in a call."""
+        form, count = form_of(self._last, text)
+        if form is None or self._unsent_extras:
+            return None
+        return around_mark(self._written([choice_of(number, form)]), count)
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         """The finish reason; a second one only adds what it knows more."""
@@ -153,6 +173,7 @@ class StreamEncoder(EventEncoder):
     def _deltas(self, number: int, deltas: list[dict[str, Any]]) -> bytes:
         if self._writing.losses:
             self._collect()  # each once, however many pieces lose the same
+        self._last = deltas
         if len(deltas) == 1:
             return self._chunk(number, deltas[0])
         return b"".join([self._chunk(number, delta) for delta in deltas])
@@ -160,7 +181,7 @@ class StreamEncoder(EventEncoder):
     def _chunk(self, number: int, delta: Mapping[str, Any]) -> bytes:
         role = self._choice(number).role()
         body = {**role, **delta} if role else delta
-        return self._written([{"index": number, "delta": body, "finish_reason": None}])
+        return self._written([choice_of(number, body)])
 
     def _written(self, choices: list[Any], usage: Any = None) -> bytes:
         body: dict[str, Any] = {**self._head, "choices": choices}
@@ -220,6 +241,14 @@ class ChoiceEncoder:
             return {}
         self._has_role = True
         return {"role": "assistant"}
+
+    def sent(self, index: int) -> SentPart | None:
+        """A part that has begun."""
+        return self._parts.get(index)
+
+    def pieces_of(self, piece: ToolCallDelta) -> tuple[list[str], ...]:
+        """Where the arguments of a call are kept."""
+        return self._resolving.texts_of(piece)
 
     def _is_own(self, part: AnyPart) -> bool:
         return is_own(part.origin or self.origin)

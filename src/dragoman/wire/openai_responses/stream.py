@@ -16,6 +16,7 @@ from dragoman.model.events import PartDelta
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.wire.framing import SseEvent, SseParser
+from dragoman.wire.lane.templates import ASCII_TEXT, INTEGER, Growth, Noises
 from dragoman.wire.openai_responses.content import decode_annotations
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.response import (
@@ -26,7 +27,7 @@ from dragoman.wire.openai_responses.response import (
 )
 from dragoman.wire.openai_responses.stream_items import GrowingItem, GrowingPart, Item, Items
 from dragoman.wire.overlay import overlay_of
-from dragoman.wire.stream_decoding import DONE, FrameDecoder, object_in, stream_error
+from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in, stream_error
 
 _KEPT_ALIVE = frozenset({"keepalive", "ping"})
 _DROPPED = frozenset({"sequence_number", "obfuscation"})
@@ -121,6 +122,11 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     """Reads one response, whose items begin, grow and end side by side."""
 
     _dialect = NAME
+    PASSING = Passing(
+        # An end that leaves the items out says nothing of calls: they tell themselves.
+        (rb'"response"\s*:\s*\{', b'"error"', b'"function_call"', b'"custom_tool_call"')
+    )
+    _noise: ClassVar[Noises] = {"sequence_number": INTEGER, "obfuscation": ASCII_TEXT}
 
     def __init__(self) -> None:
         super().__init__(SseParser())
@@ -156,6 +162,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
                 unknown = events.OpaqueEvent(NAME, fields)
                 self._folded.add(unknown)
                 self._events.insert(place, unknown)
+                self._growth = None
 
     # --- the response: each of these returns whether the event was understood
 
@@ -262,7 +269,9 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         logprobs = wire.get("logprobs")
         if delta or logprobs:
             extras = {NAME: {"logprobs": logprobs}} if logprobs else EMPTY
-            self._emit_delta(PartDelta(part.number, delta, extras=extras))
+            grown = PartDelta(part.number, delta, extras=extras)
+            self._emit_delta(grown)
+            self._growth = None if logprobs else Growth(grown, ("delta",))
         return True
 
     def _unannounced(self, item: GrowingItem | None, kind: Kind, wire: Item) -> GrowingPart | None:
@@ -295,7 +304,9 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             return False
         number = item.grow(delta)
         if number is not None and delta:
-            self._emit_delta(PartDelta(number, delta))
+            grown = PartDelta(number, delta)
+            self._emit_delta(grown)
+            self._growth = Growth(grown, ("delta",), kept=item.pieces)
         return number is not None
 
     def _repeated(self, _wire: Item, _kind: str) -> bool:

@@ -22,6 +22,7 @@ from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.fronts import pointed_back
+from dragoman.wire.lane.flows import Flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.response import encode_response, has_word, put_probabilities
@@ -73,7 +74,7 @@ class StreamEncoder(EventEncoder):
         """What could not be said so far, each thing once."""
         return pointed_back(super().losses, {0: self._places})
 
-    def close(self) -> bytes:
+    def _close(self) -> bytes:
         """What to send when no more events come: a failure, if it is not complete (G1)."""
         return b"" if self._is_over else self._failed(self._first_error or INTERRUPTED)
 
@@ -284,6 +285,15 @@ class StreamEncoder(EventEncoder):
         """The beginning of the call whose head was waited for."""
         waiting, self._waiting = self._waiting, None
         return b"" if waiting is None else self._begin(*waiting)
+
+    def _part_flow(self, event: PartDelta) -> Flow | None:
+        part = self._parts.get(event.index)
+        return None if part is None else part.item.flow(part, event)
+
+    def _call_flow(self, event: ToolCallDelta) -> Flow | None:
+        part, kept = self._parts.get(("call", self._calls.place_of(event))), self._calls.texts_of
+        flow = None if part is None else part.item.flow(part, event)
+        return None if flow is None else flow.beside(*kept(event))
 
     # --- what else there is
 

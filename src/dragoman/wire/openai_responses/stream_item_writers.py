@@ -21,6 +21,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import sse
+from dragoman.wire.lane.flows import Delta, Encode, Flow, encode_text
 from dragoman.wire.openai_responses.content import encode_citation, encode_unknown_part
 from dragoman.wire.openai_responses.content_items import is_content, shown_form
 from dragoman.wire.openai_responses.content_turns import MessageWriter, made_id
@@ -86,6 +87,10 @@ _TEXT_DELTA = (
     b'{"type":"response.output_text.delta","sequence_number":%d,"item_id":%b,"output_index":%d,'
     b'"content_index":%d,"delta":%b,"logprobs":%b}\n\n'
 )
+_DELTA = (
+    b'event: %b\ndata: {"type":"%b","sequence_number":%%d,"item_id":%b,"output_index":%d,%b'
+    b'"delta":%%b%b}\n\n'
+)
 
 
 class Answer:
@@ -118,6 +123,16 @@ class Answer:
         self._number += 1
         listed = dumps(logprobs) if logprobs else b"[]"
         return _TEXT_DELTA % (self._number, item_id, *place, dumps(text), listed)
+
+    def flow(self, form: bytes) -> Encode:
+        """What writes one delta after the other, each with the next number."""
+
+        def encode(text: str) -> bytes:
+            written = encode_text(text)
+            self._number += 1
+            return form % (self._number, written)
+
+        return encode
 
     def came_from(self, origin: Origin | None) -> None:
         """Where it comes from is known."""
@@ -243,6 +258,13 @@ class ItemWriter:
                 written += self._annotation(part, annotation)
         return written
 
+    def flow(self, part: PartWriter, like: Delta) -> Flow | None:
+        """How more of a part is written, now that it is there for all to see."""
+        kind, is_open = part.kind, not (self.is_done or part.is_stopped)
+        if part.index is None or not kind.delta or not is_open:
+            return None
+        return Flow(like, self._answer.flow(self._form(part)), part.grown.pieces, part.pieces)
+
     def stop(self, part: PartWriter, final: AnyPart | None = None) -> bytes:
         """A part is done; where it is done already, this is another final form of it."""
         if final is not None and self._takes_back(part, final):
@@ -311,6 +333,14 @@ class ItemWriter:
             begun += self._about(part, f"{kind.part}.added", part=kind.entry)
         text = text_of(state)
         return begun + self._delta(part, text, {}) if text else begun
+
+    def _form(self, part: PartWriter) -> bytes:
+        """An event with more of a part, but for its number and its text."""
+        kind = part.kind
+        place = b'"%b":%d,' % (kind.place.encode(), part.index or 0) if kind.place else b""
+        more = b',"logprobs":[]' if kind is TEXT else b""
+        named = (kind.delta.encode(), kind.delta.encode(), self._id.replace(b"%", b"%%"))
+        return _DELTA % (*named, self.index or 0, place, more)
 
     def _delta(self, part: PartWriter, text: str, extras: Mapping[str, Any]) -> bytes:
         kind = part.kind

@@ -139,6 +139,12 @@ class GrowingItem:
         return call.number
 
     @property
+    def pieces(self) -> tuple[list[str], ...]:
+        """Where more of what a server's call is given is kept."""
+        is_servers = isinstance(self._parts[0].part, ServerToolCall)
+        return (self._pieces,) if is_servers else ()
+
+    @property
     def partial(self) -> tuple[int, AnyPart] | None:
         """The number and the state of a server's call that is not done."""
         field = _SERVERS.get(self.kind) if self._pieces and type(self.kind) is str else None

@@ -1,0 +1,28 @@
+"""Whether the fast lane is used: it is, unless `DRAGOMAN_LANE=0` or `off` says otherwise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+class _Switch:
+    """One for the process; for debugging and for tests."""
+
+    is_on = os.environ.get("DRAGOMAN_LANE", "1") != "0"
+
+
+def is_on() -> bool:
+    """Whether plain requests and streams take the fast lane."""
+    return _Switch.is_on
+
+
+@contextmanager
+def off() -> Generator[None, None, None]:
+    """Everything goes the general way within the block; what was begun before stays as it is."""
+    before, _Switch.is_on = _Switch.is_on, False
+    try:
+        yield
+    finally:
+        _Switch.is_on = before

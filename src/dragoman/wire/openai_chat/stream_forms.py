@@ -1,0 +1,56 @@
+"""Deltas that are written again and again: what is the same in them, and where their text is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.wire.lane.flows import MARK
+from dragoman.wire.openai_chat.content_thinking import DETAIL_TYPES, TEXT_FIELDS
+from dragoman.wire.openai_chat.dialect import DETAILS
+from dragoman.wire.openai_chat.tools import ARGUMENTS
+
+Delta = dict[str, Any]
+_PIECE = {"index", "function"}  # what a call's further pieces have
+_ARGUMENTS = ARGUMENTS["function"]
+
+
+def choice_of(number: int, delta: Mapping[str, Any]) -> dict[str, Any]:
+    """The choice of a chunk that goes on."""
+    return {"index": number, "delta": delta, "finish_reason": None}
+
+
+def form_of(deltas: list[Delta], text: Any) -> tuple[Delta | None, int]:
+    """What was just written, with the mark in place of its text, and how often that is there.
+
+    None where it was not one delta, or has other fields that may change.
+    """
+    delta = deltas[0] if len(deltas) == 1 else {}
+    if DETAILS in delta:
+        return _form_of_thinking(delta, text), 2
+    if "tool_calls" in delta:
+        return _form_of_call(delta, text), 1
+    found = [key for key, value in delta.items() if type(value) is str and value == text]
+    return ({found[0]: MARK} if found and len(delta) == 1 else None), 1
+
+
+def _form_of_call(delta: Delta, text: Any) -> Delta | None:
+    """That of one call's arguments."""
+    piece, *more = delta["tool_calls"]
+    is_plain = not more and len(delta) == 1 and piece.keys() == _PIECE
+    if not is_plain or piece["function"] != {_ARGUMENTS: text}:
+        return None
+    return {"tool_calls": [{**piece, "function": {_ARGUMENTS: MARK}}]}
+
+
+def _form_of_thinking(delta: Delta, text: Any) -> Delta | None:
+    """That of one detail and the field that repeats its text."""
+    field = next((key for key in TEXT_FIELDS if key in delta), DETAILS)
+    details = delta[DETAILS]
+    if delta.keys() != {DETAILS, field} or delta[field] != text or len(details) != 1:
+        return None
+    content = DETAIL_TYPES.get(details[0].get("type"), ("", ""))[1]
+    if details[0].get(content) != text:
+        return None
+    marked = {DETAILS: [{**details[0], content: MARK}], field: MARK}
+    return {key: marked[key] for key in delta}

@@ -1,0 +1,209 @@
+"""Runs of deltas are written between the same bytes; whatever comes in between, it is the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman import Front, Refusal, Request, Text, Thinking
+from dragoman.errors import ServerError
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    OpaqueEvent,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    UsageUpdate,
+)
+from dragoman.model.media import Audio
+from dragoman.model.parts import Citation, Origin, ServerToolCall
+from dragoman.model.tools import ToolCallDelta, make_call
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.lane import switch
+from tests.corpus import Corpus
+from tests.wire.lane.frames import BEGINNINGS, ENDINGS, FORMS, PLAIN, TEXTS, Style
+from tests.wire.lane.test_templates import recorded_streams, same_ids
+
+_CITATION = Citation(kind="url_citation", url="https://a.example", title="A", start=0, end=1)
+
+
+def _written(make: Any, told: list[Event]) -> tuple[list[bytes], list[Any], list[Any]]:
+    with same_ids():
+        encoder = make()
+        pieces = [*map(encoder.feed, told), encoder.close()]
+        pieces += map(encoder.feed, told[-2:])  # which come too late
+        return pieces, list(encoder.losses), list(encoder.repairs)
+
+
+def _front(dialect: str) -> Any:
+    return Front(dialect, Request(model="asked"), clock=lambda: 1.0).stream()
+
+
+def check_same(dialect: str, told: list[Event]) -> None:
+    """Write events in both ways, bare and behind a front."""
+    for make in (dragoman.dialect(dialect).stream_encoder, lambda: _front(dialect)):
+        short = _written(make, told)
+        with switch.off():
+            long = _written(make, told)
+        assert short == long
+
+
+def _part(draw: Any, number: int) -> Any:
+    home = draw(st.sampled_from([None, None, *dragoman.dialects()]))
+    fields: dict[str, Any] = {} if home is None else {"origin": Origin(dialect=home)}
+    if draw(st.integers(0, 5)) == 0:
+        fields["extras"] = {draw(st.sampled_from(dragoman.dialects())): {"odd": 1}}
+    if draw(st.integers(0, 8)) == 0:
+        fields["signature"] = "c2ln"
+    text = draw(st.sampled_from(["", "a"]))
+    kinds = ["text", "text", "thinking", "thinking", "call", "call", "refusal", "server", "audio"]
+    kind = draw(st.sampled_from(kinds))
+    if kind == "text":
+        item = draw(st.sampled_from([{}, {"item_id": f"i{number}"}]))
+        return Text(text, **fields, **item)
+    if kind == "thinking":
+        return Thinking(text, form=draw(st.sampled_from(["full", "summary"])), **fields)
+    if kind == "call":
+        form = draw(st.sampled_from(["function"] * 5 + ["custom"]))
+        return make_call(f"c{number}", "f", raw="", kind=form, **fields)
+    if kind == "refusal":
+        return Refusal(text)
+    if kind == "server":
+        return ServerToolCall("s1", "mcp", {})
+    return Audio(data="AAAA", mime="audio/pcm")
+
+
+_ARGUMENTS = st.sampled_from(['{"a":', '"b', '"', "1", "}", "{}", ", ", '"k": "\\u00', "e9", "x"])
+
+
+def _grown(draw: Any, index: int, part: Any) -> list[Event]:
+    choice = draw(st.sampled_from([0, 0, 0, 0, 1]))
+    is_call = not isinstance(part, (Text, Thinking, Refusal, Audio))
+    texts = draw(st.lists(_ARGUMENTS if is_call else TEXTS, min_size=1, max_size=5))
+    grown = [PartDelta(index, text, choice=choice) for text in texts]
+    more: dict[str, Any] = draw(
+        st.sampled_from([{}, {}, {}, {"signature": "eA=="}, {"data": "eA=="},
+                         {"citations": (_CITATION,)}, {"extras": {"anthropic": {"late": 1}}}])
+    )  # fmt: skip
+    return [*grown, PartDelta(index, draw(TEXTS), choice=choice, **more)] if more else [*grown]
+
+
+def _called(draw: Any) -> list[Event]:
+    index = draw(st.sampled_from([None, 0, 0, 1]))
+    head: dict[str, Any] = draw(
+        st.sampled_from([{}, {"id": "c9", "name": "g"}, {"name": "g"}, {"signature": "eA=="},
+                         {"kind": "custom"}])
+    )  # fmt: skip
+    texts = draw(st.lists(_ARGUMENTS, max_size=5))
+    first = ToolCallDelta(index, arguments_delta=draw(_ARGUMENTS), **head)
+    kind = {"kind": head["kind"]} if "kind" in head else {}
+    return [first, *(ToolCallDelta(index, arguments_delta=text, **kind) for text in texts)]
+
+
+@st.composite
+def runs(draw: Any) -> list[Event]:
+    """Events with runs of deltas, and anything in between."""
+    home = draw(st.sampled_from([None, *dragoman.dialects()]))
+    origin = None if home is None else Origin(dialect=home)
+    start = ResponseStart(id="r1", model="m%d\u2028", created_at=1.0, origin=origin)
+    told: list[Event] = [start] if draw(st.integers(0, 5)) else []
+    parts: dict[int, Any] = {}
+    steps = ["part", "grow", "grow", "grow", "call", "stop", "usage", "opaque", "start", "finish"]
+    for step in draw(st.lists(st.sampled_from(steps), max_size=14)):
+        if step == "part":
+            index = len(parts)
+            parts[index] = _part(draw, index)
+            told.append(PartStart(index, parts[index]))
+        elif step == "grow":
+            index = draw(st.sampled_from([*parts, 9]))
+            told += _grown(draw, index, parts.get(index, Text("")))
+        elif step == "call":
+            told += _called(draw)
+        elif step == "stop" and parts:
+            index = draw(st.sampled_from([*parts]))
+            final = parts[index] if draw(st.booleans()) else None
+            told.append(PartStop(index, final))
+        elif step == "usage":
+            told.append(UsageUpdate(Usage(1, 2)))
+        elif step == "opaque":
+            told.append(OpaqueEvent(draw(st.sampled_from(dragoman.dialects())), {"type": "odd"}))
+        elif step == "start":
+            told.append(start.replace(extras={"openai-chat": {"late": len(told)}}))
+        elif step == "finish" and not draw(st.integers(0, 3)):
+            told.append(ChoiceFinish(FinishReason.STOP))
+    return [*told, ChoiceFinish(FinishReason.STOP), ResponseEnd()] if draw(st.booleans()) else told
+
+
+@pytest.mark.parametrize("dialect", dragoman.dialects())
+@given(told=runs())
+def test_any_events_are_written_the_same(dialect: str, told: list[Event]) -> None:
+    """Runs of texts, thinking and arguments among anything else: bytes, losses and repairs."""
+    check_same(dialect, told)
+
+
+@pytest.mark.parametrize("dialect", dragoman.dialects())
+def test_nothing_flows_after_the_end(dialect: str) -> None:
+    """A stream that failed or was closed is over, whatever grew last."""
+    deltas = [PartDelta(0, text) for text in "abcd"]
+    for end in ("fail", "close"):
+        encoder = _front(dialect)
+        for event in [ResponseStart(id="r", model="m"), PartStart(0, Text("")), *deltas]:
+            encoder.feed(event)
+        assert encoder.flow is not None
+        assert encoder.fail(ServerError("it broke")) if end == "fail" else encoder.close()
+        assert encoder.feed(PartDelta(0, "late")) == b""
+
+
+def events_of(dialect: str, *pieces: bytes) -> list[Event]:
+    """What a stream says."""
+    decoder = dragoman.dialect(dialect).stream_decoder()
+    return [*(event for piece in pieces for event in decoder.feed(piece)), *decoder.close()]
+
+
+@pytest.mark.parametrize("target", dragoman.dialects())
+@pytest.mark.parametrize(("source", "name"), [(d, n) for d in PLAIN for n in PLAIN[d]])
+def test_a_run_flows(source: str, name: str, target: str) -> None:
+    """Text, thinking and arguments of any dialect are written so in any other, and the same."""
+    style = Style(source)
+    first, *parts = BEGINNINGS[source] or [{}]
+    place = {"thinking": 1, "call": 2, "code": 3}.get(name, 0)
+    begun = parts[-1:] if name == "call" and source == "openai-chat" else parts[place : place + 1]
+    if source == "openai-chat" and name != "call":
+        begun = []
+    bodies = [
+        *([first] if first else []),
+        *begun,
+        *(FORMS[source][name](f' "w{n}é') for n in range(20)),
+    ]
+    stream = b"".join([style.frame(body) for body in [*bodies, *ENDINGS[source]]])
+    told = events_of(source, stream)
+    check_same(target, told)
+    encoder: Any = _front(target)
+    flowing = 0
+    for event in told:
+        before = encoder.flow
+        encoder.feed(event)
+        flowing += before is not None and before is encoder.flow
+    # What a provider's tool runs has no place elsewhere; two fields are written one by one.
+    is_apart = name == "code" or (name, target) == ("thinking twice", "openai-chat")
+    assert flowing >= 15 or is_apart
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("source", FORMS)
+def test_recorded_streams_are_written_the_same(source: str, corpus: Corpus) -> None:
+    """What they say, in every dialect."""
+    for stream in recorded_streams(corpus, source):
+        try:
+            told = events_of(source, stream)
+        except dragoman.DragomanError:
+            continue
+        for target in dragoman.dialects():
+            check_same(target, told)

@@ -1,0 +1,96 @@
+"""The usage of a stream that passes is what its decoder would find, with little of it decoded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman.errors import DragomanError
+from dragoman.wire.lane.passing import PassingStream
+from tests.corpus import Corpus
+from tests.wire.lane.frames import BEGINNINGS, ENDINGS, FORMS, PLAIN, Style, cut, streams
+from tests.wire.lane.test_templates import recorded_streams
+
+
+def _decoded(dialect: str, stream: bytes) -> dragoman.Response | None:
+    decoder = dragoman.dialect(dialect).stream_decoder()
+    try:
+        decoder.feed(stream)
+        decoder.close()
+    except DragomanError:
+        return None
+    return decoder.response
+
+
+def _passed(dialect: str, pieces: list[bytes]) -> PassingStream:
+    passing = PassingStream(dialect)
+    for piece in pieces:
+        passing.feed(piece)
+    passing.close()
+    return passing
+
+
+def check_same(dialect: str, pieces: list[bytes]) -> None:
+    """Whether a stream that passes says of itself what its decoder finds."""
+    whole = _decoded(dialect, b"".join(pieces))
+    passing = _passed(dialect, pieces)
+    if whole is not None:
+        found = (passing.usage, passing.model, passing.id, passing.finish)
+        assert found == (whole.usage, whole.model, whole.id, whole.finish)
+
+
+def _stream(dialect: str, count: int, **ways: Any) -> list[bytes]:
+    style = Style(dialect, **ways)
+    make = FORMS[dialect][PLAIN[dialect][1 if dialect == "gemini" else 0]]
+    bodies = [*BEGINNINGS[dialect], *(make("usage " * n) for n in range(1, count))]
+    return [style.frame(body) for body in [*bodies, *ENDINGS[dialect]]]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("dialect", FORMS)
+@given(places=st.lists(st.integers(0, 10_000), max_size=9))
+def test_the_usage_is_found(dialect: str, end: str, places: list[int]) -> None:
+    """However the bytes are cut, and whatever ends the lines."""
+    stream = b"".join(_stream(dialect, 5, end=end))
+    check_same(dialect, list(cut(stream, places)))
+
+
+@pytest.mark.parametrize("dialect", FORMS)
+def test_the_rest_is_not_decoded(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a long text nothing is decoded but its first frame."""
+    frames = _stream(dialect, 200)
+    passing = PassingStream(dialect)
+    fed: list[bytes] = []
+    feed = passing._decoder.feed
+
+    def counted(data: bytes) -> object:
+        fed.append(data)
+        return feed(data)
+
+    monkeypatch.setattr(passing._decoder, "feed", counted)
+    for frame in frames:
+        passing.feed(frame)
+    passing.close()
+    assert len(fed) <= 6
+    assert passing.model
+
+
+@pytest.mark.parametrize("dialect", FORMS)
+@given(data=st.data())
+def test_no_bytes_break_it(dialect: str, data: Any) -> None:
+    """What is no stream at all passes too."""
+    stream = data.draw(st.one_of(streams(dialect), st.binary(max_size=99)))
+    passing = _passed(dialect, list(cut(stream, data.draw(st.lists(st.integers(0, 999))))))
+    assert passing.finish is None or passing.finish
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("dialect", FORMS)
+def test_recorded_streams_pass(dialect: str, corpus: Corpus) -> None:
+    """What every recorded stream cost, who answered and why it ended."""
+    for stream in recorded_streams(corpus, dialect):
+        check_same(dialect, [stream[at : at + 997] for at in range(0, len(stream), 997)])

@@ -1,0 +1,189 @@
+"""Frames that repeat are read as bytes; whatever the bytes are, they say what they said before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman.errors import WireError
+from dragoman.model import ids
+from dragoman.model.events import Event
+from dragoman.model.responses import Response
+from dragoman.wire.lane import switch
+from dragoman.wire.lane.templates import Template
+from tests.corpus import Corpus
+from tests.wire.lane.frames import (
+    BEGINNINGS,
+    ENDINGS,
+    FORMS,
+    PLAIN,
+    Style,
+    cut,
+    streams,
+)
+from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
+
+RUNS = [(dialect, name) for dialect in PLAIN for name in PLAIN[dialect]]
+
+
+@contextmanager
+def same_ids() -> Generator[None, None, None]:
+    """Within the block, ids are made from one on."""
+    with patch.object(ids, "time_ns", return_value=1), patch.object(ids, "_last", 0):
+        yield
+
+
+class Told:
+    """What a decoder said, piece by piece."""
+
+    def __init__(self, dialect: str, pieces: list[bytes]) -> None:
+        self.events: list[list[Event]] = []
+        self.errors: list[str] = []
+        with same_ids():
+            decoder = dragoman.dialect(dialect).stream_decoder()
+            for piece in pieces:
+                self._take(lambda piece=piece: decoder.feed(piece))
+            self._take(decoder.close)
+            self.response: Response = decoder.response
+            self.is_complete = decoder.is_complete
+
+    def _take(self, step: Any) -> None:
+        try:
+            self.events.append(step())
+        except WireError as error:
+            self.errors.append(f"{len(self.events)}: {error} at {error.path}")
+
+
+def check_same(dialect: str, pieces: list[bytes]) -> None:
+    """Read a stream in both ways."""
+    short = Told(dialect, pieces)
+    with switch.off():
+        long = Told(dialect, pieces)
+    assert short.errors == long.errors
+    assert list(map(len, short.events)) == list(map(len, long.events))
+    for one, other in zip(chain(*short.events), chain(*long.events), strict=True):
+        assert one.identical(other)
+    assert short.response.identical(long.response)
+    assert short.is_complete is long.is_complete
+
+
+@pytest.mark.parametrize("dialect", FORMS)
+@given(data=st.data())
+def test_any_bytes_say_the_same(dialect: str, data: Any) -> None:
+    """Runs of any form, near misses, broken bytes, cut anywhere: events, response and errors."""
+    stream = data.draw(streams(dialect))
+    places = data.draw(st.lists(st.integers(0, 10_000), max_size=6))
+    check_same(dialect, list(cut(stream, places)))
+
+
+@pytest.fixture
+def hits(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
+    """The events that were read as bytes."""
+    found: list[Event] = []
+    run = Template.run
+
+    def counted(self: Template, data: bytes, position: int, told: list[Event]) -> int:
+        before = len(told)
+        end = run(self, data, position, told)
+        found.extend(told[before:])
+        return end
+
+    monkeypatch.setattr(Template, "run", counted)
+    return found
+
+
+def _run(dialect: str, name: str, count: int, **ways: Any) -> list[bytes]:
+    style = Style(dialect, **ways)
+    texts = [f'wörd\n"{n}" ' for n in range(count)]
+    bodies = [*BEGINNINGS[dialect], *(FORMS[dialect][name](text) for text in texts)]
+    return [style.frame(body) for body in [*bodies, *ENDINGS[dialect]]]
+
+
+@pytest.mark.parametrize("way", [{}, {"is_wide": True}, {"end": "\r\n"}, {"is_padded": True}])
+@pytest.mark.parametrize(("dialect", "name"), RUNS)
+def test_a_run_is_read_as_bytes(
+    dialect: str, name: str, way: dict[str, Any], hits: list[Event]
+) -> None:
+    """But for its first frames, in whatever style its server writes, in one piece or in many."""
+    if dialect in ("gemini", "ollama") and way.get("is_padded"):
+        pytest.skip("nobody pads there")
+    frames = _run(dialect, name, 30, **way)
+    for pieces in (frames, [b"".join(frames)]):
+        hits.clear()
+        check_same(dialect, pieces)
+        assert len(hits) >= 26
+
+
+@pytest.mark.parametrize(("dialect", "name"), RUNS)
+def test_a_frame_that_is_cut_ends_no_run(dialect: str, name: str, hits: list[Event]) -> None:
+    """A frame in two pieces is read in the general way, the next ones as bytes again."""
+    frames = _run(dialect, name, 40)
+    stream = b"".join(frames)
+    pieces = [stream[at : at + 1000] for at in range(0, len(stream), 1000)]
+    check_same(dialect, pieces)
+    assert len(hits) > 15
+
+
+@pytest.mark.parametrize("dialect", FORMS)
+def test_what_repeats_nothing_is_not_tried_for_ever(dialect: str) -> None:
+    """After some hundred frames of which no two are alike, the rest is read in one go."""
+    name, style = PLAIN[dialect][0], Style(dialect)
+    make, other = FORMS[dialect][name], FORMS[dialect][PLAIN[dialect][1]]
+    bodies = [(make, other)[n % 2]("a") for n in range(3000)]
+    frames = [style.frame(body) for body in [*BEGINNINGS[dialect], *bodies]]
+    check_same(dialect, [b"".join(frames)])
+    decoder: Any = dragoman.dialect(dialect).stream_decoder()
+    decoder.feed(b"".join(frames))
+    assert decoder._patience <= 0
+
+
+@pytest.mark.parametrize("dialect", FORMS)
+def test_runs_take_time_in_proportion(dialect: str) -> None:
+    """A stream of ten times the length takes about ten times as long, in pieces of any size."""
+    name = PLAIN[dialect][0]
+    for size in (1 << 30, 7):
+        took = []
+        for count in (400, 4000):
+            stream = b"".join(_run(dialect, name, count))
+            start = time.process_time()
+            decoder = dragoman.dialect(dialect).stream_decoder()
+            for at in range(0, len(stream), size):
+                decoder.feed(stream[at : at + size])
+            took.append(time.process_time() - start)
+        assert took[1] < 40 * took[0] + 0.05
+
+
+@pytest.mark.parametrize("dialect", FORMS)
+def test_the_lane_can_be_turned_off(dialect: str, hits: list[Event]) -> None:
+    """Then everything is read in the general way."""
+    with switch.off():
+        assert not switch.is_on()
+        Told(dialect, _run(dialect, PLAIN[dialect][0], 9))
+    assert switch.is_on()
+    assert not hits
+
+
+def recorded_streams(corpus: Corpus, dialect: str) -> Iterator[bytes]:
+    """The recorded streams of a dialect."""
+    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
+        path = recording.request_path.partition("?")[0]
+        if (stream := recording.response_stream) and ENDPOINTS[dialect].search(path):
+            yield stream
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("dialect", FORMS)
+def test_recorded_streams_say_the_same(dialect: str, corpus: Corpus) -> None:
+    """Every recorded stream, in one piece and in pieces of a size that fits no frame."""
+    for stream in recorded_streams(corpus, dialect):
+        for size in (len(stream), 997):
+            check_same(dialect, [stream[at : at + size] for at in range(0, len(stream), size)])
