@@ -62,7 +62,7 @@ def test_whole_answers(source: str, target: str) -> None:
 @pytest.mark.parametrize("target", _WITH_PLACE)
 def test_streamed_answers(target: str) -> None:
     """The same in a stream."""
-    told = [
+    told: list[events.Event] = [
         events.ResponseStart(id="x", model="m"),
         events.PartStart(0, Text("Here")),
         events.PartStop(0),

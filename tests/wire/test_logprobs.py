@@ -13,7 +13,7 @@ from tests.wire.streamed import read, written
 
 _ENTRY = {"token": "Hi", "logprob": -0.1, "bytes": [72, 105]}
 _TOKENS = [{**_ENTRY, "top_logprobs": [_ENTRY, {**_ENTRY, "token": "Ho", "bytes": [72, 111]}]}]
-_HOME = {
+_HOME: dict[str, Any] = {
     "openai-chat": {
         "id": "x", "object": "chat.completion", "created": 1, "model": "m",
         "choices": [{"index": 0, "finish_reason": "stop", "logprobs": {"content": _TOKENS},
