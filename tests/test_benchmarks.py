@@ -28,6 +28,7 @@ from benchmarks import (
 from benchmarks import translation as translations
 from benchmarks.clock import seconds, summed
 from benchmarks.report import Ratio
+from dragoman import Message
 from dragoman.model.responses import Response
 from tests.corpus import Corpus, CorpusNotFoundError
 
@@ -80,14 +81,19 @@ def test_streams_are_translated_whole(target: str, kind: str) -> None:
     """What is measured says all that it should, in every dialect, in one piece and in many."""
     pieces = stream_translation.chat(9, kind)
     whole = stream_translation.translated("openai-chat", target, [b"".join(pieces)])
-    decoder = dragoman.dialect(target).stream_decoder()
-    decoder.feed(whole)
-    decoder.close()
-    message = decoder.response.message
+    message = _answer_in(target, whole)
     said = message.tool_calls[0].raw_arguments if kind == "tool" else str(message)
     said = message.thinking if kind == "thinking" else said
     assert "word7" in str(said)
-    assert len(stream_translation.translated("openai-chat", target, pieces)) == len(whole)
+    pieced = stream_translation.translated("openai-chat", target, pieces)
+    assert _answer_in(target, pieced) == message
+
+
+def _answer_in(dialect: str, stream: bytes) -> Message:
+    decoder = dragoman.dialect(dialect).stream_decoder()
+    decoder.feed(stream)
+    decoder.close()
+    return decoder.response.message
 
 
 def test_there_are_streams_without_the_corpus(monkeypatch: pytest.MonkeyPatch) -> None:

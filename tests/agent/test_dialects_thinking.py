@@ -100,7 +100,7 @@ ROWS = (
     Row("mistral:mistral-large-latest", _CHAT, _effort("high"), _effort("high"), _effort("high"),
         _effort("none")),
     Row("xai:grok-3-mini", _CHAT, _effort("high"), _effort("low"), _effort("high"),
-        _effort("low")),
+        _effort("none")),
     # W59: by a number of tokens
     Row("anthropic:claude-3-7-sonnet-latest", "anthropic", _claude(16384), _claude(4096),
         _claude(8192), OFF),

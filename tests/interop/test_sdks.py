@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -521,6 +522,12 @@ class TestAll:
         assert isinstance(exported.messages, list)
 
 
+def _arguments(call: dragoman.ToolCall) -> Any:
+    """Byte for byte, but where the wire has an object: the library may order its fields."""
+    is_text = "type" not in call.extras.get("openai-responses", {})
+    return call.raw_arguments if is_text else json.loads(call.raw_arguments)
+
+
 @pytest.mark.corpus(provider_api=["openai_chat", "openai_responses", "anthropic", "gemini"],
                     streaming=False, status=200)  # fmt: skip
 def test_recorded_answers_in_the_libraries_objects(recording: Recording) -> None:
@@ -545,8 +552,8 @@ def test_recorded_answers_in_the_libraries_objects(recording: Recording) -> None
     (message,) = read(answer)
     assert message.text == expected.message.text
     assert [c.name for c in message.tool_calls] == [c.name for c in expected.tool_calls]
-    assert [c.raw_arguments for c in message.tool_calls] == [
-        c.raw_arguments for c in expected.tool_calls
+    assert [_arguments(c) for c in message.tool_calls] == [
+        _arguments(c) for c in expected.tool_calls
     ]
     assert message.finish == expected.message.finish
     if api != "gemini":  # its library reads only the fields that it knows

@@ -224,6 +224,7 @@ _COMMON: dict[str, Any] = {
     **dict.fromkeys(("cache", "usage", "finish", "created_at", "strict", "start", "end")),
     **dict.fromkeys(("is_error", "wire_id", "input", "status", "parallel", "format", "logprobs")),
     **dict.fromkeys(("budget", "enabled", "visible", "store", "url", "file_id", "stream")),
+    **dict.fromkeys(("function",)),
     **dict.fromkeys(("output", "thinking", "state", "tool_choice", "temperature", "top_p")),
     **dict.fromkeys(("presence_penalty", "frequency_penalty", "top_k", "seed"), 1),
     **dict.fromkeys(("index", "choice", "max_tokens", "top_logprobs", "reported_total"), 1),

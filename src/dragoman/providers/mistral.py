@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.providers.endpoints import without_counting
 from dragoman.providers.family import Family
 from dragoman.providers.provider import Provider
 from dragoman.wire.flags import (
@@ -71,5 +72,6 @@ PROVIDER = Provider(
             "2026-11",
         ),
     ),
+    endpoints=without_counting("openai-responses"),
     aliases=("mistralai",),
 )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.model.events import OpaqueEvent
+from dragoman.model.events import OpaqueEvent, PartDelta
 from dragoman.model.frozen import freeze_mapping
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
@@ -116,6 +116,9 @@ class GenerateStreamEncoder(FrontStreamEncoder):
         said = encode_said(message, lambda loss: self._lose(loss.path, loss.reason))
         self._answer.append(said["response"])
         return said
+
+    def _part_flow(self, event: PartDelta) -> None:
+        """None: every piece is kept for the context."""
 
     def _opaque_event(self, event: OpaqueEvent) -> bytes:  # noqa: ARG002 - whatever it is
         """An event that nobody knows is a chat's."""

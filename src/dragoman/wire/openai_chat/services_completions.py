@@ -14,6 +14,7 @@ from dragoman.wire.dialect import Body, Dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import Front, FrontForm
 from dragoman.wire.json_values import is_list, is_object, parsed
+from dragoman.wire.lane.flows import Delta
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_chat.dialect import NAME
 from dragoman.wire.openai_chat.request import asks_for_usage
@@ -229,6 +230,9 @@ class CompletionStreamEncoder(StreamEncoder):
         if has_begun and not any(text["text"] or text["finish_reason"] for text in texts):
             return b""
         return super()._written(texts, usage)
+
+    def _flow_after(self, event: Delta) -> None:
+        """None: what a text is depends on those before it."""
 
     def _opaque(self, payload: Mapping[str, Any]) -> None:  # noqa: ARG002 - it is of a chat
         return None

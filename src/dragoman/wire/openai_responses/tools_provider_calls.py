@@ -82,7 +82,7 @@ def _read_code(given: Mapping[str, Any], part: ServerToolCall) -> ProviderCall |
         return None
     is_untold = "outputs" in given and given["outputs"] is None
     outcome = _untold(part, CodeExecution) if is_untold else None
-    language, is_whole = "python", has_only(given, "code", "container_id")
+    language, is_whole = "python", has_only(given, "code")
     return ProviderCall(
         CodeExecution, code=code, language=language, outcome=outcome, is_whole=is_whole
     )
@@ -130,12 +130,18 @@ def _read_listing(given: Mapping[str, Any], part: ServerToolCall) -> ProviderCal
     return ProviderCall(McpServer, server=part.server, outcome=found, is_whole=False)
 
 
+_ASKED = frozenset({"query", "queries", "paths", "goal"})
+
+
 def _read_tool_search(given: Mapping[str, Any], _part: ServerToolCall) -> ProviderCall | None:
     if given.get("execution") == "client":  # the caller has to run it
         return None
     said = arguments_in(given.get("arguments"))
     asked = tuple(q for v in said.values() for q in (one(v) or strings(v)))
-    is_whole = has_only(given, "arguments", "execution")
+    is_told = bool(said) and all(one(v) or strings(v) for v in said.values())
+    is_told = is_told and said.keys() <= _ASKED  # what else they are called is not told
+    is_told = is_told or given.get("arguments") in (None, {}, "{}")
+    is_whole = is_told and has_only(given, "arguments", "execution")
     return ProviderCall(ToolSearch, asked, is_whole=is_whole)
 
 
