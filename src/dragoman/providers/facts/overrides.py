@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from functools import lru_cache
@@ -143,6 +142,8 @@ def _in_file(path: str) -> tuple[Override, ...]:
 
 @lru_cache(maxsize=4)
 def _read(path: str, _changed: int, _size: int) -> tuple[Override, ...]:
+    import tomllib  # few have such a file
+
     is_json = path.lower().endswith(".json")
     try:
         raw = Path(path).read_bytes()
