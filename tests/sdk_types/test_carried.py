@@ -27,11 +27,13 @@ def entries() -> list[Entry]:
     return list(carried())
 
 
+@pytest.mark.thorough
 def test_everything_that_is_carried_as_it_is_has_a_reason(entries: list[Entry]) -> None:
     """A field that only extras hold, or an `Opaque`, is on the page, with the reason."""
     assert [str(entry) for entry in unexplained(entries, rows())] == []
 
 
+@pytest.mark.thorough
 def test_the_page_names_nothing_else(entries: list[Entry]) -> None:
     """What the model holds by now is off the page."""
     assert stale(entries, rows()) == []
