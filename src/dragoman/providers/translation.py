@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from dragoman.errors import ConfigError
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import provider, provider_names
 from dragoman.wire.dialect import Body, dialect, dialects, is_dialect
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.lane import translated
+from dragoman.wire.lane.heads import Translated
+from dragoman.wire.lane.plain import Lane
 from dragoman.wire.target import Target
 
 
@@ -33,13 +37,31 @@ def translate(
     ...           source="openai-chat", target="gemini").body
     {'contents': [{'role': 'user', 'parts': [{'text': 'Hi'}]}]}
     """
-    request = dialect(source).decode_request(body, path=path, headers=headers)
-    if isinstance(target, str) and is_dialect(target):
-        return dialect(target).encode_request(request, strict=strict, repair=repair)
-    found = target if isinstance(target, Target) else target_of(target, request.model)
-    if found.model is not None and found.model != request.model:
-        request = request.replace(model=found.model)
-    return dialect(found.dialect).encode_request(request, found, strict=strict, repair=repair)
+
+    def general(body: Body) -> Translated:
+        request = dialect(source).decode_request(body, path=path, headers=headers)
+        if isinstance(target, str) and is_dialect(target):
+            writing = dialect(target)
+            return Translated(request, writing.encode_request(request, repair=repair), writing.target)
+        found = target if isinstance(target, Target) else target_of(target, request.model)
+        if found.model is not None and found.model != request.model:
+            request = request.replace(model=found.model)
+        encoded = dialect(found.dialect).encode_request(request, found, repair=repair)
+        return Translated(request, encoded, found)
+
+    lane = lane_of(source)
+    encoded = None
+    if lane is not None and isinstance(target, str) and headers is None:
+        encoded = translated(body, lane, (source, target, path, repair), general, lane_of)
+    if encoded is None:
+        encoded = general(body).encoded
+    return encoded.or_raise() if strict else encoded
+
+
+@cache
+def lane_of(name: str) -> Lane | None:
+    """How a dialect reads and writes plain conversations; None: it does not."""
+    return getattr(dialect(name), "lane", None)
 
 
 def target_of(name: str | Provider, model: str | None = None) -> Target:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.errors import LossError
 from dragoman.model.frozen import EMPTY
-from dragoman.model.jsontext import dumps
+from dragoman.model.jsontext import dumps, loads
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.losses import Loss, Repair
 
@@ -15,19 +15,21 @@ from dragoman.wire.losses import Loss, Repair
 class Encoded:
     """A body ready to be sent, where to, what it could not say, and what was repaired in it."""
 
-    __slots__ = ("body", "context", "headers", "losses", "path", "repairs")
+    __slots__ = ("_body", "_raw", "context", "headers", "losses", "path", "repairs")
 
     def __init__(
         self,
-        body: dict[str, Any],
+        body: dict[str, Any] | None,
         *,
+        raw: bytes | None = None,
         path: str | None = None,
         headers: Mapping[str, str] = EMPTY,
         losses: tuple[Loss, ...] = (),
         repairs: tuple[Repair, ...] = (),
         context: Context = NOTHING,
     ) -> None:
-        self.body = body
+        self._body = body
+        self._raw = raw
         self.path = path
         self.headers = headers
         self.losses = losses
@@ -37,9 +39,20 @@ class Encoded:
         self.context = context
         """What to undo in the response: hand it to `decode_response`."""
 
+    @property
+    def body(self) -> dict[str, Any]:
+        """What is sent. It may be changed in place."""
+        if self._body is None:
+            self._body, self._raw = loads(self._raw or b"{}"), None
+        return self._body  # type: ignore[return-value]  # an object: whoever wrote it made one
+
+    @body.setter
+    def body(self, body: dict[str, Any]) -> None:
+        self._body, self._raw = body, None
+
     def to_bytes(self) -> bytes:
         """The body as JSON."""
-        return dumps(self.body)
+        return dumps(self._body) if self._raw is None else self._raw
 
     def or_raise(self) -> Encoded:
         """Itself, if nothing was lost."""

@@ -98,9 +98,13 @@ class IdFlags(Flags, frozen=True, kw_only=True):
 
     def accepts_all(self, tool_ids: Collection[str]) -> bool:
         """Whether tool calls may have all of these."""
-        if max(map(len, tool_ids), default=0) > self.max_length:
-            return False
-        return self.pattern == ANYTHING or all(map(self._pattern.fullmatch, tool_ids))
+        if self.pattern == ANYTHING:
+            return max(map(len, tool_ids), default=0) <= self.max_length
+        fullmatch, longest = self._pattern.fullmatch, self.max_length
+        for tool_id in tool_ids:
+            if len(tool_id) > longest or fullmatch(tool_id) is None:
+                return False
+        return True
 
 
 class ToolFlags(Flags, frozen=True, kw_only=True):

@@ -1,1 +1,98 @@
-"""The fast lane: shorter ways for what is plain and frequent, equal to the general ones by test."""
+"""The lane: plain requests from bytes to bytes, at the speed of JSON.
+
+The general path (decode, fit, encode) is the truth. The lane gives the same bytes, losses, repairs
+and context for requests whose conversation is plain (`plain`, `survey`), and nothing for all
+others, which then take the general path, whole. Each dialect has one reader and one writer of
+plain conversations (its `lane` module); everything but the conversation is translated by the
+general path once and then found by its bytes (`heads`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.lane.heads import General, Head, Heads, made_head, sample_of
+from dragoman.wire.lane.plain import Lane, Names, NotPlain, Turns, arguments_of, encode
+from dragoman.wire.lane.survey import surveyed
+from dragoman.wire.lane.switch import is_on
+
+HEADS = Heads()
+"""Those of this process."""
+LONG = 8 * 1024
+"""From so many bytes on, a conversation takes the lane though its head is new."""
+_split = msgspec.json.Decoder(dict[str, Raw]).decode
+_ODD = (NotPlain, msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+def translated(
+    body: Any,
+    source: Lane,
+    asked: Hashable,
+    general: General,
+    lane_of: Callable[[str], Lane | None],
+) -> Encoded | None:
+    """The request in another dialect; None where it has to take the general path.
+
+    `asked` is all that decides the translation besides the body. `general` translates a body with
+    the same head, and `lane_of` has the lane of a dialect.
+    """
+    if type(body) is not bytes or not is_on():
+        return None
+    try:
+        fields = _split(body)
+        raw = fields.pop(source.field, None)
+        if raw is None:
+            return None
+        turns = source.read(raw)
+        shape, names, leading = surveyed(turns)
+        known = encode(fields)
+        if leading:
+            known += encode(leading)
+        key = (sample_of(known), shape, asked)
+        head, is_known = HEADS.find(key, known)
+        if not is_known:
+            if len(raw) < LONG and not HEADS.was_seen(key):
+                return None
+            head = made_head(fields, leading, shape, names, source, general, lane_of)
+            HEADS.keep(key, known, head)
+        if head is None or (names and not _are_taken(turns, names, head)):
+            return None
+        return _encoded(turns[len(leading) :] if leading else turns, names, head, source, raw)
+    except _ODD:
+        return None
+
+
+def _are_taken(turns: Turns, names: Names, head: Head) -> bool:
+    """Whether the target takes the ids, names and arguments of the calls as they are."""
+    target = head.target
+    if not head.functions.issuperset(names.values()) or not target.ids.accepts_all(names.keys()):
+        return False
+    if target.tools.parses_arguments:
+        for turn in turns:
+            for call in getattr(turn, "tool_calls", None) or ():
+                arguments_of(call)
+    return True
+
+
+def _encoded(turns: Turns, names: Names, head: Head, source: Lane, raw: Raw) -> Encoded:
+    if head.lane is source:
+        items = bytes(raw).strip()
+    else:
+        items = encode(head.lane.write(turns, names))
+    if head.is_begun:
+        items = items[1:]
+    made = b"".join((head.before, items, head.after))
+    return Encoded(
+        None,
+        raw=made,
+        path=head.path,
+        headers=head.headers,
+        losses=head.losses,
+        repairs=head.repairs,
+        context=head.context,
+    )

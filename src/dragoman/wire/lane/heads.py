@@ -1,0 +1,207 @@
+"""Everything of a request but its conversation, translated once by the general path.
+
+A head is found by its exact bytes, and made from a skeleton of the conversation (`survey`): what
+the general path makes of the skeleton must be what the target's plain writer makes of it, or the
+head is noted as one that has no lane.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping
+from threading import Lock
+from typing import NamedTuple
+
+from msgspec import Raw
+
+from dragoman.errors import DragomanError
+from dragoman.model.requests import Request
+from dragoman.model.tools import ToolDefinition
+from dragoman.wire.context import Context
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.lane.plain import Lane, Names, NotPlain, Turns, encode, loads
+from dragoman.wire.lane.survey import skeleton
+from dragoman.wire.losses import Loss, Repair
+from dragoman.wire.target import Target
+
+_MARK = b"\0"  # no JSON has one: it would be escaped
+_IN_MESSAGES = re.compile(r"messages\[(\d+)\]")
+
+
+class Translated(NamedTuple):
+    """What the general path makes of a body."""
+
+    request: Request
+    encoded: Encoded
+    target: Target
+
+
+General = Callable[[bytes], Translated]
+
+
+class Head(NamedTuple):
+    """The translated head, and what it asks of a conversation."""
+
+    before: bytes
+    """What stands before the list of the conversation's items, or before its first item."""
+    is_begun: bool
+    """Whether instructions stand first in that list."""
+    after: bytes
+    """What stands behind the list of its items."""
+    path: str | None
+    headers: Mapping[str, str]
+    losses: tuple[Loss, ...]
+    repairs: tuple[Repair, ...]
+    context: Context
+    lane: Lane
+    target: Target
+    functions: frozenset[str]
+    """The functions that go under their own names."""
+
+    @property
+    def size(self) -> int:
+        """In bytes, about."""
+        return len(self.before) + len(self.after)
+
+
+def made_head(
+    fields: Mapping[str, Raw],
+    leading: Turns,
+    shape: int,
+    called: Names,
+    source: Lane,
+    general: General,
+    lane_of: Callable[[str], Lane | None],
+) -> Head | None:
+    """The head of a request; None where the conversation has to take the general path."""
+    turns, names = skeleton(shape, next(iter(called.values()), ""))
+    try:
+        items = source.write([*leading, *turns], names)
+        body = encode({**fields, source.field: items})
+        done = general(body)
+    except (NotPlain, DragomanError, UnicodeError):
+        return None  # whatever is wrong, the general path says it of the body itself
+    lane = lane_of(done.target.dialect)
+    if lane is None or not _is_plain(done, leading):
+        return None
+    try:
+        return _head(done, lane, turns if lane is not source else [*leading, *turns], names)
+    except (NotPlain, ValueError, TypeError, RecursionError, UnicodeError):
+        return None
+
+
+def _is_plain(done: Translated, leading: Turns) -> bool:
+    """Whether nothing is reported of the conversation itself."""
+    for note in (*done.encoded.losses, *done.encoded.repairs):
+        found = _IN_MESSAGES.match(note.path)
+        if (found and int(found[1]) >= len(leading)) or note.path == "messages":
+            return False
+    return True
+
+
+def _head(done: Translated, lane: Lane, turns: Turns, names: Names) -> Head | None:
+    encoded, target = done.encoded, done.target
+    body = dict(encoded.body)
+    written = body.get(lane.field)
+    items = loads(encode(lane.write(turns, names)))
+    if not isinstance(written, list) or written[-len(items) :] != items:
+        return None
+    first = written[: -len(items)]
+    body[lane.field] = Raw(_MARK)
+    before, _, after = encode(body).partition(_MARK)
+    aliased = frozenset(encoded.context.names.values())
+    functions = frozenset(
+        tool.name
+        for tool in done.request.tools
+        if isinstance(tool, ToolDefinition) and tool.kind == "function"
+    )
+    return Head(
+        before + (encode(first)[:-1] + b"," if first else b""),
+        bool(first),
+        after,
+        encoded.path,
+        encoded.headers,
+        encoded.losses,
+        encoded.repairs,
+        encoded.context,
+        lane,
+        target,
+        functions - aliased,
+    )
+
+
+_SAMPLE = 256
+_Sample = bytes | tuple[int, bytes, bytes, bytes]
+
+
+def sample_of(fields: bytes) -> _Sample:
+    """What to look a head up by: to hash 100 KB of tools would take as long as all the rest."""
+    if len(fields) < _SAMPLE * 4:
+        return fields
+    middle = len(fields) // 2
+    return len(fields), fields[:_SAMPLE], fields[middle : middle + _SAMPLE], fields[-_SAMPLE:]
+
+
+class _Kept(NamedTuple):
+    fields: bytes
+    head: Head | None
+    size: int
+
+
+class Heads:
+    """Heads that were used of late, bounded in number and bytes. Safe to share among threads."""
+
+    def __init__(
+        self, max_heads: int = 256, max_bytes: int = 16 * 1024 * 1024, max_seen: int = 4096
+    ) -> None:
+        self._max_heads = max_heads
+        self._max_bytes = max_bytes
+        self._max_seen = max_seen
+        self._heads: dict[Hashable, _Kept] = {}
+        self._seen: set[int] = set()
+        self._size = 0
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._heads)
+
+    @property
+    def size(self) -> int:
+        """How many bytes are held, keys included."""
+        return self._size
+
+    def find(self, key: Hashable, fields: bytes) -> tuple[Head | None, bool]:
+        """The head of these very bytes, None where it has no lane; and whether it is known."""
+        kept = self._heads.get(key)
+        if kept is None or kept[0] != fields:
+            return None, False
+        return kept[1], True
+
+    def was_seen(self, key: Hashable) -> bool:
+        """Whether the head was asked for before: one that comes once is not worth keeping."""
+        with self._lock:
+            if hash(key) in self._seen:
+                return True
+            if len(self._seen) >= self._max_seen:
+                self._seen.clear()
+            self._seen.add(hash(key))
+        return False
+
+    def keep(self, key: Hashable, fields: bytes, head: Head | None) -> None:
+        """Remember a head, or that there is none; the oldest make room for it."""
+        size = 2 * len(fields) + (0 if head is None else head.size)  # the key holds some of it, too
+        if size > self._max_bytes // 4:
+            return
+        with self._lock:
+            replaced = self._heads.pop(key, None)
+            self._size += size - (0 if replaced is None else replaced.size)
+            self._heads[key] = _Kept(fields, head, size)
+            while len(self._heads) > self._max_heads or self._size > self._max_bytes:
+                self._size -= self._heads.pop(next(iter(self._heads))).size
+
+    def clear(self) -> None:
+        """Forget them all."""
+        with self._lock:
+            self._heads.clear()
+            self._seen.clear()
+            self._size = 0

@@ -1,0 +1,117 @@
+"""Plain conversations: messages of one text, calls, and results that name their call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
+
+from dragoman.wire.lane.plain import (
+    Assistant,
+    Call,
+    Function,
+    Lane,
+    Names,
+    NotPlain,
+    Result,
+    System,
+    Turn,
+    Turns,
+    User,
+    arguments_of,
+    encode,
+)
+
+
+class _Function(Struct, forbid_unknown_fields=True, gc=False):
+    name: str
+    arguments: dict[str, Any]
+
+
+class _Call(Struct, forbid_unknown_fields=True, gc=False):
+    id: str
+    function: _Function
+
+
+class _FromModel(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
+    content: str = ""
+    tool_calls: list[_Call] | UnsetType = UNSET
+
+
+class _Spoken(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
+    content: str
+
+
+class _Instruction(Struct, tag_field="role", tag="system", forbid_unknown_fields=True, gc=False):
+    content: str
+
+
+class _Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, gc=False):
+    content: str
+    tool_name: str
+    tool_call_id: str
+
+
+_decode = Decoder(list[_Spoken | _FromModel | _Result | _Instruction]).decode
+
+
+def _read(raw: Raw) -> Turns:
+    turns: Turns = []
+    names: Names = {}
+    for message in _decode(raw):
+        kind = type(message)
+        if kind is _Spoken:
+            turns.append(User(message.content))
+        elif kind is _Instruction:
+            turns.append(System(message.content))
+        elif kind is _Result:
+            called = message.tool_call_id
+            if names.get(called) != message.tool_name:
+                raise NotPlain
+            turns.append(Result(called, message.content))
+        else:
+            turns.append(_read_answer(message, names))
+    return turns
+
+
+def _read_answer(message: _FromModel, names: Names) -> Assistant:
+    calls: list[Call] = []
+    for call in message.tool_calls or ():
+        names[call.id] = call.function.name
+        arguments = encode(call.function.arguments).decode()
+        calls.append(Call(call.id, "function", Function(call.function.name, arguments)))
+    return Assistant(message.content or UNSET, calls or UNSET)
+
+
+def _write(turns: Turns, names: Names) -> list[Any]:
+    items: list[Any] = []
+    for turn in turns:
+        kind = type(turn)
+        if kind is Result:
+            called = turn.tool_call_id  # type: ignore[union-attr]  # a Result
+            items.append(_Result(turn.content, names[called], called))
+        elif kind is Assistant:
+            calls = turn.tool_calls  # type: ignore[union-attr]  # an Assistant
+            text = turn.content if type(turn.content) is str else _text(turn, "")
+            items.append(_FromModel(text, UNSET if calls is UNSET else _written(calls)))
+        elif kind is System:
+            items.append(_Instruction(_text(turn, "\n")))
+        else:
+            text = turn.content if type(turn.content) is str else _text(turn, "\n")
+            items.append(_Spoken(text))
+    return items
+
+
+def _written(calls: list[Call]) -> list[_Call]:
+    return [_Call(c.id, _Function(c.function.name, arguments_of(c))) for c in calls]
+
+
+def _text(turn: Turn, joint: str) -> str:
+    content = turn.content
+    if type(content) is str:
+        return content
+    return joint.join([text.text for text in content]) if type(content) is list else ""
+
+
+LANE = Lane("messages", _read, _write)
