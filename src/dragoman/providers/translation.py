@@ -42,12 +42,13 @@ def translate(
         request = dialect(source).decode_request(body, path=path, headers=headers)
         if isinstance(target, str) and is_dialect(target):
             writing = dialect(target)
-            return Translated(request, writing.encode_request(request, repair=repair), writing.target)
+            encoded = writing.encode_request(request, repair=repair)
+            return Translated(request, encoded, writing.target, is_named=False)
         found = target if isinstance(target, Target) else target_of(target, request.model)
         if found.model is not None and found.model != request.model:
             request = request.replace(model=found.model)
         encoded = dialect(found.dialect).encode_request(request, found, repair=repair)
-        return Translated(request, encoded, found)
+        return Translated(request, encoded, found, is_named=True)
 
     lane = lane_of(source)
     encoded = None

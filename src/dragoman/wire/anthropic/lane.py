@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from dragoman.wire.lane.plain import (
+    CACHED,
+    CACHED_ANSWER,
+    CACHED_CALL,
+    CACHED_RESULT,
+    CACHED_USER,
+    FAILED_RESULT,
+    SPELLED_RESULT,
+    THINKING_BEFORE_CALLS,
+    THINKING_BEFORE_TEXT,
     Assistant,
     Call,
+    FailedResult,
     Function,
     Lane,
+    Mark,
+    Marks,
     Names,
     NotPlain,
     Result,
@@ -25,10 +37,27 @@ from dragoman.wire.lane.plain import (
 )
 
 
-class _ToolUse(Struct, tag_field="type", tag="tool_use", forbid_unknown_fields=True, gc=False):
+class _Ephemeral(Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["ephemeral"]
+
+
+class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
+    text: str
+    cache_control: _Ephemeral | UnsetType = UNSET
+
+
+class _Thinking(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True, gc=False):
+    thinking: str
+    signature: str
+
+
+class _ToolUse(
+    Struct, tag_field="type", tag="tool_use", forbid_unknown_fields=True, gc=False
+):
     id: str
     name: str
     input: dict[str, Any]
+    cache_control: _Ephemeral | UnsetType = UNSET
 
 
 class _ToolResult(
@@ -36,65 +65,96 @@ class _ToolResult(
 ):
     tool_use_id: str
     content: str | list[Text]
+    is_error: bool | UnsetType = UNSET
+    cache_control: _Ephemeral | UnsetType = UNSET
 
 
 class _FromUser(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
-    content: str | list[Text | _ToolResult]
+    content: str | list[_Text | _ToolResult]
 
 
 class _FromModel(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
-    content: str | list[Text | _ToolUse]
+    content: str | list[_Text | _ToolUse | _Thinking]
 
 
 _decode = Decoder(list[_FromUser | _FromModel]).decode
 
 
-def _read(raw: Raw) -> Turns:
+def _read(raw: Raw) -> tuple[Turns, Marks]:
     turns: Turns = []
-    for message in _decode(raw):
+    marks: list[Mark] = []
+    for number, message in enumerate(_decode(raw)):
         content = message.content
         if type(message) is _FromUser:
             if type(content) is str:
                 turns.append(User(content))
             else:
-                _read_user(content, turns)  # type: ignore[arg-type]  # a list of them
+                _read_user(content, turns, number, marks)  # type: ignore[arg-type]  # a list of them
         elif type(content) is str:
             turns.append(Assistant(content))
         else:
-            turns.append(_read_answer(content))  # type: ignore[arg-type]  # a list of them
-    return turns
+            turns.append(_read_answer(content, number, marks))  # type: ignore[arg-type]  # a list of them
+    return turns, marks
 
 
-def _read_user(blocks: list[Text | _ToolResult], turns: Turns) -> None:
+def _read_user(
+    blocks: list[_Text | _ToolResult], turns: Turns, number: int, marks: list[Mark]
+) -> None:
     """Results, which come first, and texts."""
     texts: list[Text] = []
-    has_results = False
-    for block in blocks:
-        if type(block) is Text:
-            texts.append(block)
+    for place, block in enumerate(blocks):
+        is_cached = block.cache_control is not UNSET
+        if type(block) is _Text:
+            texts.append(Text(block.text))
+            if is_cached:
+                marks.append((CACHED_USER, number, place))
         elif texts:
             raise NotPlain
+        elif block.is_error is True:  # type: ignore[union-attr]  # a result
+            if is_cached:
+                raise NotPlain
+            marks.append((FAILED_RESULT, number, place))
+            turns.append(FailedResult(block.tool_use_id, block.content))  # type: ignore[union-attr]  # a result
         else:
-            has_results = True
+            if is_cached:
+                marks.append((CACHED_RESULT, number, place))
+            elif block.is_error is False:  # type: ignore[union-attr]  # a result
+                marks.append((SPELLED_RESULT, number, place))
             turns.append(Result(block.tool_use_id, block.content))  # type: ignore[union-attr]  # a result
     if texts:
-        turns.append(UserBesideResults(texts) if has_results else User(texts))
-    elif not has_results:
+        turns.append(UserBesideResults(texts) if len(texts) < len(blocks) else User(texts))
+    elif not blocks:
         raise NotPlain
 
 
-def _read_answer(blocks: list[Text | _ToolUse]) -> Assistant:
-    """Texts, and calls after them."""
+def _read_answer(
+    blocks: list[_Text | _ToolUse | _Thinking], number: int, marks: list[Mark]
+) -> Assistant:
+    """Thinking, texts, and calls, in this order."""
     texts: list[str] = []
     calls: list[Call] = []
-    for block in blocks:
+    cached: list[Mark] = []
+    thoughts = 0
+    for place, block in enumerate(blocks):
         if type(block) is _ToolUse:
             arguments = encode(block.input).decode()
             calls.append(Call(block.id, "function", Function(block.name, arguments)))
+            kind = CACHED_CALL
         elif calls:
             raise NotPlain
+        elif type(block) is _Text:
+            texts.append(block.text)
+            kind = CACHED_ANSWER
+        elif texts or not block.thinking or not block.signature:  # type: ignore[union-attr]  # thinking
+            raise NotPlain
         else:
-            texts.append(block.text)  # type: ignore[union-attr]  # a Text
+            thoughts += 1
+            continue
+        if block.cache_control is not UNSET:
+            cached.append((kind, number, place))
+    thinking = THINKING_BEFORE_CALLS if calls else THINKING_BEFORE_TEXT
+    marks += [(thinking, number, place) for place in range(thoughts)]
+    marks += cached
     return Assistant(text_or_texts(texts) if texts else UNSET, calls or UNSET)
 
 
@@ -104,10 +164,11 @@ def _write(turns: Turns, _names: Names) -> list[Any]:
     """Those of the round that is being written, which are one message (W40)."""
     for turn in turns:
         kind = type(turn)
-        if kind is Result:
+        if kind is Result or kind is FailedResult:
             if not results:
                 items.append(_FromUser(results))
-            results.append(_ToolResult(turn.tool_call_id, turn.content))  # type: ignore[union-attr]  # a Result
+            failed = UNSET if kind is Result else True
+            results.append(_ToolResult(turn.tool_call_id, turn.content, failed))  # type: ignore[union-attr]  # a Result
             continue
         if kind is UserBesideResults:
             content = turn.content
@@ -136,4 +197,19 @@ def _written_calls(turn: Assistant) -> _FromModel:
     return _FromModel(blocks)
 
 
-LANE = Lane("messages", _read, _write)
+def _mark(items: list[Any], mark: Mark) -> None:
+    kind, number, place = mark
+    message = items[number]
+    if isinstance(message["content"], str):
+        message["content"] = [{"type": "text", "text": message["content"]}]
+    if kind in (THINKING_BEFORE_TEXT, THINKING_BEFORE_CALLS):
+        message["content"].insert(0, {"type": "thinking", "thinking": "1", "signature": "MQ=="})
+    elif kind & CACHED:
+        message["content"][place]["cache_control"] = {"type": "ephemeral"}
+    elif kind == SPELLED_RESULT:
+        message["content"][place]["is_error"] = False
+    elif kind != FAILED_RESULT:  # which is written
+        raise NotPlain
+
+
+LANE = Lane("messages", _read, _write, _mark, groups_results=True)

@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.lane.heads import General, Head, Heads, made_head, sample_of
-from dragoman.wire.lane.plain import Lane, Names, NotPlain, Turns, arguments_of, encode
+from dragoman.wire.lane.plain import Lane, Marks, Names, NotPlain, Turns, arguments_of, encode
 from dragoman.wire.lane.survey import surveyed
 from dragoman.wire.lane.switch import is_on
 
@@ -48,8 +48,10 @@ def translated(
         raw = fields.pop(source.field, None)
         if raw is None:
             return None
-        turns = source.read(raw)
+        turns, marks = source.read(raw)
         shape, names, leading = surveyed(turns)
+        for kind, _, _ in marks:
+            shape |= kind
         known = encode(fields)
         if leading:
             known += encode(leading)
@@ -62,7 +64,13 @@ def translated(
             HEADS.keep(key, known, head)
         if head is None or (names and not _are_taken(turns, names, head)):
             return None
-        return _encoded(turns[len(leading) :] if leading else turns, names, head, source, raw)
+        if head.lane is source:
+            items = bytes(raw).strip()
+        elif head.is_text:
+            items = encode(turns[0].content)
+        else:
+            items = encode(head.lane.write(turns[len(leading) :] if leading else turns, names))
+        return _encoded(items, head, marks)
     except _ODD:
         return None
 
@@ -79,20 +87,15 @@ def _are_taken(turns: Turns, names: Names, head: Head) -> bool:
     return True
 
 
-def _encoded(turns: Turns, names: Names, head: Head, source: Lane, raw: Raw) -> Encoded:
-    if head.lane is source:
-        items = bytes(raw).strip()
-    else:
-        items = encode(head.lane.write(turns, names))
+def _encoded(items: bytes, head: Head, marks: Marks) -> Encoded:
     if head.is_begun:
         items = items[1:]
-    made = b"".join((head.before, items, head.after))
     return Encoded(
         None,
-        raw=made,
+        raw=b"".join((head.before, items, head.after)),
         path=head.path,
         headers=head.headers,
-        losses=head.losses,
-        repairs=head.repairs,
+        losses=head.losses.of(marks),
+        repairs=head.repairs.of(marks),
         context=head.context,
     )

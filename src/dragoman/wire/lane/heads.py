@@ -7,25 +7,23 @@ head is noted as one that has no lane.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Mapping
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Raw
 
-from dragoman.errors import DragomanError
 from dragoman.model.requests import Request
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.lane.plain import Lane, Names, NotPlain, Turns, encode, loads
+from dragoman.wire.lane.plain import CACHED, MARKS, SPELLED, Lane, Marks, Names, Turns, encode, loads
+from dragoman.wire.lane.reports import Reports, reports_of
 from dragoman.wire.lane.survey import skeleton
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.target import Target
 
 _MARK = b"\0"  # no JSON has one: it would be escaped
-_IN_MESSAGES = re.compile(r"messages\[(\d+)\]")
 
 
 class Translated(NamedTuple):
@@ -34,6 +32,8 @@ class Translated(NamedTuple):
     request: Request
     encoded: Encoded
     target: Target
+    is_named: bool
+    """Whether the target is known: else nothing of its own dialect is touched."""
 
 
 General = Callable[[bytes], Translated]
@@ -46,12 +46,14 @@ class Head(NamedTuple):
     """What stands before the list of the conversation's items, or before its first item."""
     is_begun: bool
     """Whether instructions stand first in that list."""
+    is_text: bool
+    """Whether there is no list, but the only text of the conversation."""
     after: bytes
-    """What stands behind the list of its items."""
+    """What stands behind it."""
     path: str | None
     headers: Mapping[str, str]
-    losses: tuple[Loss, ...]
-    repairs: tuple[Repair, ...]
+    losses: Reports[Loss]
+    repairs: Reports[Repair]
     context: Context
     lane: Lane
     target: Target
@@ -74,39 +76,45 @@ def made_head(
     lane_of: Callable[[str], Lane | None],
 ) -> Head | None:
     """The head of a request; None where the conversation has to take the general path."""
-    turns, names = skeleton(shape, next(iter(called.values()), ""))
+    name = next(iter(called.values()), "")
+    turns, names, marks = skeleton(shape, name, groups_results=source.groups_results)
+    if {kind for kind, _, _ in marks} != {kind for kind in MARKS if shape & kind}:
+        return None  # nobody knows what is reported of all of it
+    first = len(leading)
+    marks = [(kind, message + first, part) for kind, message, part in marks]
     try:
-        items = source.write([*leading, *turns], names)
-        body = encode({**fields, source.field: items})
-        done = general(body)
-    except (NotPlain, DragomanError, UnicodeError):
-        return None  # whatever is wrong, the general path says it of the body itself
-    lane = lane_of(done.target.dialect)
-    if lane is None or not _is_plain(done, leading):
+        items = loads(encode(source.write([*leading, *turns], names)))
+        for mark in marks:
+            source.mark(items, mark)
+        done = general(encode({**fields, source.field: items}))
+        lane = lane_of(done.target.dialect)
+        if lane is None or not _may_pass(shape, done, is_own=lane is source):
+            return None
+        written = items if lane is source else loads(encode(lane.write(turns, names)))
+        return _head(done, lane, written, marks, first)
+    except Exception:  # noqa: BLE001 - whatever is wrong, the general path says it of the body itself
         return None
-    try:
-        return _head(done, lane, turns if lane is not source else [*leading, *turns], names)
-    except (NotPlain, ValueError, TypeError, RecursionError, UnicodeError):
-        return None
 
 
-def _is_plain(done: Translated, leading: Turns) -> bool:
-    """Whether nothing is reported of the conversation itself."""
-    for note in (*done.encoded.losses, *done.encoded.repairs):
-        found = _IN_MESSAGES.match(note.path)
-        if (found and int(found[1]) >= len(leading)) or note.path == "messages":
-            return False
-    return True
+def _may_pass(shape: int, done: Translated, *, is_own: bool) -> bool:
+    """Whether the skeleton shows what becomes of every conversation of its shape."""
+    if shape & CACHED and done.target.cache.max_hints:
+        return False  # it matters how many hints there are
+    return not (shape & SPELLED and is_own and done.is_named)  # a host may refuse any field
 
 
-def _head(done: Translated, lane: Lane, turns: Turns, names: Names) -> Head | None:
-    encoded, target = done.encoded, done.target
+def _head(
+    done: Translated, lane: Lane, items: list[Any], marks: Marks, leading: int
+) -> Head | None:
+    encoded = done.encoded
+    losses = reports_of(encoded.losses, marks, leading)
+    repairs = reports_of(encoded.repairs, marks, leading)
     body = dict(encoded.body)
     written = body.get(lane.field)
-    items = loads(encode(lane.write(turns, names)))
-    if not isinstance(written, list) or written[-len(items) :] != items:
+    is_text = isinstance(written, str) and len(items) == 1 and items[0].get("content") == written
+    first = [] if is_text else _first(written, items)
+    if first is None or losses is None or repairs is None:
         return None
-    first = written[: -len(items)]
     body[lane.field] = Raw(_MARK)
     before, _, after = encode(body).partition(_MARK)
     aliased = frozenset(encoded.context.names.values())
@@ -118,16 +126,24 @@ def _head(done: Translated, lane: Lane, turns: Turns, names: Names) -> Head | No
     return Head(
         before + (encode(first)[:-1] + b"," if first else b""),
         bool(first),
+        is_text,
         after,
         encoded.path,
         encoded.headers,
-        encoded.losses,
-        encoded.repairs,
+        losses,
+        repairs,
         encoded.context,
         lane,
-        target,
+        done.target,
         functions - aliased,
     )
+
+
+def _first(written: Any, items: list[Any]) -> list[Any] | None:
+    """What stands before the items in what was written; None where they are not there."""
+    if not isinstance(written, list):
+        return None
+    return written[: -len(items)] if written[-len(items) :] == items else None
 
 
 _SAMPLE = 256

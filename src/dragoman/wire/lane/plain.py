@@ -6,10 +6,10 @@ field, or a value of another type, is not plain: reading raises, and the general
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder, Encoder
 
 encode = Encoder().encode
@@ -68,7 +68,7 @@ class Assistant(
 ):
     """What the model said, and what it called."""
 
-    content: str | list[Text] | None | UnsetType = UNSET
+    content: Annotated[str, Meta(min_length=1)] | list[Text] | None | UnsetType = UNSET
     tool_calls: list[Call] | UnsetType = UNSET
 
 
@@ -79,10 +79,48 @@ class Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, g
     content: str | list[Text]
 
 
+class FailedResult(Result, tag="tool", gc=False):
+    """The result of a call that failed."""
+
+
 Turn = System | Developer | User | Assistant | Result
 Turns = list[Turn]
 Names = dict[str, str]
 """The names of the functions, by the ids of their calls."""
+
+# What a conversation may have besides, which writers leave out. What is reported of it is learned
+# from the general path. These are bits of its shape, above those of `survey`.
+THINKING_BEFORE_TEXT = 1 << 16
+THINKING_BEFORE_CALLS = 1 << 17
+SIGNED_TEXT = 1 << 18
+"""A text of the model's that its provider has signed."""
+SIGNED_CALL = 1 << 19
+CACHED_USER = 1 << 20
+"""A hint for the prompt cache on what a user says."""
+CACHED_ANSWER = 1 << 21
+CACHED_CALL = 1 << 22
+CACHED_RESULT = 1 << 23
+EMPTY_BEFORE_CALLS = 1 << 24
+"""An empty text of the model's before its calls."""
+FAILED_RESULT = 1 << 25
+NAMED_RESULT = 1 << 26
+"""A result in a message that names its function."""
+PREFIX = 1 << 27
+"""Chat's word on answers that the model is to go on with, which says no."""
+SPELLED_USER = 1 << 28
+"""A field that says nothing to other dialects, such as an item's id."""
+SPELLED_ANSWER = 1 << 29
+SPELLED_CALL = 1 << 30
+SPELLED_RESULT = 1 << 31
+SPELLED = SPELLED_USER | SPELLED_ANSWER | SPELLED_CALL | SPELLED_RESULT
+CACHED = CACHED_USER | CACHED_ANSWER | CACHED_CALL | CACHED_RESULT
+MARKS = tuple(1 << bit for bit in range(16, 32))
+ABOUT_MESSAGES = NAMED_RESULT | PREFIX
+"""Those of which something is reported for the whole message."""
+
+Mark = tuple[int, int, int]
+"""What there is, and where: the numbers of the message and of the part."""
+Marks = Sequence[Mark]
 
 
 class Lane(NamedTuple):
@@ -90,10 +128,14 @@ class Lane(NamedTuple):
 
     field: str
     """The field of a body that has the conversation."""
-    read: Callable[[Raw], Turns]
+    read: Callable[[Raw], tuple[Turns, Marks]]
     """Raises `NotPlain`, or msgspec's errors, where it is not plain."""
     write: Callable[[Turns, Names], list[Any]]
     """The items of the list that stands there; raises `NotPlain`."""
+    mark: Callable[[list[Any], Mark], None]
+    """Given what is written, as JSON: puts in what a mark stands for, thinking first."""
+    groups_results: bool = False
+    """Whether all results of a turn are in one message."""
 
 
 def arguments_of(call: Call) -> dict[str, Any]:

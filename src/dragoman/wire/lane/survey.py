@@ -11,10 +11,25 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from dragoman.wire.lane.plain import (
+    CACHED_CALL,
+    CACHED_RESULT,
+    CACHED_USER,
+    EMPTY_BEFORE_CALLS,
+    FAILED_RESULT,
+    MARKS,
+    NAMED_RESULT,
+    SIGNED_CALL,
+    SPELLED_CALL,
+    SPELLED_RESULT,
+    SPELLED_USER,
+    THINKING_BEFORE_CALLS,
+    THINKING_BEFORE_TEXT,
     Assistant,
     Call,
     Developer,
+    FailedResult,
     Function,
+    Mark,
     Names,
     NotPlain,
     Result,
@@ -41,6 +56,12 @@ ENDS_WITH_RESULTS = 256
 USER_LISTS = 512
 """Of several texts."""
 ANSWER_LISTS = 1024
+
+_OF_RESULTS = CACHED_RESULT | FAILED_RESULT | NAMED_RESULT | SPELLED_RESULT
+_OF_CALLS = (
+    THINKING_BEFORE_CALLS | SIGNED_CALL | CACHED_CALL | EMPTY_BEFORE_CALLS | SPELLED_CALL
+)
+_THINKING = THINKING_BEFORE_TEXT | THINKING_BEFORE_CALLS
 
 
 def surveyed(turns: Turns) -> tuple[int, Names, Turns]:
@@ -74,14 +95,16 @@ def _shape(turns: Turns, leading: int, names: Names) -> int:  # noqa: C901, PLR0
         raise NotPlain
     for turn in turns[leading:] if leading else turns:
         kind = type(turn)
-        if kind is Result:
+        if kind is Result or kind is FailedResult:
             if not waiting or waiting.pop() != turn.tool_call_id:  # type: ignore[union-attr]  # a Result
                 raise NotPlain
             if (type(turn.content) is not str or not turn.content) and type(_settle(turn)) is list:
                 raise NotPlain
-        elif waiting:
+            before = Result
+            continue
+        if waiting:
             raise NotPlain
-        elif kind is Assistant:
+        if kind is Assistant:
             content = turn.content
             if type(content) is str:
                 if not content or content.isspace():
@@ -151,36 +174,124 @@ def _settle(turn: Turn) -> str | list[Text]:
     return content[0].text
 
 
-def skeleton(shape: int, name: str) -> tuple[Turns, Names]:
-    """The smallest conversation of a shape, whose calls are of one function; and their names."""
-    names: Names = {}
-    user: str | list[Text] = [Text("1"), Text("2")] if shape & USER_LISTS else "1"
-    answer: str | list[Text] = [Text("3"), Text("4")] if shape & ANSWER_LISTS else "3"
-    turns: Turns = [User(user)]
-    if shape & USERS_IN_A_ROW:
-        turns.append(User("2"))
-    if shape & (ANSWERS | ANSWERS_IN_A_ROW):
-        turns.append(Assistant(answer))
-        if shape & ANSWERS_IN_A_ROW:
-            turns.append(Assistant("5"))
-        turns.append(User("6"))
-    if shape & CALLS:
-        turns += _round(shape, name, answer, names)
+def skeleton(shape: int, name: str, *, groups_results: bool) -> tuple[Turns, Names, list[Mark]]:
+    """The smallest conversation of a shape, whose calls are of one function; names; and marks.
+
+    Where there are marks, all that they stand for is there twice, at the beginning and at the end:
+    what is reported may depend on that.
+    """
+    made = _Skeleton(shape, name)
+    marked = [mark for mark in MARKS if shape & mark]
+    for block in range(2 if marked else 1):
+        made.add_block(is_last=not marked or block == 1)
+    return made.turns, made.names, made.marks(marked, groups_results=groups_results)
+
+
+class _Skeleton:
+    def __init__(self, shape: int, name: str) -> None:
+        self.shape = shape
+        self.turns: Turns = []
+        self.names: Names = {}
+        self._name = name
+        self._answer: str | list[Text] = [Text("3"), Text("4")] if shape & ANSWER_LISTS else "3"
+
+    def add_block(self, *, is_last: bool) -> None:
+        """Something of everything that there is."""
+        shape, turns = self.shape, self.turns
+        turns.append(User([Text("1"), Text("2")] if shape & USER_LISTS else "1"))
+        if shape & USERS_IN_A_ROW:
+            turns.append(User("2"))
+        if shape & (ANSWERS | ANSWERS_IN_A_ROW):
+            turns.append(Assistant(self._answer))
+            if shape & ANSWERS_IN_A_ROW:
+                turns.append(Assistant("5"))
+            turns.append(User("6"))
+        if shape & CALLS:
+            self._add_rounds(is_last=is_last)
+        elif not is_last and not shape & USERS_IN_A_ROW:
+            turns.pop()  # the next block begins with a user
+
+    def _add_rounds(self, *, is_last: bool) -> None:
+        shape, turns = self.shape, self.turns
+        self._add_round()
         if shape & USER_BESIDE_RESULTS:
             turns.append(UserBesideResults("7"))
-        elif not shape & ENDS_WITH_RESULTS or shape & USER_AFTER_RESULTS:
-            turns += [User("8")] if shape & USER_AFTER_RESULTS else [Assistant("9"), User("0")]
-        if shape & USER_BESIDE_RESULTS and shape & USER_AFTER_RESULTS:
-            turns += [*_round(shape, name, answer, names), User("8")]
-        if shape & ENDS_WITH_RESULTS and type(turns[-1]) is not Result:
-            turns += _round(shape, name, answer, names)
-    return turns, names
+            if shape & USER_AFTER_RESULTS:
+                self._add_round()
+        if shape & USER_AFTER_RESULTS:
+            turns.append(User("8"))
+        ends_with_results = shape & ENDS_WITH_RESULTS
+        if is_last and ends_with_results:
+            if type(turns[-1]) is not Result:
+                self._add_round()
+        elif type(turns[-1]) is Result:
+            turns.append(Assistant("9"))
+            if is_last:
+                turns.append(User("0"))
+        elif not is_last:
+            turns.append(Assistant("9"))
+
+    def _add_round(self) -> None:
+        """Calls and their results."""
+        first = len(self.names)
+        ids = [f"call_{first + n}" for n in range(2 if self.shape & SEVERAL_CALLS else 1)]
+        self.names.update(dict.fromkeys(ids, self._name))
+        calls = [Call(called, "function", Function(self._name, "{}")) for called in ids]
+        said = self._answer if self.shape & TEXT_BEFORE_CALLS else UNSET
+        kind = FailedResult if self.shape & FAILED_RESULT else Result
+        self.turns += [Assistant(said, calls), *(kind(called, "0") for called in ids)]
+
+    def marks(self, kinds: list[int], *, groups_results: bool) -> list[Mark]:
+        """What there is, in the first turn that can have it and in the last one."""
+        chosen: dict[int, list[int]] = {}
+        for kind in kinds:
+            fitting = [n for n, turn in enumerate(self.turns) if _may_have(turn, kind)]
+            if kind != FAILED_RESULT and fitting:
+                fitting = list(dict.fromkeys((fitting[0], fitting[-1])))
+            for number in fitting:
+                chosen.setdefault(number, []).append(kind)
+        places = _places(self.turns, groups_results=groups_results)
+        return [
+            (kind, places[number][0], places[number][1] + _part(self.turns[number], kind, having))
+            for number, having in sorted(chosen.items())
+            for kind in having
+        ]
 
 
-def _round(shape: int, name: str, text: str | list[Text], names: Names) -> Turns:
-    """Calls and their results."""
-    ids = [f"call_{len(names) + place}" for place in range(2 if shape & SEVERAL_CALLS else 1)]
-    names.update(dict.fromkeys(ids, name))
-    calls = [Call(called, "function", Function(name, "{}")) for called in ids]
-    said = text if shape & TEXT_BEFORE_CALLS else UNSET
-    return [Assistant(said, calls), *(Result(called, "0") for called in ids)]
+def _may_have(turn: Turn, kind: int) -> bool:
+    if kind & _OF_RESULTS:
+        return isinstance(turn, Result)
+    if kind in (CACHED_USER, SPELLED_USER):
+        return type(turn) is User
+    if not isinstance(turn, Assistant):
+        return False
+    if kind == EMPTY_BEFORE_CALLS:
+        return bool(turn.tool_calls) and turn.content is UNSET
+    if kind & _OF_CALLS:
+        return bool(turn.tool_calls)
+    return not turn.tool_calls or (kind != THINKING_BEFORE_TEXT and turn.content is not UNSET)
+
+
+def _part(turn: Turn, kind: int, having: list[int]) -> int:
+    """The number of the part that it is about, given what else the message has."""
+    if not isinstance(turn, Assistant) or kind & _THINKING:
+        return 0
+    first = sum(1 for each in having if each & _THINKING)
+    if kind in (SIGNED_CALL, CACHED_CALL, SPELLED_CALL):
+        texts = 1 if type(turn.content) is str else len(turn.content or ())
+        return first + texts + (EMPTY_BEFORE_CALLS in having)
+    return first
+
+
+def _places(turns: Turns, *, groups_results: bool) -> list[tuple[int, int]]:
+    """The number of the message that each turn is in, and of its first part there."""
+    places: list[tuple[int, int]] = []
+    message, part = -1, 0
+    for turn in turns:
+        follows = places and groups_results and isinstance(turn, (Result, UserBesideResults))
+        if follows and isinstance(turns[len(places) - 1], Result):
+            part += 1
+        else:
+            message, part = message + 1, 0
+        places.append((message, part))
+    return places

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from dragoman.wire.lane.plain import (
+    SPELLED_CALL,
+    THINKING_BEFORE_CALLS,
+    THINKING_BEFORE_TEXT,
     Assistant,
     Call,
+    FailedResult,
     Function,
     Lane,
+    Mark,
+    Marks,
     Names,
     NotPlain,
     Result,
@@ -29,14 +35,16 @@ class _Function(Struct, forbid_unknown_fields=True, gc=False):
     arguments: dict[str, Any]
 
 
-class _Call(Struct, forbid_unknown_fields=True, gc=False):
+class _Call(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     id: str
     function: _Function
+    type: Literal["function"] | UnsetType = UNSET
 
 
 class _FromModel(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
     content: str = ""
     tool_calls: list[_Call] | UnsetType = UNSET
+    thinking: str | UnsetType = UNSET
 
 
 class _Spoken(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
@@ -56,10 +64,11 @@ class _Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, 
 _decode = Decoder(list[_Spoken | _FromModel | _Result | _Instruction]).decode
 
 
-def _read(raw: Raw) -> Turns:
+def _read(raw: Raw) -> tuple[Turns, Marks]:
     turns: Turns = []
     names: Names = {}
-    for message in _decode(raw):
+    marks: list[Mark] = []
+    for number, message in enumerate(_decode(raw)):
         kind = type(message)
         if kind is _Spoken:
             turns.append(User(message.content))
@@ -71,13 +80,22 @@ def _read(raw: Raw) -> Turns:
                 raise NotPlain
             turns.append(Result(called, message.content))
         else:
-            turns.append(_read_answer(message, names))
-    return turns
+            turns.append(_read_answer(message, names, number, marks))
+    return turns, marks
 
 
-def _read_answer(message: _FromModel, names: Names) -> Assistant:
+def _read_answer(
+    message: _FromModel, names: Names, number: int, marks: list[Mark]
+) -> Assistant:
     calls: list[Call] = []
+    if message.thinking is not UNSET:
+        if not message.thinking:
+            raise NotPlain
+        is_call = bool(message.tool_calls)
+        marks.append((THINKING_BEFORE_CALLS if is_call else THINKING_BEFORE_TEXT, number, 0))
     for call in message.tool_calls or ():
+        if call.type is not UNSET and not calls:
+            marks.append((SPELLED_CALL, number, 0))
         names[call.id] = call.function.name
         arguments = encode(call.function.arguments).decode()
         calls.append(Call(call.id, "function", Function(call.function.name, arguments)))
@@ -88,7 +106,7 @@ def _write(turns: Turns, names: Names) -> list[Any]:
     items: list[Any] = []
     for turn in turns:
         kind = type(turn)
-        if kind is Result:
+        if kind is Result or kind is FailedResult:
             called = turn.tool_call_id  # type: ignore[union-attr]  # a Result
             items.append(_Result(turn.content, names[called], called))
         elif kind is Assistant:
@@ -114,4 +132,14 @@ def _text(turn: Turn, joint: str) -> str:
     return joint.join([text.text for text in content]) if type(content) is list else ""
 
 
-LANE = Lane("messages", _read, _write)
+def _mark(items: list[Any], mark: Mark) -> None:
+    kind, number, _ = mark
+    if kind in (THINKING_BEFORE_TEXT, THINKING_BEFORE_CALLS):
+        items[number]["thinking"] = "1"
+    elif kind == SPELLED_CALL:
+        items[number]["tool_calls"][0]["type"] = "function"
+    else:
+        raise NotPlain
+
+
+LANE = Lane("messages", _read, _write, _mark)

@@ -8,11 +8,20 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from dragoman.wire.lane.plain import (
+    SPELLED_ANSWER,
+    SPELLED_CALL,
+    SPELLED_RESULT,
+    SPELLED_USER,
+    THINKING_BEFORE_CALLS,
+    THINKING_BEFORE_TEXT,
     Assistant,
     Call,
     Developer,
+    FailedResult,
     Function,
     Lane,
+    Mark,
+    Marks,
     Names,
     NotPlain,
     Result,
@@ -32,9 +41,11 @@ class _Input(Struct, tag_field="type", tag="input_text", forbid_unknown_fields=T
 
 class _Output(Struct, tag_field="type", tag="output_text", forbid_unknown_fields=True, gc=False):
     text: str
+    annotations: list[None] | UnsetType = UNSET
+    logprobs: list[None] | UnsetType = UNSET
 
 
-class _Spoken(Struct, forbid_unknown_fields=True, gc=False):
+class _Spoken(Struct, gc=False):
     role: str
     content: str | list[_Input]
 
@@ -50,54 +61,111 @@ class _Answered(Struct, tag_field="type", tag="function_call_output", gc=False):
     call_id: str
 
 
+class _Failed(Struct, tag_field="type", tag="function_call_output", gc=False):
+    output: str
+    call_id: str
+    status: str = "incomplete"
+
+
 class _Item(Struct, forbid_unknown_fields=True, gc=False):
     """Any item: a message may have no type, so they can't be told apart by it."""
 
-    type: Literal["message", "function_call", "function_call_output"] = "message"
+    type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
     role: Literal["user", "assistant", "system", "developer"] | UnsetType = UNSET
-    content: str | list[_Input | _Output] | UnsetType = UNSET
+    content: str | list[_Input | _Output] | None | UnsetType = UNSET
     name: str | UnsetType = UNSET
     arguments: str | UnsetType = UNSET
     call_id: str | UnsetType = UNSET
     output: str | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+    status: Literal["completed"] | UnsetType = UNSET
+    summary: list[None] | UnsetType = UNSET
+    encrypted_content: str | UnsetType = UNSET
 
 
 _decode = Decoder(str | list[_Item]).decode
+_SPELLED = {
+    "assistant": SPELLED_ANSWER,
+    "message": SPELLED_USER,
+    "function_call": SPELLED_CALL,
+    "function_call_output": SPELLED_RESULT,
+}
 _SPEAKERS = {"user": User, "system": System, "developer": Developer}
-_CALL = (False, True, False)
-_RESULT = (False, False, True)
-_MESSAGE = (True, False, False)
 
 
-def _read(raw: Raw) -> Turns:
+def _read(raw: Raw) -> tuple[Turns, Marks]:
     items = _decode(raw)
     if type(items) is str:
-        return [User(items)]
+        return [User(items)], ()
     turns: Turns = []
+    marks: list[Mark] = []
+    thoughts: list[tuple[int, int]] = []
+    """The places of reasoning that waits for what it led to."""
     for item in items:
-        said = item.role is not UNSET and item.content is not UNSET
-        called = item.name is not UNSET and item.arguments is not UNSET
-        form = (said, called, item.output is not UNSET)
-        if item.type == "message":
-            if form != _MESSAGE or item.call_id is not UNSET:
+        kind = item.type
+        if kind == "reasoning":
+            thoughts += _read_reasoning(item, turns, thoughts)
+            continue
+        if item.summary is not UNSET or item.encrypted_content is not UNSET:
+            raise NotPlain
+        if thoughts:
+            marks += _read_led_to(item, thoughts)
+            thoughts = []
+        if kind == "message":
+            if not _has_only(item, item.name, item.arguments, item.call_id, item.output):
                 raise NotPlain
             turns.append(_read_message(item, turns))
-        elif item.call_id is UNSET or item.role is not UNSET or item.content is not UNSET:
+        elif not _has_only(item, item.role, item.content) or type(item.call_id) is not str:
             raise NotPlain
-        elif item.type == "function_call":
-            if form != _CALL:
+        elif kind == "function_call":
+            if type(item.name) is not str or type(item.arguments) is not str:
                 raise NotPlain
-            function = Function(item.name, item.arguments)  # type: ignore[arg-type]  # both are set
-            _add_call(Call(item.call_id, "function", function), turns)  # type: ignore[arg-type]  # it is set
-        elif form != _RESULT or item.name is not UNSET or item.arguments is not UNSET:
+            function = Function(item.name, item.arguments)
+            _add_call(Call(item.call_id, "function", function), turns)
+        elif type(item.output) is not str or not _has_only(item, item.name, item.arguments):
             raise NotPlain
         else:
-            turns.append(Result(item.call_id, item.output))  # type: ignore[arg-type]  # both are set
-    return turns
+            turns.append(Result(item.call_id, item.output))
+        if item.id is not UNSET or item.status is not UNSET:
+            spelled = _SPELLED["assistant" if item.role == "assistant" else kind]
+            marks.append((spelled, len(turns) - 1, 0))
+    if thoughts:
+        raise NotPlain
+    return turns, marks
+
+
+def _has_only(_item: _Item, *others: object) -> bool:
+    """Whether an item has none of these fields."""
+    return all(other is UNSET for other in others)
+
+
+def _read_reasoning(
+    item: _Item, turns: Turns, before: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """The places of the parts of reasoning, at the beginning of the model's turn."""
+    fields = (item.role, item.name, item.arguments, item.call_id, item.output)
+    is_plain = _has_only(item, *fields, item.status) and item.content in (UNSET, None)
+    if not is_plain or (turns and type(turns[-1]) is Assistant) or type(item.summary) is not list:
+        raise NotPlain
+    if not item.encrypted_content or item.summary:
+        raise NotPlain
+    return [(len(turns), len(before))]
+
+
+def _read_led_to(item: _Item, thoughts: list[tuple[int, int]]) -> list[Mark]:
+    if item.type == "message" and item.role == "assistant":
+        kind = THINKING_BEFORE_TEXT
+    elif item.type == "function_call":
+        kind = THINKING_BEFORE_CALLS
+    else:
+        raise NotPlain
+    return [(kind, *place) for place in thoughts]
 
 
 def _read_message(item: _Item, turns: Turns) -> Turn:
     content = item.content
+    if type(content) is not str and type(content) is not list:
+        raise NotPlain
     if item.role == "assistant":
         if turns and type(turns[-1]) is Assistant:
             raise NotPlain  # the items of one turn are one message: two texts, or one behind calls
@@ -109,7 +177,7 @@ def _read_message(item: _Item, turns: Turns) -> Turn:
 def _texts(content: Any, kind: type) -> list[Text]:
     texts: list[Text] = []
     for part in content:
-        if type(part) is not kind:
+        if type(part) is not kind or (kind is _Output and (part.annotations or part.logprobs)):
             raise NotPlain
         texts.append(Text(part.text))
     return texts
@@ -131,8 +199,9 @@ def _write(turns: Turns, _names: Names) -> list[Any]:
     for turn in turns:
         kind = type(turn)
         content = turn.content
-        if kind is Result:
-            items.append(_Answered(content, turn.tool_call_id))  # type: ignore[union-attr, arg-type]  # a Result
+        if kind is Result or kind is FailedResult:
+            made = _Answered if kind is Result else _Failed
+            items.append(made(content, turn.tool_call_id))  # type: ignore[union-attr, arg-type]  # a Result
         elif kind is Assistant:
             if type(content) is str:
                 items.append(_Spoken("assistant", content))
@@ -151,4 +220,40 @@ def _write(turns: Turns, _names: Names) -> list[Any]:
     return items
 
 
-LANE = Lane("input", _read, _write)
+def _mark(items: list[Any], mark: Mark) -> None:
+    kind, number, _ = mark
+    place = _place(items, number)
+    item = items[place]
+    if kind in (THINKING_BEFORE_TEXT, THINKING_BEFORE_CALLS):
+        items.insert(place, {"type": "reasoning", "summary": [], "encrypted_content": "1"})
+    elif kind == SPELLED_ANSWER:
+        item = next(each for each in items[place:] if "content" in each)
+        if isinstance(item["content"], str):
+            item["content"] = [{"type": "output_text", "text": item["content"]}]
+        item["content"][0] |= {"annotations": [], "logprobs": []}
+        item |= {"type": "message", "id": f"msg_{number}", "status": "completed"}
+    elif kind == SPELLED_CALL:
+        item = next(each for each in items[place:] if each.get("type") == "function_call")
+        item |= {"id": f"fc_{number}", "status": "completed"}
+    elif kind == SPELLED_RESULT:
+        item |= {"id": f"fco_{number}", "status": "completed"}
+    elif kind == SPELLED_USER:
+        item |= {"type": "message", "id": f"msg_{number}", "status": "completed"}
+    else:
+        raise NotPlain
+
+
+def _place(items: list[Any], number: int) -> int:
+    """Where the items of a message begin: those of a turn of the model are one."""
+    messages, was_model = -1, False
+    for place, item in enumerate(items):
+        is_model = item.get("role") == "assistant" or item.get("type") in _OF_MODEL
+        messages += not (is_model and was_model)
+        was_model = is_model
+        if messages == number:
+            return place
+    raise NotPlain
+
+
+_OF_MODEL = ("function_call", "reasoning")
+LANE = Lane("input", _read, _write, _mark)
