@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
+from dragoman.wire.envelope import PREFIX
 from dragoman.wire.lane.plain import (
     CACHED,
     CACHED_ANSWER,
@@ -26,6 +27,8 @@ from dragoman.wire.lane.plain import (
     Marks,
     Names,
     NotPlain,
+    Picture,
+    PictureUrl,
     Result,
     Text,
     Turns,
@@ -33,6 +36,8 @@ from dragoman.wire.lane.plain import (
     UserBesideResults,
     arguments_of,
     encode,
+    inline,
+    inlined,
     text_or_texts,
 )
 
@@ -43,6 +48,20 @@ class _Ephemeral(Struct, forbid_unknown_fields=True, gc=False):
 
 class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
     text: str
+    cache_control: _Ephemeral | UnsetType = UNSET
+
+
+class _Base64(Struct, tag_field="type", tag="base64", forbid_unknown_fields=True, gc=False):
+    media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    data: str
+
+
+class _Url(Struct, tag_field="type", tag="url", forbid_unknown_fields=True, gc=False):
+    url: str
+
+
+class _Image(Struct, tag_field="type", tag="image", forbid_unknown_fields=True, gc=False):
+    source: _Base64 | _Url
     cache_control: _Ephemeral | UnsetType = UNSET
 
 
@@ -70,7 +89,7 @@ class _ToolResult(
 
 
 class _FromUser(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
-    content: str | list[_Text | _ToolResult]
+    content: str | list[_Text | _ToolResult | _Image]
 
 
 class _FromModel(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
@@ -98,13 +117,17 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
 
 
 def _read_user(
-    blocks: list[_Text | _ToolResult], turns: Turns, number: int, marks: list[Mark]
+    blocks: list[_Text | _ToolResult | _Image], turns: Turns, number: int, marks: list[Mark]
 ) -> None:
-    """Results, which come first, and texts."""
-    texts: list[Text] = []
+    """Results, which come first, texts and pictures."""
+    texts: list[Text | Picture] = []
     for place, block in enumerate(blocks):
         is_cached = block.cache_control is not UNSET
-        if type(block) is _Text:
+        if type(block) is _Image:
+            if is_cached:
+                raise NotPlain
+            texts.append(_read_image(block.source))
+        elif type(block) is _Text:
             texts.append(Text(block.text))
             if is_cached:
                 marks.append((CACHED_USER, number, place))
@@ -127,6 +150,12 @@ def _read_user(
         raise NotPlain
 
 
+def _read_image(source: _Base64 | _Url) -> Picture:
+    if type(source) is _Base64:
+        return inlined(source.media_type, source.data)
+    return Picture(PictureUrl(source.url))  # type: ignore[union-attr]  # an address
+
+
 def _read_answer(
     blocks: list[_Text | _ToolUse | _Thinking], number: int, marks: list[Mark]
 ) -> Assistant:
@@ -147,6 +176,8 @@ def _read_answer(
             kind = CACHED_ANSWER
         elif texts or not block.thinking or not block.signature:  # type: ignore[union-attr]  # thinking
             raise NotPlain
+        elif block.signature.startswith(PREFIX):  # type: ignore[union-attr]  # thinking
+            raise NotPlain  # an envelope
         else:
             thoughts += 1
             continue
@@ -172,17 +203,28 @@ def _write(turns: Turns, _names: Names) -> list[Any]:
             continue
         if kind is UserBesideResults:
             content = turn.content
-            results += [Text(content)] if type(content) is str else content  # type: ignore[arg-type]  # a list
+            results += [Text(content)] if type(content) is str else _written_list(content)
             results = []
             continue
         results = []
         if kind is Assistant and turn.tool_calls:  # type: ignore[union-attr]  # an Assistant
             items.append(_written_calls(turn))  # type: ignore[arg-type]  # an Assistant
+        elif kind is User and type(turn.content) is list:
+            items.append(_FromUser(_written_list(turn.content)))
         elif kind is User or kind is Assistant:
             items.append(turn)
         else:
             raise NotPlain
     return items
+
+
+def _written_list(content: Any) -> list[Any]:
+    return [_written_image(each) if type(each) is Picture else each for each in content]
+
+
+def _written_image(picture: Picture) -> _Image:
+    found = inline(picture)
+    return _Image(_Url(picture.image_url.url) if found is None else _Base64(*found))  # type: ignore[arg-type]  # one of these types
 
 
 def _written_calls(turn: Assistant) -> _FromModel:

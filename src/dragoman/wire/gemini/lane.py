@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
+from dragoman.wire.call_ids import CallIds
+from dragoman.wire.envelope import PREFIX
+from dragoman.wire.gemini.dialect import STAND_INS
+from dragoman.wire.gemini.tools_calls import holds_references
 from dragoman.wire.lane.plain import (
     SIGNED_CALL,
     SIGNED_TEXT,
     SPELLED_ANSWER,
+    SPELLED_CALL,
+    SPELLED_RESULT,
     SPELLED_USER,
     THINKING_BEFORE_CALLS,
     THINKING_BEFORE_TEXT,
@@ -23,6 +29,7 @@ from dragoman.wire.lane.plain import (
     Marks,
     Names,
     NotPlain,
+    Picture,
     Result,
     Text,
     Turns,
@@ -30,14 +37,25 @@ from dragoman.wire.lane.plain import (
     UserBesideResults,
     arguments_of,
     encode,
+    inline,
+    inlined,
     text_or_texts,
 )
 
 
 class _Called(Struct, forbid_unknown_fields=True, gc=False):
     name: str
-    id: str
-    args: dict[str, Any]
+    id: str | UnsetType = UNSET
+    args: dict[str, Any] | UnsetType = UNSET
+
+
+class _Blob(Struct, forbid_unknown_fields=True, gc=False, rename="camel"):
+    mime_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    data: str
+
+
+class _Link(Struct, gc=False, rename="camel"):
+    file_uri: str
 
 
 class _Output(Struct, forbid_unknown_fields=True, gc=False):
@@ -51,13 +69,14 @@ class _Error(Struct, gc=False):
 class _Answered(Struct, forbid_unknown_fields=True, gc=False):
     name: str
     response: Any
-    id: str
+    id: str | UnsetType = UNSET
 
 
 class _Part(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False, rename="camel"):
     text: str | UnsetType = UNSET
     function_call: _Called | UnsetType = UNSET
     function_response: _Answered | UnsetType = UNSET
+    inline_data: _Blob | UnsetType = UNSET
     thought: bool | UnsetType = UNSET
     thought_signature: str | UnsetType = UNSET
 
@@ -76,6 +95,14 @@ class _ResponsePart(Struct, gc=False, rename="camel"):
     function_response: _Answered
 
 
+class _BlobPart(Struct, gc=False, rename="camel"):
+    inline_data: _Blob
+
+
+class _LinkPart(Struct, gc=False, rename="camel"):
+    file_data: _Link
+
+
 class _FromUser(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
     parts: list[_Part]
 
@@ -90,30 +117,39 @@ _decode = Decoder(list[_FromUser | _FromModel]).decode
 def _read(raw: Raw) -> tuple[Turns, Marks]:
     turns: Turns = []
     marks: list[Mark] = []
-    names: Names = {}
+    calls = CallIds()
+    was_model = False
     for number, content in enumerate(_decode(raw)):
-        if type(content) is _FromModel:
-            turns.append(_read_answer(content.parts, names, number, marks))
+        is_model = type(content) is _FromModel
+        if is_model and not was_model:
+            calls.begin_step()
+        was_model = is_model
+        calls.at(number)
+        if is_model:
+            turns.append(_read_answer(content.parts, calls, number, marks))
         else:
-            _read_user(content.parts, names, turns, number, marks)
+            _read_user(content.parts, calls, turns, number, marks)
+    if calls.has_clashed:
+        raise NotPlain
     return turns, marks
 
 
-def _read_answer(parts: list[_Part], names: Names, number: int, marks: list[Mark]) -> Assistant:
+def _read_answer(parts: list[_Part], ids: CallIds, number: int, marks: list[Mark]) -> Assistant:
     texts: list[str] = []
     calls: list[Call] = []
-    signed: list[Mark] = []
+    spelled: list[Mark] = []
     thoughts = 0
     for place, part in enumerate(parts):
         called, is_signed = part.function_call, part.thought_signature is not UNSET
-        if part.function_response is not UNSET or (part.text is UNSET) == (called is UNSET):
+        is_odd = part.function_response is not UNSET or part.inline_data is not UNSET
+        if is_odd or (part.text is UNSET) == (called is UNSET):
             raise NotPlain
         if type(called) is _Called:
             if part.thought is not UNSET:
                 raise NotPlain
-            arguments = encode(called.args).decode()
-            calls.append(Call(called.id, "function", Function(called.name, arguments)))
-            names[called.id] = called.name
+            calls.append(_read_call(called, ids))
+            if called.id is UNSET:
+                spelled.append((SPELLED_CALL, number, place))
         elif part.thought is True:
             if texts or calls or is_signed or not part.text:
                 raise NotPlain
@@ -123,50 +159,73 @@ def _read_answer(parts: list[_Part], names: Names, number: int, marks: list[Mark
         else:
             texts.append(part.text)  # type: ignore[arg-type]  # a text: it is set
             if part.thought is False:
-                signed.append((SPELLED_ANSWER, number, place))
+                spelled.append((SPELLED_ANSWER, number, place))
         if is_signed:
-            if not part.thought_signature:
+            if _is_readable(part.thought_signature):
                 raise NotPlain
-            signed.append((SIGNED_TEXT if called is UNSET else SIGNED_CALL, number, place))
+            spelled.append((SIGNED_TEXT if called is UNSET else SIGNED_CALL, number, place))
     if thoughts:
         kind = THINKING_BEFORE_CALLS if calls else THINKING_BEFORE_TEXT
         marks += [(kind, number, place) for place in range(thoughts)]
-    marks += signed
+    marks += spelled
     return Assistant(text_or_texts(texts) if texts else UNSET, calls or UNSET)
 
 
+def _is_readable(signature: Any) -> bool:
+    """Whether a signature is a word of the API's, an envelope of ours, or empty."""
+    return not signature or signature in STAND_INS or signature.startswith(PREFIX)
+
+
+def _read_call(called: _Called, ids: CallIds) -> Call:
+    if type(called.args) is not dict:
+        raise NotPlain
+    given = None if called.id is UNSET else called.id
+    call_id, _ = ids.add_named_call(called.name, given, called.args)  # type: ignore[arg-type]  # a text
+    return Call(call_id, "function", Function(called.name, encode(called.args).decode()))
+
+
 def _read_user(
-    parts: list[_Part], names: Names, turns: Turns, number: int, marks: list[Mark]
+    parts: list[_Part], ids: CallIds, turns: Turns, number: int, marks: list[Mark]
 ) -> None:
-    texts: list[Text] = []
+    said: list[Text | Picture] = []
     for place, part in enumerate(parts):
-        answered = part.function_response
-        if part.function_call is not UNSET or (part.text is UNSET) == (answered is UNSET):
+        answered, text, blob = part.function_response, part.text, part.inline_data
+        is_odd = part.function_call is not UNSET or part.thought_signature is not UNSET
+        if is_odd or part.thought is True or [answered, text, blob].count(UNSET) != 2:  # noqa: PLR2004 - of three
             raise NotPlain
-        if part.thought_signature is not UNSET or part.thought is True:
-            raise NotPlain
-        if type(answered) is not _Answered:
-            texts.append(Text(part.text))  # type: ignore[arg-type]  # a text: it is set
+        if type(text) is str:
+            said.append(Text(text))
             if part.thought is False:
                 marks.append((SPELLED_USER, number, place))
-        elif texts or names.get(answered.id) != answered.name or part.thought is not UNSET:
+        elif part.thought is not UNSET:
+            raise NotPlain
+        elif type(blob) is _Blob:
+            said.append(inlined(blob.mime_type, blob.data))
+        elif said:
             raise NotPlain
         else:
-            turns.append(_read_result(answered))
-    if texts:
-        turns.append(UserBesideResults(texts) if len(texts) < len(parts) else User(texts))
+            turns.append(_read_result(answered, ids))  # type: ignore[arg-type]  # a result
+            if answered.id is UNSET:  # type: ignore[union-attr]  # a result
+                marks.append((SPELLED_RESULT, number, place))
+    if said:
+        turns.append(UserBesideResults(said) if len(said) < len(parts) else User(said))
     elif not parts:
         raise NotPlain
 
 
-def _read_result(answered: _Answered) -> Result:
+def _read_result(answered: _Answered, ids: CallIds) -> Result:
     response = answered.response
-    if type(response) is not dict or len(response) != 1:
+    given = answered.id or None
+    call_id, wire_id = ids.answer_named(answered.name, given)  # type: ignore[arg-type]  # a text, or None
+    if wire_id != given or type(response) is not dict or response.get("error") is not None:
         raise NotPlain
-    output = response.get("output")
-    if type(output) is not str:
+    if len(response) == 1 and "output" in response:
+        if type(response["output"]) is not str:
+            raise NotPlain
+        return Result(call_id, response["output"])
+    if not response or holds_references(response):
         raise NotPlain
-    return Result(answered.id, output)
+    return Result(call_id, encode(response).decode())
 
 
 def _write(turns: Turns, names: Names) -> list[Any]:
@@ -203,7 +262,16 @@ def _write(turns: Turns, names: Names) -> list[Any]:
 def _texts(content: Any) -> list[Any]:
     if type(content) is str:
         return [_TextPart(content)]
-    return [_TextPart(text.text) for text in content] if type(content) is list else []
+    return list(map(_written_part, content)) if type(content) is list else []
+
+
+def _written_part(part: Text | Picture) -> Any:
+    if type(part) is Text:
+        return _TextPart(part.text)
+    found = inline(part)  # type: ignore[arg-type]  # a picture
+    if found is None:
+        return _LinkPart(_Link(part.image_url.url))  # type: ignore[union-attr]  # a picture
+    return _BlobPart(_Blob(*found))  # type: ignore[arg-type]  # one of these types
 
 
 def _mark(items: list[Any], mark: Mark) -> None:
@@ -215,6 +283,8 @@ def _mark(items: list[Any], mark: Mark) -> None:
         parts[place]["thoughtSignature"] = "MQ=="
     elif kind in (SPELLED_USER, SPELLED_ANSWER):
         parts[place]["thought"] = False
+    elif kind in (SPELLED_CALL, SPELLED_RESULT):
+        del parts[place]["functionCall" if kind == SPELLED_CALL else "functionResponse"]["id"]
     else:
         raise NotPlain
 

@@ -6,6 +6,7 @@ field, or a value of another type, is not plain: reading raises, and the general
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -24,6 +25,18 @@ class Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=
     """A text among others."""
 
     text: str
+
+
+class PictureUrl(Struct, forbid_unknown_fields=True, gc=False):
+    """The address of a picture, `data:…` included."""
+
+    url: str
+
+
+class Picture(Struct, tag_field="type", tag="image_url", forbid_unknown_fields=True, gc=False):
+    """A picture among texts."""
+
+    image_url: PictureUrl
 
 
 class Function(Struct, forbid_unknown_fields=True, gc=False):
@@ -56,7 +69,7 @@ class Developer(Struct, tag_field="role", tag="developer", forbid_unknown_fields
 class User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
     """What a user says."""
 
-    content: str | list[Text]
+    content: str | list[Text | Picture]
 
 
 class UserBesideResults(User, tag="user", gc=False):
@@ -147,6 +160,25 @@ def arguments_of(call: Call) -> dict[str, Any]:
     if type(found) is not dict:
         raise NotPlain
     return found
+
+
+_INLINE = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,")
+
+
+def inline(picture: Picture) -> tuple[str, str] | None:
+    """The type and the base64 data of a picture; None where it is given by its address."""
+    url = picture.image_url.url
+    found = _INLINE.match(url)
+    if found is not None:
+        return found[1], url[found.end() :]
+    if not url.startswith(("https://", "http://")):
+        raise NotPlain
+    return None
+
+
+def inlined(mime: str, data: str) -> Picture:
+    """A picture of that type and data."""
+    return Picture(PictureUrl(f"data:{mime};base64,{data}"))
 
 
 def text_or_texts(texts: list[str]) -> str | list[Text]:

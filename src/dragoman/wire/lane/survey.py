@@ -8,6 +8,8 @@ smallest conversation: the general path shows what becomes of that.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import UNSET
 
 from dragoman.wire.lane.plain import (
@@ -32,6 +34,8 @@ from dragoman.wire.lane.plain import (
     Mark,
     Names,
     NotPlain,
+    Picture,
+    PictureUrl,
     Result,
     System,
     Text,
@@ -39,6 +43,8 @@ from dragoman.wire.lane.plain import (
     Turns,
     User,
     UserBesideResults,
+    inline,
+    inlined,
 )
 
 # What there is in a conversation.
@@ -56,6 +62,8 @@ ENDS_WITH_RESULTS = 256
 USER_LISTS = 512
 """Of several texts."""
 ANSWER_LISTS = 1024
+INLINE_PICTURES = 2048
+LINKED_PICTURES = 4096
 
 _OF_RESULTS = CACHED_RESULT | FAILED_RESULT | NAMED_RESULT | SPELLED_RESULT
 _OF_CALLS = (
@@ -139,7 +147,7 @@ def _shape(turns: Turns, leading: int, names: Names) -> int:  # noqa: C901, PLR0
                 if not content or content.isspace():
                     raise NotPlain
             elif type(_settle(turn)) is list:
-                shape |= USER_LISTS
+                shape |= _of_list(turn)
             if before is Result:
                 shape |= USER_AFTER_RESULTS
             elif before is User or before is UserBesideResults:
@@ -147,7 +155,7 @@ def _shape(turns: Turns, leading: int, names: Names) -> int:  # noqa: C901, PLR0
         elif kind is UserBesideResults and before is Result:
             shape |= USER_BESIDE_RESULTS
             if type(_settle(turn)) is list:
-                shape |= USER_LISTS
+                shape |= _of_list(turn)
         else:
             raise NotPlain
         before = kind
@@ -156,7 +164,7 @@ def _shape(turns: Turns, leading: int, names: Names) -> int:  # noqa: C901, PLR0
     return shape | ENDS_WITH_RESULTS if before is Result else shape
 
 
-def _settle(turn: Turn) -> str | list[Text]:
+def _settle(turn: Turn) -> str | list[Any]:
     """The content, its list of one text as that text; raises where a text is blank."""
     content = turn.content
     if type(content) is str:
@@ -166,12 +174,21 @@ def _settle(turn: Turn) -> str | list[Text]:
     if not isinstance(content, list) or not content:
         raise NotPlain
     for each in content:
-        if not each.text or each.text.isspace():
+        if type(each) is Text and (not each.text or each.text.isspace()):
             raise NotPlain
-    if len(content) > 1:
+    if len(content) > 1 or type(content[0]) is not Text:
         return content
     turn.content = content[0].text
     return content[0].text
+
+
+def _of_list(turn: Turn) -> int:
+    """What there is in the list that a user says."""
+    shape = USER_LISTS
+    for each in turn.content or ():
+        if type(each) is Picture:
+            shape |= LINKED_PICTURES if inline(each) is None else INLINE_PICTURES
+    return shape
 
 
 def skeleton(shape: int, name: str, *, groups_results: bool) -> tuple[Turns, Names, list[Mark]]:
@@ -198,7 +215,7 @@ class _Skeleton:
     def add_block(self, *, is_last: bool) -> None:
         """Something of everything that there is."""
         shape, turns = self.shape, self.turns
-        turns.append(User([Text("1"), Text("2")] if shape & USER_LISTS else "1"))
+        turns.append(User(self._user_list() if shape & USER_LISTS else "1"))
         if shape & USERS_IN_A_ROW:
             turns.append(User("2"))
         if shape & (ANSWERS | ANSWERS_IN_A_ROW):
@@ -210,6 +227,14 @@ class _Skeleton:
             self._add_rounds(is_last=is_last)
         elif not is_last and not shape & USERS_IN_A_ROW:
             turns.pop()  # the next block begins with a user
+
+    def _user_list(self) -> list[Text | Picture]:
+        parts: list[Text | Picture] = [Text("1"), Text("2")]
+        if self.shape & INLINE_PICTURES:
+            parts += [inlined("image/png", "MQ=="), Text("3"), inlined("image/jpeg", "MQ==")]
+        if self.shape & LINKED_PICTURES:
+            parts.append(Picture(PictureUrl("https://example.com/1")))
+        return parts
 
     def _add_rounds(self, *, is_last: bool) -> None:
         shape, turns = self.shape, self.turns

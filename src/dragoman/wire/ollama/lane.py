@@ -22,11 +22,13 @@ from dragoman.wire.lane.plain import (
     NotPlain,
     Result,
     System,
+    Text,
     Turn,
     Turns,
     User,
     arguments_of,
     encode,
+    inline,
 )
 
 
@@ -49,6 +51,7 @@ class _FromModel(Struct, tag_field="role", tag="assistant", forbid_unknown_field
 
 class _Spoken(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
     content: str
+    images: list[str] | UnsetType = UNSET
 
 
 class _Instruction(Struct, tag_field="role", tag="system", forbid_unknown_fields=True, gc=False):
@@ -71,6 +74,8 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
     for number, message in enumerate(_decode(raw)):
         kind = type(message)
         if kind is _Spoken:
+            if message.images is not UNSET:
+                raise NotPlain  # what they are is not said
             turns.append(User(message.content))
         elif kind is _Instruction:
             turns.append(System(message.content))
@@ -116,13 +121,22 @@ def _write(turns: Turns, names: Names) -> list[Any]:
         elif kind is System:
             items.append(_Instruction(_text(turn, "\n")))
         else:
-            text = turn.content if type(turn.content) is str else _text(turn, "\n")
-            items.append(_Spoken(text))
+            content = turn.content
+            items.append(_Spoken(content) if type(content) is str else _written_list(content))
     return items
 
 
 def _written(calls: list[Call]) -> list[_Call]:
     return [_Call(c.id, _Function(c.function.name, arguments_of(c))) for c in calls]
+
+
+def _written_list(content: Any) -> _Spoken:
+    """Texts as one, pictures beside it."""
+    texts = [each.text for each in content if type(each) is Text]
+    pictures = [inline(each) for each in content if type(each) is not Text]
+    if None in pictures or not texts:
+        raise NotPlain  # W105
+    return _Spoken("\n".join(texts), [data for _, data in pictures] if pictures else UNSET)  # type: ignore[misc]  # all are data
 
 
 def _text(turn: Turn, joint: str) -> str:

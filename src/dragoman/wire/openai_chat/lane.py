@@ -26,6 +26,7 @@ from dragoman.wire.lane.plain import (
     Marks,
     Names,
     NotPlain,
+    Picture,
     Result,
     System,
     Text,
@@ -58,7 +59,7 @@ class _Call(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
-    content: str | list[_Text]
+    content: str | list[_Text | Picture]
 
 
 class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
@@ -106,9 +107,9 @@ def _read_user(message: _User, number: int, marks: list[Mark]) -> Turn:
     if type(content) is str:
         return User(content)
     for place, text in enumerate(content):
-        if text.cache_control is not UNSET:  # type: ignore[union-attr]  # a _Text
+        if type(text) is _Text and text.cache_control is not UNSET:
             marks.append((CACHED_USER, number, place))
-    return User([Text(text.text) for text in content])  # type: ignore[union-attr]  # a _Text
+    return User([Text(each.text) if type(each) is _Text else each for each in content])  # type: ignore[misc]  # or a picture
 
 
 def _read_answer(message: _Assistant, number: int, marks: list[Mark]) -> Turn:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
+from dragoman.wire.envelope import PREFIX
 from dragoman.wire.lane.plain import (
     SPELLED_ANSWER,
     SPELLED_CALL,
@@ -24,6 +25,8 @@ from dragoman.wire.lane.plain import (
     Marks,
     Names,
     NotPlain,
+    Picture,
+    PictureUrl,
     Result,
     System,
     Text,
@@ -31,6 +34,7 @@ from dragoman.wire.lane.plain import (
     Turns,
     User,
     UserBesideResults,
+    inline,
 )
 from dragoman.wire.openai_responses.tools_calls import has_long_names
 
@@ -45,9 +49,14 @@ class _Output(Struct, tag_field="type", tag="output_text", forbid_unknown_fields
     logprobs: list[None] | UnsetType = UNSET
 
 
+class _Image(Struct, tag_field="type", tag="input_image", forbid_unknown_fields=True, gc=False):
+    image_url: str
+    detail: Literal["auto"]
+
+
 class _Spoken(Struct, gc=False):
     role: str
-    content: str | list[_Input]
+    content: str | list[Any]
 
 
 class _Called(Struct, tag_field="type", tag="function_call", gc=False):
@@ -72,7 +81,7 @@ class _Item(Struct, forbid_unknown_fields=True, gc=False):
 
     type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
     role: Literal["user", "assistant", "system", "developer"] | UnsetType = UNSET
-    content: str | list[_Input | _Output] | None | UnsetType = UNSET
+    content: str | list[_Input | _Output | _Image] | None | UnsetType = UNSET
     name: str | UnsetType = UNSET
     arguments: str | UnsetType = UNSET
     call_id: str | UnsetType = UNSET
@@ -147,8 +156,8 @@ def _read_reasoning(
     is_plain = _has_only(item, *fields, item.status) and item.content in (UNSET, None)
     if not is_plain or (turns and type(turns[-1]) is Assistant) or type(item.summary) is not list:
         raise NotPlain
-    if not item.encrypted_content or item.summary:
-        raise NotPlain
+    if not item.encrypted_content or item.summary or item.encrypted_content.startswith(PREFIX):
+        raise NotPlain  # the last is an envelope
     return [(len(turns), len(before))]
 
 
@@ -171,12 +180,15 @@ def _read_message(item: _Item, turns: Turns) -> Turn:
             raise NotPlain  # the items of one turn are one message: two texts, or one behind calls
         return Assistant(content if type(content) is str else _texts(content, _Output))
     speaker = _SPEAKERS[item.role]  # type: ignore[index]  # it is set
-    return speaker(content if type(content) is str else _texts(content, _Input))
+    return speaker(content if type(content) is str else _texts(content, _Input))  # type: ignore[arg-type]  # no pictures elsewhere
 
 
-def _texts(content: Any, kind: type) -> list[Text]:
-    texts: list[Text] = []
+def _texts(content: Any, kind: type) -> list[Any]:
+    texts: list[Any] = []
     for part in content:
+        if type(part) is _Image and kind is _Input:
+            texts.append(Picture(PictureUrl(part.image_url)))
+            continue
         if type(part) is not kind or (kind is _Output and (part.annotations or part.logprobs)):
             raise NotPlain
         texts.append(Text(part.text))
@@ -215,9 +227,16 @@ def _write(turns: Turns, _names: Names) -> list[Any]:
         else:
             role = "user" if kind is User or kind is UserBesideResults else kind.__name__.lower()
             if type(content) is list:
-                content = [_Input(text.text) for text in content]
+                content = list(map(_written_part, content))
             items.append(_Spoken(role, content))  # type: ignore[arg-type]  # a text, or inputs
     return items
+
+
+def _written_part(part: Text | Picture) -> Any:
+    if type(part) is Text:
+        return _Input(part.text)
+    inline(part)  # type: ignore[arg-type]  # a picture; raises where it is neither data nor a link
+    return _Image(part.image_url.url, "auto")  # type: ignore[union-attr]  # a picture
 
 
 def _mark(items: list[Any], mark: Mark) -> None:
