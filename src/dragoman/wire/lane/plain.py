@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from string import ascii_letters, digits
 from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -162,6 +163,7 @@ def arguments_of(call: Call) -> dict[str, Any]:
     return found
 
 
+_BASE64 = (ascii_letters + digits + "+/=").encode()
 _INLINE = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,")
 
 
@@ -170,7 +172,10 @@ def inline(picture: Picture) -> tuple[str, str] | None:
     url = picture.image_url.url
     found = _INLINE.match(url)
     if found is not None:
-        return found[1], url[found.end() :]
+        data = url[found.end() :]
+        if data.encode().translate(None, _BASE64):
+            raise NotPlain  # another alphabet, or spaces: some dialects write it anew
+        return found[1], data
     if not url.startswith(("https://", "http://")):
         raise NotPlain
     return None

@@ -64,6 +64,7 @@ USER_LISTS = 512
 ANSWER_LISTS = 1024
 INLINE_PICTURES = 2048
 LINKED_PICTURES = 4096
+LISTS_BESIDE_RESULTS = 8192
 
 _OF_RESULTS = CACHED_RESULT | FAILED_RESULT | NAMED_RESULT | SPELLED_RESULT
 _OF_CALLS = (
@@ -155,7 +156,7 @@ def _shape(turns: Turns, leading: int, names: Names) -> int:  # noqa: C901, PLR0
         elif kind is UserBesideResults and before is Result:
             shape |= USER_BESIDE_RESULTS
             if type(_settle(turn)) is list:
-                shape |= _of_list(turn)
+                shape |= _of_list(turn) | LISTS_BESIDE_RESULTS
         else:
             raise NotPlain
         before = kind
@@ -240,7 +241,8 @@ class _Skeleton:
         shape, turns = self.shape, self.turns
         self._add_round()
         if shape & USER_BESIDE_RESULTS:
-            turns.append(UserBesideResults("7"))
+            is_list = shape & LISTS_BESIDE_RESULTS
+            turns.append(UserBesideResults(self._user_list() if is_list else "7"))
             if shape & USER_AFTER_RESULTS:
                 self._add_round()
         if shape & USER_AFTER_RESULTS:
