@@ -11,7 +11,7 @@ from dragoman.providers.registry import provider, provider_names
 from dragoman.wire.dialect import Body, dialect, dialects, is_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.lane import translated
-from dragoman.wire.lane.heads import Translated
+from dragoman.wire.lane.heads import Asked, Translated
 from dragoman.wire.lane.plain import Lane
 from dragoman.wire.target import Target
 
@@ -53,7 +53,8 @@ def translate(
     lane = lane_of(source)
     encoded = None
     if lane is not None and isinstance(target, str) and headers is None:
-        encoded = translated(body, lane, (source, target, path, repair), general, lane_of)
+        key = (source, target, path, repair)
+        encoded = translated(body, Asked(lane, key, repair, general, lane_of))
     if encoded is None:
         encoded = general(body).encoded
     return encoded.or_raise() if strict else encoded

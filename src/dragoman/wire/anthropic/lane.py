@@ -31,6 +31,7 @@ from dragoman.wire.lane.plain import (
     PictureUrl,
     Result,
     Text,
+    Texts,
     Turns,
     User,
     UserBesideResults,
@@ -83,7 +84,7 @@ class _ToolResult(
     Struct, tag_field="type", tag="tool_result", forbid_unknown_fields=True, gc=False
 ):
     tool_use_id: str
-    content: str | list[Text]
+    content: str | Texts
     is_error: bool | UnsetType = UNSET
     cache_control: _Ephemeral | UnsetType = UNSET
 

@@ -36,6 +36,7 @@ from dragoman.wire.lane.plain import (
     User,
     UserBesideResults,
     arguments_of,
+    check_depth,
     encode,
     inline,
     inlined,
@@ -117,7 +118,7 @@ _decode = Decoder(list[_FromUser | _FromModel]).decode
 def _read(raw: Raw) -> tuple[Turns, Marks]:
     turns: Turns = []
     marks: list[Mark] = []
-    calls = CallIds()
+    calls, names = CallIds(), Names()
     was_model = False
     for number, content in enumerate(_decode(raw)):
         is_model = type(content) is _FromModel
@@ -126,15 +127,17 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
         was_model = is_model
         calls.at(number)
         if is_model:
-            turns.append(_read_answer(content.parts, calls, number, marks))
+            turns.append(_read_answer(content.parts, calls, names, number, marks))
         else:
-            _read_user(content.parts, calls, turns, number, marks)
+            _read_user(content.parts, calls, names, turns, number, marks)
     if calls.has_clashed:
         raise NotPlain
     return turns, marks
 
 
-def _read_answer(parts: list[_Part], ids: CallIds, number: int, marks: list[Mark]) -> Assistant:
+def _read_answer(
+    parts: list[_Part], ids: CallIds, names: Names, number: int, marks: list[Mark]
+) -> Assistant:
     texts: list[str] = []
     calls: list[Call] = []
     spelled: list[Mark] = []
@@ -147,7 +150,7 @@ def _read_answer(parts: list[_Part], ids: CallIds, number: int, marks: list[Mark
         if type(called) is _Called:
             if part.thought is not UNSET:
                 raise NotPlain
-            calls.append(_read_call(called, ids))
+            calls.append(_read_call(called, ids, names))
             if called.id is UNSET:
                 spelled.append((SPELLED_CALL, number, place))
         elif part.thought is True:
@@ -176,16 +179,17 @@ def _is_readable(signature: Any) -> bool:
     return not signature or signature in STAND_INS or signature.startswith(PREFIX)
 
 
-def _read_call(called: _Called, ids: CallIds) -> Call:
+def _read_call(called: _Called, ids: CallIds, names: Names) -> Call:
     if type(called.args) is not dict:
         raise NotPlain
     given = None if called.id is UNSET else called.id
     call_id, _ = ids.add_named_call(called.name, given, called.args)  # type: ignore[arg-type]  # a text
+    names[call_id] = called.name
     return Call(call_id, "function", Function(called.name, encode(called.args).decode()))
 
 
 def _read_user(
-    parts: list[_Part], ids: CallIds, turns: Turns, number: int, marks: list[Mark]
+    parts: list[_Part], ids: CallIds, names: Names, turns: Turns, number: int, marks: list[Mark]
 ) -> None:
     said: list[Text | Picture] = []
     for place, part in enumerate(parts):
@@ -204,7 +208,7 @@ def _read_user(
         elif said:
             raise NotPlain
         else:
-            turns.append(_read_result(answered, ids))  # type: ignore[arg-type]  # a result
+            turns.append(_read_result(answered, ids, names))  # type: ignore[arg-type]  # a result
             if answered.id is UNSET:  # type: ignore[union-attr]  # a result
                 marks.append((SPELLED_RESULT, number, place))
     if said:
@@ -213,11 +217,13 @@ def _read_user(
         raise NotPlain
 
 
-def _read_result(answered: _Answered, ids: CallIds) -> Result:
+def _read_result(answered: _Answered, ids: CallIds, names: Names) -> Result:
     response = answered.response
     given = answered.id or None
     call_id, wire_id = ids.answer_named(answered.name, given)  # type: ignore[arg-type]  # a text, or None
-    if wire_id != given or type(response) is not dict or response.get("error") is not None:
+    if names.get(call_id) != answered.name or wire_id != given:
+        raise NotPlain
+    if type(response) is not dict or response.get("error") is not None:
         raise NotPlain
     if len(response) == 1 and "output" in response:
         if type(response["output"]) is not str:
@@ -225,7 +231,9 @@ def _read_result(answered: _Answered, ids: CallIds) -> Result:
         return Result(call_id, response["output"])
     if not response or holds_references(response):
         raise NotPlain
-    return Result(call_id, encode(response).decode())
+    text = encode(response).decode()
+    check_depth(text)
+    return Result(call_id, text)
 
 
 def _write(turns: Turns, names: Names) -> list[Any]:

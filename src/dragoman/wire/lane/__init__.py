@@ -9,15 +9,15 @@ general path once and then found by its bytes (`heads`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.lane.heads import General, Head, Heads, made_head, sample_of
-from dragoman.wire.lane.plain import Lane, Marks, Names, NotPlain, Turns, arguments_of, encode
+from dragoman.wire.envelope import PREFIX as ENVELOPE
+from dragoman.wire.lane.heads import Asked, Head, Heads, made_head, sample_of
+from dragoman.wire.lane.plain import Marks, Names, NotPlain, Turns, arguments_of, encode
 from dragoman.wire.lane.survey import surveyed
 from dragoman.wire.lane.switch import is_on
 
@@ -25,54 +25,77 @@ HEADS = Heads()
 """Those of this process."""
 LONG = 8 * 1024
 """From so many bytes on, a conversation takes the lane though its head is new."""
+PASSING = -1
+"""In the place of a shape: whatever it is."""
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
+PREFIX = ENVELOPE.encode()
 _ODD = (NotPlain, msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
-def translated(
-    body: Any,
-    source: Lane,
-    asked: Hashable,
-    general: General,
-    lane_of: Callable[[str], Lane | None],
-) -> Encoded | None:
-    """The request in another dialect; None where it has to take the general path.
-
-    `asked` is all that decides the translation besides the body. `general` translates a body with
-    the same head, and `lane_of` has the lane of a dialect.
-    """
+def translated(body: Any, asked: Asked) -> Encoded | None:
+    """The request in another dialect; None where it has to take the general path."""
     if type(body) is not bytes or not is_on():
         return None
     try:
         fields = _split(body)
-        raw = fields.pop(source.field, None)
+        raw = fields.pop(asked.source.field, None)
         if raw is None:
             return None
-        turns, marks = source.read(raw)
-        shape, names, leading = surveyed(turns)
-        for kind, _, _ in marks:
-            shape |= kind
         known = encode(fields)
-        if leading:
-            known += encode(leading)
-        key = (sample_of(known), shape, asked)
-        head, is_known = HEADS.find(key, known)
-        if not is_known:
-            if len(raw) < LONG and not HEADS.was_seen(key):
-                return None
-            head = made_head(fields, leading, shape, names, source, general, lane_of)
-            HEADS.keep(key, known, head)
-        if head is None or (names and not _are_taken(turns, names, head)):
-            return None
-        if head.lane is source:
-            items = bytes(raw).strip()
-        elif head.is_text:
-            items = encode(turns[0].content)
-        else:
-            items = encode(head.lane.write(turns[len(leading) :] if leading else turns, names))
-        return _encoded(items, head, marks)
+        if not asked.repair and (passed := _passed(body, fields, known, raw, asked)) is not None:
+            return passed
+        return _translated(fields, known, raw, asked)
     except _ODD:
         return None
+
+
+def _translated(
+    fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked
+) -> Encoded | None:
+    turns, marks = asked.source.read(raw)
+    shape, names, leading = surveyed(turns)
+    for kind, _, _ in marks:
+        shape |= kind
+    if leading:
+        known += encode(leading)
+    key = (sample_of(known), shape, asked.key)
+    head, is_known = HEADS.find(key, known)
+    if not is_known:
+        if len(raw) < LONG and not HEADS.was_seen(key):
+            return None
+        head = made_head(fields, leading, shape, names, asked)
+        HEADS.keep(key, known, head)
+    if head is None or (names and not _are_taken(turns, names, head)):
+        return None
+    if head.lane is asked.source:
+        items = bytes(raw).strip()
+    elif head.is_text:
+        items = encode(turns[0].content)
+    else:
+        items = encode(head.lane.write(turns[len(leading) :] if leading else turns, names))
+    return _encoded(items, head, marks)
+
+
+def _passed(
+    body: bytes, fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked
+) -> Encoded | None:
+    """What stays in its dialect, for a host that nobody knows: the conversation as it came.
+
+    Nothing of it is looked at: numbers that no float can hold, and values that nest deeper than the
+    model allows, are passed on as well.
+    """
+    if PREFIX in body or memoryview(raw)[:1] not in (b"[", b'"'):
+        return None  # envelopes are opened
+    if not body.isascii():
+        body.decode()  # raises where it is no text
+    key = (sample_of(known), PASSING, asked.key)
+    head, is_known = HEADS.find(key, known)
+    if not is_known:
+        head = made_head(fields, [], 0, {}, asked)
+        HEADS.keep(key, known, head)
+    if head is None or head.lane is not asked.source or head.is_named:
+        return None
+    return _encoded(bytes(raw), head, ())
 
 
 def _are_taken(turns: Turns, names: Names, head: Head) -> bool:

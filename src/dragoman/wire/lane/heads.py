@@ -39,6 +39,19 @@ class Translated(NamedTuple):
 General = Callable[[bytes], Translated]
 
 
+class Asked(NamedTuple):
+    """What decides a translation besides the body."""
+
+    source: Lane
+    key: Hashable
+    """The same for the same dialect, target and options, and for nothing else."""
+    repair: bool
+    general: General
+    """Translates any body with the same head."""
+    lane_of: Callable[[str], Lane | None]
+    """The lane of a dialect."""
+
+
 class Head(NamedTuple):
     """The translated head, and what it asks of a conversation."""
 
@@ -57,6 +70,8 @@ class Head(NamedTuple):
     context: Context
     lane: Lane
     target: Target
+    is_named: bool
+    """Whether the target is known."""
     functions: frozenset[str]
     """The functions that go under their own names."""
 
@@ -71,11 +86,10 @@ def made_head(
     leading: Turns,
     shape: int,
     called: Names,
-    source: Lane,
-    general: General,
-    lane_of: Callable[[str], Lane | None],
+    asked: Asked,
 ) -> Head | None:
     """The head of a request; None where the conversation has to take the general path."""
+    source = asked.source
     name = next(iter(called.values()), "")
     turns, names, marks = skeleton(shape, name, groups_results=source.groups_results)
     if {kind for kind, _, _ in marks} != {kind for kind in MARKS if shape & kind}:
@@ -86,8 +100,8 @@ def made_head(
         items = loads(encode(source.write([*leading, *turns], names)))
         for mark in marks:
             source.mark(items, mark)
-        done = general(encode({**fields, source.field: items}))
-        lane = lane_of(done.target.dialect)
+        done = asked.general(encode({**fields, source.field: items}))
+        lane = asked.lane_of(done.target.dialect)
         if lane is None or not _may_pass(shape, done, is_own=lane is source):
             return None
         written = items if lane is source else loads(encode(lane.write(turns, names)))
@@ -135,6 +149,7 @@ def _head(
         encoded.context,
         lane,
         done.target,
+        done.is_named,
         functions - aliased,
     )
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from string import ascii_letters, digits
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder, Encoder
+
+from dragoman.model.frozen import MAX_DEPTH
 
 encode = Encoder().encode
 loads = Decoder().decode
@@ -26,6 +28,18 @@ class Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=
     """A text among others."""
 
     text: str
+
+
+class _Impossible(Struct, tag_field="type", tag="impossible", gc=False):
+    """Nothing is this. In a union the tag has to be there; a type alone does without it."""
+
+    never: Annotated[int, Meta(gt=0, lt=0)]
+
+
+if TYPE_CHECKING:
+    Texts = list[Text]
+else:
+    Texts = list[Text | _Impossible]
 
 
 class PictureUrl(Struct, forbid_unknown_fields=True, gc=False):
@@ -58,13 +72,13 @@ class Call(Struct, forbid_unknown_fields=True, gc=False):
 class System(Struct, tag_field="role", tag="system", forbid_unknown_fields=True, gc=False):
     """Instructions."""
 
-    content: str | list[Text]
+    content: str | Texts
 
 
 class Developer(Struct, tag_field="role", tag="developer", forbid_unknown_fields=True, gc=False):
     """Instructions, of the application's developer."""
 
-    content: str | list[Text]
+    content: str | Texts
 
 
 class User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
@@ -82,7 +96,7 @@ class Assistant(
 ):
     """What the model said, and what it called."""
 
-    content: Annotated[str, Meta(min_length=1)] | list[Text] | None | UnsetType = UNSET
+    content: Annotated[str, Meta(min_length=1)] | Texts | None | UnsetType = UNSET
     tool_calls: list[Call] | UnsetType = UNSET
 
 
@@ -90,7 +104,7 @@ class Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, g
     """The result of a call."""
 
     tool_call_id: str
-    content: str | list[Text]
+    content: str | Texts
 
 
 class FailedResult(Result, tag="tool", gc=False):
@@ -150,6 +164,16 @@ class Lane(NamedTuple):
     """Given what is written, as JSON: puts in what a mark stands for, thinking first."""
     groups_results: bool = False
     """Whether all results of a turn are in one message."""
+
+
+DEEP = 2 * MAX_DEPTH
+"""So many characters may nest too deeply for the model."""
+
+
+def check_depth(text: str) -> None:
+    """Raise where JSON text may nest too deeply for the model."""
+    if text.count("{") + text.count("[") > MAX_DEPTH:
+        raise NotPlain
 
 
 def arguments_of(call: Call) -> dict[str, Any]:

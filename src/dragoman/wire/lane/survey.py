@@ -16,6 +16,7 @@ from dragoman.wire.lane.plain import (
     CACHED_CALL,
     CACHED_RESULT,
     CACHED_USER,
+    DEEP,
     EMPTY_BEFORE_CALLS,
     FAILED_RESULT,
     MARKS,
@@ -43,6 +44,7 @@ from dragoman.wire.lane.plain import (
     Turns,
     User,
     UserBesideResults,
+    check_depth,
     inline,
     inlined,
 )
@@ -65,6 +67,8 @@ ANSWER_LISTS = 1024
 INLINE_PICTURES = 2048
 LINKED_PICTURES = 4096
 LISTS_BESIDE_RESULTS = 8192
+ENDS_WITH_USER_AFTER_RESULTS = 16384
+ENDS_WITH_USER_BESIDE_RESULTS = 32768
 
 _OF_RESULTS = CACHED_RESULT | FAILED_RESULT | NAMED_RESULT | SPELLED_RESULT
 _OF_CALLS = (
@@ -128,8 +132,11 @@ def _shape(turns: Turns, leading: int, names: Names) -> int:  # noqa: C901, PLR0
             else:
                 for call in calls:
                     called = call.id
-                    if not called or called in names or call.function.arguments[:1] != "{":
+                    arguments = call.function.arguments
+                    if not called or called in names or arguments[:1] != "{":
                         raise NotPlain  # among others blank arguments, which stand for none
+                    if len(arguments) > DEEP:
+                        check_depth(arguments)
                     names[called] = call.function.name
                     waiting.append(called)
                 shape |= CALLS
@@ -162,7 +169,22 @@ def _shape(turns: Turns, leading: int, names: Names) -> int:  # noqa: C901, PLR0
         before = kind
     if waiting or before is Assistant:
         raise NotPlain
-    return shape | ENDS_WITH_RESULTS if before is Result else shape
+    if before is Result:
+        return shape | ENDS_WITH_RESULTS
+    return shape | _ending(turns) if names else shape
+
+
+def _ending(turns: Turns) -> int:
+    """Whether results came since the model spoke last, and how the user speaks after them."""
+    kinds: set[type[Turn]] = set()
+    for turn in reversed(turns):
+        if type(turn) is Assistant:
+            break
+        kinds.add(type(turn))
+    if kinds.isdisjoint((Result, FailedResult)):
+        return 0
+    is_beside = UserBesideResults in kinds
+    return ENDS_WITH_USER_BESIDE_RESULTS if is_beside else ENDS_WITH_USER_AFTER_RESULTS
 
 
 def _settle(turn: Turn) -> str | list[Any]:
@@ -238,25 +260,24 @@ class _Skeleton:
         return parts
 
     def _add_rounds(self, *, is_last: bool) -> None:
+        """Calls, with all that follows results anywhere, and at the end what follows them there."""
         shape, turns = self.shape, self.turns
+        beside = self._user_list() if shape & LISTS_BESIDE_RESULTS else "7"
+        if shape & USER_BESIDE_RESULTS and not shape & ENDS_WITH_USER_BESIDE_RESULTS:
+            self._add_round()
+            turns += [UserBesideResults(beside), Assistant("9"), User("0")]
+        if shape & USER_AFTER_RESULTS and not shape & ENDS_WITH_USER_AFTER_RESULTS:
+            self._add_round()
+            turns += [User("8"), Assistant("9"), User("0")]
         self._add_round()
-        if shape & USER_BESIDE_RESULTS:
-            is_list = shape & LISTS_BESIDE_RESULTS
-            turns.append(UserBesideResults(self._user_list() if is_list else "7"))
-            if shape & USER_AFTER_RESULTS:
-                self._add_round()
-        if shape & USER_AFTER_RESULTS:
+        if not is_last:
+            turns.append(Assistant("9"))
+        elif shape & ENDS_WITH_USER_BESIDE_RESULTS:
+            turns.append(UserBesideResults(beside))
+        elif shape & ENDS_WITH_USER_AFTER_RESULTS:
             turns.append(User("8"))
-        ends_with_results = shape & ENDS_WITH_RESULTS
-        if is_last and ends_with_results:
-            if type(turns[-1]) is not Result:
-                self._add_round()
-        elif type(turns[-1]) is Result:
-            turns.append(Assistant("9"))
-            if is_last:
-                turns.append(User("0"))
-        elif not is_last:
-            turns.append(Assistant("9"))
+        elif not shape & ENDS_WITH_RESULTS:
+            turns += [Assistant("9"), User("0")]
 
     def _add_round(self) -> None:
         """Calls and their results."""

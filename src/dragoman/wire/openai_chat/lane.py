@@ -30,6 +30,7 @@ from dragoman.wire.lane.plain import (
     Result,
     System,
     Text,
+    Texts,
     Turn,
     Turns,
     User,
@@ -63,7 +64,7 @@ class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc
 
 
 class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
-    content: str | list[Text] | None | UnsetType = UNSET
+    content: str | Texts | None | UnsetType = UNSET
     tool_calls: list[_Call] | UnsetType = UNSET
     reasoning_content: str | None | UnsetType = UNSET
     refusal: None | UnsetType = UNSET
@@ -73,7 +74,7 @@ class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_field
 
 class _Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, gc=False):
     tool_call_id: str
-    content: str | list[Text]
+    content: str | Texts
     name: str | UnsetType = UNSET
 
 
@@ -87,12 +88,16 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
         pass
     turns: Turns = []
     marks: list[Mark] = []
+    names: Names = {}
     for number, message in enumerate(_decode_marked(raw)):
         kind = type(message)
         if kind is _Assistant:
             turns.append(_read_answer(message, number, marks))
+            names |= {call.id: call.function.name for call in message.tool_calls or ()}
         elif kind is _Result:
             if message.name is not UNSET:
+                if names.get(message.tool_call_id) != message.name:
+                    raise NotPlain
                 marks.append((NAMED_RESULT, number, 0))
             turns.append(Result(message.tool_call_id, message.content))
         elif kind is _User:

@@ -173,7 +173,7 @@ def _read_led_to(item: _Item, thoughts: list[tuple[int, int]]) -> list[Mark]:
 
 def _read_message(item: _Item, turns: Turns) -> Turn:
     content = item.content
-    if type(content) is not str and type(content) is not list:
+    if item.role is UNSET or (type(content) is not str and type(content) is not list):
         raise NotPlain
     if item.role == "assistant":
         if turns and type(turns[-1]) is Assistant:
