@@ -68,7 +68,7 @@ def _translated(
     if head is None or (names and not _are_taken(turns, names, head)):
         return None
     if head.lane is asked.source:
-        items = bytes(raw).strip()
+        items: bytes | memoryview = memoryview(raw)
     elif head.is_text:
         items = encode(turns[0].content)
     else:
@@ -95,7 +95,7 @@ def _passed(
         HEADS.keep(key, known, head)
     if head is None or head.lane is not asked.source or head.is_named:
         return None
-    return _encoded(bytes(raw), head, ())
+    return _encoded(memoryview(raw), head, ())
 
 
 def _are_taken(turns: Turns, names: Names, head: Head) -> bool:
@@ -110,7 +110,7 @@ def _are_taken(turns: Turns, names: Names, head: Head) -> bool:
     return True
 
 
-def _encoded(items: bytes, head: Head, marks: Marks) -> Encoded:
+def _encoded(items: bytes | memoryview, head: Head, marks: Marks) -> Encoded:
     if head.is_begun:
         items = items[1:]
     return Encoded(
