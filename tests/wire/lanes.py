@@ -70,7 +70,11 @@ def difference(raw: bytes, source: str, target: str, *, repair: bool = True) -> 
         return found
     # What stays in its dialect is passed on as it came, not in the normal form.
     if normal(json.loads(found.body)) == normal(json.loads(general.body)):
-        if target.partition(":")[0] in DIALECTS and target.partition(":")[0] != source and ":" not in target:
+        if (
+            target.partition(":")[0] in DIALECTS
+            and target.partition(":")[0] != source
+            and ":" not in target
+        ):
             return "the same JSON in other bytes"
         return found
     return f"body: {found.body!r}\n not: {general.body!r}"
@@ -79,9 +83,26 @@ def difference(raw: bytes, source: str, target: str, *, repair: bool = True) -> 
 # --- conversations that are plain, or nearly so
 
 _TEXTS = ("Hi", "é✓😀", '"quoted"\\ \n', " leading", "trailing ", "x" * 300, "{}", "null", "0")
-_ARGUMENTS = ('{"x": 1.0, "y": [1, 2, {}]}', "{}", '{"q":"\\u00e9"}', '{ "n": 1e2 }', '{"a":1,"a":2}')
+_ARGUMENTS = (
+    '{"x": 1.0, "y": [1, 2, {}]}',
+    "{}",
+    '{"q":"\\u00e9"}',
+    '{ "n": 1e2 }',
+    '{"a":1,"a":2}',
+)
 _ODD_TEXTS = ("", " ", "\n\t", "\u2028", "\x00")
-_ODD_ARGUMENTS = ("", " ", "[]", "5", '"x"', "{", '{"x": 1e400}', '{"x": NaN}', '{"\\ud800": 1}', "null")
+_ODD_ARGUMENTS = (
+    "",
+    " ",
+    "[]",
+    "5",
+    '"x"',
+    "{",
+    '{"x": 1e400}',
+    '{"x": NaN}',
+    '{"\\ud800": 1}',
+    "null",
+)
 _PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
 
@@ -104,8 +125,12 @@ class _Maker:
             {"type": "text", "text": self.text()} for _ in range(self.rng.randint(1, 3))
         ]
         if pictures and self.rng.random() < 0.3:
-            url = self.some((_PIXEL, "https://example.com/x.png"), ("data:,x", "ftp://x", _PIXEL + " "))
-            parts.insert(self.rng.randint(0, len(parts)), {"type": "image_url", "image_url": {"url": url}})
+            url = self.some(
+                (_PIXEL, "https://example.com/x.png"), ("data:,x", "ftp://x", _PIXEL + " ")
+            )
+            parts.insert(
+                self.rng.randint(0, len(parts)), {"type": "image_url", "image_url": {"url": url}}
+            )
         if self.rng.random() < 0.1:
             parts[0]["cache_control"] = {"type": "ephemeral"}
         return parts
@@ -114,15 +139,28 @@ class _Maker:
         rng, calls = self.rng, []
         for _ in range(rng.choice((1, 1, 2, 3))):
             self.count += 1
-            name = f"call_{self.count}" if rng.random() > self.odds else rng.choice(("", "call_1", "x" * 70, "a.b:1"))
-            function = {"name": self.some(("f", "g"), ("h.i", "", "undeclared")), "arguments": self.some(_ARGUMENTS, _ODD_ARGUMENTS)}
+            name = (
+                f"call_{self.count}"
+                if rng.random() > self.odds
+                else rng.choice(("", "call_1", "x" * 70, "a.b:1"))
+            )
+            function = {
+                "name": self.some(("f", "g"), ("h.i", "", "undeclared")),
+                "arguments": self.some(_ARGUMENTS, _ODD_ARGUMENTS),
+            }
             calls.append({"id": name, "type": "function", "function": function})
         answer: dict[str, Any] = {"role": "assistant", "tool_calls": calls}
         if rng.random() < 0.5:
-            answer = {"role": "assistant", "content": rng.choice((None, self.text(), "")), "tool_calls": calls}
+            answer = {
+                "role": "assistant",
+                "content": rng.choice((None, self.text(), "")),
+                "tool_calls": calls,
+            }
         if rng.random() < 0.15:
             answer["reasoning_content"] = self.text()
-        results = [{"role": "tool", "tool_call_id": c["id"], "content": self.content()} for c in calls]
+        results = [
+            {"role": "tool", "tool_call_id": c["id"], "content": self.content()} for c in calls
+        ]
         if rng.random() < self.odds:
             rng.shuffle(results)
         if rng.random() < self.odds and results:
@@ -144,22 +182,39 @@ class _Maker:
                 messages += self.round()
             if rng.random() < 0.6:
                 answer = {"role": "assistant", "content": self.content()}
-                extra = rng.choice(({}, {}, {"refusal": None}, {"annotations": []}, {"prefix": False}, {"reasoning_content": "hm"}))
+                extra = rng.choice(
+                    (
+                        {},
+                        {},
+                        {"refusal": None},
+                        {"annotations": []},
+                        {"prefix": False},
+                        {"reasoning_content": "hm"},
+                    )
+                )
                 messages.append({**answer, **extra})
         if rng.random() < 0.8:
             messages.append({"role": "user", "content": self.content()})
         if rng.random() < self.odds:
-            messages.insert(rng.randint(0, len(messages)), {"role": rng.choice(("system", "tool", "user", "x")), "content": "?"})
+            messages.insert(
+                rng.randint(0, len(messages)),
+                {"role": rng.choice(("system", "tool", "user", "x")), "content": "?"},
+            )
         return messages
 
 
 def made_body(rng: random.Random, odds: float = 0.05) -> dict[str, Any]:
     """The body of a Chat request that is plain, or nearly so."""
     schema = {"type": "object", "properties": {"x": {"type": "number"}}}
-    body: dict[str, Any] = {"model": rng.choice(("gpt-5.1", "m")), "messages": _Maker(rng, odds).messages()}
+    body: dict[str, Any] = {
+        "model": rng.choice(("gpt-5.1", "m")),
+        "messages": _Maker(rng, odds).messages(),
+    }
     names = rng.choice((("f", "g"), ("f", "g"), ("f",), ()))
     if names:
-        body["tools"] = [{"type": "function", "function": {"name": n, "parameters": schema}} for n in names]
+        body["tools"] = [
+            {"type": "function", "function": {"name": n, "parameters": schema}} for n in names
+        ]
     settings = ({"temperature": 0.5}, {"max_tokens": 100}, {"stream": True}, {"user": "u"}, {"reasoning_effort": "high"},
                 {"tool_choice": "required"}, {"response_format": {"type": "json_object"}}, {"seed": 1}, {"x_unknown": [1]})  # fmt: skip
     for setting in settings:
@@ -184,7 +239,23 @@ def hostile_text(body: Any, rng: random.Random) -> bytes:
     if rng.random() < 0.8:
         return text.encode("utf-8", "surrogatepass")
     place = rng.randint(0, len(text))
-    piece = rng.choice(('"\\ud800"', "1e400", ',"messages":[]', '"model":"x",', "\\u0000", "}", "[" * 50, "é", "-0", "\ufeff", "1" * 400, '"role":"user",', '"content":"twice",'))
+    piece = rng.choice(
+        (
+            '"\\ud800"',
+            "1e400",
+            ',"messages":[]',
+            '"model":"x",',
+            "\\u0000",
+            "}",
+            "[" * 50,
+            "é",
+            "-0",
+            "\ufeff",
+            "1" * 400,
+            '"role":"user",',
+            '"content":"twice",',
+        )
+    )
     return (text[:place] + piece + text[place:]).encode("utf-8", "surrogatepass")
 
 
@@ -209,7 +280,9 @@ def random_case(rng: random.Random, seeds: list[mutations.Seed]) -> tuple[bytes,
 
 def request_seeds() -> list[mutations.Seed]:
     """What there is to mutate."""
-    return [seed for seed in mutations.seeds() if seed.kind == "request" and seed.dialect in DIALECTS]
+    return [
+        seed for seed in mutations.seeds() if seed.kind == "request" and seed.dialect in DIALECTS
+    ]
 
 
 def main() -> None:
@@ -230,7 +303,9 @@ def main() -> None:
         if isinstance(result, str):
             found["different"] += 1
             if found["different"] <= 5:
-                print(f"{number}: {source} to {target}, repair={repair}\n{raw[:1500]!r}\n{result[:3000]}\n")
+                print(
+                    f"{number}: {source} to {target}, repair={repair}\n{raw[:1500]!r}\n{result[:3000]}\n"
+                )
         else:
             found["lane" if result.took_lane else "general"] += 1
     print(dict(found))

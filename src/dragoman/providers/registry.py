@@ -13,7 +13,7 @@ The name of the entry point is the provider's. A package is imported when its pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from functools import lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -21,6 +21,7 @@ from pkgutil import iter_modules
 from dragoman.errors import ConfigError
 from dragoman.model.value import expect
 from dragoman.providers.facts.overrides import family_overrides, overrides
+from dragoman.providers.facts.overrides import stamp as overrides_stamp
 from dragoman.providers.hearing import as_heard
 from dragoman.providers.provider import Provider
 from dragoman.wire.entry_points import EntryPoints
@@ -91,6 +92,11 @@ def register(found: Provider) -> Provider:
         raise ConfigError(msg)
     _registered[heard] = found
     return found
+
+
+def stamp() -> Hashable:
+    """Something that is another when a name may mean another provider, or other facts."""
+    return tuple(map(id, _registered.values())), overrides_stamp()
 
 
 def _named(heard: str) -> Provider | None:

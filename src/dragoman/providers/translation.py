@@ -7,7 +7,7 @@ from functools import cache
 
 from dragoman.errors import ConfigError
 from dragoman.providers.provider import Provider
-from dragoman.providers.registry import provider, provider_names
+from dragoman.providers.registry import provider, provider_names, stamp
 from dragoman.wire.dialect import Body, dialect, dialects, is_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.lane import translated
@@ -50,10 +50,11 @@ def translate(
         encoded = dialect(found.dialect).encode_request(request, found, repair=repair)
         return Translated(request, encoded, found, is_named=True)
 
-    lane = lane_of(source)
+    lane = lane_of(source) if isinstance(target, str) and headers is None else None
     encoded = None
-    if lane is not None and isinstance(target, str) and headers is None:
-        key = (source, target, path, repair)
+    if lane is not None:
+        known = None if is_dialect(target) else stamp()  # type: ignore[arg-type]  # a text, or there is no lane
+        key = (source, target, path, repair, known)
         encoded = translated(body, Asked(lane, key, repair, general, lane_of))
     if encoded is None:
         encoded = general(body).encoded

@@ -71,9 +71,7 @@ class _Thinking(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=
     signature: str
 
 
-class _ToolUse(
-    Struct, tag_field="type", tag="tool_use", forbid_unknown_fields=True, gc=False
-):
+class _ToolUse(Struct, tag_field="type", tag="tool_use", forbid_unknown_fields=True, gc=False):
     id: str
     name: str
     input: dict[str, Any]

@@ -49,9 +49,7 @@ def translated(body: Any, asked: Asked) -> Encoded | None:
         return None
 
 
-def _translated(
-    fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked
-) -> Encoded | None:
+def _translated(fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked) -> Encoded | None:
     turns, marks = asked.source.read(raw)
     shape, names, leading = surveyed(turns)
     for kind, _, _ in marks:

@@ -17,7 +17,17 @@ from dragoman.model.requests import Request
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.lane.plain import CACHED, MARKS, SPELLED, Lane, Marks, Names, Turns, encode, loads
+from dragoman.wire.lane.plain import (
+    CACHED,
+    MARKS,
+    SPELLED,
+    Lane,
+    Marks,
+    Names,
+    Turns,
+    encode,
+    loads,
+)
 from dragoman.wire.lane.reports import Reports, reports_of
 from dragoman.wire.lane.survey import skeleton
 from dragoman.wire.losses import Loss, Repair

@@ -91,9 +91,7 @@ class UserBesideResults(User, tag="user", gc=False):
     """What a user says in the same message as the results before it."""
 
 
-class Assistant(
-    Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False
-):
+class Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
     """What the model said, and what it called."""
 
     content: Annotated[str, Meta(min_length=1)] | Texts | None | UnsetType = UNSET

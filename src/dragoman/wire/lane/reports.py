@@ -102,9 +102,7 @@ def _kinds(marks: Iterable[Mark]) -> dict[tuple[int, int], int | None]:
     return kinds
 
 
-def _pass(
-    fixed: list[N], found: list[tuple[N, Mark, _Report[N]]], marks: Marks
-) -> _Pass[N] | None:
+def _pass(fixed: list[N], found: list[tuple[N, Mark, _Report[N]]], marks: Marks) -> _Pass[N] | None:
     """The pass in which these notes were made; None where not all of a kind fare alike."""
     by_mark: dict[tuple[int, int, int], list[_Report[N]]] = {}
     for _, mark, report in found:

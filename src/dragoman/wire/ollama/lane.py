@@ -89,9 +89,7 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
     return turns, marks
 
 
-def _read_answer(
-    message: _FromModel, names: Names, number: int, marks: list[Mark]
-) -> Assistant:
+def _read_answer(message: _FromModel, names: Names, number: int, marks: list[Mark]) -> Assistant:
     calls: list[Call] = []
     if message.thinking is not UNSET:
         if not message.thinking:
