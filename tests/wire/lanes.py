@@ -50,7 +50,7 @@ def outcome(raw: bytes, source: str, target: str, *, repair: bool = True) -> Out
         made.losses, made.repairs, made.path, dict(made.headers), dict(context.names),
         sorted(context.undos), context.output is None, context.limit, context.ends_with_done,
     )  # fmt: skip
-    took_lane = made._raw is not None  # noqa: SLF001 - nobody else can tell
+    took_lane = made._raw is not None
     return Outcome(made.to_bytes(), reports, took_lane)
 
 
@@ -182,7 +182,7 @@ class _Maker:
                 messages += self.round()
             if rng.random() < 0.6:
                 answer = {"role": "assistant", "content": self.content()}
-                extra = rng.choice(
+                extra: dict[str, Any] = rng.choice(
                     (
                         {},
                         {},
@@ -228,7 +228,8 @@ def in_dialect(body: dict[str, Any], dialect: str) -> dict[str, Any] | None:
     try:
         with switch.off():
             made = dragoman.translate(body, source="openai-chat", target=dialect)
-            return json.loads(made.to_bytes())
+            body_there: dict[str, Any] = json.loads(made.to_bytes())
+            return body_there
     except dragoman.DragomanError:
         return None
 

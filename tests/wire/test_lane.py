@@ -13,12 +13,17 @@ from typing import Any
 import pytest
 
 import dragoman
-import dragoman.wire.lane as lane
 from dragoman import Provider, Target
 from dragoman.providers.facts.overrides import override_facts
 from dragoman.providers.registry import register
+from dragoman.wire import lane
 from dragoman.wire.lane import switch
 from dragoman.wire.lane.heads import Heads, sample_of
+from dragoman.wire.lane.prefixes import (
+    conversations,
+    forget_conversations,
+    remember_conversations,
+)
 from tests.corpus import Corpus
 from tests.wire import lanes
 from tests.wire.recorded import bodies
@@ -82,9 +87,9 @@ def test_many_random_requests_fare_alike(part: int) -> None:
 def _compare(numbers: range) -> None:
     seeds = lanes.request_seeds()
     for number in numbers:
-        rng = random.Random(number)  # noqa: S311 - no secret
+        rng = random.Random(number)
         raw, source, target = lanes.random_case(rng, seeds)
-        found = lanes.difference(raw, source, target, repair=rng.random() < 0.9)  # noqa: PLR2004 - most
+        found = lanes.difference(raw, source, target, repair=rng.random() < 0.9)
         assert not isinstance(found, str), (number, source, target, found)
 
 
@@ -137,7 +142,7 @@ def test_what_is_left_out_is_reported_as_often_as_it_occurs() -> None:
 def test_the_body_is_made_when_asked_for_and_may_be_changed() -> None:
     """What is changed in it is sent."""
     made = dragoman.translate(_raw(_HI), source="openai-chat", target="anthropic")
-    assert made._raw is not None  # noqa: SLF001 - it took the lane
+    assert made._raw is not None
     made.body["messages"][0]["content"] = "Changed."
     assert json.loads(made.to_bytes())["messages"][0]["content"] == "Changed."
 
@@ -172,8 +177,8 @@ def test_heads_are_bounded() -> None:
         fields = b"x" * (number * 50)
         heads.keep((sample_of(fields), number), fields, None)
         heads.was_seen(number)
-        assert len(heads) <= 10  # noqa: PLR2004 - as above
-        assert heads.size <= 100_000  # noqa: PLR2004 - as above
+        assert len(heads) <= 10
+        assert heads.size <= 100_000
     huge = b"x" * 90_000
     heads.keep("huge", huge, None)
     assert heads.find("huge", huge) == (None, False)
@@ -198,13 +203,13 @@ def test_facts_and_providers_of_ones_own_are_heeded_at_once() -> None:
             "temperature"
         )
 
-    assert sent() == 0.5  # noqa: PLR2004 - as asked
+    assert sent() == 0.5
     override_facts({"openai:gpt-4o": {"sampling.refused": ("temperature",)}})
     try:
         assert sent() is None
     finally:
         override_facts({"openai:gpt-4o": None})
-    assert sent() == 0.5  # noqa: PLR2004 - as asked
+    assert sent() == 0.5
     for dialect, field in (("anthropic", "system"), ("openai-chat", "messages")):
         register(Provider("lane-test", (Target(dialect=dialect),), "https://lane.example"))
         raw = _raw({"role": "system", "content": "Brief."}, _HI)
@@ -240,3 +245,66 @@ def test_memory_is_a_few_times_the_body() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 5 * len(raw)
+
+
+# --- conversations that grow
+
+
+@pytest.fixture
+def _remembered() -> Iterator[None]:
+    remember_conversations(200_000)
+    yield
+    forget_conversations()
+
+
+@pytest.mark.usefixtures("_remembered")
+@pytest.mark.parametrize("source", lanes.DIALECTS)
+def test_conversations_that_grow_fare_alike(source: str) -> None:
+    """Message by message, two of them side by side, in any spacing, reported as a whole."""
+    field = dragoman.dialect(source).messages_field
+    steps = grown = 0
+    for number in range(12):
+        rng = random.Random(number)
+        made = [lanes.in_dialect(lanes.made_body(rng, 0), source) for _ in range(2)]
+        target = rng.choice(lanes.TARGETS)
+        indent = rng.choice((None, 1))
+        for count in range(1, 30):
+            for body in made:
+                if body is None or not isinstance(body[field], list) or count > len(body[field]):
+                    continue
+                known = conversations()
+                assert known is not None
+                before = known.size
+                raw = json.dumps({**body, field: body[field][:count]}, indent=indent).encode()
+                found = lanes.difference(raw, source, target)
+                assert not isinstance(found, str), (number, target, count, found)
+                steps, grown = steps + 1, grown + (known.size != before)
+    assert grown or source == "gemini", "nothing was ever remembered"
+
+
+@pytest.mark.usefixtures("_remembered")
+def test_a_conversation_that_is_told_otherwise_is_not_taken_for_grown() -> None:
+    """Another beginning, another head, another target: each is translated on its own."""
+    long = {"role": "user", "content": "word " * 100}
+    answer = {"role": "assistant", "content": "A"}
+    for messages in ([long], [long, answer, _HI], [long, answer, long], [long, _HI, answer, _HI]):
+        for fields in ({}, {"user": "other"}):
+            for target in ("anthropic", "gemini", "openai-responses"):
+                found = lanes.difference(_raw(*messages, **fields), "openai-chat", target)
+                assert not isinstance(found, str), found
+
+
+def test_remembered_conversations_are_bounded_and_forgotten() -> None:
+    """None are kept unless somebody asks; then no more bytes than were asked for."""
+    assert conversations() is None
+    remember_conversations(50_000)
+    try:
+        for number in range(50):
+            raw = _raw({"role": "user", "content": f"{number} " * 500})
+            dragoman.translate(raw, source="openai-chat", target="anthropic")
+            known = conversations()
+            assert known is not None
+            assert 0 < known.size <= 50_000
+    finally:
+        forget_conversations()
+    assert conversations() is None

@@ -44,7 +44,7 @@ class Encoded:
         """What is sent. It may be changed in place."""
         if self._body is None:
             self._body, self._raw = loads(self._raw or b"{}"), None
-        return self._body  # type: ignore[return-value]  # an object: whoever wrote it made one
+        return self._body
 
     @body.setter
     def body(self, body: dict[str, Any]) -> None:

@@ -254,7 +254,7 @@ def _write(turns: Turns, names: Names) -> list[Any]:
             results = []
             continue
         results = []
-        parts = [_TextPart(content)] if type(content) is str else _texts(content)
+        parts: list[Any] = [_TextPart(content)] if type(content) is str else _texts(content)
         if kind is User:
             items.append(_FromUser(parts))
         elif kind is Assistant:
@@ -297,4 +297,4 @@ def _mark(items: list[Any], mark: Mark) -> None:
         raise NotPlain
 
 
-LANE = Lane("contents", _read, _write, _mark, groups_results=True)
+LANE = Lane("contents", _read, _write, _mark, groups_results=True, has_places=True)

@@ -94,7 +94,7 @@ class UserBesideResults(User, tag="user", gc=False):
 class Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
     """What the model said, and what it called."""
 
-    content: Annotated[str, Meta(min_length=1)] | Texts | None | UnsetType = UNSET
+    content: Annotated[str, Meta(min_length=1)] | Texts | UnsetType | None = UNSET
     tool_calls: list[Call] | UnsetType = UNSET
 
 
@@ -162,6 +162,8 @@ class Lane(NamedTuple):
     """Given what is written, as JSON: puts in what a mark stands for, thinking first."""
     groups_results: bool = False
     """Whether all results of a turn are in one message."""
+    has_places: bool = False
+    """Whether what a message means may depend on its place: ids that are derived from it."""
 
 
 DEEP = 2 * MAX_DEPTH

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 from dragoman.wire.lane.plain import ABOUT_MESSAGES, Mark, Marks
 from dragoman.wire.losses import Loss, Repair
 
-N = TypeVar("N", Loss, Repair)
+N = TypeVar("N", bound=Loss | Repair)
 _PLACE = re.compile(r"messages\[(\d+)\](?:\.parts\[(\d+)\])?")
 
 

@@ -70,6 +70,8 @@ LISTS_BESIDE_RESULTS = 8192
 ENDS_WITH_USER_AFTER_RESULTS = 16384
 ENDS_WITH_USER_BESIDE_RESULTS = 32768
 
+ENDINGS = ENDS_WITH_RESULTS | ENDS_WITH_USER_AFTER_RESULTS | ENDS_WITH_USER_BESIDE_RESULTS
+
 _OF_RESULTS = CACHED_RESULT | FAILED_RESULT | NAMED_RESULT | SPELLED_RESULT
 _OF_CALLS = THINKING_BEFORE_CALLS | SIGNED_CALL | CACHED_CALL | EMPTY_BEFORE_CALLS | SPELLED_CALL
 _THINKING = THINKING_BEFORE_TEXT | THINKING_BEFORE_CALLS
@@ -83,8 +85,20 @@ def surveyed(turns: Turns) -> tuple[int, Names, Turns]:
     leading: Turns = []
     if turns and type(turns[0]) is not User:
         leading = _leading(turns)
+    if len(leading) == len(turns) or type(turns[len(leading)]) is not User:
+        raise NotPlain
     names: Names = {}
     return _shape(turns, len(leading), names), names, leading
+
+
+def surveyed_more(turns: Turns, names: Names) -> int:
+    """The shape of what a conversation has grown by, beginning with the model's answer.
+
+    `names` has the functions that were called before, and learns those that are called now.
+    """
+    if not turns or type(turns[0]) is not Assistant:
+        raise NotPlain
+    return _shape(turns, 0, names)
 
 
 def _leading(turns: Turns) -> Turns:
@@ -102,8 +116,6 @@ def _shape(turns: Turns, leading: int, names: Names) -> int:  # noqa: C901, PLR0
     waiting: list[str] = []
     """The ids of calls whose results are to come, the next one last."""
     before: type[Turn] | None = None
-    if leading == len(turns) or type(turns[leading]) is not User:
-        raise NotPlain
     for turn in turns[leading:] if leading else turns:
         kind = type(turn)
         if kind is Result or kind is FailedResult:

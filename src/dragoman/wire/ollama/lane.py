@@ -71,7 +71,8 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
     turns: Turns = []
     names: Names = {}
     marks: list[Mark] = []
-    for number, message in enumerate(_decode(raw)):
+    messages: list[Any] = _decode(raw)
+    for number, message in enumerate(messages):
         kind = type(message)
         if kind is _Spoken:
             if message.images is not UNSET:

@@ -64,10 +64,10 @@ class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc
 
 
 class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
-    content: str | Texts | None | UnsetType = UNSET
+    content: str | Texts | UnsetType | None = UNSET
     tool_calls: list[_Call] | UnsetType = UNSET
-    reasoning_content: str | None | UnsetType = UNSET
-    refusal: None | UnsetType = UNSET
+    reasoning_content: str | UnsetType | None = UNSET
+    refusal: UnsetType | None = UNSET
     annotations: list[None] | UnsetType = UNSET
     prefix: bool | UnsetType = UNSET
 
@@ -89,7 +89,8 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
     turns: Turns = []
     marks: list[Mark] = []
     names: Names = {}
-    for number, message in enumerate(_decode_marked(raw)):
+    messages: list[Any] = _decode_marked(raw)
+    for number, message in enumerate(messages):
         kind = type(message)
         if kind is _Assistant:
             turns.append(_read_answer(message, number, marks))
@@ -119,7 +120,7 @@ def _read_user(message: _User, number: int, marks: list[Mark]) -> Turn:
 
 def _read_answer(message: _Assistant, number: int, marks: list[Mark]) -> Turn:
     calls, content = message.tool_calls, message.content
-    if message.annotations or calls is not UNSET and not calls:
+    if message.annotations or (calls is not UNSET and not calls):
         raise NotPlain
     if message.reasoning_content:
         kind = THINKING_BEFORE_TEXT if calls is UNSET else THINKING_BEFORE_CALLS

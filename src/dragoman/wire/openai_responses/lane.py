@@ -81,7 +81,7 @@ class _Item(Struct, forbid_unknown_fields=True, gc=False):
 
     type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
     role: Literal["user", "assistant", "system", "developer"] | UnsetType = UNSET
-    content: str | list[_Input | _Output | _Image] | None | UnsetType = UNSET
+    content: str | list[_Input | _Output | _Image] | UnsetType | None = UNSET
     name: str | UnsetType = UNSET
     arguments: str | UnsetType = UNSET
     call_id: str | UnsetType = UNSET
