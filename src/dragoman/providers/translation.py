@@ -10,7 +10,7 @@ from dragoman.providers.provider import Provider
 from dragoman.providers.registry import provider, provider_names, stamp
 from dragoman.wire.dialect import Body, dialect, dialects, is_dialect
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.lane import translated
+from dragoman.wire.lane.requests import translated
 from dragoman.wire.lane.heads import Asked, Translated
 from dragoman.wire.lane.plain import Lane
 from dragoman.wire.target import Target

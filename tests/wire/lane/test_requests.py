@@ -25,7 +25,7 @@ from dragoman.wire.lane.prefixes import (
     remember_conversations,
 )
 from tests.corpus import Corpus
-from tests.wire import lanes
+from tests.wire.lane import requests as lanes
 from tests.wire.recorded import bodies
 
 _QUICK, _THOROUGH, _PARTS = 100, 700, 4

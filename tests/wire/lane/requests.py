@@ -1,6 +1,6 @@
 """Requests through the lane and on the general path, side by side.
 
-`python -m tests.wire.lanes --seconds 600 --seed 1` compares mutated recordings, fixtures and made-up
+`python -m tests.wire.lane.requests --seconds 600 --seed 1` compares mutated recordings, fixtures and made-up
 conversations in all pairs of dialects, and prints what differs.
 """
 
@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 import dragoman
-import dragoman.wire.lane as lanes
+import dragoman.wire.lane.requests as lane
 from dragoman.wire.lane import switch
 from tests.wire import mutations
 from tests.wire.recorded import normal
@@ -292,7 +292,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    lanes.LONG = 0
+    lane.LONG = 0
     seeds, found, number = request_seeds(), Counter[str](), options.seed * 10_000_000
     end = time.monotonic() + options.seconds
     while time.monotonic() < end:
