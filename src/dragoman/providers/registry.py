@@ -13,7 +13,7 @@ The name of the entry point is the provider's. A package is imported when its pr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -94,9 +94,12 @@ def register(found: Provider) -> Provider:
     return found
 
 
-def stamp() -> Hashable:
-    """Something that is another when a name may mean another provider, or other facts."""
-    return tuple(map(id, _registered.values())), overrides_stamp()
+def stamp() -> tuple[object, ...]:
+    """Something that is another when a name may mean another provider, or other facts.
+
+    It holds what it compares: the id of what is gone may be another's.
+    """
+    return *_registered.values(), _ADDED.installed(), overrides_stamp()
 
 
 def _named(heard: str) -> Provider | None:

@@ -21,7 +21,6 @@ class Encoded:
         self,
         body: dict[str, Any] | None,
         *,
-        raw: bytes | None = None,
         path: str | None = None,
         headers: Mapping[str, str] = EMPTY,
         losses: tuple[Loss, ...] = (),
@@ -29,7 +28,7 @@ class Encoded:
         context: Context = NOTHING,
     ) -> None:
         self._body = body
-        self._raw = raw
+        self._raw: bytes | None = None
         self.path = path
         self.headers = headers
         self.losses = losses
@@ -38,6 +37,27 @@ class Encoded:
         """What was added, dropped, renamed, moved, merged or retyped, so that it is accepted."""
         self.context = context
         """What to undo in the response: hand it to `decode_response`."""
+
+    @classmethod
+    def of_bytes(
+        cls,
+        raw: bytes,
+        path: str | None,
+        headers: Mapping[str, str],
+        losses: tuple[Loss, ...],
+        repairs: tuple[Repair, ...],
+        context: Context,
+    ) -> Encoded:
+        """One whose body is read when somebody asks for it."""
+        made = cls.__new__(cls)
+        made._body = None
+        made._raw = raw
+        made.path = path
+        made.headers = headers
+        made.losses = losses
+        made.repairs = repairs
+        made.context = context
+        return made
 
     @property
     def body(self) -> dict[str, Any]:

@@ -102,62 +102,62 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
     turns: Turns = []
     marks: list[Mark] = []
     for number, message in enumerate(_decode(raw)):
-        content = message.content
+        content: Any = message.content
         if type(message) is _FromUser:
             if type(content) is str:
                 turns.append(User(content))
             else:
-                _read_user(content, turns, number, marks)  # type: ignore[arg-type]  # a list of them
+                _read_user(content, turns, number, marks)
         elif type(content) is str:
             turns.append(Assistant(content))
         else:
-            turns.append(_read_answer(content, number, marks))  # type: ignore[arg-type]  # a list of them
+            turns.append(_read_answer(content, number, marks))
     return turns, marks
 
 
-def _read_user(
-    blocks: list[_Text | _ToolResult | _Image], turns: Turns, number: int, marks: list[Mark]
-) -> None:
+def _read_user(blocks: list[Any], turns: Turns, number: int, marks: list[Mark]) -> None:
     """Results, which come first, texts and pictures."""
     texts: list[Text | Picture] = []
     for place, block in enumerate(blocks):
-        is_cached = block.cache_control is not UNSET
-        if type(block) is _Image:
-            if is_cached:
+        if type(block) is _ToolResult:
+            if texts:
                 raise NotPlain
-            texts.append(_read_image(block.source))
+            turns.append(_read_result(block, number, place, marks))
         elif type(block) is _Text:
             texts.append(Text(block.text))
-            if is_cached:
+            if block.cache_control is not UNSET:
                 marks.append((CACHED_USER, number, place))
-        elif texts:
-            raise NotPlain
-        elif block.is_error is True:  # type: ignore[union-attr]  # a result
-            if is_cached:
-                raise NotPlain
-            marks.append((FAILED_RESULT, number, place))
-            turns.append(FailedResult(block.tool_use_id, block.content))  # type: ignore[union-attr]  # a result
+        elif block.cache_control is UNSET:
+            texts.append(_read_image(block.source))
         else:
-            if is_cached:
-                marks.append((CACHED_RESULT, number, place))
-            elif block.is_error is False:  # type: ignore[union-attr]  # a result
-                marks.append((SPELLED_RESULT, number, place))
-            turns.append(Result(block.tool_use_id, block.content))  # type: ignore[union-attr]  # a result
+            raise NotPlain
     if texts:
         turns.append(UserBesideResults(texts) if len(texts) < len(blocks) else User(texts))
     elif not blocks:
         raise NotPlain
 
 
+def _read_result(block: _ToolResult, number: int, place: int, marks: list[Mark]) -> Result:
+    is_cached = block.cache_control is not UNSET
+    if block.is_error is True:
+        if is_cached:
+            raise NotPlain
+        marks.append((FAILED_RESULT, number, place))
+        return FailedResult(block.tool_use_id, block.content)
+    if is_cached:
+        marks.append((CACHED_RESULT, number, place))
+    elif block.is_error is False:
+        marks.append((SPELLED_RESULT, number, place))
+    return Result(block.tool_use_id, block.content)
+
+
 def _read_image(source: _Base64 | _Url) -> Picture:
-    if type(source) is _Base64:
+    if isinstance(source, _Base64):
         return inlined(source.media_type, source.data)
-    return Picture(PictureUrl(source.url))  # type: ignore[union-attr]  # an address
+    return Picture(PictureUrl(source.url))
 
 
-def _read_answer(
-    blocks: list[_Text | _ToolUse | _Thinking], number: int, marks: list[Mark]
-) -> Assistant:
+def _read_answer(blocks: list[Any], number: int, marks: list[Mark]) -> Assistant:
     """Thinking, texts, and calls, in this order."""
     texts: list[str] = []
     calls: list[Call] = []
@@ -173,9 +173,9 @@ def _read_answer(
         elif type(block) is _Text:
             texts.append(block.text)
             kind = CACHED_ANSWER
-        elif texts or not block.thinking or not block.signature:  # type: ignore[union-attr]  # thinking
+        elif texts or not block.thinking or not block.signature:
             raise NotPlain
-        elif block.signature.startswith(PREFIX):  # type: ignore[union-attr]  # thinking
+        elif block.signature.startswith(PREFIX):
             raise NotPlain  # an envelope
         else:
             thoughts += 1
@@ -188,7 +188,7 @@ def _read_answer(
     return Assistant(text_or_texts(texts) if texts else UNSET, calls or UNSET)
 
 
-def _write(turns: Turns, _names: Names) -> list[Any]:
+def _write(turns: list[Any], _names: Names) -> list[Any]:
     items: list[Any] = []
     results: list[Any] = []
     """Those of the round that is being written, which are one message (W40)."""
@@ -198,7 +198,7 @@ def _write(turns: Turns, _names: Names) -> list[Any]:
             if not results:
                 items.append(_FromUser(results))
             failed = UNSET if kind is Result else True
-            results.append(_ToolResult(turn.tool_call_id, turn.content, failed))  # type: ignore[union-attr]  # a Result
+            results.append(_ToolResult(turn.tool_call_id, turn.content, failed))
             continue
         if kind is UserBesideResults:
             content = turn.content
@@ -206,8 +206,8 @@ def _write(turns: Turns, _names: Names) -> list[Any]:
             results = []
             continue
         results = []
-        if kind is Assistant and turn.tool_calls:  # type: ignore[union-attr]  # an Assistant
-            items.append(_written_calls(turn))  # type: ignore[arg-type]  # an Assistant
+        if kind is Assistant and turn.tool_calls:
+            items.append(_written_calls(turn))
         elif kind is User and type(turn.content) is list:
             items.append(_FromUser(_written_list(turn.content)))
         elif kind is User or kind is Assistant:
@@ -253,4 +253,4 @@ def _mark(items: list[Any], mark: Mark) -> None:
         raise NotPlain
 
 
-LANE = Lane("messages", _read, _write, _mark, groups_results=True)
+LANE = Lane("messages", _read, _write, _mark, groups_results=True, reads_arguments=True)

@@ -138,35 +138,30 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
 def _read_answer(
     parts: list[_Part], ids: CallIds, names: Names, number: int, marks: list[Mark]
 ) -> Assistant:
+    """Thinking, texts, and calls, in this order."""
     texts: list[str] = []
     calls: list[Call] = []
     spelled: list[Mark] = []
     thoughts = 0
     for place, part in enumerate(parts):
-        called, is_signed = part.function_call, part.thought_signature is not UNSET
-        is_odd = part.function_response is not UNSET or part.inline_data is not UNSET
-        if is_odd or (part.text is UNSET) == (called is UNSET):
-            raise NotPlain
+        called, text = part.function_call, part.text
+        _check_said_by_model(part)
         if type(called) is _Called:
-            if part.thought is not UNSET:
-                raise NotPlain
             calls.append(_read_call(called, ids, names))
             if called.id is UNSET:
                 spelled.append((SPELLED_CALL, number, place))
+        elif type(text) is not str or calls:
+            raise NotPlain
         elif part.thought is True:
-            if texts or calls or is_signed or not part.text:
+            if texts or not text or part.thought_signature is not UNSET:
                 raise NotPlain
             thoughts += 1
-        elif calls:
-            raise NotPlain
         else:
-            texts.append(part.text)  # type: ignore[arg-type]  # a text: it is set
+            texts.append(text)
             if part.thought is False:
                 spelled.append((SPELLED_ANSWER, number, place))
-        if is_signed:
-            if _is_readable(part.thought_signature):
-                raise NotPlain
-            spelled.append((SIGNED_TEXT if called is UNSET else SIGNED_CALL, number, place))
+        if part.thought_signature is not UNSET:
+            spelled.append((_signed(part), number, place))
     if thoughts:
         kind = THINKING_BEFORE_CALLS if calls else THINKING_BEFORE_TEXT
         marks += [(kind, number, place) for place in range(thoughts)]
@@ -174,16 +169,27 @@ def _read_answer(
     return Assistant(text_or_texts(texts) if texts else UNSET, calls or UNSET)
 
 
-def _is_readable(signature: Any) -> bool:
-    """Whether a signature is a word of the API's, an envelope of ours, or empty."""
-    return not signature or signature in STAND_INS or signature.startswith(PREFIX)
+def _check_said_by_model(part: _Part) -> None:
+    """Raise where a part is neither a text nor a call, or both."""
+    if part.function_response is not UNSET or part.inline_data is not UNSET:
+        raise NotPlain
+    if part.function_call is not UNSET and (part.text is not UNSET or part.thought is not UNSET):
+        raise NotPlain
+
+
+def _signed(part: _Part) -> int:
+    """What a signature is on; raises where it is a word of the API's, an envelope, or empty."""
+    signature: Any = part.thought_signature
+    if not signature or signature in STAND_INS or signature.startswith(PREFIX):
+        raise NotPlain
+    return SIGNED_TEXT if part.function_call is UNSET else SIGNED_CALL
 
 
 def _read_call(called: _Called, ids: CallIds, names: Names) -> Call:
     if type(called.args) is not dict:
         raise NotPlain
-    given = None if called.id is UNSET else called.id
-    call_id, _ = ids.add_named_call(called.name, given, called.args)  # type: ignore[arg-type]  # a text
+    given = called.id if type(called.id) is str else None
+    call_id, _ = ids.add_named_call(called.name, given, called.args)
     names[call_id] = called.name
     return Call(call_id, "function", Function(called.name, encode(called.args).decode()))
 
@@ -191,36 +197,50 @@ def _read_call(called: _Called, ids: CallIds, names: Names) -> Call:
 def _read_user(
     parts: list[_Part], ids: CallIds, names: Names, turns: Turns, number: int, marks: list[Mark]
 ) -> None:
+    """Results, which come first, texts and pictures."""
     said: list[Text | Picture] = []
     for place, part in enumerate(parts):
-        answered, text, blob = part.function_response, part.text, part.inline_data
-        is_odd = part.function_call is not UNSET or part.thought_signature is not UNSET
-        if is_odd or part.thought is True or [answered, text, blob].count(UNSET) != 2:  # noqa: PLR2004 - of three
-            raise NotPlain
-        if type(text) is str:
-            said.append(Text(text))
-            if part.thought is False:
+        answered = part.function_response
+        if type(answered) is not _Answered:
+            said.append(_read_said(part))
+            if part.thought is not UNSET:
                 marks.append((SPELLED_USER, number, place))
-        elif part.thought is not UNSET:
+            continue
+        if said or not _has_one(part) or part.thought is not UNSET:
             raise NotPlain
-        elif type(blob) is _Blob:
-            said.append(inlined(blob.mime_type, blob.data))
-        elif said:
-            raise NotPlain
-        else:
-            turns.append(_read_result(answered, ids, names))  # type: ignore[arg-type]  # a result
-            if answered.id is UNSET:  # type: ignore[union-attr]  # a result
-                marks.append((SPELLED_RESULT, number, place))
+        turns.append(_read_result(answered, ids, names))
+        if answered.id is UNSET:
+            marks.append((SPELLED_RESULT, number, place))
     if said:
         turns.append(UserBesideResults(said) if len(said) < len(parts) else User(said))
     elif not parts:
         raise NotPlain
 
 
+def _has_one(part: _Part) -> bool:
+    """Whether a part of a user's is one thing, without a signature."""
+    if part.function_call is not UNSET or part.thought_signature is not UNSET:
+        return False
+    things = (part.text, part.inline_data, part.function_response)
+    return sum(thing is not UNSET for thing in things) == 1
+
+
+def _read_said(part: _Part) -> Text | Picture:
+    """A text, which may say that it is no thought, or a picture."""
+    text, blob = part.text, part.inline_data
+    if part.thought is True or not _has_one(part):
+        raise NotPlain
+    if type(text) is str:
+        return Text(text)
+    if type(blob) is _Blob and part.thought is UNSET:
+        return inlined(blob.mime_type, blob.data)
+    raise NotPlain
+
+
 def _read_result(answered: _Answered, ids: CallIds, names: Names) -> Result:
     response = answered.response
     given = answered.id or None
-    call_id, wire_id = ids.answer_named(answered.name, given)  # type: ignore[arg-type]  # a text, or None
+    call_id, wire_id = ids.answer_named(answered.name, given)
     if names.get(call_id) != answered.name or wire_id != given:
         raise NotPlain
     if type(response) is not dict or response.get("error") is not None:
@@ -236,7 +256,7 @@ def _read_result(answered: _Answered, ids: CallIds, names: Names) -> Result:
     return Result(call_id, text)
 
 
-def _write(turns: Turns, names: Names) -> list[Any]:
+def _write(turns: list[Any], names: Names) -> list[Any]:
     items: list[Any] = []
     results: list[Any] = []
     """Those of the round that is being written, which are one content (W78)."""
@@ -245,8 +265,8 @@ def _write(turns: Turns, names: Names) -> list[Any]:
         if kind is Result or kind is FailedResult:
             if not results:
                 items.append(_FromUser(results))
-            called = turn.tool_call_id  # type: ignore[union-attr]  # a Result
-            output = _Output(content) if kind is Result else _Error(content)  # type: ignore[arg-type]  # a text
+            called = turn.tool_call_id
+            output = _Output(content) if kind is Result else _Error(content)
             results.append(_ResponsePart(_Answered(names[called], output, called)))
             continue
         if kind is UserBesideResults:
@@ -258,9 +278,9 @@ def _write(turns: Turns, names: Names) -> list[Any]:
         if kind is User:
             items.append(_FromUser(parts))
         elif kind is Assistant:
-            for call in turn.tool_calls or ():  # type: ignore[union-attr]  # an Assistant
-                called = _Called(call.function.name, call.id, arguments_of(call))
-                parts.append(_CallPart(called))
+            for call in turn.tool_calls or ():
+                name = call.function.name
+                parts.append(_CallPart(_Called(name, call.id, arguments_of(call))))
             items.append(_FromModel(parts))
         else:
             raise NotPlain
@@ -274,11 +294,11 @@ def _texts(content: Any) -> list[Any]:
 
 
 def _written_part(part: Text | Picture) -> Any:
-    if type(part) is Text:
+    if isinstance(part, Text):
         return _TextPart(part.text)
-    found = inline(part)  # type: ignore[arg-type]  # a picture
+    found = inline(part)
     if found is None:
-        return _LinkPart(_Link(part.image_url.url))  # type: ignore[union-attr]  # a picture
+        return _LinkPart(_Link(part.image_url.url))
     return _BlobPart(_Blob(*found))  # type: ignore[arg-type]  # one of these types
 
 
@@ -297,4 +317,6 @@ def _mark(items: list[Any], mark: Mark) -> None:
         raise NotPlain
 
 
-LANE = Lane("contents", _read, _write, _mark, groups_results=True, has_places=True)
+LANE = Lane(
+    "contents", _read, _write, _mark, groups_results=True, reads_arguments=True, has_places=True
+)

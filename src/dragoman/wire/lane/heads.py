@@ -7,7 +7,8 @@ head is noted as one that has no lane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -49,7 +50,8 @@ class Translated(NamedTuple):
 General = Callable[[bytes], Translated]
 
 
-class Asked(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
     """What decides a translation besides the body."""
 
     source: Lane
@@ -62,7 +64,8 @@ class Asked(NamedTuple):
     """The lane of a dialect."""
 
 
-class Head(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Head:
     """The translated head, and what it asks of a conversation."""
 
     before: bytes
@@ -79,9 +82,12 @@ class Head(NamedTuple):
     repairs: Reports[Repair]
     context: Context
     lane: Lane
-    target: Target
     is_named: bool
     """Whether the target is known."""
+    takes_ids: Callable[[Collection[str]], bool]
+    """Whether the target takes these ids of calls."""
+    reads_arguments: bool
+    """Whether the target has to read the arguments of calls, and nobody else does."""
     functions: frozenset[str]
     """The functions that go under their own names."""
 
@@ -115,7 +121,7 @@ def made_head(
         if lane is None or not _may_pass(shape, done, is_own=lane is source):
             return None
         written = items if lane is source else loads(encode(lane.write(turns, names)))
-        return _head(done, lane, written, marks, first)
+        return _head(done, lane, written, marks, first, is_own=lane is source)
     except Exception:  # noqa: BLE001 - whatever is wrong, the general path says it of the body itself
         return None
 
@@ -128,7 +134,7 @@ def _may_pass(shape: int, done: Translated, *, is_own: bool) -> bool:
 
 
 def _head(
-    done: Translated, lane: Lane, items: list[Any], marks: Marks, leading: int
+    done: Translated, lane: Lane, items: list[Any], marks: Marks, leading: int, *, is_own: bool
 ) -> Head | None:
     encoded = done.encoded
     losses = reports_of(encoded.losses, marks, leading)
@@ -158,8 +164,9 @@ def _head(
         repairs,
         encoded.context,
         lane,
-        done.target,
         done.is_named,
+        done.target.ids.accepts_all,
+        done.target.tools.parses_arguments and (is_own or not lane.reads_arguments),
         functions - aliased,
     )
 

@@ -124,7 +124,7 @@ class Growth(NamedTuple):
 
 
 def growth(raw: bytes, before: Known, lane: Lane) -> Growth | None:
-    """What a conversation has grown by; None where it has not, or in another way than by answers."""
+    """What a conversation has grown by; None where it has not, or not by answers."""
     more = raw[len(before.raw) :].lstrip()
     if not more.startswith(b","):
         return None

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from dragoman.wire.lane.plain import ABOUT_MESSAGES, Mark, Marks
 from dragoman.wire.losses import Loss, Repair
 
@@ -28,7 +30,7 @@ class _Report(NamedTuple, Generic[N]):
 
     def at(self, message: int, part: int) -> N:
         place = f"messages[{message}].parts[{part}]" if self.has_part else f"messages[{message}]"
-        return self.note.replace(path=place + self.rest)
+        return replace(self.note, path=place + self.rest)
 
 
 class _Pass(NamedTuple, Generic[N]):

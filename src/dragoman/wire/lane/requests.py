@@ -56,7 +56,9 @@ def _translated(fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked) ->
         return _translated_growth(fields, known, bytes(raw).strip(), asked, kept)
     turns, marks = asked.source.read(raw)
     shape, names, leading = surveyed(turns)
-    head = _head(fields, known, leading, _with_marks(shape, marks), names, asked, len(raw))
+    if marks:
+        shape = _with_marks(shape, marks)
+    head = _head(fields, known, leading, shape, names, asked, len(raw))
     if head is None or (names and not _are_taken(turns, names, head)):
         return None
     if head.lane is asked.source:
@@ -153,10 +155,9 @@ def _passed(
 
 def _are_taken(turns: Turns, names: Names, head: Head) -> bool:
     """Whether the target takes the ids, names and arguments of the calls as they are."""
-    target = head.target
-    if not head.functions.issuperset(names.values()) or not target.ids.accepts_all(names.keys()):
+    if not head.functions.issuperset(names.values()) or not head.takes_ids(names.keys()):
         return False
-    if target.tools.parses_arguments:
+    if head.reads_arguments:
         for turn in turns:
             for call in getattr(turn, "tool_calls", None) or ():
                 arguments_of(call)
@@ -164,14 +165,15 @@ def _are_taken(turns: Turns, names: Names, head: Head) -> bool:
 
 
 def _encoded(items: bytes | memoryview, head: Head, marks: Marks) -> Encoded:
+    """What is sent, with a head of its own: what is shared is never given away to be changed."""
     if head.is_begun:
         items = items[1:]
-    return Encoded(
-        None,
-        raw=b"".join((head.before, items, head.after)),
-        path=head.path,
-        headers=head.headers,
-        losses=head.losses.of(marks),
-        repairs=head.repairs.of(marks),
-        context=head.context,
+    headers = head.headers
+    return Encoded.of_bytes(
+        b"".join((head.before, items, head.after)),
+        head.path,
+        headers.copy() if type(headers) is dict else headers,
+        head.losses.of(marks) if marks else head.losses.fixed,
+        head.repairs.of(marks) if marks else head.repairs.fixed,
+        head.context,
     )

@@ -111,30 +111,32 @@ def _leading(turns: Turns) -> Turns:
     return leading
 
 
-def _shape(turns: Turns, leading: int, names: Names) -> int:  # noqa: C901, PLR0912 - one pass, for speed
+def _shape(turns: list[Any], leading: int, names: Names) -> int:  # noqa: C901, PLR0912, PLR0915 - one pass, for speed
     shape = 0
     waiting: list[str] = []
     """The ids of calls whose results are to come, the next one last."""
+    ending = 0
+    """How a user spoke after results, if the model has said nothing since."""
     before: type[Turn] | None = None
     for turn in turns[leading:] if leading else turns:
         kind = type(turn)
         if kind is Result or kind is FailedResult:
-            if not waiting or waiting.pop() != turn.tool_call_id:  # type: ignore[union-attr]  # a Result
+            if not waiting or waiting.pop() != turn.tool_call_id:
                 raise NotPlain
             if (type(turn.content) is not str or not turn.content) and type(_settle(turn)) is list:
                 raise NotPlain
-            before = Result
+            before, ending = Result, ENDS_WITH_USER_AFTER_RESULTS
             continue
         if waiting:
             raise NotPlain
         if kind is Assistant:
-            content = turn.content
+            ending, content = 0, turn.content
             if type(content) is str:
                 if not content or content.isspace():
                     raise NotPlain
             elif type(content) is list and type(_settle(turn)) is list:
                 shape |= ANSWER_LISTS
-            calls = turn.tool_calls  # type: ignore[union-attr]  # an Assistant
+            calls = turn.tool_calls
             if calls is UNSET:
                 if content is None or content is UNSET:
                     raise NotPlain
@@ -172,6 +174,7 @@ def _shape(turns: Turns, leading: int, names: Names) -> int:  # noqa: C901, PLR0
                 shape |= USERS_IN_A_ROW
         elif kind is UserBesideResults and before is Result:
             shape |= USER_BESIDE_RESULTS
+            ending = ENDS_WITH_USER_BESIDE_RESULTS
             if type(_settle(turn)) is list:
                 shape |= _of_list(turn) | LISTS_BESIDE_RESULTS
         else:
@@ -179,22 +182,7 @@ def _shape(turns: Turns, leading: int, names: Names) -> int:  # noqa: C901, PLR0
         before = kind
     if waiting or before is Assistant:
         raise NotPlain
-    if before is Result:
-        return shape | ENDS_WITH_RESULTS
-    return shape | _ending(turns) if names else shape
-
-
-def _ending(turns: Turns) -> int:
-    """Whether results came since the model spoke last, and how the user speaks after them."""
-    kinds: set[type[Turn]] = set()
-    for turn in reversed(turns):
-        if type(turn) is Assistant:
-            break
-        kinds.add(type(turn))
-    if kinds.isdisjoint((Result, FailedResult)):
-        return 0
-    is_beside = UserBesideResults in kinds
-    return ENDS_WITH_USER_BESIDE_RESULTS if is_beside else ENDS_WITH_USER_AFTER_RESULTS
+    return shape | (ENDS_WITH_RESULTS if before is Result else ending)
 
 
 def _settle(turn: Turn) -> str | list[Any]:

@@ -106,15 +106,15 @@ def _read_answer(message: _FromModel, names: Names, number: int, marks: list[Mar
     return Assistant(message.content or UNSET, calls or UNSET)
 
 
-def _write(turns: Turns, names: Names) -> list[Any]:
+def _write(turns: list[Any], names: Names) -> list[Any]:
     items: list[Any] = []
     for turn in turns:
         kind = type(turn)
         if kind is Result or kind is FailedResult:
-            called = turn.tool_call_id  # type: ignore[union-attr]  # a Result
+            called = turn.tool_call_id
             items.append(_Result(turn.content, names[called], called))
         elif kind is Assistant:
-            calls = turn.tool_calls  # type: ignore[union-attr]  # an Assistant
+            calls = turn.tool_calls
             text = turn.content if type(turn.content) is str else _text(turn, "")
             items.append(_FromModel(text, UNSET if calls is UNSET else _written(calls)))
         elif kind is System:
@@ -132,14 +132,20 @@ def _written(calls: list[Call]) -> list[_Call]:
 def _written_list(content: Any) -> _Spoken:
     """Texts as one, pictures beside it."""
     texts = [each.text for each in content if type(each) is Text]
-    pictures = [inline(each) for each in content if type(each) is not Text]
-    if None in pictures or not texts:
-        raise NotPlain  # W105
-    return _Spoken("\n".join(texts), [data for _, data in pictures] if pictures else UNSET)  # type: ignore[misc]  # all are data
+    pictures: list[str] = []
+    for each in content:
+        if type(each) is not Text:
+            found = inline(each)
+            if found is None:
+                raise NotPlain  # W105
+            pictures.append(found[1])
+    if not texts:
+        raise NotPlain
+    return _Spoken("\n".join(texts), pictures or UNSET)
 
 
 def _text(turn: Turn, joint: str) -> str:
-    content = turn.content
+    content: Any = turn.content
     if type(content) is str:
         return content
     return joint.join([text.text for text in content]) if type(content) is list else ""
@@ -155,4 +161,4 @@ def _mark(items: list[Any], mark: Mark) -> None:
         raise NotPlain
 
 
-LANE = Lane("messages", _read, _write, _mark)
+LANE = Lane("messages", _read, _write, _mark, reads_arguments=True)

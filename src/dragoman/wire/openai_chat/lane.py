@@ -109,13 +109,13 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
 
 
 def _read_user(message: _User, number: int, marks: list[Mark]) -> Turn:
-    content = message.content
+    content: Any = message.content
     if type(content) is str:
         return User(content)
     for place, text in enumerate(content):
         if type(text) is _Text and text.cache_control is not UNSET:
             marks.append((CACHED_USER, number, place))
-    return User([Text(each.text) if type(each) is _Text else each for each in content])  # type: ignore[misc]  # or a picture
+    return User([Text(each.text) if type(each) is _Text else each for each in content])
 
 
 def _read_answer(message: _Assistant, number: int, marks: list[Mark]) -> Turn:
@@ -144,18 +144,17 @@ def _read_answer(message: _Assistant, number: int, marks: list[Mark]) -> Turn:
 
 
 def _write(turns: Turns, _names: Names) -> list[Any]:
-    return [_WRITTEN.get(type(turn), _same)(turn) for turn in turns]
+    return [_written(turn) if type(turn) in _WITHIN else turn for turn in turns]
 
 
-def _same(turn: Turn) -> Turn:
-    return turn
+_WITHIN = (UserBesideResults, FailedResult)
+"""What says more than a message of this dialect."""
 
 
-def _result(turn: Any) -> Turn:
-    return Result(turn.tool_call_id, turn.content)
-
-
-_WRITTEN = {UserBesideResults: lambda turn: User(turn.content), FailedResult: _result}
+def _written(turn: Any) -> Turn:
+    if type(turn) is FailedResult:
+        return Result(turn.tool_call_id, turn.content)
+    return User(turn.content)
 
 
 def _mark(items: list[Any], mark: Mark) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -99,7 +100,11 @@ _SPELLED = {
     "function_call": SPELLED_CALL,
     "function_call_output": SPELLED_RESULT,
 }
-_SPEAKERS = {"user": User, "system": System, "developer": Developer}
+_SPEAKERS: dict[str, Callable[[Any], Turn]] = {
+    "user": User,
+    "system": System,
+    "developer": Developer,
+}
 
 
 def _read(raw: Raw) -> tuple[Turns, Marks]:
@@ -121,20 +126,11 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
             marks += _read_led_to(item, thoughts)
             thoughts = []
         if kind == "message":
-            if not _has_only(item, item.name, item.arguments, item.call_id, item.output):
-                raise NotPlain
             turns.append(_read_message(item, turns))
-        elif not _has_only(item, item.role, item.content) or type(item.call_id) is not str:
-            raise NotPlain
         elif kind == "function_call":
-            if type(item.name) is not str or type(item.arguments) is not str:
-                raise NotPlain
-            function = Function(item.name, item.arguments)
-            _add_call(Call(item.call_id, "function", function), turns)
-        elif type(item.output) is not str or not _has_only(item, item.name, item.arguments):
-            raise NotPlain
+            _add_call(_read_call(item), turns)
         else:
-            turns.append(Result(item.call_id, item.output))
+            turns.append(_read_result(item))
         if item.id is not UNSET or item.status is not UNSET:
             spelled = _SPELLED["assistant" if item.role == "assistant" else kind]
             marks.append((spelled, len(turns) - 1, 0))
@@ -143,9 +139,9 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
     return turns, marks
 
 
-def _has_only(_item: _Item, *others: object) -> bool:
+def _has_none(*fields: object) -> bool:
     """Whether an item has none of these fields."""
-    return all(other is UNSET for other in others)
+    return all(field is UNSET for field in fields)
 
 
 def _read_reasoning(
@@ -153,7 +149,7 @@ def _read_reasoning(
 ) -> list[tuple[int, int]]:
     """The places of the parts of reasoning, at the beginning of the model's turn."""
     fields = (item.role, item.name, item.arguments, item.call_id, item.output)
-    is_plain = _has_only(item, *fields, item.status) and item.content in (UNSET, None)
+    is_plain = _has_none(*fields, item.status) and item.content in (UNSET, None)
     if not is_plain or (turns and type(turns[-1]) is Assistant) or type(item.summary) is not list:
         raise NotPlain
     if not item.encrypted_content or item.summary or item.encrypted_content.startswith(PREFIX):
@@ -171,27 +167,50 @@ def _read_led_to(item: _Item, thoughts: list[tuple[int, int]]) -> list[Mark]:
     return [(kind, *place) for place in thoughts]
 
 
+def _read_call(item: _Item) -> Call:
+    name, arguments, call_id = item.name, item.arguments, item.call_id
+    if type(name) is not str or type(arguments) is not str or type(call_id) is not str:
+        raise NotPlain
+    if not _has_none(item.role, item.content, item.output):
+        raise NotPlain
+    return Call(call_id, "function", Function(name, arguments))
+
+
+def _read_result(item: _Item) -> Result:
+    output, call_id = item.output, item.call_id
+    if type(output) is not str or type(call_id) is not str:
+        raise NotPlain
+    if not _has_none(item.role, item.content, item.name, item.arguments):
+        raise NotPlain
+    return Result(call_id, output)
+
+
 def _read_message(item: _Item, turns: Turns) -> Turn:
-    content = item.content
-    if item.role is UNSET or (type(content) is not str and type(content) is not list):
+    content: Any = item.content
+    if item.role is UNSET or not isinstance(content, (str, list)):
+        raise NotPlain
+    if not _has_none(item.name, item.arguments, item.call_id, item.output):
         raise NotPlain
     if item.role == "assistant":
         if turns and type(turns[-1]) is Assistant:
             raise NotPlain  # the items of one turn are one message: two texts, or one behind calls
-        return Assistant(content if type(content) is str else _texts(content, _Output))
-    speaker = _SPEAKERS[item.role]  # type: ignore[index]  # it is set
-    return speaker(content if type(content) is str else _texts(content, _Input))  # type: ignore[arg-type]  # no pictures elsewhere
+        return Assistant(_texts(content, _Output) if isinstance(content, list) else content)
+    said = _texts(content, _Input) if isinstance(content, list) else content
+    return _SPEAKERS[item.role](said)
 
 
-def _texts(content: Any, kind: type) -> list[Any]:
+def _texts(content: list[Any], kind: type) -> list[Any]:
+    """The texts, and with what is given to the model the pictures."""
     texts: list[Any] = []
     for part in content:
-        if type(part) is _Image and kind is _Input:
+        if isinstance(part, kind) and isinstance(part, (_Input, _Output)):
+            if isinstance(part, _Output) and (part.annotations or part.logprobs):
+                raise NotPlain
+            texts.append(Text(part.text))
+        elif type(part) is _Image and kind is _Input:
             texts.append(Picture(PictureUrl(part.image_url)))
-            continue
-        if type(part) is not kind or (kind is _Output and (part.annotations or part.logprobs)):
+        else:
             raise NotPlain
-        texts.append(Text(part.text))
     return texts
 
 
@@ -206,20 +225,20 @@ def _add_call(call: Call, turns: Turns) -> None:
         last.tool_calls.append(call)
 
 
-def _write(turns: Turns, _names: Names) -> list[Any]:
+def _write(turns: list[Any], _names: Names) -> list[Any]:
     items: list[Any] = []
     for turn in turns:
         kind = type(turn)
         content = turn.content
         if kind is Result or kind is FailedResult:
             made = _Answered if kind is Result else _Failed
-            items.append(made(content, turn.tool_call_id))  # type: ignore[union-attr, arg-type]  # a Result
+            items.append(made(content, turn.tool_call_id))
         elif kind is Assistant:
             if type(content) is str:
                 items.append(_Spoken("assistant", content))
             elif type(content) is list:
                 items += [_Spoken("assistant", text.text) for text in content]
-            for call in turn.tool_calls or ():  # type: ignore[union-attr]  # an Assistant
+            for call in turn.tool_calls or ():
                 function = call.function
                 if has_long_names(function.arguments):
                     raise NotPlain  # W39
@@ -228,15 +247,15 @@ def _write(turns: Turns, _names: Names) -> list[Any]:
             role = "user" if kind is User or kind is UserBesideResults else kind.__name__.lower()
             if type(content) is list:
                 content = list(map(_written_part, content))
-            items.append(_Spoken(role, content))  # type: ignore[arg-type]  # a text, or inputs
+            items.append(_Spoken(role, content))
     return items
 
 
 def _written_part(part: Text | Picture) -> Any:
-    if type(part) is Text:
+    if isinstance(part, Text):
         return _Input(part.text)
-    inline(part)  # type: ignore[arg-type]  # a picture; raises where it is neither data nor a link
-    return _Image(part.image_url.url, "auto")  # type: ignore[union-attr]  # a picture
+    inline(part)  # raises where it is neither data nor a link
+    return _Image(part.image_url.url, "auto")
 
 
 def _mark(items: list[Any], mark: Mark) -> None:
