@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import partial
+from threading import Lock
 from typing import NamedTuple
 
 from dragoman.errors import ConfigError
@@ -79,6 +80,7 @@ class _Kept(NamedTuple):
 
 _MOST_KEPT = 1024
 _kept: dict[tuple[str, str | int, str | None, bool], _Kept] = {}
+_keeping = Lock()
 
 
 def _asked(
@@ -94,8 +96,6 @@ def _asked(
     lane = lane_of(source)
     if lane is None or not isinstance(target, (str, Target, Provider)):
         return None
-    while len(_kept) >= _MOST_KEPT:
-        _kept.pop(next(iter(_kept), place), None)
     # A dialect of ours is always the same; what else a name means may change.
     is_fixed = not isinstance(target, str) or is_own_dialect(target)
     key: Hashable = place if isinstance(target, str) and is_fixed else object()
@@ -103,7 +103,10 @@ def _asked(
         _general, source=source, target=target, path=path, headers=None, repair=repair
     )
     asked = Asked(lane, key, bool(repair), general, lane_of)
-    _kept[place] = _Kept(asked, target, None if is_fixed else stamp())
+    with _keeping:
+        while len(_kept) >= _MOST_KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[place] = _Kept(asked, target, None if is_fixed else stamp())
     return asked
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import dragoman
 import dragoman.wire.lane.requests as lane
 from dragoman.providers.translation import target_of
+from dragoman.wire.encoded import Encoded
 from dragoman.wire.lane import switch
 from tests.wire import mutations
 from tests.wire.recorded import normal
@@ -39,11 +40,16 @@ class Outcome(NamedTuple):
     took_lane: bool
 
 
+def translated(raw: bytes, source: str, target: str, *, repair: bool = True) -> Encoded:
+    """The translation."""
+    path = GEMINI_PATH if source == "gemini" else None
+    return dragoman.translate(raw, source=source, target=target, path=path, repair=repair)
+
+
 def outcome(raw: bytes, source: str, target: str, *, repair: bool = True) -> Outcome:
     """The translation, or the error."""
-    path = GEMINI_PATH if source == "gemini" else None
     try:
-        made = dragoman.translate(raw, source=source, target=target, path=path, repair=repair)
+        made = translated(raw, source, target, repair=repair)
     except dragoman.DragomanError as error:
         return Outcome(type(error).__name__, str(error), took_lane=False)
     context = made.context

@@ -253,4 +253,12 @@ def _mark(items: list[Any], mark: Mark) -> None:
         raise NotPlain
 
 
-LANE = Lane("messages", _read, _write, _mark, groups_results=True, reads_arguments=True)
+LANE = Lane(
+    "messages",
+    _read,
+    _write,
+    _mark,
+    groups_results=True,
+    shows_calls=True,
+    reads_arguments=True,
+)

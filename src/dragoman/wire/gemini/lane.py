@@ -318,5 +318,12 @@ def _mark(items: list[Any], mark: Mark) -> None:
 
 
 LANE = Lane(
-    "contents", _read, _write, _mark, groups_results=True, reads_arguments=True, has_places=True
+    "contents",
+    _read,
+    _write,
+    _mark,
+    groups_results=True,
+    shows_calls=True,
+    reads_arguments=True,
+    has_places=True,
 )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
+from dragoman.model.frozen import FrozenDict
 from dragoman.model.requests import Request
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.context import Context
@@ -162,12 +163,25 @@ def _head(
         encoded.headers,
         losses,
         repairs,
-        encoded.context,
+        _shared(encoded.context),
         lane,
         done.is_named,
         done.target.ids.accepts_all,
         done.target.tools.parses_arguments and (is_own or not lane.reads_arguments),
         functions - aliased,
+    )
+
+
+def _shared(context: Context) -> Context:
+    """A context that many requests have in common: nobody changes what is in it."""
+    return Context(
+        FrozenDict(context.names),
+        calls=FrozenDict(context.calls),
+        undos=FrozenDict(context.undos),
+        output=context.output,
+        ends_with_done=context.ends_with_done,
+        limit=context.limit,
+        request=context.request,
     )
 
 
@@ -190,10 +204,13 @@ def sample_of(fields: bytes) -> _Sample:
     return len(fields), fields[:_SAMPLE], fields[middle : middle + _SAMPLE], fields[-_SAMPLE:]
 
 
-class _Kept(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Kept:
     fields: bytes
     head: Head | None
     size: int
+    was_used: bool = False
+    """Since it was kept, or since it was last spared."""
 
 
 class Heads:
@@ -221,9 +238,10 @@ class Heads:
     def find(self, key: Hashable, fields: bytes) -> tuple[Head | None, bool]:
         """The head of these very bytes, None where it has no lane; and whether it is known."""
         kept = self._heads.get(key)
-        if kept is None or kept[0] != fields:
+        if kept is None or kept.fields != fields:
             return None, False
-        return kept[1], True
+        kept.was_used = True
+        return kept.head, True
 
     def was_seen(self, key: Hashable) -> bool:
         """Whether the head was asked for before: one that comes once is not worth keeping."""
@@ -245,7 +263,17 @@ class Heads:
             self._size += size - (0 if replaced is None else replaced.size)
             self._heads[key] = _Kept(fields, head, size)
             while len(self._heads) > self._max_heads or self._size > self._max_bytes:
-                self._size -= self._heads.pop(next(iter(self._heads))).size
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """One that was used since goes behind the others once: many new heads leave it alone."""
+        key = next(iter(self._heads))
+        kept = self._heads.pop(key)
+        if kept.was_used:
+            kept.was_used = False
+            self._heads[key] = kept
+        else:
+            self._size -= kept.size
 
     def clear(self) -> None:
         """Forget them all."""

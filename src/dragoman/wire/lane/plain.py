@@ -162,6 +162,8 @@ class Lane(NamedTuple):
     """Given what is written, as JSON: puts in what a mark stands for, thinking first."""
     groups_results: bool = False
     """Whether all results of a turn are in one message."""
+    shows_calls: bool = False
+    """Whether its clients may have been shown what other providers have called."""
     reads_arguments: bool = False
     """Whether its writer reads the arguments of calls, and so raises where they are none."""
     has_places: bool = False

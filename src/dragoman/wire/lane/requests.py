@@ -9,18 +9,20 @@ general path once and then found by its bytes (`heads`).
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.envelope import PREFIX as ENVELOPE
+from dragoman.wire.envelope import PREFIX, is_signing
 from dragoman.wire.lane.heads import Asked, Head, Heads, made_head, sample_of
-from dragoman.wire.lane.plain import Marks, Names, NotPlain, Turns, arguments_of, encode
+from dragoman.wire.lane.plain import Lane, Marks, Names, NotPlain, Turns, arguments_of, encode
 from dragoman.wire.lane.prefixes import Conversations, Known, conversations, growth
 from dragoman.wire.lane.survey import ENDINGS, surveyed
 from dragoman.wire.lane.switch import is_on
+from dragoman.wire.shown_calls import MARK
 
 HEADS = Heads()
 """Those of this process."""
@@ -29,7 +31,9 @@ LONG = 8 * 1024
 PASSING = -1
 """In the place of a shape: whatever it is."""
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
-PREFIX = ENVELOPE.encode()
+_ENVELOPE, _COUNTERPART = PREFIX.encode(), MARK.encode()
+_ESCAPED = re.compile(rb"\\u00[2-7]")
+"""A character of ASCII that nobody has to escape."""
 _ODD = (NotPlain, msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
@@ -137,10 +141,11 @@ def _passed(
     """What stays in its dialect, for a host that nobody knows: the conversation as it came.
 
     Nothing of it is looked at: numbers that no float can hold, and values that nest deeper than the
-    model allows, are passed on as well.
+    model allows, are passed on as well. So is an envelope that somebody has hidden by escapes,
+    unless they are signed.
     """
-    if PREFIX in body or bytes(memoryview(raw)[:1]) not in (b"[", b'"'):
-        return None  # envelopes are opened
+    if bytes(memoryview(raw)[:1]) not in (b"[", b'"') or _is_ours(body, asked.source):
+        return None
     if not body.isascii():
         body.decode()  # raises where it is no text
     key = (sample_of(known), PASSING, asked.key)
@@ -151,6 +156,13 @@ def _passed(
     if head is None or head.lane is not asked.source or head.is_named:
         return None
     return _encoded(memoryview(raw), head, ())
+
+
+def _is_ours(body: bytes, lane: Lane) -> bool:
+    """Whether there may be something in it that a front has written: that has to be opened."""
+    if _ENVELOPE in body or (lane.shows_calls and _COUNTERPART in body):
+        return True
+    return is_signing() and _ESCAPED.search(body) is not None
 
 
 def _are_taken(turns: Turns, names: Names, head: Head) -> bool:

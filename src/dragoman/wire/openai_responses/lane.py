@@ -294,4 +294,4 @@ def _place(items: list[Any], number: int) -> int:
 
 
 _OF_MODEL = ("function_call", "reasoning")
-LANE = Lane("input", _read, _write, _mark)
+LANE = Lane("input", _read, _write, _mark, shows_calls=True)
