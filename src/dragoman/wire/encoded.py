@@ -60,6 +60,11 @@ class Encoded:
         return made
 
     @property
+    def is_raw(self) -> bool:
+        """Whether the body is bytes that nobody has looked into: it came through the fast lane."""
+        return self._raw is not None
+
+    @property
     def body(self) -> dict[str, Any]:
         """What is sent. It may be changed in place."""
         if self._body is None:

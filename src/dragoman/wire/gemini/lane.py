@@ -14,6 +14,7 @@ from dragoman.wire.gemini.tools_calls import holds_references
 from dragoman.wire.lane.plain import (
     SIGNED_CALL,
     SIGNED_TEXT,
+    SPELLED,
     SPELLED_ANSWER,
     SPELLED_CALL,
     SPELLED_RESULT,
@@ -148,7 +149,7 @@ def _read_answer(
         _check_said_by_model(part)
         if type(called) is _Called:
             calls.append(_read_call(called, ids, names))
-            if called.id is UNSET:
+            if called.id is UNSET or part.thought is False:
                 spelled.append((SPELLED_CALL, number, place))
         elif type(text) is not str or calls:
             raise NotPlain
@@ -173,7 +174,7 @@ def _check_said_by_model(part: _Part) -> None:
     """Raise where a part is neither a text nor a call, or both."""
     if part.function_response is not UNSET or part.inline_data is not UNSET:
         raise NotPlain
-    if part.function_call is not UNSET and (part.text is not UNSET or part.thought is not UNSET):
+    if part.function_call is not UNSET and (part.text is not UNSET or part.thought is True):
         raise NotPlain
 
 
@@ -206,10 +207,10 @@ def _read_user(
             if part.thought is not UNSET:
                 marks.append((SPELLED_USER, number, place))
             continue
-        if said or not _has_one(part) or part.thought is not UNSET:
+        if said or not _has_one(part) or part.thought is True:
             raise NotPlain
         turns.append(_read_result(answered, ids, names))
-        if answered.id is UNSET:
+        if answered.id is UNSET or part.thought is False:
             marks.append((SPELLED_RESULT, number, place))
     if said:
         turns.append(UserBesideResults(said) if len(said) < len(parts) else User(said))
@@ -309,12 +310,19 @@ def _mark(items: list[Any], mark: Mark) -> None:
         parts.insert(0, {"text": "1", "thought": True})
     elif kind in (SIGNED_TEXT, SIGNED_CALL):
         parts[place]["thoughtSignature"] = "MQ=="
-    elif kind in (SPELLED_USER, SPELLED_ANSWER):
+    elif kind & SPELLED:
         parts[place]["thought"] = False
-    elif kind in (SPELLED_CALL, SPELLED_RESULT):
-        del parts[place]["functionCall" if kind == SPELLED_CALL else "functionResponse"]["id"]
+        if kind == SPELLED_RESULT:
+            _leave_out_id(parts[place]["functionResponse"].pop("id"), items[:number])
     else:
         raise NotPlain
+
+
+def _leave_out_id(call_id: str, items: list[Any]) -> None:
+    for item in items:
+        for part in item["parts"]:
+            if part.get("functionCall", {}).get("id") == call_id:
+                del part["functionCall"]["id"]
 
 
 LANE = Lane(

@@ -24,6 +24,7 @@ from dragoman.wire.lane.plain import (
     MARKS,
     SPELLED,
     Lane,
+    Mark,
     Marks,
     Names,
     Turns,
@@ -31,7 +32,7 @@ from dragoman.wire.lane.plain import (
     loads,
 )
 from dragoman.wire.lane.reports import Reports, reports_of
-from dragoman.wire.lane.survey import skeleton
+from dragoman.wire.lane.survey import skeleton, surveyed
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.target import Target
 
@@ -117,14 +118,25 @@ def made_head(
         items = loads(encode(source.write([*leading, *turns], names)))
         for mark in marks:
             source.mark(items, mark)
+        if marks and _places(source.read(Raw(encode(items)))[1]) != _places(marks):
+            return None  # what stands there is not what was to be shown
         done = asked.general(encode({**fields, source.field: items}))
         lane = asked.lane_of(done.target.dialect)
         if lane is None or not _may_pass(shape, done, is_own=lane is source):
             return None
+        if source.has_places:  # the ids of calls that came without one are known only now
+            turns = source.read(Raw(encode(items)))[0]
+            _, names, read = surveyed(turns)
+            turns = turns[len(read) :]
         written = items if lane is source else loads(encode(lane.write(turns, names)))
         return _head(done, lane, written, marks, first, is_own=lane is source)
     except Exception:  # noqa: BLE001 - whatever is wrong, the general path says it of the body itself
         return None
+
+
+def _places(marks: Marks) -> list[Mark]:
+    """Marks in order, of which nobody need know in which part something is only spelled."""
+    return sorted((kind, number, 0 if kind & SPELLED else part) for kind, number, part in marks)
 
 
 def _may_pass(shape: int, done: Translated, *, is_own: bool) -> bool:

@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from dragoman.wire.lane.plain import ABOUT_MESSAGES, Mark, Marks
+from dragoman.wire.lane.plain import ABOUT_MESSAGES, SPELLED, Mark, Marks
 from dragoman.wire.losses import Loss, Repair
 
 N = TypeVar("N", bound=Loss | Repair)
@@ -113,6 +113,8 @@ def _pass(fixed: list[N], found: list[tuple[N, Mark, _Report[N]]], marks: Marks)
     for kind, message, part in marks:
         place = (kind, message, -1 if kind & ABOUT_MESSAGES else part)
         reports = tuple(by_mark.get(place, ()))
+        if reports and kind & SPELLED:
+            return None  # it was to say nothing
         said = [report.at(0, 0) for report in reports]
         if kind in by_kind and [report.at(0, 0) for report in by_kind[kind]] != said:
             return None

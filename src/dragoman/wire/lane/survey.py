@@ -22,6 +22,7 @@ from dragoman.wire.lane.plain import (
     MARKS,
     NAMED_RESULT,
     SIGNED_CALL,
+    SPELLED,
     SPELLED_CALL,
     SPELLED_RESULT,
     SPELLED_USER,
@@ -74,6 +75,7 @@ ENDINGS = ENDS_WITH_RESULTS | ENDS_WITH_USER_AFTER_RESULTS | ENDS_WITH_USER_BESI
 
 _OF_RESULTS = CACHED_RESULT | FAILED_RESULT | NAMED_RESULT | SPELLED_RESULT
 _OF_CALLS = THINKING_BEFORE_CALLS | SIGNED_CALL | CACHED_CALL | EMPTY_BEFORE_CALLS | SPELLED_CALL
+_NOT_SPELLED = sum(MARKS) & ~SPELLED
 _THINKING = THINKING_BEFORE_TEXT | THINKING_BEFORE_CALLS
 
 
@@ -216,12 +218,14 @@ def skeleton(shape: int, name: str, *, groups_results: bool) -> tuple[Turns, Nam
     """The smallest conversation of a shape, whose calls are of one function; names; and marks.
 
     Where there are marks, all that they stand for is there twice, at the beginning and at the end:
-    what is reported may depend on that.
+    what is reported may depend on that. What is only spelled otherwise stands between them, so
+    that nothing else is where it is.
     """
     made = _Skeleton(shape, name)
     marked = [mark for mark in MARKS if shape & mark]
-    for block in range(2 if marked else 1):
-        made.add_block(is_last=not marked or block == 1)
+    blocks = 1 if not marked else 4 if shape & SPELLED and shape & _NOT_SPELLED else 2
+    for block in range(blocks):
+        made.add_block(is_last=block == blocks - 1)
     return made.turns, made.names, made.marks(marked, groups_results=groups_results)
 
 
@@ -231,11 +235,14 @@ class _Skeleton:
         self.turns: Turns = []
         self.names: Names = {}
         self._name = name
+        self._blocks: list[int] = []
+        """Where they begin."""
         self._answer: str | list[Text] = [Text("3"), Text("4")] if shape & ANSWER_LISTS else "3"
 
     def add_block(self, *, is_last: bool) -> None:
         """Something of everything that there is."""
         shape, turns = self.shape, self.turns
+        self._blocks.append(len(turns))
         turns.append(User(self._user_list() if shape & USER_LISTS else "1"))
         if shape & USERS_IN_A_ROW:
             turns.append(User("2"))
@@ -267,6 +274,8 @@ class _Skeleton:
         if shape & USER_AFTER_RESULTS and not shape & ENDS_WITH_USER_AFTER_RESULTS:
             self._add_round()
             turns += [User("8"), Assistant("9"), User("0")]
+        if shape & FAILED_RESULT and shape & _OF_RESULTS != FAILED_RESULT:
+            self._add_round(Result)
         self._add_round()
         if not is_last:
             turns.append(Assistant("9"))
@@ -277,22 +286,27 @@ class _Skeleton:
         elif not shape & ENDS_WITH_RESULTS:
             turns += [Assistant("9"), User("0")]
 
-    def _add_round(self) -> None:
-        """Calls and their results."""
+    def _add_round(self, kind: type[Result] | None = None) -> None:
+        """Calls and their results, which have failed if any have."""
         first = len(self.names)
         ids = [f"call_{first + n}" for n in range(2 if self.shape & SEVERAL_CALLS else 1)]
         self.names.update(dict.fromkeys(ids, self._name))
         calls = [Call(called, "function", Function(self._name, "{}")) for called in ids]
         said = self._answer if self.shape & TEXT_BEFORE_CALLS else UNSET
-        kind = FailedResult if self.shape & FAILED_RESULT else Result
+        kind = kind or (FailedResult if self.shape & FAILED_RESULT else Result)
         self.turns += [Assistant(said, calls), *(kind(called, "0") for called in ids)]
 
     def marks(self, kinds: list[int], *, groups_results: bool) -> list[Mark]:
         """What there is, in the first turn that can have it and in the last one."""
         chosen: dict[int, list[int]] = {}
+        is_mixed = len(self._blocks) > 2  # noqa: PLR2004 - see `skeleton`
         for kind in kinds:
             fitting = [n for n, turn in enumerate(self.turns) if _may_have(turn, kind)]
-            if kind != FAILED_RESULT and fitting:
+            if is_mixed and kind & SPELLED:
+                fitting = [n for n in fitting if self._blocks[1] <= n < self._blocks[-1]]
+            if kind == SPELLED_RESULT and SPELLED_CALL in kinds:  # of the same calls
+                fitting = [n + 1 for n, having in chosen.items() if SPELLED_CALL in having]
+            elif kind != FAILED_RESULT and fitting:
                 fitting = list(dict.fromkeys((fitting[0], fitting[-1])))
             for number in fitting:
                 chosen.setdefault(number, []).append(kind)
@@ -306,7 +320,7 @@ class _Skeleton:
 
 def _may_have(turn: Turn, kind: int) -> bool:
     if kind & _OF_RESULTS:
-        return isinstance(turn, Result)
+        return type(turn) is (FailedResult if kind == FAILED_RESULT else Result)
     if kind in (CACHED_USER, SPELLED_USER):
         return type(turn) is User
     if not isinstance(turn, Assistant):

@@ -7,8 +7,10 @@ from typing import Any, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.lane.plain import (
     SPELLED_CALL,
+    SPELLED_RESULT,
     THINKING_BEFORE_CALLS,
     THINKING_BEFORE_TEXT,
     Assistant,
@@ -43,9 +45,24 @@ class _Call(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     type: Literal["function"] | UnsetType = UNSET
 
 
+class _GivenCall(Struct, forbid_unknown_fields=True, gc=False):
+    """As `_Call`, as clients send it: most have no ids (W103)."""
+
+    function: _Function
+    id: str | UnsetType = UNSET
+    type: Literal["function"] | UnsetType = UNSET
+
+
 class _FromModel(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
     content: str = ""
     tool_calls: list[_Call] | UnsetType = UNSET
+
+
+class _Answer(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
+    """As `_FromModel`, as clients send it."""
+
+    content: str = ""
+    tool_calls: list[_GivenCall] | UnsetType = UNSET
     thinking: str | UnsetType = UNSET
 
 
@@ -61,15 +78,15 @@ class _Instruction(Struct, tag_field="role", tag="system", forbid_unknown_fields
 class _Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, gc=False):
     content: str
     tool_name: str
-    tool_call_id: str
+    tool_call_id: str | UnsetType = UNSET
 
 
-_decode = Decoder(list[_Spoken | _FromModel | _Result | _Instruction]).decode
+_decode = Decoder(list[_Spoken | _Answer | _Result | _Instruction]).decode
 
 
 def _read(raw: Raw) -> tuple[Turns, Marks]:
     turns: Turns = []
-    names: Names = {}
+    calls, names = CallIds(), Names()
     marks: list[Mark] = []
     messages: list[Any] = _decode(raw)
     for number, message in enumerate(messages):
@@ -81,28 +98,41 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
         elif kind is _Instruction:
             turns.append(System(message.content))
         elif kind is _Result:
-            called = message.tool_call_id
-            if names.get(called) != message.tool_name:
+            given = message.tool_call_id or None
+            called, known = calls.answer_named(message.tool_name, given)
+            if names.get(called) != message.tool_name or known != given:
                 raise NotPlain
             turns.append(Result(called, message.content))
+            if message.tool_call_id is UNSET:
+                marks.append((SPELLED_RESULT, number, 0))
         else:
-            turns.append(_read_answer(message, names, number, marks))
+            calls.begin_step()
+            calls.at(number)
+            turns.append(_read_answer(message, calls, names, number, marks))
+    if calls.has_clashed:
+        raise NotPlain
     return turns, marks
 
 
-def _read_answer(message: _FromModel, names: Names, number: int, marks: list[Mark]) -> Assistant:
+def _read_answer(
+    message: _Answer, ids: CallIds, names: Names, number: int, marks: list[Mark]
+) -> Assistant:
     calls: list[Call] = []
+    is_spelled = False
     if message.thinking is not UNSET:
         if not message.thinking:
             raise NotPlain
         is_call = bool(message.tool_calls)
         marks.append((THINKING_BEFORE_CALLS if is_call else THINKING_BEFORE_TEXT, number, 0))
     for call in message.tool_calls or ():
-        if call.type is not UNSET and not calls:
-            marks.append((SPELLED_CALL, number, 0))
-        names[call.id] = call.function.name
-        arguments = encode(call.function.arguments).decode()
-        calls.append(Call(call.id, "function", Function(call.function.name, arguments)))
+        function, given = call.function, call.id if type(call.id) is str else None
+        is_spelled = is_spelled or call.type is not UNSET or given is None
+        call_id, _ = ids.add_named_call(function.name, given, function.arguments)
+        names[call_id] = function.name
+        arguments = encode(function.arguments).decode()
+        calls.append(Call(call_id, "function", Function(function.name, arguments)))
+    if is_spelled:
+        marks.append((SPELLED_CALL, number, 0))
     return Assistant(message.content or UNSET, calls or UNSET)
 
 
@@ -157,8 +187,14 @@ def _mark(items: list[Any], mark: Mark) -> None:
         items[number]["thinking"] = "1"
     elif kind == SPELLED_CALL:
         items[number]["tool_calls"][0]["type"] = "function"
+    elif kind == SPELLED_RESULT:
+        called = items[number].pop("tool_call_id")
+        for message in items[:number]:
+            for call in message.get("tool_calls", ()):
+                if call.get("id") == called:
+                    del call["id"]
     else:
         raise NotPlain
 
 
-LANE = Lane("messages", _read, _write, _mark, reads_arguments=True)
+LANE = Lane("messages", _read, _write, _mark, reads_arguments=True, has_places=True)
