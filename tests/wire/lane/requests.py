@@ -19,6 +19,7 @@ from dragoman.providers.translation import target_of
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.lane import switch
 from tests.wire import mutations
+from tests.wire.lane.spices import spiced
 from tests.wire.recorded import normal
 
 DIALECTS = ("anthropic", "gemini", "ollama", "openai-chat", "openai-responses")
@@ -288,6 +289,8 @@ def random_case(rng: random.Random, seeds: list[mutations.Seed]) -> tuple[bytes,
     else:
         source = rng.choice(DIALECTS)
         body = in_dialect(made_body(rng, rng.choice((0, 0, 0.05))), source)
+        if body is not None and rng.random() < 0.6:
+            body = spiced(body, source, rng)
         if body is not None and rng.random() < 0.3:
             body = mutations.mutated(body, rng)
     try:

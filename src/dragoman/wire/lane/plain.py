@@ -138,9 +138,25 @@ SPELLED_USER = 1 << 28
 SPELLED_ANSWER = 1 << 29
 SPELLED_CALL = 1 << 30
 SPELLED_RESULT = 1 << 31
+SUMMARY_BEFORE_TEXT = 1 << 32
+"""Thinking of which a summary is told beside what its provider has sealed."""
+SUMMARY_BEFORE_CALLS = 1 << 33
+STORED_BEFORE_TEXT = 1 << 34
+"""Thinking that its provider has kept: there is nothing but an id."""
+STORED_BEFORE_CALLS = 1 << 35
+STORED_SUMMARY_BEFORE_TEXT = 1 << 36
+"""Thinking that its provider has kept, of which a summary is told."""
+STORED_SUMMARY_BEFORE_CALLS = 1 << 37
+BEFORE_TEXT = (
+    THINKING_BEFORE_TEXT | SUMMARY_BEFORE_TEXT | STORED_BEFORE_TEXT | STORED_SUMMARY_BEFORE_TEXT
+)
+BEFORE_CALLS = (
+    THINKING_BEFORE_CALLS | SUMMARY_BEFORE_CALLS | STORED_BEFORE_CALLS | STORED_SUMMARY_BEFORE_CALLS
+)
+THINKING = BEFORE_TEXT | BEFORE_CALLS
 SPELLED = SPELLED_USER | SPELLED_ANSWER | SPELLED_CALL | SPELLED_RESULT
 CACHED = CACHED_USER | CACHED_ANSWER | CACHED_CALL | CACHED_RESULT
-MARKS = tuple(1 << bit for bit in range(16, 32))
+MARKS = tuple(1 << bit for bit in range(16, 38))
 ABOUT_MESSAGES = NAMED_RESULT | PREFIX
 """Those of which something is reported for the whole message."""
 
@@ -162,6 +178,8 @@ class Lane(NamedTuple):
     """Given what is written, as JSON: puts in what a mark stands for, thinking first."""
     groups_results: bool = False
     """Whether all results of a turn are in one message."""
+    takes_text: bool = False
+    """Whether a text may stand in the place of the list."""
     shows_calls: bool = False
     """Whether its clients may have been shown what other providers have called."""
     reads_arguments: bool = False

@@ -144,7 +144,10 @@ def _passed(
     model allows, are passed on as well. So is an envelope that somebody has hidden by escapes,
     unless they are signed.
     """
-    if bytes(memoryview(raw)[:1]) not in (b"[", b'"') or _is_ours(body, asked.source):
+    opening = bytes(memoryview(raw)[:1])
+    if opening != b"[" and not (opening == b'"' and asked.source.takes_text):
+        return None
+    if _is_ours(body, asked.source):
         return None
     if not body.isascii():
         body.decode()  # raises where it is no text

@@ -13,6 +13,8 @@ from typing import Any
 from msgspec import UNSET
 
 from dragoman.wire.lane.plain import (
+    BEFORE_CALLS,
+    BEFORE_TEXT,
     CACHED_CALL,
     CACHED_RESULT,
     CACHED_USER,
@@ -26,8 +28,7 @@ from dragoman.wire.lane.plain import (
     SPELLED_CALL,
     SPELLED_RESULT,
     SPELLED_USER,
-    THINKING_BEFORE_CALLS,
-    THINKING_BEFORE_TEXT,
+    THINKING,
     Assistant,
     Call,
     Developer,
@@ -74,9 +75,8 @@ ENDS_WITH_USER_BESIDE_RESULTS = 32768
 ENDINGS = ENDS_WITH_RESULTS | ENDS_WITH_USER_AFTER_RESULTS | ENDS_WITH_USER_BESIDE_RESULTS
 
 _OF_RESULTS = CACHED_RESULT | FAILED_RESULT | NAMED_RESULT | SPELLED_RESULT
-_OF_CALLS = THINKING_BEFORE_CALLS | SIGNED_CALL | CACHED_CALL | EMPTY_BEFORE_CALLS | SPELLED_CALL
+_OF_CALLS = BEFORE_CALLS | SIGNED_CALL | CACHED_CALL | EMPTY_BEFORE_CALLS | SPELLED_CALL
 _NOT_SPELLED = sum(MARKS) & ~SPELLED
-_THINKING = THINKING_BEFORE_TEXT | THINKING_BEFORE_CALLS
 
 
 def surveyed(turns: Turns) -> tuple[int, Names, Turns]:
@@ -329,14 +329,17 @@ def _may_have(turn: Turn, kind: int) -> bool:
         return bool(turn.tool_calls) and turn.content is UNSET
     if kind & _OF_CALLS:
         return bool(turn.tool_calls)
-    return not turn.tool_calls or (kind != THINKING_BEFORE_TEXT and turn.content is not UNSET)
+    return not turn.tool_calls or (not kind & BEFORE_TEXT and turn.content is not UNSET)
 
 
 def _part(turn: Turn, kind: int, having: list[int]) -> int:
     """The number of the part that it is about, given what else the message has."""
-    if not isinstance(turn, Assistant) or kind & _THINKING:
+    if not isinstance(turn, Assistant):
         return 0
-    first = sum(1 for each in having if each & _THINKING)
+    thoughts = [each for each in having if each & THINKING]
+    if kind in thoughts:
+        return thoughts.index(kind)
+    first = len(thoughts)
     if kind in (SIGNED_CALL, CACHED_CALL, SPELLED_CALL):
         texts = 1 if type(turn.content) is str else len(turn.content or ())
         return first + texts + (EMPTY_BEFORE_CALLS in having)

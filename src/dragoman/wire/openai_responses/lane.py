@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
@@ -14,6 +14,13 @@ from dragoman.wire.lane.plain import (
     SPELLED_CALL,
     SPELLED_RESULT,
     SPELLED_USER,
+    STORED_BEFORE_CALLS,
+    STORED_BEFORE_TEXT,
+    STORED_SUMMARY_BEFORE_CALLS,
+    STORED_SUMMARY_BEFORE_TEXT,
+    SUMMARY_BEFORE_CALLS,
+    SUMMARY_BEFORE_TEXT,
+    THINKING,
     THINKING_BEFORE_CALLS,
     THINKING_BEFORE_TEXT,
     Assistant,
@@ -77,6 +84,11 @@ class _Failed(Struct, tag_field="type", tag="function_call_output", gc=False):
     status: str = "incomplete"
 
 
+class _Summary(Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["summary_text"]
+    text: str
+
+
 class _Item(Struct, forbid_unknown_fields=True, gc=False):
     """Any item: a message may have no type, so they can't be told apart by it."""
 
@@ -89,7 +101,7 @@ class _Item(Struct, forbid_unknown_fields=True, gc=False):
     output: str | UnsetType = UNSET
     id: str | UnsetType = UNSET
     status: Literal["completed"] | UnsetType = UNSET
-    summary: list[None] | UnsetType = UNSET
+    summary: list[_Summary] | UnsetType = UNSET
     encrypted_content: str | UnsetType = UNSET
 
 
@@ -113,17 +125,17 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
         return [User(items)], ()
     turns: Turns = []
     marks: list[Mark] = []
-    thoughts: list[tuple[int, int]] = []
-    """The places of reasoning that waits for what it led to."""
+    thoughts: list[_Thought] = []
+    """The reasoning that waits for what it led to."""
     for item in items:
         kind = item.type
         if kind == "reasoning":
-            thoughts += _read_reasoning(item, turns, thoughts)
+            thoughts.append(_read_reasoning(item, turns))
             continue
         if item.summary is not UNSET or item.encrypted_content is not UNSET:
             raise NotPlain
         if thoughts:
-            marks += _read_led_to(item, thoughts)
+            marks += _read_led_to(item, thoughts, len(turns))
             thoughts = []
         if kind == "message":
             turns.append(_read_message(item, turns))
@@ -144,27 +156,55 @@ def _has_none(*fields: object) -> bool:
     return all(field is UNSET for field in fields)
 
 
-def _read_reasoning(
-    item: _Item, turns: Turns, before: list[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """The places of the parts of reasoning, at the beginning of the model's turn."""
+class _Thought(NamedTuple):
+    """What there is of reasoning."""
+
+    is_sealed: bool
+    is_told: bool
+
+
+_BEFORE_TEXT = {
+    _Thought(is_sealed=True, is_told=False): THINKING_BEFORE_TEXT,
+    _Thought(is_sealed=True, is_told=True): SUMMARY_BEFORE_TEXT,
+    _Thought(is_sealed=False, is_told=False): STORED_BEFORE_TEXT,
+    _Thought(is_sealed=False, is_told=True): STORED_SUMMARY_BEFORE_TEXT,
+}
+_BEFORE_CALLS = {
+    _Thought(is_sealed=True, is_told=False): THINKING_BEFORE_CALLS,
+    _Thought(is_sealed=True, is_told=True): SUMMARY_BEFORE_CALLS,
+    _Thought(is_sealed=False, is_told=False): STORED_BEFORE_CALLS,
+    _Thought(is_sealed=False, is_told=True): STORED_SUMMARY_BEFORE_CALLS,
+}
+_OF_KIND = {
+    kind: thought for kinds in (_BEFORE_TEXT, _BEFORE_CALLS) for thought, kind in kinds.items()
+}
+
+
+def _read_reasoning(item: _Item, turns: Turns) -> _Thought:
+    """Reasoning at the beginning of the model's turn."""
     fields = (item.role, item.name, item.arguments, item.call_id, item.output)
     is_plain = _has_none(*fields, item.status) and item.content in (UNSET, None)
     if not is_plain or (turns and type(turns[-1]) is Assistant) or type(item.summary) is not list:
         raise NotPlain
-    if not item.encrypted_content or item.summary or item.encrypted_content.startswith(PREFIX):
+    seal = item.encrypted_content
+    if seal is UNSET:
+        if not item.id:
+            raise NotPlain
+    elif not seal or seal.startswith(PREFIX):
         raise NotPlain  # the last is an envelope
-    return [(len(turns), len(before))]
+    if len(item.summary) > 1 or any(not entry.text for entry in item.summary):
+        raise NotPlain  # several parts of one item
+    return _Thought(seal is not UNSET, bool(item.summary))
 
 
-def _read_led_to(item: _Item, thoughts: list[tuple[int, int]]) -> list[Mark]:
+def _read_led_to(item: _Item, thoughts: list[_Thought], number: int) -> list[Mark]:
     if item.type == "message" and item.role == "assistant":
-        kind = THINKING_BEFORE_TEXT
+        kinds = _BEFORE_TEXT
     elif item.type == "function_call":
-        kind = THINKING_BEFORE_CALLS
+        kinds = _BEFORE_CALLS
     else:
         raise NotPlain
-    return [(kind, *place) for place in thoughts]
+    return [(kinds[thought], number, part) for part, thought in enumerate(thoughts)]
 
 
 def _read_call(item: _Item) -> Call:
@@ -259,11 +299,11 @@ def _written_part(part: Text | Picture) -> Any:
 
 
 def _mark(items: list[Any], mark: Mark) -> None:
-    kind, number, _ = mark
+    kind, number, part = mark
     place = _place(items, number)
     item = items[place]
-    if kind in (THINKING_BEFORE_TEXT, THINKING_BEFORE_CALLS):
-        items.insert(place, {"type": "reasoning", "summary": [], "encrypted_content": "1"})
+    if kind & THINKING:
+        items.insert(place + part, _reasoning(f"rs_{number}_{part}", _OF_KIND[kind]))
     elif kind == SPELLED_ANSWER:
         item = next(each for each in items[place:] if "content" in each)
         if isinstance(item["content"], str):
@@ -281,6 +321,12 @@ def _mark(items: list[Any], mark: Mark) -> None:
         raise NotPlain
 
 
+def _reasoning(item_id: str, thought: _Thought) -> dict[str, Any]:
+    summary = [{"type": "summary_text", "text": "1"}] if thought.is_told else []
+    item: dict[str, Any] = {"type": "reasoning", "id": item_id, "summary": summary}
+    return {**item, "encrypted_content": "1"} if thought.is_sealed else item
+
+
 def _place(items: list[Any], number: int) -> int:
     """Where the items of a message begin: those of a turn of the model are one."""
     messages, was_model = -1, False
@@ -294,4 +340,4 @@ def _place(items: list[Any], number: int) -> int:
 
 
 _OF_MODEL = ("function_call", "reasoning")
-LANE = Lane("input", _read, _write, _mark, shows_calls=True)
+LANE = Lane("input", _read, _write, _mark, takes_text=True, shows_calls=True)
