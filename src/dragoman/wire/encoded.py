@@ -19,7 +19,7 @@ class Encoded:
 
     def __init__(
         self,
-        body: dict[str, Any] | None,
+        body: dict[str, Any],
         *,
         path: str | None = None,
         headers: Mapping[str, str] = EMPTY,
@@ -27,7 +27,7 @@ class Encoded:
         repairs: tuple[Repair, ...] = (),
         context: Context = NOTHING,
     ) -> None:
-        self._body = body
+        self._body: dict[str, Any] | None = body
         self._raw: bytes | None = None
         self.path = path
         self.headers = headers

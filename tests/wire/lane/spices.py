@@ -16,7 +16,7 @@ def spiced(body: Body, dialect: str, rng: random.Random) -> Body:
 
 
 def _anthropic(body: Body, rng: random.Random) -> None:
-    for message in body["messages"]:
+    for message in body.get("messages", ()):
         if isinstance(message["content"], str):
             continue
         for block in message["content"]:
@@ -60,14 +60,14 @@ def _ollama(body: Body, rng: random.Random) -> None:
 
 
 def _chat(body: Body, rng: random.Random) -> None:
-    for message in body["messages"]:
+    for message in body.get("messages", ()):
         for number, call in enumerate(message.get("tool_calls") or ()):
             if rng.random() < 0.1:
                 call["index"] = number
 
 
 def _responses(body: Body, rng: random.Random) -> None:
-    if isinstance(body["input"], str):
+    if not isinstance(body.get("input"), list):
         return
     items: list[Any] = []
     for number, item in enumerate(body["input"]):

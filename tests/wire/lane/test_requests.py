@@ -98,7 +98,8 @@ def _compare(numbers: range) -> None:
     "raw",
     [
         b"", b"{", b"[]", b"null", b"{}",
-        b'{"messages": 5}', b'{"messages": ""}', b'{"messages": []}', b'{"messages": [5]}', b'{"messages": {}}',
+        b'{"messages": 5}', b'{"messages": ""}', b'{"messages": []}',
+        b'{"messages": [5]}', b'{"messages": {}}',
         _raw(), _raw(_HI, temperature=0).replace(b": 0", b": 1e400"),
         _raw({"role": "user", "content": "\ud800"}), _raw({"role": "user", "content": ["\ud800"]}),
         b"\xef\xbb\xbf" + _raw(_HI), _raw(_HI).replace(b"Hi", b"\xff"),

@@ -144,13 +144,6 @@ def _passed(
     model allows, are passed on as well. So is an envelope that somebody has hidden by escapes,
     unless they are signed.
     """
-    opening = bytes(memoryview(raw)[:1])
-    if opening != b"[" and not (opening == b'"' and asked.source.takes_text):
-        return None
-    if _is_ours(body, asked.source):
-        return None
-    if not body.isascii():
-        body.decode()  # raises where it is no text
     key = (sample_of(known), PASSING, asked.key)
     head, is_known = HEADS.find(key, known)
     if not is_known:
@@ -158,6 +151,13 @@ def _passed(
         HEADS.keep(key, known, head)
     if head is None or head.lane is not asked.source or head.is_named:
         return None
+    opening = bytes(memoryview(raw)[:1])
+    if opening != b"[" and not (opening == b'"' and asked.source.takes_text):
+        return None
+    if _is_ours(body, asked.source):
+        return None
+    if not body.isascii():
+        body.decode()  # raises where it is no text
     return _encoded(memoryview(raw), head, ())
 
 
