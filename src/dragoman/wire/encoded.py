@@ -67,9 +67,11 @@ class Encoded:
     @property
     def body(self) -> dict[str, Any]:
         """What is sent. It may be changed in place."""
-        if self._body is None:
-            self._body, self._raw = loads(self._raw or b"{}"), None
-        return self._body
+        body = self._body
+        if body is None:
+            body = self._body = loads(self._raw or b"{}")
+            self._raw = None
+        return body
 
     @body.setter
     def body(self, body: dict[str, Any]) -> None:

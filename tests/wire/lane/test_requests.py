@@ -14,6 +14,7 @@ import pytest
 
 import dragoman
 from dragoman import Provider, Target
+from dragoman.providers import registry
 from dragoman.providers.facts.overrides import override_facts
 from dragoman.providers.registry import register
 from dragoman.providers.translation import lane_of
@@ -38,6 +39,7 @@ _HI = {"role": "user", "content": "Hi"}
 def _at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Everything takes the lane when it comes first, and nothing is left behind."""
     monkeypatch.setattr(lane, "LONG", 0)
+    monkeypatch.setattr(registry, "_registered", {})
     lane.HEADS.clear()
     yield
     lane.HEADS.clear()
