@@ -185,6 +185,36 @@ def main() -> None:
                 size += len(msgspec.json.encode(body.wire))
             share = extra / size if size else 0
             print(f"  {dialect:17} {kind + 's':10} {whole:4} of {total:4}   {share:6.1%} in extras")
+    print(f"requests that take the lane, to {' and '.join(LANE_TARGETS)}, when their head is known")
+    for dialect in dragoman.dialects():
+        took, total = lane_share(corpus, dialect)
+        print(f"  {dialect:17} {took:4} of {total:4} requests take the lane")
+
+
+LANE_TARGETS = ("anthropic", "openai-responses")
+"""One of them at least is another dialect than the request's."""
+
+
+def lane_share(corpus: Corpus, dialect: str) -> tuple[int, int]:
+    """How many requests of a dialect take the lane, to each of two targets; and how many can."""
+    took = total = 0
+    for body in bodies(corpus, dialect):
+        if body.kind != "request":
+            continue
+        raw = msgspec.json.encode(body.wire)
+        for target in LANE_TARGETS:
+            total += 1
+            took += _takes_lane(raw, dialect, target, body.path)
+    return took, total
+
+
+def _takes_lane(raw: bytes, dialect: str, target: str, path: str) -> bool:
+    """Whether a request takes the lane when it comes again: the first time its head is new."""
+    try:
+        dragoman.translate(raw, source=dialect, target=target, path=path)
+        return dragoman.translate(raw, source=dialect, target=target, path=path).is_raw
+    except dragoman.DragomanError:
+        return False
 
 
 if __name__ == "__main__":

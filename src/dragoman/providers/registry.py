@@ -21,6 +21,7 @@ from pkgutil import iter_modules
 from dragoman.errors import ConfigError
 from dragoman.model.value import expect
 from dragoman.providers.facts.overrides import family_overrides, overrides
+from dragoman.providers.facts.overrides import stamp as overrides_stamp
 from dragoman.providers.hearing import as_heard
 from dragoman.providers.provider import Provider
 from dragoman.wire.entry_points import EntryPoints
@@ -91,6 +92,14 @@ def register(found: Provider) -> Provider:
         raise ConfigError(msg)
     _registered[heard] = found
     return found
+
+
+def stamp() -> tuple[object, ...]:
+    """Something that is another when a name may mean another provider, or other facts.
+
+    It holds what it compares: the id of what is gone may be another's.
+    """
+    return *_registered.values(), _ADDED.installed(), overrides_stamp()
 
 
 def _named(heard: str) -> Provider | None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from functools import partial
+from threading import Lock
+from typing import NamedTuple
 
 from dragoman.errors import ConfigError
 from dragoman.providers.provider import Provider
-from dragoman.providers.registry import provider, provider_names
-from dragoman.wire.dialect import Body, dialect, dialects, is_dialect
+from dragoman.providers.registry import provider, provider_names, stamp
+from dragoman.wire.dialect import Body, dialect, dialects, is_dialect, is_own_dialect
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.lane.heads import Asked, Translated
+from dragoman.wire.lane.plain import Lane
+from dragoman.wire.lane.requests import translated
 from dragoman.wire.target import Target
 
 
@@ -33,13 +39,83 @@ def translate(
     ...           source="openai-chat", target="gemini").body
     {'contents': [{'role': 'user', 'parts': [{'text': 'Hi'}]}]}
     """
+    asked = _asked(source, target, path, repair=repair) if headers is None else None
+    encoded = None if asked is None else translated(body, asked)
+    if encoded is None:
+        encoded = _general(body, source, target, path, headers, repair=repair).encoded
+    return encoded.or_raise() if strict else encoded
+
+
+def _general(
+    body: Body,
+    source: str,
+    target: str | Target | Provider,
+    path: str | None,
+    headers: Mapping[str, str] | None,
+    *,
+    repair: bool,
+) -> Translated:
+    """The request on the general path."""
     request = dialect(source).decode_request(body, path=path, headers=headers)
     if isinstance(target, str) and is_dialect(target):
-        return dialect(target).encode_request(request, strict=strict, repair=repair)
+        writing = dialect(target)
+        encoded = writing.encode_request(request, repair=repair)
+        return Translated(request, encoded, writing.target, is_named=False)
     found = target if isinstance(target, Target) else target_of(target, request.model)
     if found.model is not None and found.model != request.model:
         request = request.replace(model=found.model)
-    return dialect(found.dialect).encode_request(request, found, strict=strict, repair=repair)
+    encoded = dialect(found.dialect).encode_request(request, found, repair=repair)
+    return Translated(request, encoded, found, is_named=True)
+
+
+class _Kept(NamedTuple):
+    """What was asked for, and what it was asked for with."""
+
+    asked: Asked
+    target: str | Target | Provider
+    """Held, so that no other has its id."""
+    stamp: object
+    """As it was then; None: it does not matter."""
+
+
+_MOST_KEPT = 1024
+_kept: dict[tuple[str, str | int, str | None, bool], _Kept] = {}
+_keeping = Lock()
+
+
+def _asked(
+    source: str, target: str | Target | Provider, path: str | None, *, repair: bool
+) -> Asked | None:
+    """What decides the translation besides the body; None where there is no lane."""
+    if type(source) is not str or (path is not None and type(path) is not str):
+        return None
+    place = (source, target if type(target) is str else id(target), path, bool(repair))
+    kept = _kept.get(place)
+    if kept is not None and (kept.stamp is None or kept.stamp == stamp()):
+        return kept.asked
+    lane = lane_of(source)
+    if lane is None or not isinstance(target, (str, Target, Provider)):
+        return None
+    # A dialect of ours is always the same; what else a name means may change.
+    is_fixed = not isinstance(target, str) or is_own_dialect(target)
+    key: Hashable = place if isinstance(target, str) and is_fixed else object()
+    general = partial(
+        _general, source=source, target=target, path=path, headers=None, repair=repair
+    )
+    asked = Asked(lane, key, bool(repair), general, lane_of)
+    with _keeping:
+        while len(_kept) >= _MOST_KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[place] = _Kept(asked, target, None if is_fixed else stamp())
+    return asked
+
+
+def lane_of(name: str) -> Lane | None:
+    """How a dialect of ours reads and writes plain conversations; None: it does not."""
+    if not is_own_dialect(name):
+        return None  # what an installed package adds may be made out of one of ours
+    found: Lane | None = getattr(dialect(name), "lane", None)
+    return found
 
 
 def target_of(name: str | Provider, model: str | None = None) -> Target:

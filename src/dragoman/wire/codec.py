@@ -8,6 +8,7 @@ subclass.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -42,6 +43,7 @@ from dragoman.wire.violations import Rulebook, Violation
 
 if TYPE_CHECKING:
     from dragoman.wire.front import Front, FrontForm
+    from dragoman.wire.lane.plain import Lane
     from dragoman.wire.schemas import Profile
     from dragoman.wire.services import Services
 
@@ -67,6 +69,8 @@ class Functions(NamedTuple):
     """What fitting has to see to for this dialect alone, before a request is encoded."""
     front_form: str | None = None
     """The module that has `FRONT_FORM`, for who serves the dialect's clients; None: no need."""
+    lane: str | None = None
+    """The module that has `LANE`; None: every request takes the general path."""
 
 
 class Codec:
@@ -259,6 +263,15 @@ class Codec:
     ) -> StreamEncoder:
         """What writes one response as a stream."""
         return self._sealing(self._functions.stream_encoder())
+
+    @cached_property
+    def lane(self) -> Lane | None:
+        """How it reads and writes plain conversations; None: only in general."""
+        home = self._functions.lane
+        if home is None:
+            return None
+        found: Lane = import_module(home).LANE
+        return found
 
     @property
     def front_form(self) -> FrontForm | None:

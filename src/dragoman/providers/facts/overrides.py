@@ -17,9 +17,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from datetime import date
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
@@ -62,6 +63,8 @@ class Override(NamedTuple):
 
 
 _told: dict[str, Override] = {}
+_version = count(1)
+_latest = 0
 
 
 def override_facts(overrides: Mapping[str, Mapping[str, Any] | None]) -> None:
@@ -87,6 +90,20 @@ def override_facts(overrides: Mapping[str, Mapping[str, Any] | None]) -> None:
             _told.pop(name, None)
         else:
             _told[name] = found
+    global _latest  # noqa: PLW0603 - of the whole process, as what is told
+    _latest = next(_version)
+
+
+def stamp() -> Hashable:
+    """Something that is another when users say something else."""
+    path = os.environ.get(VARIABLE)
+    if not path:
+        return _latest
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError):
+        return _latest, path
+    return _latest, path, found.st_mtime_ns, found.st_size
 
 
 def overrides() -> tuple[Override, ...]:

@@ -85,6 +85,7 @@ DIALECT = Anthropic(
         rulebook=RULEBOOK,
         steps=STEPS,
         front_form="dragoman.wire.anthropic.response_front",
+        lane="dragoman.wire.anthropic.lane",
     ),
     state_fields=STATE_FIELDS,
     usage_details=DETAILS,

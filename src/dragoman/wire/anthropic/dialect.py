@@ -12,6 +12,7 @@ from dragoman.wire.anthropic.tools_provider import FORMS
 from dragoman.wire.anthropic.tools_provider_calls import CALLS
 from dragoman.wire.description import Description, MessageForm, Readable, SdkModule, Wire
 from dragoman.wire.flags import (
+    WORDS,
     CacheFlags,
     FieldFlags,
     IdFlags,
@@ -139,7 +140,7 @@ TARGET = Target(
         "Opaque.cache",
     ),
     ids=IdFlags(
-        pattern=r"[a-zA-Z0-9_-]+",  # W44
+        pattern=WORDS,  # W44
         must_be_unique=True,  # W43
     ),
     tools=ToolFlags(name_pattern=r"[a-zA-Z0-9_-]{1,128}", max_name_length=128),

@@ -44,6 +44,7 @@ DIALECT = Gemini(
         rulebook=RULEBOOK,
         steps=STEPS,
         front_form="dragoman.wire.gemini.response_front",
+        lane="dragoman.wire.gemini.lane",
     ),
     state_fields=STATE_FIELDS,
     usage_details=DETAILS,

@@ -31,7 +31,7 @@ SIGNATURE = "thoughtSignature"
 
 SENTINEL = "skip_thought_signature_validator"
 """Stands for a signature where there is none that would pass (W84)."""
-_STAND_INS = frozenset({
+STAND_INS = frozenset({
     SENTINEL,
     "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",  # by clients whose signatures are bytes
     "context_engineering_is_the_way_to_go",
@@ -65,7 +65,7 @@ def keep_fields(kept: Overlay, fields: dict[str, Any], *taken: str) -> str | Non
     What stands for a signature is none: it goes back as it came, and nowhere else.
     """
     signature = fields.get(SIGNATURE)
-    if type(signature) is not str or signature in _STAND_INS:
+    if type(signature) is not str or signature in STAND_INS:
         signature = None
     for key, value in fields.items():
         if key not in taken and (key != SIGNATURE or signature is None):

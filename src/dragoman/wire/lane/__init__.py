@@ -1,1 +1,1 @@
-"""The fast lane: shorter ways for what is plain and frequent, equal to the general ones by test."""
+"""The fast lane: plain requests (`requests`) and streams that repeat (`templates`, `flows`)."""

@@ -25,6 +25,7 @@ DIALECT = Codec(
         rulebook=RULEBOOK,
         steps=STEPS,
         front_form="dragoman.wire.ollama.response_front",
+        lane="dragoman.wire.ollama.lane",
     ),
     missing_counts=("cache_read", "cache_write", "thinking"),
     services="dragoman.wire.ollama.services",

@@ -69,6 +69,7 @@ DIALECT = OpenAIChat(
         rulebook=RULEBOOK,
         steps=STEPS,
         front_form="dragoman.wire.openai_chat.response_front",
+        lane="dragoman.wire.openai_chat.lane",
     ),
     state_fields=STATE_FIELDS,
     usage_details=DETAILS,

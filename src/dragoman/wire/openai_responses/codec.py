@@ -33,6 +33,7 @@ DIALECT = Codec(
         rulebook=RULEBOOK,
         steps=STEPS,
         front_form="dragoman.wire.openai_responses.response_front",
+        lane="dragoman.wire.openai_responses.lane",
     ),
     state_fields=STATE_FIELDS,
     usage_details=DETAILS,

@@ -1,0 +1,264 @@
+"""Plain conversations: messages of texts, `tool_use` and `tool_result` blocks."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
+
+from dragoman.wire.envelope import PREFIX
+from dragoman.wire.lane.plain import (
+    CACHED,
+    CACHED_ANSWER,
+    CACHED_CALL,
+    CACHED_RESULT,
+    CACHED_USER,
+    FAILED_RESULT,
+    SPELLED_RESULT,
+    THINKING_BEFORE_CALLS,
+    THINKING_BEFORE_TEXT,
+    Assistant,
+    Call,
+    FailedResult,
+    Function,
+    Lane,
+    Mark,
+    Marks,
+    Names,
+    NotPlain,
+    Picture,
+    PictureUrl,
+    Result,
+    Text,
+    Texts,
+    Turns,
+    User,
+    UserBesideResults,
+    arguments_of,
+    encode,
+    inline,
+    inlined,
+    text_or_texts,
+)
+
+
+class _Ephemeral(Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["ephemeral"]
+
+
+class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
+    text: str
+    cache_control: _Ephemeral | UnsetType = UNSET
+
+
+class _Base64(Struct, tag_field="type", tag="base64", forbid_unknown_fields=True, gc=False):
+    media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    data: str
+
+
+class _Url(Struct, tag_field="type", tag="url", forbid_unknown_fields=True, gc=False):
+    url: str
+
+
+class _Image(Struct, tag_field="type", tag="image", forbid_unknown_fields=True, gc=False):
+    source: _Base64 | _Url
+    cache_control: _Ephemeral | UnsetType = UNSET
+
+
+class _Thinking(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True, gc=False):
+    thinking: str
+    signature: str
+
+
+class _ToolUse(Struct, tag_field="type", tag="tool_use", forbid_unknown_fields=True, gc=False):
+    id: str
+    name: str
+    input: dict[str, Any]
+    cache_control: _Ephemeral | UnsetType = UNSET
+
+
+class _ToolResult(
+    Struct, tag_field="type", tag="tool_result", forbid_unknown_fields=True, gc=False
+):
+    tool_use_id: str
+    content: str | Texts
+    is_error: bool | UnsetType = UNSET
+    cache_control: _Ephemeral | UnsetType = UNSET
+
+
+class _FromUser(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
+    content: str | list[_Text | _ToolResult | _Image]
+
+
+class _FromModel(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
+    content: str | list[_Text | _ToolUse | _Thinking]
+
+
+_decode = Decoder(list[_FromUser | _FromModel]).decode
+
+
+def _read(raw: Raw) -> tuple[Turns, Marks]:
+    turns: Turns = []
+    marks: list[Mark] = []
+    for number, message in enumerate(_decode(raw)):
+        content: Any = message.content
+        if type(message) is _FromUser:
+            if type(content) is str:
+                turns.append(User(content))
+            else:
+                _read_user(content, turns, number, marks)
+        elif type(content) is str:
+            turns.append(Assistant(content))
+        else:
+            turns.append(_read_answer(content, number, marks))
+    return turns, marks
+
+
+def _read_user(blocks: list[Any], turns: Turns, number: int, marks: list[Mark]) -> None:
+    """Results, which come first, texts and pictures."""
+    texts: list[Text | Picture] = []
+    for place, block in enumerate(blocks):
+        if type(block) is _ToolResult:
+            if texts:
+                raise NotPlain
+            turns.append(_read_result(block, number, place, marks))
+        elif type(block) is _Text:
+            texts.append(Text(block.text))
+            if block.cache_control is not UNSET:
+                marks.append((CACHED_USER, number, place))
+        elif block.cache_control is UNSET:
+            texts.append(_read_image(block.source))
+        else:
+            raise NotPlain
+    if texts:
+        turns.append(UserBesideResults(texts) if len(texts) < len(blocks) else User(texts))
+    elif not blocks:
+        raise NotPlain
+
+
+def _read_result(block: _ToolResult, number: int, place: int, marks: list[Mark]) -> Result:
+    is_cached = block.cache_control is not UNSET
+    if block.is_error is True:
+        if is_cached:
+            raise NotPlain
+        marks.append((FAILED_RESULT, number, place))
+        return FailedResult(block.tool_use_id, block.content)
+    if is_cached:
+        marks.append((CACHED_RESULT, number, place))
+    elif block.is_error is False:
+        marks.append((SPELLED_RESULT, number, place))
+    return Result(block.tool_use_id, block.content)
+
+
+def _read_image(source: _Base64 | _Url) -> Picture:
+    if isinstance(source, _Base64):
+        return inlined(source.media_type, source.data)
+    return Picture(PictureUrl(source.url))
+
+
+def _read_answer(blocks: list[Any], number: int, marks: list[Mark]) -> Assistant:
+    """Thinking, texts, and calls, in this order."""
+    texts: list[str] = []
+    calls: list[Call] = []
+    cached: list[Mark] = []
+    thoughts = 0
+    for place, block in enumerate(blocks):
+        if type(block) is _ToolUse:
+            arguments = encode(block.input).decode()
+            calls.append(Call(block.id, "function", Function(block.name, arguments)))
+            kind = CACHED_CALL
+        elif calls:
+            raise NotPlain
+        elif type(block) is _Text:
+            texts.append(block.text)
+            kind = CACHED_ANSWER
+        elif texts or not block.thinking or not block.signature:
+            raise NotPlain
+        elif block.signature.startswith(PREFIX):
+            raise NotPlain  # an envelope
+        else:
+            thoughts += 1
+            continue
+        if block.cache_control is not UNSET:
+            cached.append((kind, number, place))
+    thinking = THINKING_BEFORE_CALLS if calls else THINKING_BEFORE_TEXT
+    marks += [(thinking, number, place) for place in range(thoughts)]
+    marks += cached
+    return Assistant(text_or_texts(texts) if texts else UNSET, calls or UNSET)
+
+
+def _write(turns: list[Any], _names: Names) -> list[Any]:
+    items: list[Any] = []
+    results: list[Any] = []
+    """Those of the round that is being written, which are one message (W40)."""
+    for turn in turns:
+        kind = type(turn)
+        if kind is Result or kind is FailedResult:
+            if not results:
+                items.append(_FromUser(results))
+            failed = UNSET if kind is Result else True
+            results.append(_ToolResult(turn.tool_call_id, turn.content, failed))
+            continue
+        if kind is UserBesideResults:
+            content = turn.content
+            results += [Text(content)] if type(content) is str else _written_list(content)
+            results = []
+            continue
+        results = []
+        if kind is Assistant and turn.tool_calls:
+            items.append(_written_calls(turn))
+        elif kind is User and type(turn.content) is list:
+            items.append(_FromUser(_written_list(turn.content)))
+        elif kind is User or kind is Assistant:
+            items.append(turn)
+        else:
+            raise NotPlain
+    return items
+
+
+def _written_list(content: Any) -> list[Any]:
+    return [_written_image(each) if type(each) is Picture else each for each in content]
+
+
+def _written_image(picture: Picture) -> _Image:
+    found = inline(picture)
+    return _Image(_Url(picture.image_url.url) if found is None else _Base64(*found))  # type: ignore[arg-type]  # one of these types
+
+
+def _written_calls(turn: Assistant) -> _FromModel:
+    content = turn.content
+    blocks: list[Any] = []
+    if type(content) is str:
+        blocks.append(Text(content))
+    elif type(content) is list:
+        blocks += content
+    for call in turn.tool_calls or ():
+        blocks.append(_ToolUse(call.id, call.function.name, arguments_of(call)))
+    return _FromModel(blocks)
+
+
+def _mark(items: list[Any], mark: Mark) -> None:
+    kind, number, place = mark
+    message = items[number]
+    if isinstance(message["content"], str):
+        message["content"] = [{"type": "text", "text": message["content"]}]
+    if kind in (THINKING_BEFORE_TEXT, THINKING_BEFORE_CALLS):
+        message["content"].insert(0, {"type": "thinking", "thinking": "1", "signature": "MQ=="})
+    elif kind & CACHED:
+        message["content"][place]["cache_control"] = {"type": "ephemeral"}
+    elif kind == SPELLED_RESULT:
+        message["content"][place]["is_error"] = False
+    elif kind != FAILED_RESULT:  # which is written
+        raise NotPlain
+
+
+LANE = Lane(
+    "messages",
+    _read,
+    _write,
+    _mark,
+    groups_results=True,
+    shows_calls=True,
+    reads_arguments=True,
+)

@@ -1,0 +1,295 @@
+"""Everything of a request but its conversation, translated once by the general path.
+
+A head is found by its exact bytes, and made from a skeleton of the conversation (`survey`): what
+the general path makes of the skeleton must be what the target's plain writer makes of it, or the
+head is noted as one that has no lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, NamedTuple
+
+from msgspec import Raw
+
+from dragoman.model.frozen import FrozenDict
+from dragoman.model.requests import Request
+from dragoman.model.tools import ToolDefinition
+from dragoman.wire.context import Context
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.lane.plain import (
+    CACHED,
+    MARKS,
+    SPELLED,
+    Lane,
+    Mark,
+    Marks,
+    Names,
+    Turns,
+    encode,
+    loads,
+)
+from dragoman.wire.lane.reports import Reports, reports_of
+from dragoman.wire.lane.survey import skeleton, surveyed
+from dragoman.wire.losses import Loss, Repair
+from dragoman.wire.target import Target
+
+_MARK = b"\0"  # no JSON has one: it would be escaped
+
+
+class Translated(NamedTuple):
+    """What the general path makes of a body."""
+
+    request: Request
+    encoded: Encoded
+    target: Target
+    is_named: bool
+    """Whether the target is known: else nothing of its own dialect is touched."""
+
+
+General = Callable[[bytes], Translated]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What decides a translation besides the body."""
+
+    source: Lane
+    key: Hashable
+    """The same for the same dialect, target and options, and for nothing else."""
+    repair: bool
+    general: General
+    """Translates any body with the same head."""
+    lane_of: Callable[[str], Lane | None]
+    """The lane of a dialect."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Head:
+    """The translated head, and what it asks of a conversation."""
+
+    before: bytes
+    """What stands before the list of the conversation's items, or before its first item."""
+    is_begun: bool
+    """Whether instructions stand first in that list."""
+    is_text: bool
+    """Whether there is no list, but the only text of the conversation."""
+    after: bytes
+    """What stands behind it."""
+    path: str | None
+    headers: Mapping[str, str]
+    losses: Reports[Loss]
+    repairs: Reports[Repair]
+    context: Context
+    lane: Lane
+    is_named: bool
+    """Whether the target is known."""
+    takes_ids: Callable[[Collection[str]], bool]
+    """Whether the target takes these ids of calls."""
+    reads_arguments: bool
+    """Whether the target has to read the arguments of calls, and nobody else does."""
+    functions: frozenset[str]
+    """The functions that go under their own names."""
+
+    @property
+    def size(self) -> int:
+        """In bytes, about."""
+        return len(self.before) + len(self.after)
+
+
+def made_head(
+    fields: Mapping[str, Raw],
+    leading: Turns,
+    shape: int,
+    called: Names,
+    asked: Asked,
+) -> Head | None:
+    """The head of a request; None where the conversation has to take the general path."""
+    source = asked.source
+    name = next(iter(called.values()), "")
+    turns, names, marks = skeleton(shape, name, groups_results=source.groups_results)
+    if {kind for kind, _, _ in marks} != {kind for kind in MARKS if shape & kind}:
+        return None  # nobody knows what is reported of all of it
+    first = len(leading)
+    marks = [(kind, message + first, part) for kind, message, part in marks]
+    try:
+        items = loads(encode(source.write([*leading, *turns], names)))
+        for mark in marks:
+            source.mark(items, mark)
+        if marks and _places(source.read(Raw(encode(items)))[1]) != _places(marks):
+            return None  # what stands there is not what was to be shown
+        done = asked.general(encode({**fields, source.field: items}))
+        lane = asked.lane_of(done.target.dialect)
+        if lane is None or not _may_pass(shape, done, is_own=lane is source):
+            return None
+        if source.has_places:  # the ids of calls that came without one are known only now
+            turns = source.read(Raw(encode(items)))[0]
+            _, names, read = surveyed(turns)
+            turns = turns[len(read) :]
+        written = items if lane is source else loads(encode(lane.write(turns, names)))
+        return _head(done, lane, written, marks, first, is_own=lane is source)
+    except Exception:  # noqa: BLE001 - whatever is wrong, the general path says it of the body itself
+        return None
+
+
+def _places(marks: Marks) -> list[Mark]:
+    """Marks in order, of which nobody need know in which part something is only spelled."""
+    return sorted((kind, number, 0 if kind & SPELLED else part) for kind, number, part in marks)
+
+
+def _may_pass(shape: int, done: Translated, *, is_own: bool) -> bool:
+    """Whether the skeleton shows what becomes of every conversation of its shape."""
+    if shape & CACHED and done.target.cache.max_hints:
+        return False  # it matters how many hints there are
+    return not (shape & SPELLED and is_own and done.is_named)  # a host may refuse any field
+
+
+def _head(
+    done: Translated, lane: Lane, items: list[Any], marks: Marks, leading: int, *, is_own: bool
+) -> Head | None:
+    encoded = done.encoded
+    losses = reports_of(encoded.losses, marks, leading)
+    repairs = reports_of(encoded.repairs, marks, leading)
+    body = dict(encoded.body)
+    written = body.get(lane.field)
+    is_text = isinstance(written, str) and len(items) == 1 and items[0].get("content") == written
+    first = [] if is_text else _first(written, items)
+    if first is None or losses is None or repairs is None:
+        return None
+    body[lane.field] = Raw(_MARK)
+    before, _, after = encode(body).partition(_MARK)
+    aliased = frozenset(encoded.context.names.values())
+    functions = frozenset(
+        tool.name
+        for tool in done.request.tools
+        if isinstance(tool, ToolDefinition) and tool.kind == "function"
+    )
+    return Head(
+        before + (encode(first)[:-1] + b"," if first else b""),
+        bool(first),
+        is_text,
+        after,
+        encoded.path,
+        encoded.headers,
+        losses,
+        repairs,
+        _shared(encoded.context),
+        lane,
+        done.is_named,
+        done.target.ids.accepts_all,
+        done.target.tools.parses_arguments and (is_own or not lane.reads_arguments),
+        functions - aliased,
+    )
+
+
+def _shared(context: Context) -> Context:
+    """A context that many requests have in common: nobody changes what is in it."""
+    return Context(
+        FrozenDict(context.names),
+        calls=FrozenDict(context.calls),
+        undos=FrozenDict(context.undos),
+        output=context.output,
+        ends_with_done=context.ends_with_done,
+        limit=context.limit,
+        request=context.request,
+    )
+
+
+def _first(written: Any, items: list[Any]) -> list[Any] | None:
+    """What stands before the items in what was written; None where they are not there."""
+    if not isinstance(written, list):
+        return None
+    return written[: -len(items)] if written[-len(items) :] == items else None
+
+
+_SAMPLE = 256
+_Sample = bytes | tuple[int, bytes, bytes, bytes]
+
+
+def sample_of(fields: bytes) -> _Sample:
+    """What to look a head up by: to hash 100 KB of tools would take as long as all the rest."""
+    if len(fields) < _SAMPLE * 4:
+        return fields
+    middle = len(fields) // 2
+    return len(fields), fields[:_SAMPLE], fields[middle : middle + _SAMPLE], fields[-_SAMPLE:]
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    fields: bytes
+    head: Head | None
+    size: int
+    was_used: bool = False
+    """Since it was kept, or since it was last spared."""
+
+
+class Heads:
+    """Heads that were used of late, bounded in number and bytes. Safe to share among threads."""
+
+    def __init__(
+        self, max_heads: int = 256, max_bytes: int = 16 * 1024 * 1024, max_seen: int = 4096
+    ) -> None:
+        self._max_heads = max_heads
+        self._max_bytes = max_bytes
+        self._max_seen = max_seen
+        self._heads: dict[Hashable, _Kept] = {}
+        self._seen: set[int] = set()
+        self._size = 0
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._heads)
+
+    @property
+    def size(self) -> int:
+        """How many bytes are held, keys included."""
+        return self._size
+
+    def find(self, key: Hashable, fields: bytes) -> tuple[Head | None, bool]:
+        """The head of these very bytes, None where it has no lane; and whether it is known."""
+        kept = self._heads.get(key)
+        if kept is None or kept.fields != fields:
+            return None, False
+        kept.was_used = True
+        return kept.head, True
+
+    def was_seen(self, key: Hashable) -> bool:
+        """Whether the head was asked for before: one that comes once is not worth keeping."""
+        with self._lock:
+            if hash(key) in self._seen:
+                return True
+            if len(self._seen) >= self._max_seen:
+                self._seen.clear()
+            self._seen.add(hash(key))
+        return False
+
+    def keep(self, key: Hashable, fields: bytes, head: Head | None) -> None:
+        """Remember a head, or that there is none; the oldest make room for it."""
+        size = 2 * len(fields) + (0 if head is None else head.size)  # the key holds some of it, too
+        if size > self._max_bytes // 4:
+            return
+        with self._lock:
+            replaced = self._heads.pop(key, None)
+            self._size += size - (0 if replaced is None else replaced.size)
+            self._heads[key] = _Kept(fields, head, size)
+            while len(self._heads) > self._max_heads or self._size > self._max_bytes:
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """One that was used since goes behind the others once: many new heads leave it alone."""
+        key = next(iter(self._heads))
+        kept = self._heads.pop(key)
+        if kept.was_used:
+            kept.was_used = False
+            self._heads[key] = kept
+        else:
+            self._size -= kept.size
+
+    def clear(self) -> None:
+        """Forget them all."""
+        with self._lock:
+            self._heads.clear()
+            self._seen.clear()
+            self._size = 0

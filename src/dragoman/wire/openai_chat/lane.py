@@ -1,0 +1,183 @@
+"""Plain conversations: the plain form is that of this dialect."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
+from msgspec.json import Decoder
+
+from dragoman.wire.lane.plain import (
+    CACHED_USER,
+    EMPTY_BEFORE_CALLS,
+    NAMED_RESULT,
+    PREFIX,
+    SPELLED_ANSWER,
+    SPELLED_CALL,
+    THINKING_BEFORE_CALLS,
+    THINKING_BEFORE_TEXT,
+    Assistant,
+    Call,
+    Developer,
+    FailedResult,
+    Function,
+    Lane,
+    Mark,
+    Marks,
+    Names,
+    NotPlain,
+    Picture,
+    Result,
+    System,
+    Text,
+    Texts,
+    Turn,
+    Turns,
+    User,
+    UserBesideResults,
+)
+
+_decode = Decoder(list[System | Developer | User | Assistant | Result]).decode
+
+
+# --- what many clients send besides
+
+
+class _Ephemeral(Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["ephemeral"]
+
+
+class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
+    text: str
+    cache_control: _Ephemeral | UnsetType = UNSET
+
+
+class _Call(Struct, forbid_unknown_fields=True, gc=False):
+    id: str
+    type: Literal["function"]
+    function: Function
+    index: int | UnsetType = UNSET
+
+
+class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
+    content: str | list[_Text | Picture]
+
+
+class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
+    content: str | Texts | UnsetType | None = UNSET
+    tool_calls: list[_Call] | UnsetType = UNSET
+    reasoning_content: str | UnsetType | None = UNSET
+    refusal: UnsetType | None = UNSET
+    annotations: list[None] | UnsetType = UNSET
+    prefix: bool | UnsetType = UNSET
+
+
+class _Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, gc=False):
+    tool_call_id: str
+    content: str | Texts
+    name: str | UnsetType = UNSET
+
+
+_decode_marked = Decoder(list[System | Developer | _User | _Assistant | _Result]).decode
+
+
+def _read(raw: Raw) -> tuple[Turns, Marks]:
+    try:
+        return _decode(raw), ()
+    except ValidationError:
+        pass
+    turns: Turns = []
+    marks: list[Mark] = []
+    names: Names = {}
+    messages: list[Any] = _decode_marked(raw)
+    for number, message in enumerate(messages):
+        kind = type(message)
+        if kind is _Assistant:
+            turns.append(_read_answer(message, number, marks))
+            names |= {call.id: call.function.name for call in message.tool_calls or ()}
+        elif kind is _Result:
+            if message.name is not UNSET:
+                if names.get(message.tool_call_id) != message.name:
+                    raise NotPlain
+                marks.append((NAMED_RESULT, number, 0))
+            turns.append(Result(message.tool_call_id, message.content))
+        elif kind is _User:
+            turns.append(_read_user(message, number, marks))
+        else:
+            turns.append(message)
+    return turns, marks
+
+
+def _read_user(message: _User, number: int, marks: list[Mark]) -> Turn:
+    content: Any = message.content
+    if type(content) is str:
+        return User(content)
+    for place, text in enumerate(content):
+        if type(text) is _Text and text.cache_control is not UNSET:
+            marks.append((CACHED_USER, number, place))
+    return User([Text(each.text) if type(each) is _Text else each for each in content])
+
+
+def _read_answer(message: _Assistant, number: int, marks: list[Mark]) -> Turn:
+    calls, content = message.tool_calls, message.content
+    if message.annotations or (calls is not UNSET and not calls):
+        raise NotPlain
+    if message.reasoning_content:
+        kind = THINKING_BEFORE_TEXT if calls is UNSET else THINKING_BEFORE_CALLS
+        marks.append((kind, number, 0))
+    elif message.reasoning_content is not UNSET:
+        raise NotPlain
+    if content == "":
+        content = UNSET
+        marks.append((EMPTY_BEFORE_CALLS, number, 1 if message.reasoning_content else 0))
+    if message.prefix is not UNSET:
+        if message.prefix:
+            raise NotPlain
+        marks.append((PREFIX, number, 0))
+    if message.refusal is None or message.annotations is not UNSET:
+        marks.append((SPELLED_ANSWER, number, 0))
+    if calls is UNSET:
+        return Assistant(content)
+    if any(call.index is not UNSET for call in calls):
+        marks.append((SPELLED_CALL, number, 0))
+    return Assistant(content, [Call(call.id, "function", call.function) for call in calls])
+
+
+def _write(turns: Turns, _names: Names) -> list[Any]:
+    return [_written(turn) if type(turn) in _WITHIN else turn for turn in turns]
+
+
+_WITHIN = (UserBesideResults, FailedResult)
+"""What says more than a message of this dialect."""
+
+
+def _written(turn: Any) -> Turn:
+    if type(turn) is FailedResult:
+        return Result(turn.tool_call_id, turn.content)
+    return User(turn.content)
+
+
+def _mark(items: list[Any], mark: Mark) -> None:
+    kind, number, place = mark
+    message = items[number]
+    if kind == CACHED_USER:
+        if isinstance(message["content"], str):
+            message["content"] = [{"type": "text", "text": message["content"]}]
+        message["content"][place]["cache_control"] = {"type": "ephemeral"}
+    elif kind in (THINKING_BEFORE_TEXT, THINKING_BEFORE_CALLS):
+        message["reasoning_content"] = "1"
+    elif kind == EMPTY_BEFORE_CALLS:
+        message["content"] = ""
+    elif kind == NAMED_RESULT:
+        message["name"] = "f"
+    elif kind == PREFIX:
+        message["prefix"] = False
+    elif kind == SPELLED_ANSWER:
+        message |= {"refusal": None, "annotations": []}
+    elif kind == SPELLED_CALL:
+        message["tool_calls"][0]["index"] = 0
+    else:
+        raise NotPlain
+
+
+LANE = Lane("messages", _read, _write, _mark)

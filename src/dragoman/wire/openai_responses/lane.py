@@ -1,0 +1,343 @@
+"""Plain conversations: messages, `function_call` and `function_call_output` items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
+
+from dragoman.wire.envelope import PREFIX
+from dragoman.wire.lane.plain import (
+    SPELLED_ANSWER,
+    SPELLED_CALL,
+    SPELLED_RESULT,
+    SPELLED_USER,
+    STORED_BEFORE_CALLS,
+    STORED_BEFORE_TEXT,
+    STORED_SUMMARY_BEFORE_CALLS,
+    STORED_SUMMARY_BEFORE_TEXT,
+    SUMMARY_BEFORE_CALLS,
+    SUMMARY_BEFORE_TEXT,
+    THINKING,
+    THINKING_BEFORE_CALLS,
+    THINKING_BEFORE_TEXT,
+    Assistant,
+    Call,
+    Developer,
+    FailedResult,
+    Function,
+    Lane,
+    Mark,
+    Marks,
+    Names,
+    NotPlain,
+    Picture,
+    PictureUrl,
+    Result,
+    System,
+    Text,
+    Turn,
+    Turns,
+    User,
+    UserBesideResults,
+    inline,
+)
+from dragoman.wire.openai_responses.tools_calls import has_long_names
+
+
+class _Input(Struct, tag_field="type", tag="input_text", forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _Output(Struct, tag_field="type", tag="output_text", forbid_unknown_fields=True, gc=False):
+    text: str
+    annotations: list[None] | UnsetType = UNSET
+    logprobs: list[None] | UnsetType = UNSET
+
+
+class _Image(Struct, tag_field="type", tag="input_image", forbid_unknown_fields=True, gc=False):
+    image_url: str
+    detail: Literal["auto"]
+
+
+class _Spoken(Struct, gc=False):
+    role: str
+    content: str | list[Any]
+
+
+class _Called(Struct, tag_field="type", tag="function_call", gc=False):
+    name: str
+    arguments: str
+    call_id: str
+
+
+class _Answered(Struct, tag_field="type", tag="function_call_output", gc=False):
+    output: str
+    call_id: str
+
+
+class _Failed(Struct, tag_field="type", tag="function_call_output", gc=False):
+    output: str
+    call_id: str
+    status: str = "incomplete"
+
+
+class _Summary(Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["summary_text"]
+    text: str
+
+
+class _Item(Struct, forbid_unknown_fields=True, gc=False):
+    """Any item: a message may have no type, so they can't be told apart by it."""
+
+    type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
+    role: Literal["user", "assistant", "system", "developer"] | UnsetType = UNSET
+    content: str | list[_Input | _Output | _Image] | UnsetType | None = UNSET
+    name: str | UnsetType = UNSET
+    arguments: str | UnsetType = UNSET
+    call_id: str | UnsetType = UNSET
+    output: str | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+    status: Literal["completed"] | UnsetType = UNSET
+    summary: list[_Summary] | UnsetType = UNSET
+    encrypted_content: str | UnsetType = UNSET
+
+
+_decode = Decoder(str | list[_Item]).decode
+_SPELLED = {
+    "assistant": SPELLED_ANSWER,
+    "message": SPELLED_USER,
+    "function_call": SPELLED_CALL,
+    "function_call_output": SPELLED_RESULT,
+}
+_SPEAKERS: dict[str, Callable[[Any], Turn]] = {
+    "user": User,
+    "system": System,
+    "developer": Developer,
+}
+
+
+def _read(raw: Raw) -> tuple[Turns, Marks]:
+    items = _decode(raw)
+    if type(items) is str:
+        return [User(items)], ()
+    turns: Turns = []
+    marks: list[Mark] = []
+    thoughts: list[_Thought] = []
+    """The reasoning that waits for what it led to."""
+    for item in items:
+        kind = item.type
+        if kind == "reasoning":
+            thoughts.append(_read_reasoning(item, turns))
+            continue
+        if item.summary is not UNSET or item.encrypted_content is not UNSET:
+            raise NotPlain
+        if thoughts:
+            marks += _read_led_to(item, thoughts, len(turns))
+            thoughts = []
+        if kind == "message":
+            turns.append(_read_message(item, turns))
+        elif kind == "function_call":
+            _add_call(_read_call(item), turns)
+        else:
+            turns.append(_read_result(item))
+        if item.id is not UNSET or item.status is not UNSET:
+            spelled = _SPELLED["assistant" if item.role == "assistant" else kind]
+            marks.append((spelled, len(turns) - 1, 0))
+    if thoughts:
+        raise NotPlain
+    return turns, marks
+
+
+def _has_none(*fields: object) -> bool:
+    """Whether an item has none of these fields."""
+    return all(field is UNSET for field in fields)
+
+
+class _Thought(NamedTuple):
+    """What there is of reasoning."""
+
+    is_sealed: bool
+    is_told: bool
+
+
+_BEFORE_TEXT = {
+    _Thought(is_sealed=True, is_told=False): THINKING_BEFORE_TEXT,
+    _Thought(is_sealed=True, is_told=True): SUMMARY_BEFORE_TEXT,
+    _Thought(is_sealed=False, is_told=False): STORED_BEFORE_TEXT,
+    _Thought(is_sealed=False, is_told=True): STORED_SUMMARY_BEFORE_TEXT,
+}
+_BEFORE_CALLS = {
+    _Thought(is_sealed=True, is_told=False): THINKING_BEFORE_CALLS,
+    _Thought(is_sealed=True, is_told=True): SUMMARY_BEFORE_CALLS,
+    _Thought(is_sealed=False, is_told=False): STORED_BEFORE_CALLS,
+    _Thought(is_sealed=False, is_told=True): STORED_SUMMARY_BEFORE_CALLS,
+}
+_OF_KIND = {
+    kind: thought for kinds in (_BEFORE_TEXT, _BEFORE_CALLS) for thought, kind in kinds.items()
+}
+
+
+def _read_reasoning(item: _Item, turns: Turns) -> _Thought:
+    """Reasoning at the beginning of the model's turn."""
+    fields = (item.role, item.name, item.arguments, item.call_id, item.output)
+    is_plain = _has_none(*fields, item.status) and item.content in (UNSET, None)
+    if not is_plain or (turns and type(turns[-1]) is Assistant) or type(item.summary) is not list:
+        raise NotPlain
+    seal = item.encrypted_content
+    if seal is UNSET:
+        if not item.id:
+            raise NotPlain
+    elif not seal or seal.startswith(PREFIX):
+        raise NotPlain  # the last is an envelope
+    if len(item.summary) > 1 or any(not entry.text for entry in item.summary):
+        raise NotPlain  # several parts of one item
+    return _Thought(seal is not UNSET, bool(item.summary))
+
+
+def _read_led_to(item: _Item, thoughts: list[_Thought], number: int) -> list[Mark]:
+    if item.type == "message" and item.role == "assistant":
+        kinds = _BEFORE_TEXT
+    elif item.type == "function_call":
+        kinds = _BEFORE_CALLS
+    else:
+        raise NotPlain
+    return [(kinds[thought], number, part) for part, thought in enumerate(thoughts)]
+
+
+def _read_call(item: _Item) -> Call:
+    name, arguments, call_id = item.name, item.arguments, item.call_id
+    if type(name) is not str or type(arguments) is not str or type(call_id) is not str:
+        raise NotPlain
+    if not _has_none(item.role, item.content, item.output):
+        raise NotPlain
+    return Call(call_id, "function", Function(name, arguments))
+
+
+def _read_result(item: _Item) -> Result:
+    output, call_id = item.output, item.call_id
+    if type(output) is not str or type(call_id) is not str:
+        raise NotPlain
+    if not _has_none(item.role, item.content, item.name, item.arguments):
+        raise NotPlain
+    return Result(call_id, output)
+
+
+def _read_message(item: _Item, turns: Turns) -> Turn:
+    content: Any = item.content
+    if item.role is UNSET or not isinstance(content, (str, list)):
+        raise NotPlain
+    if not _has_none(item.name, item.arguments, item.call_id, item.output):
+        raise NotPlain
+    if item.role == "assistant":
+        if turns and type(turns[-1]) is Assistant:
+            raise NotPlain  # the items of one turn are one message: two texts, or one behind calls
+        return Assistant(_texts(content, _Output) if isinstance(content, list) else content)
+    said = _texts(content, _Input) if isinstance(content, list) else content
+    return _SPEAKERS[item.role](said)
+
+
+def _texts(content: list[Any], kind: type) -> list[Any]:
+    """The texts, and with what is given to the model the pictures."""
+    texts: list[Any] = []
+    for part in content:
+        if isinstance(part, kind) and isinstance(part, (_Input, _Output)):
+            if isinstance(part, _Output) and (part.annotations or part.logprobs):
+                raise NotPlain
+            texts.append(Text(part.text))
+        elif type(part) is _Image and kind is _Input:
+            texts.append(Picture(PictureUrl(part.image_url)))
+        else:
+            raise NotPlain
+    return texts
+
+
+def _add_call(call: Call, turns: Turns) -> None:
+    """A call belongs to what the model said before it."""
+    last = turns[-1] if turns else None
+    if type(last) is not Assistant:
+        turns.append(Assistant(UNSET, [call]))
+    elif last.tool_calls is UNSET:
+        last.tool_calls = [call]
+    else:
+        last.tool_calls.append(call)
+
+
+def _write(turns: list[Any], _names: Names) -> list[Any]:
+    items: list[Any] = []
+    for turn in turns:
+        kind = type(turn)
+        content = turn.content
+        if kind is Result or kind is FailedResult:
+            made = _Answered if kind is Result else _Failed
+            items.append(made(content, turn.tool_call_id))
+        elif kind is Assistant:
+            if type(content) is str:
+                items.append(_Spoken("assistant", content))
+            elif type(content) is list:
+                items += [_Spoken("assistant", text.text) for text in content]
+            for call in turn.tool_calls or ():
+                function = call.function
+                if has_long_names(function.arguments):
+                    raise NotPlain  # W39
+                items.append(_Called(function.name, function.arguments, call.id))
+        else:
+            role = "user" if kind is User or kind is UserBesideResults else kind.__name__.lower()
+            if type(content) is list:
+                content = list(map(_written_part, content))
+            items.append(_Spoken(role, content))
+    return items
+
+
+def _written_part(part: Text | Picture) -> Any:
+    if isinstance(part, Text):
+        return _Input(part.text)
+    inline(part)  # raises where it is neither data nor a link
+    return _Image(part.image_url.url, "auto")
+
+
+def _mark(items: list[Any], mark: Mark) -> None:
+    kind, number, part = mark
+    place = _place(items, number)
+    item = items[place]
+    if kind & THINKING:
+        items.insert(place + part, _reasoning(f"rs_{number}_{part}", _OF_KIND[kind]))
+    elif kind == SPELLED_ANSWER:
+        item = next(each for each in items[place:] if "content" in each)
+        if isinstance(item["content"], str):
+            item["content"] = [{"type": "output_text", "text": item["content"]}]
+        item["content"][0] |= {"annotations": [], "logprobs": []}
+        item |= {"type": "message", "id": f"msg_{number}", "status": "completed"}
+    elif kind == SPELLED_CALL:
+        item = next(each for each in items[place:] if each.get("type") == "function_call")
+        item |= {"id": f"fc_{number}", "status": "completed"}
+    elif kind == SPELLED_RESULT:
+        item |= {"id": f"fco_{number}", "status": "completed"}
+    elif kind == SPELLED_USER:
+        item |= {"type": "message", "id": f"msg_{number}", "status": "completed"}
+    else:
+        raise NotPlain
+
+
+def _reasoning(item_id: str, thought: _Thought) -> dict[str, Any]:
+    summary = [{"type": "summary_text", "text": "1"}] if thought.is_told else []
+    item: dict[str, Any] = {"type": "reasoning", "id": item_id, "summary": summary}
+    return {**item, "encrypted_content": "1"} if thought.is_sealed else item
+
+
+def _place(items: list[Any], number: int) -> int:
+    """Where the items of a message begin: those of a turn of the model are one."""
+    messages, was_model = -1, False
+    for place, item in enumerate(items):
+        is_model = item.get("role") == "assistant" or item.get("type") in _OF_MODEL
+        messages += not (is_model and was_model)
+        was_model = is_model
+        if messages == number:
+            return place
+    raise NotPlain
+
+
+_OF_MODEL = ("function_call", "reasoning")
+LANE = Lane("input", _read, _write, _mark, takes_text=True, shows_calls=True)

@@ -1,0 +1,358 @@
+"""The lane and the general path are one truth: the same bytes, reports, context and errors."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import Provider, Target
+from dragoman.providers import registry
+from dragoman.providers.facts.overrides import override_facts
+from dragoman.providers.registry import register
+from dragoman.providers.translation import lane_of
+from dragoman.wire.lane import requests as lane
+from dragoman.wire.lane import switch
+from dragoman.wire.lane.heads import Heads, sample_of
+from dragoman.wire.lane.prefixes import (
+    conversations,
+    forget_conversations,
+    remember_conversations,
+)
+from tests.corpus import Corpus
+from tests.wire.lane import requests as lanes
+from tests.wire.recorded import bodies
+
+_QUICK, _THOROUGH, _PARTS = 100, 700, 4
+_HEAD = {"model": "m", "max_tokens": 100}
+_HI = {"role": "user", "content": "Hi"}
+
+
+@pytest.fixture(autouse=True)
+def _at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Everything takes the lane when it comes first, and nothing is left behind."""
+    monkeypatch.setattr(lane, "LONG", 0)
+    monkeypatch.setattr(registry, "_registered", {})
+    lane.HEADS.clear()
+    yield
+    lane.HEADS.clear()
+
+
+def _raw(*messages: Any, **fields: Any) -> bytes:
+    return json.dumps({**_HEAD, "messages": messages, **fields}).encode()
+
+
+def _took_lane(raw: bytes, source: str = "openai-chat", target: str = "anthropic") -> bool:
+    found = lanes.difference(raw, source, target)
+    assert not isinstance(found, str), found
+    return found.took_lane
+
+
+# --- one truth
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("source", lanes.DIALECTS)
+def test_recorded_requests_fare_alike(corpus: Corpus, source: str) -> None:
+    """To every dialect and many hosts; and most of them do take the lane."""
+    count = took = 0
+    for body in bodies(corpus, source):
+        if body.kind != "request":
+            continue
+        raw = json.dumps(body.wire).encode()
+        for target in lanes.TARGETS:
+            found = lanes.difference(raw, source, target)
+            assert not isinstance(found, str), (body.recording.row.file, target, found)
+            count, took = count + 1, took + found.took_lane
+    assert took > count // 2
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_random_requests_fare_alike(part: int) -> None:
+    """Plain conversations, nearly plain ones, mutated recordings, and hostile text."""
+    _compare(range(part * _QUICK, (part + 1) * _QUICK))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_many_random_requests_fare_alike(part: int) -> None:
+    """As above, more of them."""
+    _compare(range(10**6 + part * _THOROUGH, 10**6 + (part + 1) * _THOROUGH))
+
+
+def _compare(numbers: range) -> None:
+    seeds = lanes.request_seeds()
+    for number in numbers:
+        rng = random.Random(number)
+        raw, source, target = lanes.random_case(rng, seeds)
+        found = lanes.difference(raw, source, target, repair=rng.random() < 0.9)
+        assert not isinstance(found, str), (number, source, target, found)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"", b"{", b"[]", b"null", b"{}",
+        b'{"messages": 5}', b'{"messages": ""}', b'{"messages": []}',
+        b'{"messages": [5]}', b'{"messages": {}}',
+        _raw(), _raw(_HI, temperature=0).replace(b": 0", b": 1e400"),
+        _raw({"role": "user", "content": "\ud800"}), _raw({"role": "user", "content": ["\ud800"]}),
+        b"\xef\xbb\xbf" + _raw(_HI), _raw(_HI).replace(b"Hi", b"\xff"),
+        b'{"messages": [{"role": "user", "content": "1"}], "messages": [{"role": "user"}]}',
+        b'{"messages": [{"role": "system", "role": "user", "content": "x", "content": "y"}]}',
+        b'{"messages": [{"role": "user", "content": [{"text": "without a type"}]}]}',
+        _raw({"role": "user", "content": [{"type": "impossible", "never": 0}]}),
+        _raw({"role": "user", "content": "x", "is_failed": True}), _raw(_HI) + b" x",
+        b'{"messages": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("target", lanes.DIALECTS)
+def test_hostile_bodies_fare_alike(raw: bytes, target: str) -> None:
+    """Numbers that nobody can hold, half characters, depth, keys that come twice."""
+    for repair in (True, False):
+        found = lanes.difference(raw, "openai-chat", target, repair=repair)
+        assert not isinstance(found, str), found
+
+
+def test_what_a_reader_takes_for_plain_must_be_all_of_it() -> None:
+    """A field that nobody knows is never left out: such a request leaves the lane."""
+    assert _took_lane(_raw(_HI))
+    assert not _took_lane(_raw({**_HI, "unknown": 1}))
+    assert not _took_lane(
+        _raw(_HI, {"role": "assistant", "content": "A", "audio": {"id": "x"}}, _HI)
+    )
+
+
+def test_what_is_left_out_is_reported_as_often_as_it_occurs() -> None:
+    """Thinking of another provider, in three answers of a conversation of many."""
+    thought = {"role": "assistant", "content": "A", "reasoning_content": "Hm."}
+    raw = _raw(
+        _HI, thought, _HI, {"role": "assistant", "content": "B"}, _HI, thought, _HI, thought, _HI
+    )
+    assert _took_lane(raw)
+    losses = dragoman.translate(raw, source="openai-chat", target="anthropic").losses
+    assert [loss.path for loss in losses] == [f"messages[{n}].parts[0]" for n in (1, 5, 7)]
+
+
+def test_two_things_that_stand_in_one_place_are_told_apart() -> None:
+    """Results that have failed beside results that say they have not."""
+
+    def round_of(call_id: str, is_error: bool) -> list[Any]:
+        call = {"type": "tool_use", "id": call_id, "name": "f", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": call_id, "content": "R"}
+        return [
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [{**result, "is_error": is_error}]},
+        ]
+
+    rounds = [*round_of("a", False), *round_of("b", True), *round_of("c", False)]
+    raw = _raw(_HI, *rounds, tools=[{"name": "f", "input_schema": {"type": "object"}}])
+    for target in lanes.DIALECTS:
+        assert _took_lane(raw, "anthropic", target)
+    losses = dragoman.translate(raw, source="anthropic", target="ollama").losses
+    assert "messages[4].parts[0].is_error" in {loss.path for loss in losses}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_calls_without_ids_take_the_lane(count: int) -> None:
+    """They get the ids that the general path derives from their places."""
+    calls = [{"name": "f", "args": {"n": n}} for n in range(count)]
+    answer = {"name": "f", "response": {"output": "R"}}
+    contents = [
+        {"role": "user", "parts": [{"text": "Hi"}]},
+        {"role": "model", "parts": [{"functionCall": call, "thought": False} for call in calls]},
+        {"role": "user", "parts": [{"functionResponse": answer} for _ in calls]},
+    ]
+    declared = [{"functionDeclarations": [{"name": "f"}]}]
+    raw = json.dumps({"contents": contents, "tools": declared}).encode()
+    assert _took_lane(raw, "gemini", "anthropic")
+    assert _took_lane(raw, "gemini", "openai-responses")
+    given = [{"function": {"name": "f", "arguments": call["args"]}} for call in calls]
+    results = [{"role": "tool", "tool_name": "f", "content": "R"} for _ in calls]
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    asked = {"role": "assistant", "content": "", "tool_calls": given}
+    raw = _raw(_HI, asked, *results, tools=[tool])
+    assert _took_lane(raw, "ollama", "anthropic")
+    assert _took_lane(raw, "ollama", "openai-chat")
+
+
+# --- the body
+
+
+def test_the_body_is_made_when_asked_for_and_may_be_changed() -> None:
+    """What is changed in it is sent."""
+    made = dragoman.translate(_raw(_HI), source="openai-chat", target="anthropic")
+    assert made._raw is not None
+    made.body["messages"][0]["content"] = "Changed."
+    assert json.loads(made.to_bytes())["messages"][0]["content"] == "Changed."
+
+
+def test_what_is_not_to_be_repaired_passes_as_it_came() -> None:
+    """The very bytes of the conversation, in whatever order and spacing they are."""
+    messages = b'[ {"content" : "Hi", "odd": [1, 2.50], "role":"user"} ]'
+    raw = b'{"model": "m", "messages": ' + messages + b"}"
+    made = dragoman.translate(raw, source="openai-chat", target="openai-chat", repair=False)
+    assert messages in made.to_bytes()
+
+
+# --- heads
+
+
+def test_heads_are_found_by_their_exact_bytes() -> None:
+    """Two that look alike where samples are taken are told apart: nobody gets another's tools."""
+    texts = ["a" * 5_000, "a" * 2_000 + "b" + "a" * 2_999]
+    bodies = [_raw(_HI, user=text, metadata={"x": "y" * 300}) for text in texts]
+    heads = [json.dumps({**_HEAD, "user": text}).encode() for text in texts]
+    assert sample_of(heads[0]) == sample_of(heads[1])
+    for raw, text in zip(bodies, texts, strict=True):
+        for _ in range(2):
+            made = dragoman.translate(raw, source="openai-chat", target="openai-responses")
+            assert made.body["user"] == text
+
+
+def test_heads_are_bounded() -> None:
+    """In number and in bytes, whatever is sent."""
+    heads = Heads(max_heads=10, max_bytes=100_000, max_seen=20)
+    for number in range(200):
+        fields = b"x" * (number * 50)
+        heads.keep((sample_of(fields), number), fields, None)
+        heads.was_seen(number)
+        assert len(heads) <= 10
+        assert heads.size <= 100_000
+    huge = b"x" * 90_000
+    heads.keep("huge", huge, None)
+    assert heads.find("huge", huge) == (None, False)
+    heads.clear()
+    assert (len(heads), heads.size) == (0, 0)
+
+
+def test_a_head_that_comes_once_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short conversations take the lane from the third time on: most heads never come again."""
+    monkeypatch.setattr(lane, "LONG", 10**9)
+    raw = _raw(_HI, user="once")
+    took = [lanes.outcome(raw, "openai-chat", "anthropic").took_lane for _ in range(3)]
+    assert took == [False, True, True]
+
+
+def test_facts_and_providers_of_ones_own_are_heeded_at_once() -> None:
+    """Heads that were made before are not used any more."""
+    raw = _raw(_HI, temperature=0.5)
+
+    def sent() -> Any:
+        return dragoman.translate(raw, source="openai-chat", target="openai:gpt-4o").body.get(
+            "temperature"
+        )
+
+    assert sent() == 0.5
+    override_facts({"openai:gpt-4o": {"sampling.refused": ("temperature",)}})
+    try:
+        assert sent() is None
+    finally:
+        override_facts({"openai:gpt-4o": None})
+    assert sent() == 0.5
+    for dialect, field in (("anthropic", "system"), ("openai-chat", "messages")):
+        register(Provider("lane-test", (Target(dialect=dialect),), "https://lane.example"))
+        raw = _raw({"role": "system", "content": "Brief."}, _HI)
+        body = dragoman.translate(raw, source="openai-chat", target="lane-test:m").body
+        assert "Brief." in json.dumps(body[field])
+
+
+# --- the switch, and what it costs
+
+
+def test_the_lane_can_be_switched_off() -> None:
+    """For debugging: in the program, and by a variable."""
+    with switch.off():
+        assert not lanes.outcome(_raw(_HI), "openai-chat", "anthropic").took_lane
+    code = "from dragoman.wire.lane.switch import is_on; print(is_on())"
+    for value, shown in (("0", "False"), ("1", "True")):
+        variables = {"DRAGOMAN_LANE": value, "PYTHONPATH": ":".join(sys.path)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == shown
+
+
+def test_memory_is_a_few_times_the_body() -> None:
+    """Of a request of several megabytes: its messages, and what is written, once each."""
+    turns = [{"role": role, "content": "word " * 2_000} for role in ("user", "assistant") * 150]
+    raw = _raw(*turns, _HI)
+    dragoman.translate(raw, source="openai-chat", target="anthropic")
+    tracemalloc.start()
+    try:
+        dragoman.translate(raw, source="openai-chat", target="anthropic").to_bytes()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * len(raw)
+
+
+# --- conversations that grow
+
+
+@pytest.fixture
+def _remembered() -> Iterator[None]:
+    remember_conversations(200_000)
+    yield
+    forget_conversations()
+
+
+@pytest.mark.usefixtures("_remembered")
+@pytest.mark.parametrize("source", lanes.DIALECTS)
+def test_conversations_that_grow_fare_alike(source: str) -> None:
+    """Message by message, two of them side by side, in any spacing, reported as a whole."""
+    field = dragoman.dialect(source).messages_field
+    steps = grown = 0
+    for number in range(12):
+        rng = random.Random(number)
+        made = [lanes.in_dialect(lanes.made_body(rng, 0), source) for _ in range(2)]
+        target = rng.choice(lanes.TARGETS)
+        indent = rng.choice((None, 1))
+        for count in range(1, 30):
+            for body in made:
+                if body is None or not isinstance(body[field], list) or count > len(body[field]):
+                    continue
+                known = conversations()
+                assert known is not None
+                before = known.size
+                raw = json.dumps({**body, field: body[field][:count]}, indent=indent).encode()
+                found = lanes.difference(raw, source, target)
+                assert not isinstance(found, str), (number, target, count, found)
+                steps, grown = steps + 1, grown + (known.size != before)
+    is_remembered = not lane_of(source).has_places  # type: ignore[union-attr]  # all have one
+    assert bool(grown) == is_remembered
+
+
+@pytest.mark.usefixtures("_remembered")
+def test_a_conversation_that_is_told_otherwise_is_not_taken_for_grown() -> None:
+    """Another beginning, another head, another target: each is translated on its own."""
+    long = {"role": "user", "content": "word " * 100}
+    answer = {"role": "assistant", "content": "A"}
+    for messages in ([long], [long, answer, _HI], [long, answer, long], [long, _HI, answer, _HI]):
+        for fields in ({}, {"user": "other"}):
+            for target in ("anthropic", "gemini", "openai-responses"):
+                found = lanes.difference(_raw(*messages, **fields), "openai-chat", target)
+                assert not isinstance(found, str), found
+
+
+def test_remembered_conversations_are_bounded_and_forgotten() -> None:
+    """None are kept unless somebody asks; then no more bytes than were asked for."""
+    assert conversations() is None
+    remember_conversations(50_000)
+    try:
+        for number in range(50):
+            raw = _raw({"role": "user", "content": f"{number} " * 500})
+            dragoman.translate(raw, source="openai-chat", target="anthropic")
+            known = conversations()
+            assert known is not None
+            assert 0 < known.size <= 50_000
+    finally:
+        forget_conversations()
+    assert conversations() is None
