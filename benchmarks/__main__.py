@@ -38,9 +38,9 @@ def _model() -> list[Ratio]:
 
 
 def _translation() -> list[Ratio]:
-    from benchmarks import translation
+    from benchmarks import lane, translation
 
-    return translation.translation()
+    return [*translation.translation(), *lane.lane()]
 
 
 def _streams() -> list[Ratio]:

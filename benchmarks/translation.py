@@ -25,8 +25,8 @@ def _to_anthropic(body: bytes) -> list[Ratio]:
     mine = times["dragoman"]
     litellm = min(value for name, value in times.items() if name.startswith("litellm"))
     ratios = [
-        Ratio("against orjson", mine / times[_BASE], at_most=8),
-        Ratio("against litellm's faster way", mine / litellm, at_most=1.4),
+        Ratio("against orjson", mine / times[_BASE], at_most=2.5),
+        Ratio("against litellm's faster way", mine / litellm, at_most=0.5),
         *_faster(times),
     ]
     show(f"OpenAI Chat to Anthropic, 1,000 messages ({len(body):,} bytes)", times, ratios)
@@ -36,7 +36,7 @@ def _to_anthropic(body: bytes) -> list[Ratio]:
 def _to_gemini(body: bytes) -> list[Ratio]:
     times = _timed({"dragoman": ours("gemini"), **peers.to_gemini()}, body)
     ratios = [
-        Ratio("against orjson", times["dragoman"] / times[_BASE], at_most=9),
+        Ratio("against orjson", times["dragoman"] / times[_BASE], at_most=3),
         *_faster(times),
     ]
     show("OpenAI Chat to Gemini, the same", times, ratios)
@@ -47,7 +47,7 @@ def _to_others(body: bytes) -> list[Ratio]:
     names = ("openai-responses", "ollama", "openai-chat")
     ways: dict[str, peers.Translate] = {name: ours(name) for name in names}
     times = _timed(ways, body)
-    ratios = [Ratio(f"{name}, against orjson", times[name] / times[_BASE]) for name in names]
+    ratios = [Ratio(f"{name}, against orjson", times[name] / times[_BASE], 2.5) for name in names]
     show("OpenAI Chat to the other dialects, and to itself", times, ratios)
     return ratios
 
