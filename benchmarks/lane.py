@@ -140,11 +140,11 @@ def _as_if_new(job: Job) -> Job:
     """The job, each time with what is remembered now, whatever it adds to it."""
     kept = prefixes.conversations()
     assert kept is not None
-    known = {key: (fields, list(alike)) for key, (fields, alike) in kept._kept.items()}  # noqa: SLF001 - nobody else goes back
+    known = {key: (fields, list(alike)) for key, (fields, alike) in kept._kept.items()}
 
     def again() -> object:
-        kept._kept.clear()  # noqa: SLF001 - as above
-        kept._kept.update({key: (fields, list(alike)) for key, (fields, alike) in known.items()})  # noqa: SLF001 - as above
+        kept._kept.clear()
+        kept._kept.update({key: (fields, list(alike)) for key, (fields, alike) in known.items()})
         return job()
 
     return again
@@ -155,7 +155,10 @@ def odd_bodies() -> Iterator[tuple[str, dict[str, Any]]]:
     for title, rounds in (("five messages", 1), ("1,000 messages", conversations.ROUNDS)):
         body = conversations.chat(rounds)
         first, *rest, last = body["messages"]
-        yield f"{title}, odd at the beginning", {**body, "messages": [{**first, "odd": 1}, *rest, last]}
+        yield (
+            f"{title}, odd at the beginning",
+            {**body, "messages": [{**first, "odd": 1}, *rest, last]},
+        )
         yield f"{title}, odd at the end", {**body, "messages": [first, *rest, {**last, "odd": 1}]}
 
 
