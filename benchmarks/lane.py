@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 from time import thread_time
 from typing import Any
@@ -48,6 +49,10 @@ def _ours(raw: bytes, target: str = _TO, source: str = "openai-chat", **options:
     return lambda: dragoman.translate(raw, source=source, target=target, **options).to_bytes()
 
 
+def _theirs(raw: bytes) -> dict[str, Job]:
+    return {name: partial(way, raw) for name, way in peers.to_anthropic().items()}
+
+
 def _new_heads(body: dict[str, Any]) -> Job:
     """Each time with a head that nobody has seen."""
     numbers = count()
@@ -73,8 +78,7 @@ def _small() -> list[Ratio]:
     """Five messages and a tool: what most requests are like."""
     body = conversations.chat(1)
     raw = _bytes(body)
-    theirs = {name: (lambda way=way: way(raw)) for name, way in peers.to_anthropic().items()}
-    times = _timed(raw, {"head known": _ours(raw), "head new": _new_heads(body), **theirs})
+    times = _timed(raw, {"head known": _ours(raw), "head new": _new_heads(body), **_theirs(raw)})
     ratios = _against(times, {"head known": 3, "head new": 35})
     show(f"Five messages and a tool ({len(raw):,} bytes)", times, ratios)
     return ratios
@@ -87,8 +91,7 @@ def _tools() -> list[Ratio]:
         ("A coding agent's body", with_tools(5, 22, 900), 1),
     ):
         raw = _bytes(body)
-        theirs = {name: (lambda way=way: way(raw)) for name, way in peers.to_anthropic().items()}
-        times = _timed(raw, {"head known": _ours(raw), **theirs})
+        times = _timed(raw, {"head known": _ours(raw), **_theirs(raw)})
         found = _against(times, {"head known": bar})
         show(f"{title} ({len(raw):,} bytes)", times, found)
         ratios += found
