@@ -298,13 +298,8 @@ class CallWriter(BlockWriter):
 
     def flow(self, index: int, like: Delta) -> Flow | None:
         """Between the same bytes, as far as they may be sent."""
-        take = self._arguments.feed
-
-        def sent(piece: str) -> bytes:
-            sendable = take(piece)
-            return block_delta(index, *_ARGUMENTS, sendable) if sendable else b""
-
-        return Flow(like, sent, self.pieces)
+        send = self._arguments.sender(_around(index, *_ARGUMENTS))
+        return Flow(like, send, self.pieces)
 
     def _more(self, index: int, piece: str) -> bytes:
         self.pieces.append(piece)
