@@ -8,6 +8,7 @@ subclass.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -67,6 +68,12 @@ class Functions(NamedTuple):
     """What fitting has to see to for this dialect alone, before a request is encoded."""
     front_form: str | None = None
     """The module that has `FRONT_FORM`, for who serves the dialect's clients; None: no need."""
+
+
+@lru_cache(maxsize=32)
+def _front_form(home: str) -> FrontForm:
+    found: FrontForm = import_module(home).FRONT_FORM
+    return found
 
 
 class Codec:
@@ -266,8 +273,7 @@ class Codec:
         home = self._functions.front_form
         if home is None:
             return None
-        found: FrontForm = import_module(home).FRONT_FORM
-        return found
+        return _front_form(home)
 
     def front_encoder(self, front: Front) -> StreamEncoder:
         """What writes a stream that has all that the dialect's clients expect."""

@@ -15,7 +15,13 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from dragoman.errors import DragomanError, ProviderError, ServerError
-from dragoman.model.events import ChoiceFinish, Event, ResponseStart, StreamError
+from dragoman.model.events import (
+    NOT_STARTED,
+    ChoiceFinish,
+    Event,
+    ResponseStart,
+    StreamError,
+)
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
 from dragoman.model.jsontext import dumps
@@ -111,10 +117,6 @@ class Front:
         self.form = self._form()
         self._clock = clock
         self.began = clock()
-        self.request_id = new_id("req_")
-        prefix = self.form.id_prefix
-        # For answers that have none of their own:
-        self.id = None if prefix is None else new_id(prefix)
         self.created_at = self.began if self.form.has_time else None
 
     def __repr__(self) -> str:
@@ -122,6 +124,17 @@ class Front:
 
     def _form(self) -> FrontForm:
         return getattr(self.dialect, "front_form", None) or FrontForm()
+
+    @cached_property
+    def request_id(self) -> str:
+        """The id of the request."""
+        return new_id("req_")
+
+    @cached_property
+    def id(self) -> str | None:
+        """For answers that have none of their own."""
+        prefix = self.form.id_prefix
+        return None if prefix is None else new_id(prefix)
 
     @property
     def elapsed(self) -> float:
@@ -131,7 +144,7 @@ class Front:
     @cached_property
     def asked(self) -> Mapping[str, Any]:
         """The client's settings as it sent them: the body of its request without the messages."""
-        bare = self.request.replace_unchecked(messages=())
+        bare = self.request.replace_trusted(messages=())
         return self.dialect.encode_request(bare, repair=False).body
 
     @property
@@ -218,7 +231,7 @@ class FrontEncoder(FlowingEncoder):
         self._front = front
         self._encoder = encoder
         self._write = encoder.feed
-        self._start = ResponseStart()
+        self._start = NOT_STARTED
         self._is_stamped = False
         self._is_waiting = False
         self._says_failures = front.form.says_failures

@@ -123,6 +123,7 @@ def _thinking_tokens(details: Any, written: int) -> int:
 
 # --- whole responses
 
+_NOTHING_SPENT = Usage()
 _FAILURES = (FinishReason.ERROR, FinishReason.CANCELLED)  # which no word of this wire says
 _ASSISTANT = Role.ASSISTANT
 _REFUSAL = FinishReason.REFUSAL
@@ -201,11 +202,13 @@ def _fields(response: Response, choice: Choice) -> Block:
 
 def _complete(body: Block, message: Message) -> None:
     """Fill in what clients count on and another dialect's response may not have."""
-    body.setdefault("id", message.id)
+    if "id" not in body:  # else none is made
+        body["id"] = message.id
     body.setdefault("model", "")
     body.setdefault("stop_reason", None)
     body.setdefault("stop_sequence", None)
-    body.setdefault("usage", encode_usage(Usage()))
+    if "usage" not in body:
+        body["usage"] = encode_usage(_NOTHING_SPENT)
 
 
 def _is_told(choice: Choice) -> bool:
