@@ -99,6 +99,8 @@ class GrowingPart:
         """The part with everything that has been added to it."""
         part = self.part
         if type(part) is Text and not (self.signature or self.citations or self.extras):
+            if not self.pieces:
+                return part
             # Strings joined to strings: nothing to check.
             return structs.replace(part, text="".join([part.text, *self.pieces]))
         changes = self._grown() if self.pieces else {}

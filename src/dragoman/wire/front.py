@@ -34,6 +34,7 @@ from dragoman.wire.dialect import Dialect, dialect, is_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.error_reporting import reported
+from dragoman.wire.front_settings import asked_in
 from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
@@ -144,8 +145,7 @@ class Front:
     @cached_property
     def asked(self) -> Mapping[str, Any]:
         """The client's settings as it sent them: the body of its request without the messages."""
-        bare = self.request.replace_trusted(messages=())
-        return self.dialect.encode_request(bare, repair=False).body
+        return asked_in(self.dialect, self.request.replace_trusted(messages=()))
 
     @property
     def headers(self) -> dict[str, str]:
@@ -287,7 +287,10 @@ class FrontEncoder(FlowingEncoder):
             self._stamp()
         start = self._start
         told = {"id": start.id, "model": start.model, "created_at": start.created_at}
-        return self._write(event.replace_unchecked(**told))
+        is_told = event.id is start.id and event.model is start.model
+        if not is_told or event.created_at is not start.created_at:
+            event = event.replace_unchecked(**told)
+        return self._write(event)
 
     def _stamped(self) -> bytes:
         if self._is_stamped:
@@ -298,6 +301,9 @@ class FrontEncoder(FlowingEncoder):
     def _stamp(self) -> None:
         front, start = self._front, self._start
         self._is_stamped = True
+        has_time = start.created_at or start.created_at is front.created_at
+        if start.id and start.model and has_time:
+            return
         self._start = start.replace(
             id=start.id or front.id,
             model=start.model or front.request.model,
