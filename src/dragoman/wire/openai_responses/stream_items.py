@@ -195,8 +195,8 @@ class GrowingItem:
         """All of it is known: its parts are what the plain form makes of it."""
         # Nothing else of the part before it makes a difference to what is read.
         follows = None if previous is None else (type(previous), previous.item_id)
-        settled = (follows, self._output.identity, wire)
-        if settled == self._settled and dumps(wire) == dumps(self._settled[2]):
+        settled, known = (follows, self._output.identity, wire), self._settled
+        if known is not None and settled == known and dumps(wire) == dumps(known[2]):
             return  # it came with its own end, and now with that of the response
         self._settled = settled
         parts = self._read(wire, previous)
