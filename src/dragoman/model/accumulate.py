@@ -17,6 +17,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import derived_call_id, response_identity
 from dragoman.model.events import (
+    NOT_STARTED,
     ChoiceFinish,
     Event,
     OpaqueEvent,
@@ -98,6 +99,8 @@ class GrowingPart:
         """The part with everything that has been added to it."""
         part = self.part
         if type(part) is Text and not (self.signature or self.citations or self.extras):
+            if not self.pieces:
+                return part
             # Strings joined to strings: nothing to check.
             return structs.replace(part, text="".join([part.text, *self.pieces]))
         changes = self._grown() if self.pieces else {}
@@ -130,10 +133,11 @@ class _Growing:
     """A choice that is still growing."""
 
     __slots__ = ("by_id", "by_index", "by_wire_index", "calls", "extras", "finish", "finish_raw",
-                 "id", "logprobs", "message_extras", "slots")  # fmt: skip
+                 "id", "is_first", "logprobs", "message_extras", "slots")  # fmt: skip
 
-    def __init__(self, id: str) -> None:
-        self.id = id  # one message, however often it is looked at
+    def __init__(self, is_first: bool) -> None:  # noqa: FBT001 - a fact, not an option
+        self.id = ""  # of one message, however often it is looked at: made on first need
+        self.is_first = is_first
         self.slots: list[GrowingPart] = []
         self.by_index: dict[int, GrowingPart] = {}
         self.calls: list[GrowingPart] = []
@@ -184,7 +188,7 @@ class MessageAccumulator:
     def __init__(self) -> None:
         self._choices: dict[int, _Growing] = {}
         self._first_id = ""  # of one message, before its first event and after; see `_first`
-        self._start = ResponseStart()
+        self._start = NOT_STARTED
         self._usage: Usage | None = None
         self.is_complete = False
         self.errors: list[StreamError] = []
@@ -272,6 +276,8 @@ class MessageAccumulator:
         )
 
     def _choice(self, index: int, growing: _Growing) -> Choice:
+        if not growing.id:
+            growing.id = self._first() if growing.is_first else new_id()
         message = make_message(
             Role.ASSISTANT,
             tuple(slot.built() for slot in growing.slots),
@@ -290,8 +296,7 @@ class MessageAccumulator:
     def _growing(self, choice: int) -> _Growing:
         growing = self._choices.get(choice)
         if growing is None:
-            id_ = new_id() if self._choices else self._first()
-            growing = self._choices[choice] = _Growing(id_)
+            growing = self._choices[choice] = _Growing(not self._choices)
         return growing
 
     def _first(self) -> str:
@@ -302,7 +307,7 @@ class MessageAccumulator:
 
     def _response_start(self, event: ResponseStart) -> None:
         if event.restarts:
-            self._choices, self._start, self._usage = {}, ResponseStart(), None
+            self._choices, self._start, self._usage = {}, NOT_STARTED, None
             self._first_id = ""
             self.errors, self.opaque = [], []
         # A second start (some servers repeat it in each chunk) fills gaps, it does not reset.

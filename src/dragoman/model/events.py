@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY
+from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.parts import Citation, Origin, Part
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
@@ -39,13 +39,21 @@ class ResponseStart(_Event, frozen=True, tag="response_start", kw_only=True):
     def filled(self, later: ResponseStart) -> ResponseStart:
         """With what a later one adds: gaps are filled, nothing is reset, its origin counts."""
         known, more = self.extras, later.extras
+        if not (self.id or self.model or self.created_at or self.origin or known or later.restarts):
+            return later
+        if known and more:  # both are frozen: so is what they make together
+            more = FrozenDict({**known, **more})
         return ResponseStart(
             id=self.id or later.id,
             model=self.model or later.model,
             created_at=self.created_at or later.created_at,
             origin=later.origin or self.origin,
-            extras={**known, **more} if known and more else known or more,
+            extras=more or known,
         )
+
+
+NOT_STARTED = ResponseStart()
+"""What is known of a response before anything is."""
 
 
 class PartStart(_Event, frozen=True, tag="part_start"):

@@ -164,15 +164,22 @@ def _restored(kind: type[T], fields: dict[str, Any]) -> T:
     return unchecked(kind)(**fields)
 
 
-def _same(left: Any, right: Any) -> bool:
+def _same(left: Any, right: Any) -> bool:  # noqa: PLR0911 - one for each kind, for speed
     """Equality of every field, and of data that tells `True` from `1`, as Python does not."""
+    if left is right:
+        return True
+    if type(left) is str:  # most of what there is
+        return bool(left == right)
     if isinstance(left, Value):
         if type(left) is not type(right):
             return False
         left.settle()
         right.settle()
-        fields = left.__struct_fields__
-        return all(_same(getattr(left, name), getattr(right, name)) for name in fields)
+        for name in left.__struct_fields__:
+            one, other = getattr(left, name), getattr(right, name)
+            if one is not other and not _same(one, other):
+                return False
+        return True
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):

@@ -8,7 +8,7 @@ subclass.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -71,6 +71,12 @@ class Functions(NamedTuple):
     """The module that has `FRONT_FORM`, for who serves the dialect's clients; None: no need."""
     lane: str | None = None
     """The module that has `LANE`; None: every request takes the general path."""
+
+
+@lru_cache(maxsize=32)
+def _front_form(home: str) -> FrontForm:
+    found: FrontForm = import_module(home).FRONT_FORM
+    return found
 
 
 class Codec:
@@ -279,8 +285,7 @@ class Codec:
         home = self._functions.front_form
         if home is None:
             return None
-        found: FrontForm = import_module(home).FRONT_FORM
-        return found
+        return _front_form(home)
 
     def front_encoder(self, front: Front) -> StreamEncoder:
         """What writes a stream that has all that the dialect's clients expect."""

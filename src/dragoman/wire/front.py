@@ -15,7 +15,13 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from dragoman.errors import DragomanError, ProviderError, ServerError
-from dragoman.model.events import ChoiceFinish, Event, ResponseStart, StreamError
+from dragoman.model.events import (
+    NOT_STARTED,
+    ChoiceFinish,
+    Event,
+    ResponseStart,
+    StreamError,
+)
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
 from dragoman.model.jsontext import dumps
@@ -28,6 +34,7 @@ from dragoman.wire.dialect import Dialect, dialect, is_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.error_reporting import reported
+from dragoman.wire.front_settings import asked_in
 from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
@@ -111,10 +118,6 @@ class Front:
         self.form = self._form()
         self._clock = clock
         self.began = clock()
-        self.request_id = new_id("req_")
-        prefix = self.form.id_prefix
-        # For answers that have none of their own:
-        self.id = None if prefix is None else new_id(prefix)
         self.created_at = self.began if self.form.has_time else None
 
     def __repr__(self) -> str:
@@ -122,6 +125,17 @@ class Front:
 
     def _form(self) -> FrontForm:
         return getattr(self.dialect, "front_form", None) or FrontForm()
+
+    @cached_property
+    def request_id(self) -> str:
+        """The id of the request."""
+        return new_id("req_")
+
+    @cached_property
+    def id(self) -> str | None:
+        """For answers that have none of their own."""
+        prefix = self.form.id_prefix
+        return None if prefix is None else new_id(prefix)
 
     @property
     def elapsed(self) -> float:
@@ -131,8 +145,7 @@ class Front:
     @cached_property
     def asked(self) -> Mapping[str, Any]:
         """The client's settings as it sent them: the body of its request without the messages."""
-        bare = self.request.replace_unchecked(messages=())
-        return self.dialect.encode_request(bare, repair=False).body
+        return asked_in(self.dialect, self.request.replace_trusted(messages=()))
 
     @property
     def headers(self) -> dict[str, str]:
@@ -218,7 +231,7 @@ class FrontEncoder(FlowingEncoder):
         self._front = front
         self._encoder = encoder
         self._write = encoder.feed
-        self._start = ResponseStart()
+        self._start = NOT_STARTED
         self._is_stamped = False
         self._is_waiting = False
         self._says_failures = front.form.says_failures
@@ -274,7 +287,10 @@ class FrontEncoder(FlowingEncoder):
             self._stamp()
         start = self._start
         told = {"id": start.id, "model": start.model, "created_at": start.created_at}
-        return self._write(event.replace_unchecked(**told))
+        is_told = event.id is start.id and event.model is start.model
+        if not is_told or event.created_at is not start.created_at:
+            event = event.replace_unchecked(**told)
+        return self._write(event)
 
     def _stamped(self) -> bytes:
         if self._is_stamped:
@@ -285,6 +301,9 @@ class FrontEncoder(FlowingEncoder):
     def _stamp(self) -> None:
         front, start = self._front, self._start
         self._is_stamped = True
+        has_time = start.created_at or start.created_at is front.created_at
+        if start.id and start.model and has_time:
+            return
         self._start = start.replace(
             id=start.id or front.id,
             model=start.model or front.request.model,

@@ -274,8 +274,11 @@ def is_shown(part: Part) -> bool:
 
 def stateless(part: AnyPart, origin: Origin | None = None) -> AnyPart:
     """A part as a client is shown it; its state goes along in an envelope."""
+    is_other = origin is not None and part.origin != origin
+    if not is_other and part.signature is None and part.item_id is None:
+        return part
     changes: dict[str, Any] = {"signature": None, "item_id": None}
-    if origin is not None and part.origin != origin:
+    if is_other:
         changes["origin"] = origin
         if isinstance(part, ToolCall):
             changes["wire_id"] = UNSET

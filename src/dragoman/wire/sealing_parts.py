@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from dragoman.model.accumulate import GrowingPart
 from dragoman.model.content import AnyPart
 from dragoman.model.ids import new_id
@@ -91,6 +89,19 @@ class OpenPart:
         return sum(map(len, fresh))
 
 
+class _MessageId:
+    """The id of a message, made on first need."""
+
+    __slots__ = ("_id",)
+
+    def __init__(self) -> None:
+        self._id = ""
+
+    def __call__(self) -> str:
+        self._id = self._id or new_id()
+        return self._id
+
+
 class OpenChoice:
     """One answer of the stream."""
 
@@ -99,7 +110,7 @@ class OpenChoice:
 
     def __init__(self, front: StateFields, number: int, origin: Origin | None) -> None:
         self.number = number
-        self.sealer = Sealer(front, origin, cache(new_id))
+        self.sealer = Sealer(front, origin, _MessageId())
         self.parts: dict[int, OpenPart] = {}
         self.ended: dict[int, OpenPart] = {}  # and may be said to have ended once more
         self.begun: set[int] = set()

@@ -72,7 +72,7 @@ class EventEncoder(FlowingEncoder, EventHandler):
     def __init__(self, reports: Reports | None = None) -> None:
         self._reports = reports
         self._losses = Losses()
-        self._start = events.ResponseStart()
+        self._start = events.NOT_STARTED
         self._usage: Usage | None = None
         self._finish: events.ChoiceFinish | None = None
         self._is_over = False

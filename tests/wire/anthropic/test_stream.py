@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.errors import WireError
@@ -487,6 +487,24 @@ def test_a_json_object_is_followed_to_its_end(value: dict[str, Any], data: st.Da
     assert prefix.feed(text[cut:]) == len(text) - cut
     assert prefix.is_closed
     assert not prefix.is_broken
+
+
+@given(
+    begun=st.sampled_from(["", '{"a":', '{"a":[', '{"a":"', '{"a":1', '{"a":{', '{"a":[1e']),
+    text=st.text('{}[]",:\\u0truefalsn-+1.eE a\n', max_size=30) | json_values.map(json.dumps),
+)
+@example(begun='{"a":', text="1" * 999 + "}")
+@example(begun='{"a":', text="1" * 1001)
+def test_runs_are_taken_as_their_characters_are(begun: str, text: str) -> None:
+    """A text in one piece and the same one in single characters are taken just as far."""
+    whole, single = JsonObjectPrefix(), JsonObjectPrefix()
+    whole.feed(begun)
+    single.feed(begun)
+    taken = whole.feed(text)
+    assert taken == sum(single.feed(mark) for mark in text if not single.is_broken)
+    assert (whole.is_broken, whole.is_closed) == (single.is_broken, single.is_closed)
+    if whole.is_begun and not whole.is_closed:
+        assert whole.closing('"input":1') == single.closing('"input":1')
 
 
 @given(pieces=st.lists(st.text('{}[]",:\\u0tfn-1. a\n', max_size=6), max_size=8))

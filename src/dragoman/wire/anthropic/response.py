@@ -123,6 +123,7 @@ def _thinking_tokens(details: Any, written: int) -> int:
 
 # --- whole responses
 
+_NOTHING_SPENT = encode_usage(Usage())
 _FAILURES = (FinishReason.ERROR, FinishReason.CANCELLED)  # which no word of this wire says
 _ASSISTANT = Role.ASSISTANT
 _REFUSAL = FinishReason.REFUSAL
@@ -201,11 +202,13 @@ def _fields(response: Response, choice: Choice) -> Block:
 
 def _complete(body: Block, message: Message) -> None:
     """Fill in what clients count on and another dialect's response may not have."""
-    body.setdefault("id", message.id)
+    if "id" not in body:  # else none is made
+        body["id"] = message.id
     body.setdefault("model", "")
     body.setdefault("stop_reason", None)
     body.setdefault("stop_sequence", None)
-    body.setdefault("usage", encode_usage(Usage()))
+    if "usage" not in body:
+        body["usage"] = dict(_NOTHING_SPENT)
 
 
 def _is_told(choice: Choice) -> bool:
@@ -248,11 +251,13 @@ def _decode_refusal(wire: Block) -> tuple[AnyPart, ...]:
 
 def _refusal(message: Message) -> str:
     """As `_decode_refusal`, the other way."""
-    return "\n".join(part.text for part in message.parts if isinstance(part, Refusal))
+    if not message.parts:  # as at the beginning and the end of a stream
+        return ""
+    return "\n".join([part.text for part in message.parts if isinstance(part, Refusal)])
 
 
 def _content(message: Message) -> tuple[AnyPart, ...]:
-    return tuple(part for part in message.parts if not isinstance(part, Refusal))
+    return tuple([part for part in message.parts if not isinstance(part, Refusal)])
 
 
 # --- errors, as bodies and as the `error` event of a stream

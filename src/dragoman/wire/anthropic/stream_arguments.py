@@ -1,8 +1,8 @@
 """The arguments of a call, passed on piece by piece so that they are a JSON object in the end.
 
 What other providers' models write need not be JSON, which shows only when half of it has been
-sent. So the pieces are followed character by character, and what can't be JSON any more is not
-passed on: the object is closed, with the model's whole text as one more argument (W67, I6).
+sent. So the pieces are followed as they come, and what can't be JSON any more is not passed on:
+the object is closed, with the model's whole text as one more argument (W67, I6).
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ import re
 from dragoman.model.frozen import MAX_DEPTH
 from dragoman.model.jsontext import dumps
 from dragoman.wire.anthropic.tools_calls import TEXT_ARGUMENT
+from dragoman.wire.lane.flows import Encode
 
 _BLANK = " \t\n\r"
+_BLANKS = re.compile(r"[ \t\n\r]+")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]+')
+_NUMBER_MARKS = re.compile(r"[-+.eE0-9]{1,1000}")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NUMBER_SO_FAR = re.compile(r"-?((0|[1-9][0-9]*)((\.[0-9]+)?([eE][+-]?[0-9]*)?|\.))?")
 _VALUE = '"{[-0123456789tfn'
@@ -62,6 +65,24 @@ class Arguments:
         self.is_changed = self._prefix.is_broken
         return piece[:taken]
 
+    def sender(self, encode: Encode) -> Encode:
+        """What sends one piece after the other: `encode` writes what may be sent of it."""
+        prefix, keep, is_plain = self._prefix, self._pieces.append, _PLAIN.fullmatch
+
+        def send(piece: str) -> bytes:
+            if prefix.is_in_string and is_plain(piece):
+                written = encode(piece)  # first: it may raise
+                keep(piece)
+                return written
+            return self._sent(piece, encode)
+
+        return send
+
+    def _sent(self, piece: str, encode: Encode) -> bytes:
+        encode(piece)  # raises before the piece is noted, if it does
+        sendable = self.feed(piece)
+        return encode(sendable) if sendable else b""
+
     def finish(self) -> str:
         """What to send last."""
         written = "".join(self._pieces)
@@ -84,6 +105,17 @@ class UntouchedArguments(Arguments):
         self._pieces.append(piece)
         return piece
 
+    def sender(self, encode: Encode) -> Encode:
+        """The same, written."""
+        keep = self._pieces.append
+
+        def send(piece: str) -> bytes:
+            written = encode(piece)
+            keep(piece)
+            return written
+
+        return send
+
     def finish(self) -> str:
         """An empty object, if there was nothing at all."""
         return "" if self._pieces else "{}"
@@ -100,6 +132,10 @@ class TextArguments(Arguments):
         self._pieces.append(piece)
         self.is_changed = True
         return opening + dumps(piece).decode()[1:-1]
+
+    def sender(self, encode: Encode) -> Encode:
+        """The same, written."""
+        return lambda piece: self._sent(piece, encode)
 
     def finish(self) -> str:
         """The end of the string."""
@@ -129,16 +165,38 @@ class JsonObjectPrefix:
         """Whether the object is whole, whatever came after it."""
         return self._expect == "end"
 
+    @property
+    def is_in_string(self) -> bool:
+        """Whether characters that need no escape may follow, as many as there are."""
+        return self._escape == 0
+
     def feed(self, text: str) -> int:
         """How many of these characters may follow; less than all of them breaks it."""
-        at = 0
-        while at < len(text) and not self.is_broken:
-            if self._escape == 0 and (plain := _PLAIN.match(text, at)):
-                at = plain.end()
+        at, size = 0, len(text)
+        while at < size and not self.is_broken:
+            end = self._run(text, at)
+            if end > at:
+                at = end
                 continue
             self.is_broken = not self._takes(text[at])
             at += not self.is_broken
         return at
+
+    def _run(self, text: str, at: int) -> int:
+        """Where the characters end that can be taken at once; the same place, where none can."""
+        if self._escape >= 0:
+            found = None if self._escape else _PLAIN.match(text, at)
+        elif self._rest is None:
+            found = _BLANKS.match(text, at)
+        elif self._rest[:1].isalpha():
+            found = None
+        else:
+            found = _NUMBER_MARKS.match(text, at)
+            number = self._rest if found is None else self._rest + found[0]
+            if len(number) > _LONGEST_NUMBER or not _NUMBER_SO_FAR.fullmatch(number):
+                return at
+            self._rest = number
+        return at if found is None else found.end()
 
     def _takes(self, mark: str) -> bool:
         if self._escape >= 0:

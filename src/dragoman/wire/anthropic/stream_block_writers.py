@@ -10,6 +10,7 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Citation, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall
 from dragoman.wire.anthropic.content import encode_parts
+from dragoman.wire.anthropic.content_blocks import is_plain
 from dragoman.wire.anthropic.content_citations import encode_citations
 from dragoman.wire.anthropic.dialect import NAME
 from dragoman.wire.anthropic.stream_arguments import Arguments, TextArguments, UntouchedArguments
@@ -28,6 +29,10 @@ _LATE_DATA = "a block is readable or sealed: what was sealed of shown thinking i
 _DELTA = (
     b"event: content_block_delta\ndata: "
     b'{"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":%b}}\n\n'
+)
+_TEXT_START = (
+    b"event: content_block_start\ndata: "
+    b'{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":""}}\n\n'
 )
 # The type of a delta, and its field.
 _TEXT = (b"text_delta", b"text")
@@ -174,6 +179,8 @@ class TextWriter(BlockWriter):
     def begin(self, index: int) -> bytes:
         """The empty block, and what is there already."""
         part = self.part
+        if is_plain(part):
+            return _TEXT_START % index + self._grown(index, part.text, ())
         (block,) = self._blocks(part.replace(text="", citations=()))
         return block_start(index, block) + self._grown(index, part.text, part.citations)
 
@@ -298,13 +305,8 @@ class CallWriter(BlockWriter):
 
     def flow(self, index: int, like: Delta) -> Flow | None:
         """Between the same bytes, as far as they may be sent."""
-        take = self._arguments.feed
-
-        def sent(piece: str) -> bytes:
-            sendable = take(piece)
-            return block_delta(index, *_ARGUMENTS, sendable) if sendable else b""
-
-        return Flow(like, sent, self.pieces)
+        send = self._arguments.sender(_around(index, *_ARGUMENTS))
+        return Flow(like, send, self.pieces)
 
     def _more(self, index: int, piece: str) -> bytes:
         self.pieces.append(piece)

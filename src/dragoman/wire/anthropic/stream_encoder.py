@@ -82,7 +82,8 @@ class StreamEncoder(EventEncoder):
         if self._begun is not None:
             return b""
         self._begun = body = _well_formed(encode_response(self._response(())).body)
-        self._start = self._start.replace(id=body["id"])
+        if body["id"] is not self._start.id:
+            self._start = self._start.replace(id=body["id"])
         return frame("message_start", message=body)
 
     def _response(self, choices: tuple[Choice, ...]) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from dragoman.model.content import AnyPart
@@ -386,6 +387,7 @@ def decode_time(wire: Any) -> float | None:
         return None
 
 
+@lru_cache(maxsize=256)  # a stream says it twice
 def encode_time(created_at: float | None) -> str | None:
     """A moment as `createTime` has it."""
     if created_at is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError
 from dragoman.model.content import AnyPart
@@ -144,23 +144,46 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
     output = want(wire, "output", list, NAME, "$")
     parts = decode_output_items(output, identity_of(wire))
     finish, finish_raw = decode_finish(wire, parts)
-    model, response_id = _text(wire.get("model")), _text(wire.get("id"))
-    origin = Origin(dialect=NAME, model=model, response_id=response_id)
-    counts, created_at = wire.get("usage"), wire.get("created_at")
-    usage = decode_usage(counts) if isinstance(counts, dict) else None
+    head = decode_head(wire, finish, finish_raw)
+    usage = head.usage
     spent = usage and usage.counts
-    message = make_message(Role.ASSISTANT, parts, origin=origin, usage=spent, finish=finish)
-    response = Response(
+    message = make_message(Role.ASSISTANT, parts, origin=head.origin, usage=spent, finish=finish)
+    return Response(
         choices=(Choice(0, message, finish, finish_raw, probabilities_of(parts)),),
         usage=usage,
-        model=model,
-        id=response_id,
-        created_at=created_at if _is_time(created_at) else None,
-        extras=BARE,  # even where there is nothing to keep: that it came from here is worth knowing
+        model=head.model,
+        id=head.id,
+        created_at=head.created_at,
+        extras=head.extras,
     )
-    read = {"output", "usage" if response.usage is not None else ""}
-    rest = {key: wire[key] for key in wire if key not in read}
-    return response.replace(extras={**BARE, **overlay_of(rest, (), NAME, _encode_head(response))})
+
+
+class Head(NamedTuple):
+    """What a response says besides its items."""
+
+    id: str | None
+    model: str | None
+    created_at: float | None
+    origin: Origin
+    usage: Usage | None
+    extras: FrozenDict
+
+
+def decode_head(
+    wire: Mapping[str, Any], finish: FinishReason | None, finish_raw: str | None
+) -> Head:
+    """All but the items; `finish` is why it ended, as `decode_finish` has it."""
+    model, response_id = _text(wire.get("model")), _text(wire.get("id"))
+    counts, time = wire.get("usage"), wire.get("created_at")
+    usage = decode_usage(counts) if isinstance(counts, dict) else None
+    created_at = time if _is_time(time) else None
+    ours = _head(response_id, model, created_at) | _finish(finish, finish_raw, is_own=True)
+    known = ("output",) if usage is None else ("output", "usage")
+    extras = overlay_of(wire, known, NAME, ours)
+    if NAME not in extras:  # even where there is nothing to keep, that it came from here
+        extras = FrozenDict({**BARE, **extras})
+    origin = Origin(dialect=NAME, model=model, response_id=response_id)
+    return Head(response_id, model, created_at, origin, usage, extras)
 
 
 def probabilities_of(parts: Iterable[Part]) -> dict[str, Any] | None:
@@ -200,7 +223,6 @@ def encode_response(response: Response) -> Encoded:
     """The body that says a response, and what it could not say."""
     finish = response.choices[0].finish if response.choices else None
     writing = MessageWriter(is_cut_off=finish is not None and finish.is_cut_off)
-    body = _encode_head(response)
     if response.choices:
         choice = response.choices[0]
         writing.write(choice.message)
@@ -215,14 +237,19 @@ def encode_response(response: Response) -> Encoded:
                     writing.lose(loss.path, loss.reason)
     for index in range(1, len(response.choices)):
         writing.lose(f"choices[{index}]", "this dialect gives one answer")
-    body["output"] = writing.items
+    body = encode_body(response, writing.items)
+    return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
+
+
+def encode_body(response: Response, items: list[Any]) -> dict[str, Any]:
+    """The body of a response whose items are written."""
+    body = _encode_head(response)
+    body["output"] = items
     if response.usage is not None:
         body["usage"] = encode_usage(response.usage)
     if NAME in response.extras:
-        body = with_overlay(body, response.extras, NAME)
-    else:
-        body = {"id": _made_id(response), **_USUAL, **body}
-    return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
+        return with_overlay(body, response.extras, NAME)
+    return {"id": _made_id(response), **_USUAL, **body}
 
 
 def _made_id(response: Response) -> str:
@@ -232,16 +259,22 @@ def _made_id(response: Response) -> str:
 
 def _encode_head(response: Response) -> dict[str, Any]:
     """Everything that the model knows besides output and usage."""
-    body: dict[str, Any] = {}
-    if response.id is not None:
-        body["id"] = response.id
-    if response.model is not None:
-        body["model"] = response.model
-    if response.created_at is not None:
-        whole = int(response.created_at)  # stored as a float; the overlay knows a fraction of zero
-        body["created_at"] = whole if whole == response.created_at else response.created_at
+    body = _head(response.id, response.model, response.created_at)
     if response.choices:
-        body.update(_encode_finish(response.choices[0], is_own=NAME in response.extras))
+        choice, is_own = response.choices[0], NAME in response.extras
+        body.update(_finish(choice.finish, choice.finish_raw, is_own=is_own))
+    return body
+
+
+def _head(id_: str | None, model: str | None, created_at: float | None) -> dict[str, Any]:
+    body: dict[str, Any] = {}
+    if id_ is not None:
+        body["id"] = id_
+    if model is not None:
+        body["model"] = model
+    if created_at is not None:
+        whole = int(created_at)  # stored as a float; the overlay knows a fraction of zero
+        body["created_at"] = whole if whole == created_at else created_at
     return body
 
 
@@ -271,9 +304,8 @@ def has_word(finish: FinishReason) -> bool:
     return finish in _FINISHES
 
 
-def _encode_finish(choice: Choice, *, is_own: bool) -> dict[str, Any]:
+def _finish(finish: FinishReason | None, word: str | None, *, is_own: bool) -> dict[str, Any]:
     """Status and reason; another wire's own words for a reason are none here."""
-    finish, word = choice.finish, choice.finish_raw
     if finish is None:
         return {}
     status, reason = _FINISHES.get(finish, (_CUT, None))  # a pause, a call that can't be read

@@ -119,14 +119,13 @@ def _tool(tool: Any) -> Any:
 def complete(encoded: Encoded, response: Response, front: Front) -> None:
     """Fill in what a response lacks."""
     body = encoded.body
-    complete_body(body, front, is_own=front.is_own_response(response))
+    complete_body(body, front, echoed(front.asked), is_own=front.is_own_response(response))
     if body["status"] == "failed" and not isinstance(body["error"], Mapping):
         body["error"] = dict(_UNEXPLAINED)
 
 
-def complete_body(body: Body, front: Front, *, is_own: bool) -> None:
+def complete_body(body: Body, front: Front, echo: Body, *, is_own: bool) -> None:
     """Fill in what a body lacks; what a response of this dialect says itself stays."""
-    echo = echoed(front.asked)
     for key, value in echo.items():
         if key not in body or (not is_own and key not in _SAID):
             body[key] = value
@@ -167,11 +166,14 @@ class FrontStreamEncoder(StreamEncoder):
     def __init__(self, front: Front) -> None:
         super().__init__()
         self._front = front
+        self._echo: Body | None = None  # the client's settings, once they are asked for
 
     def _body(self, end: events.ChoiceFinish | None) -> Body:
         body = super()._body(end)
         is_own = NAME in self._start.extras or self._front.is_own(self._start.origin)
-        complete_body(body, self._front, is_own=is_own)
+        if self._echo is None:
+            self._echo = echoed(self._front.asked)
+        complete_body(body, self._front, self._echo, is_own=is_own)
         if end is None:
             body["completed_at"] = None
         return body

@@ -21,7 +21,7 @@ from dragoman.wire.openai_responses.content import decode_annotations
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.response import (
     decode_finish,
-    decode_response,
+    decode_head,
     identity_of,
     probabilities_of,
 )
@@ -187,13 +187,13 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def _emit_head(self, head: Item) -> None:
         """What is known of the response beside its items; GitHub's ids change on the way."""
         named = {"id": self._id} if type(self._id) is str else {}
-        known = decode_response({**head, **named, "output": []})
+        known = decode_head({**head, **named}, *decode_finish(head, ()))
         self._emit(
             events.ResponseStart(
                 id=known.id,
                 model=known.model,
                 created_at=known.created_at,
-                origin=known.message.origin,
+                origin=known.origin,
                 extras=known.extras,
             )
         )

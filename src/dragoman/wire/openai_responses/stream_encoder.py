@@ -25,7 +25,7 @@ from dragoman.wire.fronts import pointed_back
 from dragoman.wire.lane.flows import Flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.dialect import NAME
-from dragoman.wire.openai_responses.response import encode_response, has_word, put_probabilities
+from dragoman.wire.openai_responses.response import encode_body, has_word, put_probabilities
 from dragoman.wire.openai_responses.stream import EVENTS, encode_failure
 from dragoman.wire.openai_responses.stream_item_writers import (
     TOO_LATE,
@@ -115,7 +115,7 @@ class StreamEncoder(EventEncoder):
             created_at=start.created_at,
             extras=start.extras,
         )
-        body = encode_response(response).body
+        body = encode_body(response, [])
         model = body.get("model")
         named = {"id": start.id, "object": "response", "model": model if type(model) is str else ""}
         return {**body, **named}

@@ -7,6 +7,7 @@ as an item. Only the pieces in between are of the stream's own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import is_
 from typing import Any
 
 from dragoman.model.accumulate import GrowingPart
@@ -204,7 +205,8 @@ class PartWriter(SentPart):
 class ItemWriter:
     """An item on its way."""
 
-    __slots__ = ("_answer", "_counts", "_id", "_parts", "_start", "id", "index", "is_done", "last")
+    __slots__ = ("_answer", "_counts", "_id", "_known", "_parts", "_start", "id", "index",
+                 "is_done", "last")  # fmt: skip
 
     def __init__(self, answer: Answer, start: int) -> None:
         self._answer = answer
@@ -212,6 +214,7 @@ class ItemWriter:
         self._parts: list[PartWriter] = []
         self._counts = {"content": 0, "summary": 0}
         self._id = b""
+        self._known: tuple[list[Any], Body | None] = ([], None)  # see `_item`
         self.id = ""
         self.index: int | None = None
         self.last: AnyPart | None = None
@@ -281,7 +284,7 @@ class ItemWriter:
             part.kind = self._kind_of(state)
         if part.kind is FUNCTION and isinstance(state, ToolCall) and self._lacks_arguments(state):
             state = state.replace_unchecked(raw=NO_ARGUMENTS)
-            part.grown = GrowingPart(state)
+        part.grown = GrowingPart(state)  # it is put together once
         shown = self._shown(part, state) if part.index is None else b""
         return shown + self._ended(part, state)
 
@@ -395,7 +398,7 @@ class ItemWriter:
     def _entry(self, part: PartWriter, state: AnyPart) -> Body | None:
         """A part as its item has it."""
         kind = part.kind
-        item = self._answer.item([state], part.number)
+        item = self._item([state], part.number)
         if item is None or not kind.field:
             return item
         entries = item.get(kind.field)
@@ -415,7 +418,16 @@ class ItemWriter:
 
     def body(self) -> Body | None:
         """The item as it is now."""
-        return self._answer.item([part.state for part in self._parts], self._start)
+        return self._item([part.state for part in self._parts], self._start)
+
+    def _item(self, states: list[AnyPart], start: int) -> Body | None:
+        """The item of these parts, which are often those that were asked for last."""
+        said = [start, self._answer.writing.origin, *states]
+        known, item = self._known
+        if len(said) != len(known) or not all(map(is_, said, known)):
+            item = self._answer.item(states, start)
+            self._known = said, item
+        return None if item is None else dict(item)
 
     def _begun(self) -> bytes:
         if self.index is not None or (item := self.body()) is None:

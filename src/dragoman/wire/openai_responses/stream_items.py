@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import UNKNOWN_RESPONSE, derived_call_id
+from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Opaque, ServerToolCall
 from dragoman.model.tools import ToolCall
 from dragoman.wire.openai_responses.content_items import decode_output_item, is_thought
@@ -105,8 +106,8 @@ class OutputParts:
 class GrowingItem:
     """An item between its beginning and its end."""
 
-    __slots__ = ("_by_key", "_counts", "_output", "_parts", "_pieces", "_wire", "before", "fields",
-                 "id", "index", "is_done", "kind")  # fmt: skip
+    __slots__ = ("_by_key", "_counts", "_output", "_parts", "_pieces", "_settled", "_wire",
+                 "before", "fields", "id", "index", "is_done", "kind")  # fmt: skip
 
     def __init__(self, index: int, wire: Item, output: OutputParts) -> None:
         self.index = index
@@ -123,6 +124,7 @@ class GrowingItem:
         self._by_key: dict[tuple[str, int], GrowingPart] = {}
         self._counts: dict[str, int] = {}
         self._pieces: list[str] = []
+        self._settled: tuple[Any, ...] | None = None  # as what it was settled last
 
     @property
     def last(self) -> AnyPart | None:
@@ -191,6 +193,12 @@ class GrowingItem:
 
     def settle(self, wire: Any, previous: AnyPart | None) -> None:
         """All of it is known: its parts are what the plain form makes of it."""
+        # Nothing else of the part before it makes a difference to what is read.
+        follows = None if previous is None else (type(previous), previous.item_id)
+        settled, known = (follows, self._output.identity, wire), self._settled
+        if known is not None and settled == known and dumps(wire) == dumps(known[2]):
+            return  # it came with its own end, and now with that of the response
+        self._settled = settled
         parts = self._read(wire, previous)
         self._parts.sort(key=attrgetter("place"))
         for index, part in enumerate(parts):

@@ -1,0 +1,73 @@
+"""The settings that a client sent, which fronts repeat: known by what they say.
+
+Clients send the same settings with each of their requests. What a dialect writes for them is kept
+as JSON, under the request's own bytes: everybody gets a body of their own out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.jsontext import dumps, loads
+from dragoman.model.requests import Request
+from dragoman.wire.dialect import Dialect
+from dragoman.wire.lane import switch
+
+_MOST_KEPT = 128
+_LONGEST = 4096  # bytes of a request without its messages
+_encode = msgspec.json.Encoder().encode
+
+
+def asked_in(dialect: Dialect, bare: Request) -> Mapping[str, Any]:
+    """The body of a request that has no messages, as its client would have sent it."""
+    try:
+        key = _encode(bare) if switch.is_on() else b""
+    except (TypeError, ValueError, OverflowError, RecursionError):  # half a character, say
+        key = b""
+    if not 0 < len(key) <= _LONGEST:
+        return _written(dialect, bare)
+    try:
+        found: Mapping[str, Any] = loads(_kept(_Asked(dialect, bare, key)))
+    except (InvalidInputError, _NotKeptError):
+        return _written(dialect, bare)
+    return found
+
+
+class _NotKeptError(Exception):
+    """What was written is too large."""
+
+
+class _Asked:
+    """A request that is known by its bytes."""
+
+    __slots__ = ("_key", "bare", "dialect")
+
+    def __init__(self, dialect: Dialect, bare: Request, key: bytes) -> None:
+        self.dialect = dialect
+        self.bare = bare
+        self._key = key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Asked):
+            return NotImplemented
+        return self.dialect is other.dialect and self._key == other._key
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _kept(asked: _Asked) -> bytes:
+    written = dumps(_written(asked.dialect, asked.bare))
+    if len(written) > 2 * _LONGEST:
+        raise _NotKeptError
+    return written
+
+
+def _written(dialect: Dialect, bare: Request) -> Mapping[str, Any]:
+    return dialect.encode_request(bare, repair=False).body
