@@ -69,6 +69,11 @@ class Functions(NamedTuple):
     """The module that has `FRONT_FORM`, for who serves the dialect's clients; None: no need."""
 
 
+def _problem(error: Exception) -> str:
+    """What is wrong with a body that could not be read."""
+    return str(error) if isinstance(error, InvalidInputError) else "the JSON nests too deeply"
+
+
 class Codec:
     """A dialect; `dragoman.wire.dialect.Dialect` says what its methods are for."""
 
@@ -115,9 +120,16 @@ class Codec:
     ) -> Request:
         """The request in a body, and in its path."""
         wire = self._opened(body)
-        request = with_shared_settings(
-            self._read(lambda: self._functions.decode_request(wire, path)), self.description
-        )
+        try:
+            request = self._functions.decode_request(wire, path)
+        except (InvalidInputError, RecursionError) as error:
+            problem = _problem(error)
+        else:
+            return self._marked(with_shared_settings(request, self.description))
+        raise WireError(problem, dialect=self.name, path="$")  # see `_read`
+
+    def _marked(self, request: Request) -> Request:
+        """A request that was just read, with a mark on all that came in this dialect."""
         for message in request.messages:
             if message.origin is None and self._is_as_it_came(message):
                 force_setattr(message, "origin", self._here)  # see `Target.owns`
@@ -182,8 +194,8 @@ class Codec:
     def _encoded(self, request: Request, target: Target, *, strict: bool) -> Encoded:
         own = self._functions
         encoded = encoded_for(request, target, own.encode_request, steps=own.steps, strict=strict)
-        is_empty = encoded.body.get(self.messages_field) in (None, [])
-        if is_empty and request.messages and target.is_strict:
+        is_sent = request.messages and target.is_strict
+        if is_sent and encoded.body.get(self.messages_field) in (None, []):
             self._open(encoded, request, target)
         return encoded
 
@@ -240,10 +252,8 @@ class Codec:
         """What a decoder reads; a value that no message can hold is the peer's fault."""
         try:
             return decode()
-        except InvalidInputError as error:
-            problem = str(error)
-        except RecursionError:
-            problem = "the JSON nests too deeply"
+        except (InvalidInputError, RecursionError) as error:
+            problem = _problem(error)
         # Outside the handlers: the model's error, which says the same, is not its context.
         raise WireError(problem, dialect=self.name, path="$")
 

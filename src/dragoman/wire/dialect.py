@@ -146,10 +146,8 @@ def dialect(name: str) -> Dialect:
     >>> dialect("anthropic").name
     'anthropic'
     """
-    folder = _folders().get(name)
-    if folder is not None:
-        found: Dialect = import_module(f"dragoman.wire.{folder}.codec").DIALECT
-        return found
+    if name in _folders():
+        return _own(name)
     added = _ADDED.load(name)
     if added is None:
         _ADDED.refresh()
@@ -158,6 +156,12 @@ def dialect(name: str) -> Dialect:
         msg = f"unknown dialect; there are {', '.join(dialects())}"
         raise ConfigError(msg)
     return added
+
+
+@cache
+def _own(name: str) -> Dialect:
+    found: Dialect = import_module(f"dragoman.wire.{_folders()[name]}.codec").DIALECT
+    return found
 
 
 def dialects() -> tuple[str, ...]:

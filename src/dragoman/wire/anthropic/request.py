@@ -8,7 +8,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Refusal, Text
-from dragoman.model.requests import Request, State
+from dragoman.model.requests import BLANK, Request, State
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.wire.anthropic.content import decode_part, encode_parts
@@ -200,7 +200,7 @@ PLACES: Places = {
 def decode_request(wire: Block) -> Request:
     """The request in a body."""
     messages = want(wire, "messages", list, NAME, "$")
-    request = Request(
+    request = BLANK.replace_trusted(
         model=text(wire.get("model")),
         system=decode_system(wire.get("system")),
         messages=decode_calls(lambda calls: _decode_messages(messages, calls)),
@@ -221,7 +221,9 @@ def decode_request(wire: Block) -> Request:
     system = wire.get("system")
     if system is not None and not isinstance(system, (str, list)):
         extras = with_guesses(extras, NAME, [[["system"], plain_text(system), system]])
-    return with_digests(request.replace(extras=extras), NAME, PLACES) if extras else request
+    if not extras:
+        return request
+    return with_digests(request.replace_trusted(extras=extras), NAME, PLACES)
 
 
 def _decode_state(thread: Any) -> State | None:

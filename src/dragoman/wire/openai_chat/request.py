@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.model.frozen import EMPTY
-from dragoman.model.requests import Request
+from dragoman.model.requests import BLANK, Request
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import is_object, want
 from dragoman.wire.openai_chat.dialect import NAME, TARGET, ChatWriting
@@ -63,15 +63,16 @@ def decode_request(wire: dict[str, Any]) -> Request:
     """The request in a body."""
     messages = want(wire, "messages", list, NAME, "$")
     used, words = {"messages"}, list[str]()
-    fields: dict[str, Any] = decode_settings(wire, _PLAIN, used) | {
-        "tools": decode_tools(wire, used),
-        "tool_choice": decode_choice(wire, used),
-        "sampling": decode_sampling(wire, used, words),
-        "thinking": decode_thinking_config(wire, used),
-        "state": decode_state(wire, used),
-    }
-    extras = overlay_of(wire, used, NAME, words=words)
-    request = Request(messages=decode_messages(messages), extras=extras, **fields)
+    fields: dict[str, Any] = decode_settings(wire, _PLAIN, used)
+    fields["tools"] = decode_tools(wire, used)
+    fields["sampling"] = decode_sampling(wire, used, words)
+    if len(used) < len(wire):
+        fields["tool_choice"] = decode_choice(wire, used)
+        fields["thinking"] = decode_thinking_config(wire, used)
+        fields["state"] = decode_state(wire, used)
+    if words or len(used) < len(wire):
+        fields["extras"] = overlay_of(wire, used, NAME, words=words)
+    request = BLANK.replace_trusted(messages=decode_messages(messages), **fields)
     return request if request.extras is EMPTY else with_digests(request, NAME, _FIELD_PLACES)
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
-from dragoman.model.requests import Request
+from dragoman.model.requests import BLANK, Request
 from dragoman.model.roles import Role
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import want
@@ -67,7 +65,7 @@ def decode_request(wire: Mapping[str, Any]) -> Request:
     listed = wire.get("tools")
     tools = decode_tools(listed) if isinstance(listed, list) else ()
     instructions = wire.get("instructions")
-    settings = Request(
+    settings = BLANK.replace_trusted(
         model=_kept(wire.get("model"), str),
         system=(Text(instructions),) if type(instructions) is str else (),
         tools=tools,
@@ -82,7 +80,7 @@ def decode_request(wire: Mapping[str, Any]) -> Request:
     extras = overlay_of(rest, (), NAME, rebuilt)
     if is_unasked(wire):
         extras = with_note(extras, NAME, UNASKED, value=True)
-    request = replace(settings, messages=messages, extras=extras)
+    request = settings.replace_trusted(messages=messages, extras=extras)
     return with_digests(request, NAME, _PLACES) if extras else request
 
 
