@@ -160,7 +160,10 @@ class Codec:
         fitting = target or self.target
         if not repair:
             return self._encoded(request, fitting.relaxed, strict=strict)
-        came = sum(map(fitting.owns, request.messages))
+        came = 0
+        for message in request.messages:
+            if message.origin is not None and message.origin.dialect == fitting.dialect:
+                came += fitting.owns(message)
         if came == len(request.messages) and (came or self.name in request.extras):
             return self._encoded_as_it_came(request, target, strict=strict)
         if not came:

@@ -40,7 +40,9 @@ class Anthropic(Codec):
     ) -> Request:
         """The request in a body; what is tried out with it stands in a header."""
         request = super().decode_request(body, path=path)
-        tried = [value for name, value in (headers or {}).items() if name.lower() == BETA]
+        if not headers:
+            return request
+        tried = [value for name, value in headers.items() if name.lower() == BETA]
         if not tried:
             return request
         return request.replace(extras={**request.extras, HEADERS: {BETA: ",".join(tried)}})

@@ -247,13 +247,13 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body for a request."""
     writing = Writing(target)
     body = _fields(request, writing)
-    if tools := encode_tools(request, body, writing):
+    if request.tools and (tools := encode_tools(request, body, writing)):
         body["tools"] = tools
     system, messages = _encode_conversation(request, writing)
     if system:
         body["system"] = text_or_blocks(system)
     body["messages"] = messages
-    if request.extras is not EMPTY:
+    if not _OURS.isdisjoint(request.extras):
         body = with_overlay(body, without_edited(request, NAME, PLACES), NAME)
     if target.host.names_model_in_path:
         body.pop("model", None)
@@ -264,7 +264,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         path=PATH,
         losses=tuple(writing.losses),
         repairs=tuple(writing.repairs),
-        context=writing.schemas.context,
+        context=writing.context,
     )
 
 
@@ -283,9 +283,11 @@ def _fields(request: Request, writing: Writing) -> Block:
 
 def _encode_conversation(request: Request, writing: Writing) -> tuple[list[Any], list[Block]]:
     """The system prompt, with system messages that belong into it, and all other messages."""
-    in_messages, writing.place = writing.place, "system[{1}]"
-    system = encode_system(request.system, writing)
-    writing.place = in_messages
+    system: list[Any] = []
+    if request.system:
+        in_messages, writing.place = writing.place, "system[{1}]"
+        system = encode_system(request.system, writing)
+        writing.place = in_messages
     messages: list[Block] = []
     for index, message in enumerate(request.messages):
         if (plain := _encode_plain_message(message, writing)) is not None:

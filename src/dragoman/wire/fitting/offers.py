@@ -41,15 +41,17 @@ def with_offered_tools(
     """
     here = target.dialect
     changes = list(_changes(request.messages, here))
-    places: Places = [(f"tools[{index}]", True) for index in range(len(request.tools))]
+    places: Places | None = None
     if changes:
         tools, places = _changed(request.tools, changes)
         request = request.replace_trusted(tools=tools)
     groups = list(_groups(request.tools, here))
     if groups:
+        if places is None:
+            places = [(f"tools[{index}]", True) for index in range(len(request.tools))]
         flat = _Flat(request, groups, calls)
         return flat.request(), flat.places(places)
-    return request, places if changes else None
+    return request, places
 
 
 def placed_back(notes: Iterable[N], places: Places) -> tuple[N, ...]:

@@ -272,10 +272,10 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     path = None
     if request.model is not None:
         path = encode_path(request.model, stream=bool(request.stream))
-    if request.extras is not EMPTY:
+    if not _OWN_EXTRAS.isdisjoint(request.extras):
         body = with_overlay(body, without_edited(request, NAME, _PLACES), NAME)
     return Encoded(body, path=path, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
-                   context=writing.schemas.context)  # fmt: skip
+                   context=writing.context)  # fmt: skip
 
 
 def _decode_system(wire: Any, kept: Overlay) -> tuple[AnyPart, ...]:

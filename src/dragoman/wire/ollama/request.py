@@ -247,4 +247,4 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if request.extras is not EMPTY:
         body = with_overlay(body, without_edited(request, NAME, _PLACES), NAME)
     return Encoded(body, path=PATH, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
-                   context=writing.schemas.context)  # fmt: skip
+                   context=writing.context)  # fmt: skip

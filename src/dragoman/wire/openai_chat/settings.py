@@ -89,6 +89,8 @@ def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> S
 
 def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, writing: Writing) -> None:
     """Write the sampling fields."""
+    if sampling is UNSAID:
+        return
     for key, name, _ in _WRITTEN:
         value = getattr(sampling, name)
         if value is None or value == ():

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.requests import BLANK, Request
@@ -34,7 +33,7 @@ from dragoman.wire.openai_responses.tools import (
     encode_choice,
     encode_tools,
 )
-from dragoman.wire.overlay import fields_of, overlay_of, with_note, with_overlay
+from dragoman.wire.overlay import fields_of, has_overlay, overlay_of, with_note, with_overlay
 from dragoman.wire.overlay_edits import PartlyRead, Places, with_digests, without_edited
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
@@ -89,19 +88,19 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     writing = MessageWriter(target)
     own = fields_of(request.extras, NAME)
     settings = _encode_settings(request, writing, own.get("conversation"))
-    body = {**settings, **encode_include(request, own)}
+    body = settings | encode_include(request, own)
     if tools := encode_tools(request.tools, writing):
         body["tools"] = tools
     if request.messages:
         body["input"] = _encode_input(request, writing)
-    if request.extras is not EMPTY:
+    if has_overlay(request.extras, NAME):
         body = with_overlay(body, without_edited(request, NAME, _PLACES), NAME)
     return Encoded(
         body,
         path=PATH,
         losses=tuple(writing.losses),
         repairs=tuple(writing.repairs),
-        context=writing.schemas.context,
+        context=writing.context,
     )
 
 
