@@ -8,6 +8,7 @@ subclass.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -48,6 +49,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def on_use(module: str, name: str) -> Callable[..., Any]:
+    """A function whose module is imported when it is first called, not with its dialect.
+
+    Who only sends requests loads nothing that reads answers and streams.
+    """
+
+    @cache
+    def found() -> Any:
+        return getattr(import_module(module), name)
+
+    def call(*given: Any, **named: Any) -> Any:
+        return found()(*given, **named)
+
+    return call
+
+
 class Functions(NamedTuple):
     """What a dialect is made of: its own functions, each beside its inverse."""
 
@@ -59,7 +76,8 @@ class Functions(NamedTuple):
     stream_decoder: Callable[[], StreamDecoder]
     stream_encoder: Callable[[], StreamEncoder]
     encode_error: Callable[[DragomanError], tuple[int, dict[str, Any]]]
-    rulebook: Rulebook[Any]
+    rulebook: Rulebook[Any] | str
+    """Or the module that has `RULEBOOK`, for who has requests checked."""
     decode_error: Callable[[int | None, Any, Mapping[str, str] | None], ProviderError] = (
         decode_failure
     )
@@ -85,12 +103,15 @@ class Codec:
         *,
         state_fields: StateFields | None = None,
         missing_counts: tuple[str, ...] = (),
-        usage_details: UsageDetails | None = None,
+        usage_details: UsageDetails | str | None = None,
         services: str | None = None,
         output_profile: Profile | None = None,
         schema_profiles: tuple[Profile, ...] = (),
     ) -> None:
-        """`services` is the module that has `SERVICES`: whoever only talks does not load it."""
+        """`services` is the module that has `SERVICES`: whoever only talks does not load it.
+
+        `usage_details` may be the module that has `DETAILS`.
+        """
         self.name = description.name
         self.description = description
         self.target = target
@@ -102,9 +123,25 @@ class Codec:
         self._services = services
         self.output_profile = output_profile
         self.schema_profiles = schema_profiles
-        self._limits = ResponseLimits(
-            self.name, state_fields, missing_counts, self.target, usage_details
+        self._missing_counts = missing_counts
+        self._usage_details = usage_details
+
+    @cached_property
+    def _limits(self) -> ResponseLimits:
+        details = self._usage_details
+        if isinstance(details, str):
+            details = import_module(details).DETAILS
+        return ResponseLimits(
+            self.name, self._state_fields, self._missing_counts, self.target, details
         )
+
+    @cached_property
+    def _rulebook(self) -> Rulebook[Any]:
+        rulebook = self._functions.rulebook
+        if not isinstance(rulebook, str):
+            return rulebook
+        found: Rulebook[Any] = import_module(rulebook).RULEBOOK
+        return found
 
     def __repr__(self) -> str:
         return f"<dialect {self.name}>"
@@ -189,8 +226,7 @@ class Codec:
         return encoded
 
     def _repairs_needed(self, encoded: Encoded, target: Target) -> frozenset[str]:
-        rulebook = self._functions.rulebook
-        return rulebook.repairs_needed(
+        return self._rulebook.repairs_needed(
             encoded.body, target, self.target, encoded.path, encoded.headers
         )
 
@@ -315,8 +351,7 @@ class Codec:
         target: Target | None = None,
     ) -> list[Violation]:
         """What the target would refuse in a request; the vendor's own, if none is given."""
-        rulebook = self._functions.rulebook
-        return self._read(lambda: rulebook.check(body, target, path, headers))
+        return self._read(lambda: self._rulebook.check(body, target, path, headers))
 
     def services(self) -> Services | None:
         """What it has besides conversations; None: nothing."""
