@@ -49,13 +49,15 @@ class Sampling(Value, frozen=True, kw_only=True):
     """How much to say: low, medium, high."""
 
     def __post_init__(self) -> None:
-        if self.stop != ():
+        # Runs for every request that is read: most of them set one or two of all these.
+        if self.stop.__class__ is not tuple or self.stop:
             own_tuple(self, "stop", str)
         for name in _REALS:
             if (number := getattr(self, name)) is not None:
                 expect_number(number, f"Sampling.{name}")
         for name in _WHOLES:
-            if (number := getattr(self, name)) is not None:
+            number = getattr(self, name)
+            if number is not None and number.__class__ is not int:
                 self._whole(name, number)
         if self.logprobs is not None or self.verbosity is not None:
             expect_fields(self, logprobs=bool, verbosity=str)

@@ -167,19 +167,18 @@ class Codec:
 
     def _marked(self, request: Request) -> Request:
         """A request that was just read, with a mark on all that came in this dialect."""
+        here, name = self._here, self.name
         for message in request.messages:
-            if message.origin is None and self._is_as_it_came(message):
-                force_setattr(message, "origin", self._here)  # see `Target.owns`
+            if message.origin is not None:
+                continue
+            for part in message.parts:
+                if part.origin is not None and part.origin.dialect != name:
+                    break  # it holds state that was taken out of an envelope
+            else:
+                force_setattr(message, "origin", here)  # see `Target.owns`
         if not request.messages and self.name not in request.extras:
             return request.replace(extras={**request.extras, self.name: EMPTY})  # the same mark
         return request
-
-    def _is_as_it_came(self, message: Message) -> bool:
-        """Whether a message holds no state that was taken out of an envelope."""
-        for part in message.parts:
-            if part.origin is not None and part.origin.dialect != self.name:
-                return False
-        return True
 
     def encode_request(
         self,

@@ -336,7 +336,7 @@ def encoded_for(
     places = None
     seen = Contents(request.messages)
     if request.tools or seen.has_media:
-        request, places = with_offered_tools(request, target, calls)
+        request, places = with_offered_tools(request, target, seen, calls)
         request = with_provider_tools(request, target, mapped, calls)
     request = with_settings_of_target(request, target, mapped)
     if request.extras is not EMPTY:

@@ -18,7 +18,7 @@ from dragoman.model.requests import AnyTool, Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.wire.context import CallForm
-from dragoman.wire.fitting.steps import Messages, with_changed_parts
+from dragoman.wire.fitting.steps import Contents, Messages, with_changed_parts
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 from dragoman.wire.tool_offers import Group, ToolChange, offers_of
@@ -32,15 +32,16 @@ _BETWEEN = "__"
 
 
 def with_offered_tools(
-    request: Request, target: Target, calls: dict[str, CallForm]
+    request: Request, target: Target, seen: Contents, calls: dict[str, CallForm]
 ) -> tuple[Request, Places | None]:
     """With all tools in the list that the model has at the end of the conversation.
 
-    `calls` learns how calls of them have to look in the answer. Returned with it: where each tool
-    of the list came from; None where all are where they were.
+    `seen` is what there is in its messages; `calls` learns how calls of the tools have to look in
+    the answer. Returned with it: where each tool of the list came from; None where all are where
+    they were.
     """
     here = target.dialect
-    changes = list(_changes(request.messages, here))
+    changes = list(_changes(request.messages, here)) if seen.has_media else []
     places: Places | None = None
     if changes:
         tools, places = _changed(request.tools, changes)

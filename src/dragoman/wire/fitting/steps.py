@@ -56,11 +56,12 @@ class Contents:
         self.extended: list[int] = []
         """The messages in which there may be extras, each once or more."""
         for index, message in enumerate(messages):
-            if not message.parts:
+            parts = message.parts
+            if not parts:
                 self.has_blanks = True
             if message.extras is not EMPTY:
                 self.extended.append(index)
-            for part in message.parts:
+            for part in parts:
                 kind = type(part)
                 if kind is Text or kind is Refusal:
                     text = part.text  # type: ignore[union-attr]  # it is one of them
