@@ -125,7 +125,10 @@ def freeze(value: Any, what: str = "value", depth: int = 0) -> Any:
     if kind is dict:
         return _freeze_mapping(value, what, depth)
     if isinstance(value, (list, tuple)):
-        return FrozenList([freeze(item, what, depth + 1) for item in value])
+        inner = depth + 1
+        return FrozenList(
+            [item if type(item) in _PLAIN else freeze(item, what, inner) for item in value]
+        )
     if kind is not float and isinstance(value, Mapping):  # asking costs six times as much as `is`
         return _freeze_mapping(value, what, depth)
     return _freeze_scalar(value, what)

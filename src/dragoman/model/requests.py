@@ -24,6 +24,8 @@ from dragoman.model.value import (
 )
 
 _NO_GROUPS = (None, None, None)
+_REALS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+_WHOLES = ("max_tokens", "top_k", "seed", "choices", "top_logprobs")
 AnyTool = ToolDefinition | ServerTool | KnownTool
 
 
@@ -47,18 +49,23 @@ class Sampling(Value, frozen=True, kw_only=True):
     """How much to say: low, medium, high."""
 
     def __post_init__(self) -> None:
-        own_tuple(self, "stop", str)
-        for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty"):
-            expect_number(getattr(self, name), f"Sampling.{name}")
-        for name in ("max_tokens", "top_k", "seed", "choices", "top_logprobs"):
-            self._whole(name)
-        expect_fields(self, logprobs=bool, verbosity=str)
+        # Runs for every request that is read: most of them set one or two of all these.
+        if self.stop.__class__ is not tuple or self.stop:
+            own_tuple(self, "stop", str)
+        for name in _REALS:
+            if (number := getattr(self, name)) is not None:
+                expect_number(number, f"Sampling.{name}")
+        for name in _WHOLES:
+            number = getattr(self, name)
+            if number is not None and number.__class__ is not int:
+                self._whole(name, number)
+        if self.logprobs is not None or self.verbosity is not None:
+            expect_fields(self, logprobs=bool, verbosity=str)
 
-    def _whole(self, name: str) -> None:
-        number = getattr(self, name)
+    def _whole(self, name: str, number: object) -> None:
         if isinstance(number, float) and number.is_integer():  # JSON knows no difference
             force_setattr(self, name, int(number))
-        elif number is not None:
+        else:
             expect(number, int, f"Sampling.{name}")
 
 
@@ -275,3 +282,9 @@ class Request(Value, frozen=True, kw_only=True):
     def _sizes(self) -> Iterator[str]:
         yield f"{len(self.messages)} messages"
         yield f"{len(self.tools)} tools"
+
+
+BLANK = Request()
+"""A request that asks for nothing: decoders make theirs of it, by `replace_trusted`."""
+UNSAID = Sampling()
+"""What a decoder reads where a body says nothing of it; stored as `{}`, unlike a default."""

@@ -8,7 +8,7 @@ subclass.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -50,6 +50,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def on_use(module: str, name: str) -> Callable[..., Any]:
+    """A function whose module is imported when it is first called, not with its dialect.
+
+    Who only sends requests loads nothing that reads answers and streams.
+    """
+
+    @cache
+    def found() -> Any:
+        return getattr(import_module(module), name)
+
+    def call(*given: Any, **named: Any) -> Any:
+        return found()(*given, **named)
+
+    return call
+
+
 class Functions(NamedTuple):
     """What a dialect is made of: its own functions, each beside its inverse."""
 
@@ -61,7 +77,8 @@ class Functions(NamedTuple):
     stream_decoder: Callable[[], StreamDecoder]
     stream_encoder: Callable[[], StreamEncoder]
     encode_error: Callable[[DragomanError], tuple[int, dict[str, Any]]]
-    rulebook: Rulebook[Any]
+    rulebook: Rulebook[Any] | str
+    """Or the module that has `RULEBOOK`, for who has requests checked."""
     decode_error: Callable[[int | None, Any, Mapping[str, str] | None], ProviderError] = (
         decode_failure
     )
@@ -79,6 +96,11 @@ def _front_form(home: str) -> FrontForm:
     return found
 
 
+def _problem(error: Exception) -> str:
+    """What is wrong with a body that could not be read."""
+    return str(error) if isinstance(error, InvalidInputError) else "the JSON nests too deeply"
+
+
 class Codec:
     """A dialect; `dragoman.wire.dialect.Dialect` says what its methods are for."""
 
@@ -90,12 +112,15 @@ class Codec:
         *,
         state_fields: StateFields | None = None,
         missing_counts: tuple[str, ...] = (),
-        usage_details: UsageDetails | None = None,
+        usage_details: UsageDetails | str | None = None,
         services: str | None = None,
         output_profile: Profile | None = None,
         schema_profiles: tuple[Profile, ...] = (),
     ) -> None:
-        """`services` is the module that has `SERVICES`: whoever only talks does not load it."""
+        """`services` is the module that has `SERVICES`: whoever only talks does not load it.
+
+        `usage_details` may be the module that has `DETAILS`.
+        """
         self.name = description.name
         self.description = description
         self.target = target
@@ -107,9 +132,25 @@ class Codec:
         self._services = services
         self.output_profile = output_profile
         self.schema_profiles = schema_profiles
-        self._limits = ResponseLimits(
-            self.name, state_fields, missing_counts, self.target, usage_details
+        self._missing_counts = missing_counts
+        self._usage_details = usage_details
+
+    @cached_property
+    def _limits(self) -> ResponseLimits:
+        details = self._usage_details
+        if isinstance(details, str):
+            details = import_module(details).DETAILS
+        return ResponseLimits(
+            self.name, self._state_fields, self._missing_counts, self.target, details
         )
+
+    @cached_property
+    def _rulebook(self) -> Rulebook[Any]:
+        rulebook = self._functions.rulebook
+        if not isinstance(rulebook, str):
+            return rulebook
+        found: Rulebook[Any] = import_module(rulebook).RULEBOOK
+        return found
 
     def __repr__(self) -> str:
         return f"<dialect {self.name}>"
@@ -125,22 +166,28 @@ class Codec:
     ) -> Request:
         """The request in a body, and in its path."""
         wire = self._opened(body)
-        request = with_shared_settings(
-            self._read(lambda: self._functions.decode_request(wire, path)), self.description
-        )
+        try:
+            request = self._functions.decode_request(wire, path)
+        except (InvalidInputError, RecursionError) as error:
+            problem = _problem(error)
+        else:
+            return self._marked(with_shared_settings(request, self.description))
+        raise WireError(problem, dialect=self.name, path="$")  # see `_read`
+
+    def _marked(self, request: Request) -> Request:
+        """A request that was just read, with a mark on all that came in this dialect."""
+        here, name = self._here, self.name
         for message in request.messages:
-            if message.origin is None and self._is_as_it_came(message):
-                force_setattr(message, "origin", self._here)  # see `Target.owns`
+            if message.origin is not None:
+                continue
+            for part in message.parts:
+                if part.origin is not None and part.origin.dialect != name:
+                    break  # it holds state that was taken out of an envelope
+            else:
+                force_setattr(message, "origin", here)  # see `Target.owns`
         if not request.messages and self.name not in request.extras:
             return request.replace(extras={**request.extras, self.name: EMPTY})  # the same mark
         return request
-
-    def _is_as_it_came(self, message: Message) -> bool:
-        """Whether a message holds no state that was taken out of an envelope."""
-        for part in message.parts:
-            if part.origin is not None and part.origin.dialect != self.name:
-                return False
-        return True
 
     def encode_request(
         self,
@@ -158,7 +205,10 @@ class Codec:
         fitting = target or self.target
         if not repair:
             return self._encoded(request, fitting.relaxed, strict=strict)
-        came = sum(map(fitting.owns, request.messages))
+        came = 0
+        for message in request.messages:
+            if message.origin is not None and message.origin.dialect == fitting.dialect:
+                came += fitting.owns(message)
         if came == len(request.messages) and (came or self.name in request.extras):
             return self._encoded_as_it_came(request, target, strict=strict)
         if not came:
@@ -184,16 +234,15 @@ class Codec:
         return encoded
 
     def _repairs_needed(self, encoded: Encoded, target: Target) -> frozenset[str]:
-        rulebook = self._functions.rulebook
-        return rulebook.repairs_needed(
+        return self._rulebook.repairs_needed(
             encoded.body, target, self.target, encoded.path, encoded.headers
         )
 
     def _encoded(self, request: Request, target: Target, *, strict: bool) -> Encoded:
         own = self._functions
         encoded = encoded_for(request, target, own.encode_request, steps=own.steps, strict=strict)
-        is_empty = encoded.body.get(self.messages_field) in (None, [])
-        if is_empty and request.messages and target.is_strict:
+        is_sent = request.messages and target.is_strict
+        if is_sent and encoded.body.get(self.messages_field) in (None, []):
             self._open(encoded, request, target)
         return encoded
 
@@ -250,10 +299,8 @@ class Codec:
         """What a decoder reads; a value that no message can hold is the peer's fault."""
         try:
             return decode()
-        except InvalidInputError as error:
-            problem = str(error)
-        except RecursionError:
-            problem = "the JSON nests too deeply"
+        except (InvalidInputError, RecursionError) as error:
+            problem = _problem(error)
         # Outside the handlers: the model's error, which says the same, is not its context.
         raise WireError(problem, dialect=self.name, path="$")
 
@@ -320,8 +367,7 @@ class Codec:
         target: Target | None = None,
     ) -> list[Violation]:
         """What the target would refuse in a request; the vendor's own, if none is given."""
-        rulebook = self._functions.rulebook
-        return self._read(lambda: rulebook.check(body, target, path, headers))
+        return self._read(lambda: self._rulebook.check(body, target, path, headers))
 
     def services(self) -> Services | None:
         """What it has besides conversations; None: nothing."""

@@ -146,10 +146,8 @@ def dialect(name: str) -> Dialect:
     >>> dialect("anthropic").name
     'anthropic'
     """
-    folder = _folders().get(name)
-    if folder is not None:
-        found: Dialect = import_module(f"dragoman.wire.{folder}.codec").DIALECT
-        return found
+    if name in _folders():
+        return _own(name)
     added = _ADDED.load(name)
     if added is None:
         _ADDED.refresh()
@@ -158,6 +156,12 @@ def dialect(name: str) -> Dialect:
         msg = f"unknown dialect; there are {', '.join(dialects())}"
         raise ConfigError(msg)
     return added
+
+
+@cache
+def _own(name: str) -> Dialect:
+    found: Dialect = import_module(f"dragoman.wire.{_folders()[name]}.codec").DIALECT
+    return found
 
 
 def dialects() -> tuple[str, ...]:
@@ -184,7 +188,7 @@ def descriptions() -> tuple[Description, ...]:
     """How all dialects look; what an installed package adds is left out if it can't be used."""
     added, _ = _ADDED.load_all(without=_folders())
     return (
-        *_own_descriptions().values(),
+        *map(_own_description, _folders()),
         *(
             guarded(found.description, partial(_ADDED.report, name))
             for name, found in added.items()
@@ -194,18 +198,17 @@ def descriptions() -> tuple[Description, ...]:
 
 def description_of(name: str) -> Description | None:
     """How the dialect of that name looks; None where there is none."""
-    found = _own_descriptions().get(name)
-    if found is None and name in _ADDED.names():
+    if name in _folders():
+        return _own_description(name)
+    if name in _ADDED.names():
         return next((each for each in descriptions() if each.name == name), None)
-    return found
+    return None
 
 
 @cache
-def _own_descriptions() -> dict[str, Description]:
-    return {
-        name: import_module(f"dragoman.wire.{folder}.dialect").DESCRIPTION
-        for name, folder in _folders().items()
-    }
+def _own_description(name: str) -> Description:
+    found: Description = import_module(f"dragoman.wire.{_folders()[name]}.dialect").DESCRIPTION
+    return found
 
 
 def schema_profiles() -> dict[str, Profile]:

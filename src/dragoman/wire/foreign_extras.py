@@ -13,7 +13,7 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.losses import Loss
-from dragoman.wire.overlay import guesses_in, kept_of_others
+from dragoman.wire.overlay import guesses_in, has_only_words, kept_of_others
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 # How something was spelled: another dialect has its own way, and nothing is lost with it.
@@ -60,7 +60,7 @@ def foreign_message_losses(  # noqa: C901 - one pass over all parts, for speed
     harmless: set[int] = {id(EMPTY)}  # many share the same few notes
 
     def strange(extras: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-        found = tuple(foreign_fields(extras, dialect))
+        found = () if has_only_words(extras) else tuple(foreign_fields(extras, dialect))
         if not found:
             harmless.add(id(extras))
         return found
@@ -107,6 +107,8 @@ def foreign_losses(extras: Mapping[str, Any], dialect: str, path: str) -> Iterat
 
 def foreign_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[str, str]]:
     """The fields of other dialects in extras that say something, by dialect and name."""
+    if has_only_words(extras):
+        return
     for source, fields, spelling in kept_of_others(extras, dialect):
         if source.endswith(_FACTS):
             continue

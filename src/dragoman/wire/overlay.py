@@ -437,19 +437,34 @@ def kept_of_others(
             yield (other, *_kept(extras, other))
 
 
+def has_only_words(extras: Mapping[str, Any]) -> bool:
+    """Whether extras hold nothing but words for an encoder, as those of most messages do."""
+    if len(extras) != 1:
+        return False
+    key, notes = next(iter(extras.items()))
+    is_spelling = key.endswith(_SPELLING) and isinstance(notes, dict)
+    return is_spelling and len(notes) == 1 and _WORDS in notes
+
+
 def guesses_in(spelling: Mapping[str, Any]) -> list[list[Any]]:
     """Path, ours and, unless the wire had nothing there, theirs."""
     return _entries(spelling.get(_GUESSES))
 
 
+@lru_cache(maxsize=256)
+def _keys(dialect: str) -> tuple[str, frozenset[str]]:
+    return spelling_key(dialect), old_keys(dialect)
+
+
 def _kept(extras: Mapping[str, Any], dialect: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """What extras keep of a dialect: the fields, and how it spelled others."""
-    key = spelling_key(dialect)
+    key, old = _keys(dialect)
     fields, spelling = extras.get(dialect), extras.get(key)
     known = (fields is not None) + (spelling is not None)
-    if not known and old_keys(dialect).isdisjoint(extras):
+    if not known and old.isdisjoint(extras):
         return _NOTHING
-    if (len(extras) != known or has_old_notes(fields, dialect)) and is_old(extras, dialect):
+    has_more = len(extras) != known or (fields is not None and has_old_notes(fields, dialect))
+    if has_more and is_old(extras, dialect):
         given = upgraded(extras, dialect, key)
         fields, spelling = given.get(dialect), given.get(key)
     # Extras are frozen: an object in them is a dict.

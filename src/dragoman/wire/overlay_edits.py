@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.value import shallow_copy
 from dragoman.wire.overlay import current, fields_of, note_of, with_note
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -52,7 +53,9 @@ def with_digests(value: T, dialect: str, places: Places) -> T:
     said = {place: digest for place, digest in said.items() if digest is not None}
     if not said:
         return value
-    return msgspec.structs.replace(value, extras=with_note(extras, dialect, _SAID, said))
+    made: T = shallow_copy(value)
+    msgspec.structs.force_setattr(made, "extras", with_note(extras, dialect, _SAID, said))
+    return made
 
 
 def without_edited(value: Any, dialect: str, places: Places) -> Mapping[str, Any]:

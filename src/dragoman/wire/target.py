@@ -121,6 +121,11 @@ class Target(Flags, frozen=True, kw_only=True):
         """The same target, for a conversation of which only some messages came in the dialect."""
         return self.replace(keeps_own_messages=True)
 
+    @cached_property
+    def findings(self) -> dict[int, Any]:
+        """What follows from its flags, found once for all requests; see `asked_steps`."""
+        return {}
+
     def limited_to(self, demands: Collection[str], vendor: Self) -> Self:
         """The target for what came in its dialect: it refuses what these flags say, no more.
 

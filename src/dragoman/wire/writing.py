@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.model.parts import Origin, Part
+from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.losses import Action, Loss, Repair
 from dragoman.wire.schemas import SentSchemas
 from dragoman.wire.target import Target
@@ -63,6 +64,11 @@ class Writing:
         if self._schemas is None:
             self._schemas = SentSchemas(self.losses, self.repairs)
         return self._schemas
+
+    @property
+    def context(self) -> Context:
+        """What has to be undone in the answer."""
+        return NOTHING if self._schemas is None else self._schemas.context
 
     # --- what is to be reported
 

@@ -9,23 +9,15 @@ from dragoman.model.tools import ServerTool
 from dragoman.wire.anthropic.dialect import DESCRIPTION, NAME, STATE_FIELDS, TARGET
 from dragoman.wire.anthropic.request import decode_request, encode_request
 from dragoman.wire.anthropic.request_repairs import STEPS
-from dragoman.wire.anthropic.response import (
-    DETAILS,
-    decode_response,
-    encode_error,
-    encode_response,
-)
-from dragoman.wire.anthropic.rules import RULEBOOK
-from dragoman.wire.anthropic.stream import StreamDecoder
-from dragoman.wire.anthropic.stream_encoder import StreamEncoder
 from dragoman.wire.anthropic.tools_provider import betas_of
 from dragoman.wire.anthropic.tools_schemas import ANTHROPIC, ANTHROPIC_STRICT
-from dragoman.wire.codec import Codec, Functions
+from dragoman.wire.codec import Codec, Functions, on_use
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.target import Target
 
+_HOME = "dragoman.wire.anthropic"
 BETA = "anthropic-beta"
 _FAST = "fast-mode-2026-02-01"
 HEADERS = f"{NAME} headers"
@@ -40,7 +32,9 @@ class Anthropic(Codec):
     ) -> Request:
         """The request in a body; what is tried out with it stands in a header."""
         request = super().decode_request(body, path=path)
-        tried = [value for name, value in (headers or {}).items() if name.lower() == BETA]
+        if not headers:
+            return request
+        tried = [value for name, value in headers.items() if name.lower() == BETA]
         if not tried:
             return request
         return request.replace(extras={**request.extras, HEADERS: {BETA: ",".join(tried)}})
@@ -77,19 +71,19 @@ DIALECT = Anthropic(
     Functions(
         decode_request=lambda wire, _path: decode_request(wire),
         encode_request=encode_request,
-        decode_response=decode_response,
-        encode_response=encode_response,
-        stream_decoder=StreamDecoder,
-        stream_encoder=StreamEncoder,
-        encode_error=encode_error,
-        rulebook=RULEBOOK,
+        decode_response=on_use(f"{_HOME}.response", "decode_response"),
+        encode_response=on_use(f"{_HOME}.response", "encode_response"),
+        stream_decoder=on_use(f"{_HOME}.stream", "StreamDecoder"),
+        stream_encoder=on_use(f"{_HOME}.stream_encoder", "StreamEncoder"),
+        encode_error=on_use(f"{_HOME}.response", "encode_error"),
+        rulebook=f"{_HOME}.rules",
         steps=STEPS,
-        front_form="dragoman.wire.anthropic.response_front",
-        lane="dragoman.wire.anthropic.lane",
+        front_form=f"{_HOME}.response_front",
+        lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,
-    usage_details=DETAILS,
-    services="dragoman.wire.anthropic.services",
+    usage_details=f"{_HOME}.response",
+    services=f"{_HOME}.services",
     output_profile=ANTHROPIC_STRICT,
     schema_profiles=(ANTHROPIC, ANTHROPIC_STRICT),
 )

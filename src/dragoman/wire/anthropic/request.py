@@ -8,7 +8,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Refusal, Text
-from dragoman.model.requests import Request, State
+from dragoman.model.requests import BLANK, Request, State
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.wire.anthropic.content import decode_part, encode_parts
@@ -200,7 +200,7 @@ PLACES: Places = {
 def decode_request(wire: Block) -> Request:
     """The request in a body."""
     messages = want(wire, "messages", list, NAME, "$")
-    request = Request(
+    request = BLANK.replace_trusted(
         model=text(wire.get("model")),
         system=decode_system(wire.get("system")),
         messages=decode_calls(lambda calls: _decode_messages(messages, calls)),
@@ -221,7 +221,9 @@ def decode_request(wire: Block) -> Request:
     system = wire.get("system")
     if system is not None and not isinstance(system, (str, list)):
         extras = with_guesses(extras, NAME, [[["system"], plain_text(system), system]])
-    return with_digests(request.replace(extras=extras), NAME, PLACES) if extras else request
+    if not extras:
+        return request
+    return with_digests(request.replace_trusted(extras=extras), NAME, PLACES)
 
 
 def _decode_state(thread: Any) -> State | None:
@@ -245,13 +247,13 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """The body for a request."""
     writing = Writing(target)
     body = _fields(request, writing)
-    if tools := encode_tools(request, body, writing):
+    if request.tools and (tools := encode_tools(request, body, writing)):
         body["tools"] = tools
     system, messages = _encode_conversation(request, writing)
     if system:
         body["system"] = text_or_blocks(system)
     body["messages"] = messages
-    if request.extras is not EMPTY:
+    if not _OURS.isdisjoint(request.extras):
         body = with_overlay(body, without_edited(request, NAME, PLACES), NAME)
     if target.host.names_model_in_path:
         body.pop("model", None)
@@ -262,7 +264,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         path=PATH,
         losses=tuple(writing.losses),
         repairs=tuple(writing.repairs),
-        context=writing.schemas.context,
+        context=writing.context,
     )
 
 
@@ -281,9 +283,11 @@ def _fields(request: Request, writing: Writing) -> Block:
 
 def _encode_conversation(request: Request, writing: Writing) -> tuple[list[Any], list[Block]]:
     """The system prompt, with system messages that belong into it, and all other messages."""
-    in_messages, writing.place = writing.place, "system[{1}]"
-    system = encode_system(request.system, writing)
-    writing.place = in_messages
+    system: list[Any] = []
+    if request.system:
+        in_messages, writing.place = writing.place, "system[{1}]"
+        system = encode_system(request.system, writing)
+        writing.place = in_messages
     messages: list[Block] = []
     for index, message in enumerate(request.messages):
         if (plain := _encode_plain_message(message, writing)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
+from dragoman.model.requests import UNSAID, Output, Request, Sampling, ThinkingConfig
 from dragoman.wire.anthropic.dialect import HERE, NAME, Block, is_ours
 from dragoman.wire.anthropic.tools_schemas import ANTHROPIC_STRICT, MAX_OPTIONAL, MAX_UNIONS
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
@@ -47,7 +47,8 @@ SETTINGS = {
 
 def decode_sampling(wire: Block) -> Sampling:
     """Limits and temperature; what is not as it should be stays in the request's extras."""
-    return Sampling(**decode_settings(wire, _SAMPLING))
+    found = decode_settings(wire, _SAMPLING)
+    return Sampling(**found) if found else UNSAID
 
 
 def _encode_sampling(sampling: Sampling, writing: Writing) -> Block:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Part, Text
 from dragoman.model.requests import Request
-from dragoman.wire.context import CallForm, Context
+from dragoman.wire.context import NOTHING, CallForm, Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.cache_hints import has_hints_outside, with_accepted_hints
 from dragoman.wire.fitting.content import with_accepted_media, without_blank_texts
@@ -38,11 +39,14 @@ from dragoman.wire.fitting.settings import (
     with_supported_state,
 )
 from dragoman.wire.fitting.steps import (
+    NOTHING_KEPT,
     Contents,
     Keeps,
     Kept,
     Messages,
     Step,
+    always,
+    asked_steps,
     fit_messages,
     keep_nothing,
 )
@@ -74,15 +78,23 @@ _MAX_ROUNDS = 5
 OwnSteps = Sequence[Step[Request]]
 
 FIRST: tuple[Step[Request], ...] = (
-    Step(without_tool_changes, ()),
-    Step(with_placed_instructions, ("turns.system_place",)),
+    Step(without_tool_changes, (), lambda seen, _: seen.has_media),
+    Step(
+        with_placed_instructions,
+        ("turns.system_place",),
+        is_asked=lambda to: to.turns.system_place != "anywhere",
+    ),
     Step(with_supported_state, ("state.fields",)),
 )
 """What comes before all else."""
 MESSAGES: tuple[Step[Messages], ...] = (
     Step(with_readable_parts, (), lambda seen, _: seen.has_media),
     Step(with_readable_calls, (), lambda seen, _: seen.has_media),
-    Step(with_known_roles, ("turns.takes_developer",)),
+    Step(
+        with_known_roles,
+        ("turns.takes_developer",),
+        is_asked=lambda to: not to.turns.takes_developer,
+    ),
     Step(with_calls_by_assistant, ("is_strict",), lambda seen, _: seen.has_misplaced_calls),
     Step(
         with_thinking_sent_back,
@@ -103,18 +115,31 @@ MESSAGES: tuple[Step[Messages], ...] = (
         with_paired_results,
         ("turns.pairs_results", "turns.groups_results", "turns.orders_results"),
         lambda seen, _: seen.has_results or bool(seen.calls),
+        lambda to: to.turns.pairs_results,
         with_paired_results_among_kept,
     ),
     Step(
         with_object_arguments,
         ("tools.parses_arguments",),
         lambda seen, to: not are_objects(seen.calls, to),
+        lambda to: to.tools.parses_arguments,
     ),
-    Step(with_alternating_roles, ("turns.alternates_roles",)),
-    Step(with_answered_results, ("turns.answers_results",)),
+    Step(
+        with_alternating_roles,
+        ("turns.alternates_roles",),
+        is_asked=lambda to: to.turns.alternates_roles,
+    ),
+    Step(
+        with_answered_results,
+        ("turns.answers_results",),
+        is_asked=lambda to: to.turns.answers_results,
+    ),
     Step(
         with_opening,
         ("turns.starts_with_user", "turns.refuses_call_first", "turns.needs_message"),
+        is_asked=lambda to: (
+            to.turns.starts_with_user or to.turns.refuses_call_first or to.turns.needs_message
+        ),
         among_kept=with_opening_among_kept,
     ),
 )
@@ -162,46 +187,40 @@ class Fitted(NamedTuple):
     @property
     def repairs(self) -> tuple[Repair, ...]:
         """What was changed so that it is accepted."""
-        return tuple([note for note in self.notes if isinstance(note, Repair)])
+        return tuple([note for note in self.notes if type(note) is Repair])
 
 
-def fitted(request: Request, target: Target, own_steps: OwnSteps = ()) -> Fitted:
-    """The request as the target takes it; `own_steps` are the dialect's."""
+def fitted(
+    request: Request, target: Target, own_steps: OwnSteps = (), seen: Contents | None = None
+) -> Fitted:
+    """The request as the target takes it; `own_steps` are the dialect's.
+
+    `seen` is what there is in its messages, where somebody has looked already.
+    """
     keeps: Keeps = target.owns if target.keeps_own_messages else keep_nothing
     notes: list[Note] = []
     given = request.messages
-    for step in FIRST:
-        request = step.fit(request, target, notes)
+    seen = Contents(given) if seen is None or seen.messages is not given else seen
+    request, seen = _with_first_steps(request, seen, target, notes)
     messages = request.messages
-    seen = Contents(messages)
     asked, target = target, _for_conversation(target, request, seen)
     has_extra_fields = seen.has_extra_fields or seen.has_media or seen.has_hints
-    notes += foreign_request_losses(request, target.dialect)
-    extended = seen.extended if messages is given else range(len(given))
-    notes += foreign_message_losses(given, extended, target.dialect)
     messages, seen = _with_fitted_messages(messages, seen, given, target, notes, keeps)
     if not messages and (given or request.system):
         messages = with_opening((), target, notes, is_instructed=True)
+    if target.turns.prefill != "free" and not (messages and keeps(messages[-1])):
+        messages = _with_ending(messages, given, target, notes)
+    placed = messages  # from here on, everything stays where it is
     found: list[Note] = []
-    after = messages if messages and keeps(messages[-1]) else with_ending(messages, target, found)
-    notes += restored(found, given, messages)
-    messages = placed = after  # from here on, everything stays where it is
-    found = []
-    kept = Kept(messages, request.tools, target, keeps)
-    messages = with_accepted_ids(messages, target, seen.calls, found, kept.ids)
+    kept = NOTHING_KEPT if keeps is keep_nothing else Kept(messages, request.tools, target, keeps)
+    if seen.calls:
+        messages = with_accepted_ids(messages, target, seen.calls, found, kept.ids)
     if messages is not request.messages:
         request = request.replace_trusted(messages=messages)
-    for step in SETTINGS:
-        request = step.fit(request, target, found)
-    if seen.has_hints or has_hints_outside(request):
-        request = with_accepted_hints(request, target, found)
-    request, tools = with_supported_choice(request, target, found)
-    request = with_declared_tools(request, target, found)
-    request, context = with_accepted_names(request, target, seen.calls, found, kept.names)
-    request = with_call_opening(request, target, found)
+    request, tools, context = _with_fitted_settings(request, seen, target, found, kept.names)
     notes += restored(found, given, placed)
     for step in own_steps:
-        if not step.concerns(seen, target):
+        if step.concerns is not always and not step.concerns(seen, target):
             continue
         found, before = [], request
         request = step.fit(request, asked, found)
@@ -213,9 +232,59 @@ def fitted(request: Request, target: Target, own_steps: OwnSteps = ()) -> Fitted
     return Fitted(request, tuple(notes), context, placed, tools, has_extra_fields)
 
 
+def _with_first_steps(
+    request: Request, seen: Contents, target: Target, notes: list[Note]
+) -> tuple[Request, Contents]:
+    """The request after `FIRST`, and what there is in it; what only others know is noted."""
+    given = request.messages
+    for step in asked_steps(FIRST, target):
+        if step.concerns is always or step.concerns(seen, target):
+            request = step.fit(request, target, notes)
+    notes += foreign_request_losses(request, target.dialect)
+    if request.messages is not given:
+        notes += foreign_message_losses(given, range(len(given)), target.dialect)
+        return request, Contents(request.messages)
+    if seen.extended:
+        notes += foreign_message_losses(given, seen.extended, target.dialect)
+    return request, seen
+
+
+def _with_ending(
+    messages: Messages, given: Messages, target: Target, notes: list[Note]
+) -> Messages:
+    found: list[Note] = []
+    after = with_ending(messages, target, found)
+    notes += restored(found, given, messages)
+    return after
+
+
+def _with_fitted_settings(
+    request: Request, seen: Contents, target: Target, found: list[Note], kept: frozenset[str]
+) -> tuple[Request, Numbers | None, Context]:
+    """The request with settings and tools that are accepted.
+
+    Returned with it: the numbers that its tools had, where not all are left, and the way back.
+    """
+    for step in SETTINGS:
+        request = step.fit(request, target, found)
+    if seen.has_hints or has_hints_outside(request):
+        request = with_accepted_hints(request, target, found)
+    tools, context = None, NOTHING
+    if request.tool_choice is not None:
+        request, tools = with_supported_choice(request, target, found)
+    request = with_declared_tools(request, target, found)
+    if request.tools or seen.calls:
+        request, context = with_accepted_names(request, target, seen.calls, found, kept)
+    if request.tool_choice is not None:
+        request = with_call_opening(request, target, found)
+    return request, tools, context
+
+
 def _for_conversation(target: Target, request: Request, seen: Contents) -> Target:
     """The target without demands that this very conversation is free of."""
-    if has_hidden_context(request, request.messages if seen.has_media else (), target):
+    if (request.state is not None or seen.has_media) and has_hidden_context(
+        request, request.messages if seen.has_media else (), target
+    ):
         # The calls that results here belong to may be with the provider.
         target = target.with_flags({"turns.pairs_results": False})
     if target.thinking.sent_back == "all" and is_told_not_to_think(request.thinking):
@@ -237,10 +306,11 @@ def _with_fitted_messages(
     keeps: Keeps,
 ) -> tuple[Messages, Contents]:
     """The messages with all that the steps have to do to them, and what there is in them."""
+    steps = asked_steps(MESSAGES, target)
     for _ in range(_MAX_ROUNDS):
         before = messages
-        for step in MESSAGES:
-            if not step.concerns(seen, target):
+        for step in steps:
+            if step.concerns is not always and not step.concerns(seen, target):
                 continue
             found: list[Note] = []
             after = fit_messages(step, messages, target, found, keeps)
@@ -263,22 +333,28 @@ def encoded_for(
     """The body for a request, fitted to the target; `strict` raises where anything is lost."""
     mapped: list[Note] = []
     calls: dict[str, CallForm] = {}
-    request, places = with_offered_tools(request, target, calls)
-    request = with_provider_tools(request, target, mapped, calls)
+    places = None
+    seen = Contents(request.messages)
+    if request.tools or seen.has_media:
+        request, places = with_offered_tools(request, target, seen, calls)
+        request = with_provider_tools(request, target, mapped, calls)
     request = with_settings_of_target(request, target, mapped)
-    request = with_foreign_settings(request, target, mapped)
-    done = fitted(request, target, steps)
+    if request.extras is not EMPTY:
+        request = with_foreign_settings(request, target, mapped)
+    done = fitted(request, target, steps, seen)
     encoded = encode(done.request, target)
     losses, repairs = encoded.losses, encoded.repairs
     if losses:
         losses = restored(renumbered(losses, done.tools), request.messages, done.placed)
     if repairs:
         repairs = restored(renumbered(repairs, done.tools), request.messages, done.placed)
-    encoded.losses = (*_losses(mapped), *done.losses, *losses)
+    if mapped or done.notes:
+        losses = (*_losses(mapped), *done.losses, *losses)
+        repairs = (*done.repairs, *repairs)
+    encoded.losses, encoded.repairs = losses, repairs
     if done.has_extra_fields:
         told = encoded.losses
         encoded.losses += unsupported_field_losses(request.system, request.messages, target, told)
-    encoded.repairs = (*done.repairs, *repairs)
     if places is not None:
         encoded.losses = placed_back(encoded.losses, places)
         encoded.repairs = placed_back(encoded.repairs, places)
@@ -287,7 +363,7 @@ def encoded_for(
 
 
 def _losses(notes: Iterable[Note]) -> tuple[Loss, ...]:
-    return tuple([note for note in notes if isinstance(note, Loss)])
+    return tuple([note for note in notes if type(note) is Loss])
 
 
 def _way_back(

@@ -118,8 +118,10 @@ def with_accepted_names(
 
     `calls` are all that there are in its messages; names that are to be kept stay.
     """
-    used = dict.fromkeys((*_declared(request), *(call.name for call in calls)))
-    refused = [name for name in used if name not in kept and not target.tools.accepts_name(name)]
+    used = [tool.name for tool in request.tools if isinstance(tool, ToolDefinition)]
+    used += [call.name for call in calls]
+    accepts = target.tools.accepts_name
+    refused = [name for name in dict.fromkeys(used) if name not in kept and not accepts(name)]
     if not refused:
         return request, NOTHING
     aliases = {name: _alias(name, target) for name in refused}
@@ -143,10 +145,6 @@ def with_accepted_names(
         choice = choice.replace(names=tuple(aliases.get(name, name) for name in choice.names))
     changed = request.replace_trusted(tools=tools, messages=messages, tool_choice=choice)
     return changed, Context({alias: name for name, alias in aliases.items()})
-
-
-def _declared(request: Request) -> list[str]:
-    return [tool.name for tool in request.tools if isinstance(tool, ToolDefinition)]
 
 
 def _alias(name: str, target: Target) -> str:

@@ -18,7 +18,7 @@ from dragoman.model.requests import AnyTool, Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.wire.context import CallForm
-from dragoman.wire.fitting.steps import Messages, with_changed_parts
+from dragoman.wire.fitting.steps import Contents, Messages, with_changed_parts
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 from dragoman.wire.tool_offers import Group, ToolChange, offers_of
@@ -32,24 +32,27 @@ _BETWEEN = "__"
 
 
 def with_offered_tools(
-    request: Request, target: Target, calls: dict[str, CallForm]
+    request: Request, target: Target, seen: Contents, calls: dict[str, CallForm]
 ) -> tuple[Request, Places | None]:
     """With all tools in the list that the model has at the end of the conversation.
 
-    `calls` learns how calls of them have to look in the answer. Returned with it: where each tool
-    of the list came from; None where all are where they were.
+    `seen` is what there is in its messages; `calls` learns how calls of the tools have to look in
+    the answer. Returned with it: where each tool of the list came from; None where all are where
+    they were.
     """
     here = target.dialect
-    changes = list(_changes(request.messages, here))
-    places: Places = [(f"tools[{index}]", True) for index in range(len(request.tools))]
+    changes = list(_changes(request.messages, here)) if seen.has_media else []
+    places: Places | None = None
     if changes:
         tools, places = _changed(request.tools, changes)
         request = request.replace_trusted(tools=tools)
     groups = list(_groups(request.tools, here))
     if groups:
+        if places is None:
+            places = [(f"tools[{index}]", True) for index in range(len(request.tools))]
         flat = _Flat(request, groups, calls)
         return flat.request(), flat.places(places)
-    return request, places if changes else None
+    return request, places
 
 
 def placed_back(notes: Iterable[N], places: Places) -> tuple[N, ...]:

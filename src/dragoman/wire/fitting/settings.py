@@ -63,6 +63,8 @@ def _with_accepted_sampling(request: Request, target: Target, notes: list[Note])
     refused = target.sampling.refused
     if target.sampling.refused_while_thinking and asks_to_think(request.thinking, target):
         refused += target.sampling.refused_while_thinking
+    if not refused:
+        return request
     sampling = request.sampling
     changes: dict[str, Any] = {}
     for name in dict.fromkeys(refused):

@@ -44,10 +44,11 @@ class Contents:
 
     __slots__ = (
         "calls", "extended", "has_blanks", "has_extra_fields", "has_hints", "has_media",
-        "has_misplaced_calls", "has_results", "has_thinking",
+        "has_misplaced_calls", "has_results", "has_thinking", "messages",
     )  # fmt: skip
 
     def __init__(self, messages: tuple[Message, ...]) -> None:  # noqa: C901, PLR0912 - one pass, for speed
+        self.messages = messages
         self.calls: list[ToolCall] = []
         self.has_blanks = self.has_hints = self.has_media = False
         self.has_results = self.has_thinking = self.has_extra_fields = False
@@ -55,11 +56,12 @@ class Contents:
         self.extended: list[int] = []
         """The messages in which there may be extras, each once or more."""
         for index, message in enumerate(messages):
-            if not message.parts:
+            parts = message.parts
+            if not parts:
                 self.has_blanks = True
             if message.extras is not EMPTY:
                 self.extended.append(index)
-            for part in message.parts:
+            for part in parts:
                 kind = type(part)
                 if kind is Text or kind is Refusal:
                     text = part.text  # type: ignore[union-attr]  # it is one of them
@@ -105,8 +107,19 @@ class Step(NamedTuple, Generic[T]):
     flags: tuple[str, ...]
     concerns: Callable[[Contents, Target], bool] = always
     """Whether there may be anything to do."""
+    is_asked: Callable[[Target], bool] | None = None
+    """Whether the target asks for it, whatever there is in a conversation; None: it may."""
     among_kept: Callable[[Messages, Target, list[Note], Keeps], Messages] | None = None
     """How it is done where some messages stay as they came; None: message by message."""
+
+
+def asked_steps(steps: tuple[Step[T], ...], target: Target) -> tuple[Step[T], ...]:
+    """Those of the steps that the target may ask for."""
+    known: tuple[Any, tuple[Step[T], ...]] | None = target.findings.get(id(steps))
+    if known is None or known[0] is not steps:
+        found = tuple([each for each in steps if each.is_asked is None or each.is_asked(target)])
+        known = target.findings[id(steps)] = steps, found
+    return known[1]
 
 
 def fit_messages(
@@ -188,3 +201,7 @@ class Kept:
             and target.has_made(tool.origin)
         ]
         self.names = frozenset([*(call.name for call in called), *declared])
+
+
+NOTHING_KEPT = Kept((), (), Target(dialect=""), keep_nothing)
+"""Of the usual case."""

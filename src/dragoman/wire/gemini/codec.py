@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dragoman.wire.codec import Codec, Functions
+from typing import TYPE_CHECKING
+
+from dragoman.wire.codec import Codec, Functions, on_use
 from dragoman.wire.context import Context
 from dragoman.wire.gemini.dialect import DESCRIPTION, STATE_FIELDS, TARGET
 from dragoman.wire.gemini.request import decode_request, encode_request
 from dragoman.wire.gemini.request_repairs import STEPS
-from dragoman.wire.gemini.response import DETAILS, decode_response, encode_response
-from dragoman.wire.gemini.response_errors import encode_error
-from dragoman.wire.gemini.rules import RULEBOOK
-from dragoman.wire.gemini.stream import StreamDecoder
-from dragoman.wire.gemini.stream_chunks import Form
-from dragoman.wire.gemini.stream_encoder import StreamEncoder
 from dragoman.wire.gemini.tools_schemas import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, GEMINI_PARAMETERS
 from dragoman.wire.streams import StreamEncoder as AnyEncoder
+
+if TYPE_CHECKING:
+    from dragoman.wire.gemini.stream_chunks import Form
+
+
+_HOME = "dragoman.wire.gemini"
+_stream_encoder = on_use(f"{_HOME}.stream_encoder", "StreamEncoder")
 
 
 class Gemini(Codec):
@@ -27,7 +30,7 @@ class Gemini(Codec):
         form: Form = "sse",
     ) -> AnyEncoder:
         """Writes a stream, of events or an array."""
-        return self._sealing(StreamEncoder(form=form))
+        return self._sealing(_stream_encoder(form=form))
 
 
 DIALECT = Gemini(
@@ -36,19 +39,19 @@ DIALECT = Gemini(
     Functions(
         decode_request=decode_request,
         encode_request=encode_request,
-        decode_response=decode_response,
-        encode_response=encode_response,
-        stream_decoder=StreamDecoder,
-        stream_encoder=StreamEncoder,
-        encode_error=encode_error,
-        rulebook=RULEBOOK,
+        decode_response=on_use(f"{_HOME}.response", "decode_response"),
+        encode_response=on_use(f"{_HOME}.response", "encode_response"),
+        stream_decoder=on_use(f"{_HOME}.stream", "StreamDecoder"),
+        stream_encoder=_stream_encoder,
+        encode_error=on_use(f"{_HOME}.response_errors", "encode_error"),
+        rulebook=f"{_HOME}.rules",
         steps=STEPS,
-        front_form="dragoman.wire.gemini.response_front",
-        lane="dragoman.wire.gemini.lane",
+        front_form=f"{_HOME}.response_front",
+        lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,
-    usage_details=DETAILS,
+    usage_details=f"{_HOME}.response",
     missing_counts=("cache_write",),
-    services="dragoman.wire.gemini.services",
+    services=f"{_HOME}.services",
     schema_profiles=(GEMINI_PARAMETERS, GEMINI_JSON_SCHEMA, GEMINI_OUTPUT),
 )

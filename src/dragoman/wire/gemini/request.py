@@ -8,7 +8,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
-from dragoman.model.requests import Request, State
+from dragoman.model.requests import BLANK, Request, State
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.call_ids import CallIds, decode_calls
@@ -247,7 +247,7 @@ def decode_request(body: Body, path: str | None = None) -> Request:
     }
     if held:
         fields["state"] = State(**held)
-    request = Request(model=model, stream=stream, extras=kept.extras(), **fields)
+    request = BLANK.replace_trusted(model=model, stream=stream, extras=kept.extras(), **fields)
     return request if request.extras is EMPTY else with_digests(request, NAME, _PLACES)
 
 
@@ -272,10 +272,10 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     path = None
     if request.model is not None:
         path = encode_path(request.model, stream=bool(request.stream))
-    if request.extras is not EMPTY:
+    if not _OWN_EXTRAS.isdisjoint(request.extras):
         body = with_overlay(body, without_edited(request, NAME, _PLACES), NAME)
     return Encoded(body, path=path, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
-                   context=writing.schemas.context)  # fmt: skip
+                   context=writing.context)  # fmt: skip
 
 
 def _decode_system(wire: Any, kept: Overlay) -> tuple[AnyPart, ...]:

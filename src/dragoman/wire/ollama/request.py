@@ -9,7 +9,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
-from dragoman.model.requests import Request
+from dragoman.model.requests import BLANK, Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.wire.call_ids import decode_calls
@@ -218,7 +218,7 @@ def decode_request(wire: Mapping[str, Any]) -> Request:
     left = {key: value for key, value in wire.items() if key not in known}
     if options:
         left["options"] = options
-    request = Request(
+    request = BLANK.replace_trusted(
         model=model if isinstance(model, str) else None,
         messages=decode_messages(messages),
         tools=tools,
@@ -247,4 +247,4 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if request.extras is not EMPTY:
         body = with_overlay(body, without_edited(request, NAME, _PLACES), NAME)
     return Encoded(body, path=PATH, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
-                   context=writing.schemas.context)  # fmt: skip
+                   context=writing.context)  # fmt: skip

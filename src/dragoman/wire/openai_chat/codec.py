@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
-from dragoman.wire.codec import Codec, Functions
+from dragoman.wire.codec import Codec, Functions, on_use
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.openai_chat.dialect import DESCRIPTION, STATE_FIELDS, TARGET
 from dragoman.wire.openai_chat.request import asks_for_usage, decode_request, encode_request
 from dragoman.wire.openai_chat.request_repairs import STEPS
-from dragoman.wire.openai_chat.response import (
-    DETAILS,
-    decode_response,
-    encode_error,
-    encode_response,
-)
-from dragoman.wire.openai_chat.rules import RULEBOOK
-from dragoman.wire.openai_chat.stream import StreamDecoder
-from dragoman.wire.openai_chat.stream_encoder import StreamEncoder
 from dragoman.wire.openai_strict_schemas import OPENAI, OPENAI_STRICT
 from dragoman.wire.restoring import restoring
 from dragoman.wire.streams import StreamDecoder as AnyDecoder
 from dragoman.wire.streams import StreamEncoder as AnyEncoder
 from dragoman.wire.target import Target
 
+_HOME = "dragoman.wire.openai_chat"
 _OPTIONS = "stream_options"
+_stream_decoder = on_use(f"{_HOME}.stream", "StreamDecoder")
+_stream_encoder = on_use(f"{_HOME}.stream_encoder", "StreamEncoder")
 
 
 class OpenAIChat(Codec):
@@ -36,7 +30,7 @@ class OpenAIChat(Codec):
         """Reads a stream; some servers never send its `[DONE]`, as the context knows, or you."""
         known = context or NOTHING
         is_expected = ends_with_done and known.ends_with_done
-        return restoring(StreamDecoder(ends_with_done=is_expected), known)
+        return restoring(_stream_decoder(ends_with_done=is_expected), known)
 
     def stream_encoder(
         self, context: Context | None = None, *, include_usage: bool = False
@@ -44,7 +38,7 @@ class OpenAIChat(Codec):
         """Writes a stream, with the usage if the client asked for it (W9), as the context knows."""
         request = None if context is None else context.request
         is_asked = include_usage or (request is not None and asks_for_usage(request))
-        return self._sealing(StreamEncoder(include_usage=is_asked))
+        return self._sealing(_stream_encoder(include_usage=is_asked))
 
     def asking_for_usage(self, request: Request, target: Target) -> Request:
         """The request with W9's option, unless it speaks of that itself, or the host refuses."""
@@ -61,18 +55,18 @@ DIALECT = OpenAIChat(
     Functions(
         decode_request=lambda wire, _path: decode_request(wire),
         encode_request=encode_request,
-        decode_response=decode_response,
-        encode_response=encode_response,
-        stream_decoder=StreamDecoder,
-        stream_encoder=StreamEncoder,
-        encode_error=encode_error,
-        rulebook=RULEBOOK,
+        decode_response=on_use(f"{_HOME}.response", "decode_response"),
+        encode_response=on_use(f"{_HOME}.response", "encode_response"),
+        stream_decoder=_stream_decoder,
+        stream_encoder=_stream_encoder,
+        encode_error=on_use(f"{_HOME}.response", "encode_error"),
+        rulebook=f"{_HOME}.rules",
         steps=STEPS,
-        front_form="dragoman.wire.openai_chat.response_front",
-        lane="dragoman.wire.openai_chat.lane",
+        front_form=f"{_HOME}.response_front",
+        lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,
-    usage_details=DETAILS,
-    services="dragoman.wire.openai_chat.services",
+    usage_details=f"{_HOME}.response",
+    services=f"{_HOME}.services",
     schema_profiles=(OPENAI, OPENAI_STRICT),
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.model.frozen import EMPTY
-from dragoman.model.requests import Request
+from dragoman.model.requests import BLANK, Request
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import is_object, want
 from dragoman.wire.openai_chat.dialect import NAME, TARGET, ChatWriting
@@ -29,7 +28,7 @@ from dragoman.wire.openai_chat.tools import (
     encode_choice,
     encode_tools,
 )
-from dragoman.wire.overlay import fields_of, overlay_of, with_overlay, words_of
+from dragoman.wire.overlay import fields_of, has_overlay, overlay_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.settings_table import Setting, decode_settings, flag, text
 from dragoman.wire.target import Target
@@ -63,16 +62,18 @@ def decode_request(wire: dict[str, Any]) -> Request:
     """The request in a body."""
     messages = want(wire, "messages", list, NAME, "$")
     used, words = {"messages"}, list[str]()
-    fields: dict[str, Any] = decode_settings(wire, _PLAIN, used) | {
-        "tools": decode_tools(wire, used),
-        "tool_choice": decode_choice(wire, used),
-        "sampling": decode_sampling(wire, used, words),
-        "thinking": decode_thinking_config(wire, used),
-        "state": decode_state(wire, used),
-    }
-    extras = overlay_of(wire, used, NAME, words=words)
-    request = Request(messages=decode_messages(messages), extras=extras, **fields)
-    return request if request.extras is EMPTY else with_digests(request, NAME, _FIELD_PLACES)
+    fields: dict[str, Any] = decode_settings(wire, _PLAIN, used)
+    fields["tools"] = decode_tools(wire, used)
+    fields["sampling"] = decode_sampling(wire, used, words)
+    if len(used) < len(wire):
+        fields["tool_choice"] = decode_choice(wire, used)
+        fields["thinking"] = decode_thinking_config(wire, used)
+        fields["state"] = decode_state(wire, used)
+    is_read = len(used) == len(wire)
+    if words or not is_read:
+        fields["extras"] = overlay_of(wire, used, NAME, words=words)
+    request = BLANK.replace_trusted(messages=decode_messages(messages), **fields)
+    return request if is_read else with_digests(request, NAME, _FIELD_PLACES)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
@@ -80,7 +81,8 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     writing = ChatWriting(target)
     body: dict[str, Any] = {} if request.model is None else {"model": request.model}
     body["messages"] = encode_messages(request.system, request.messages, writing)
-    encode_tools(request.tools, body, writing)
+    if request.tools:
+        encode_tools(request.tools, body, writing)
     if request.tool_choice is not None:
         encode_choice(request.tool_choice, request.tools, body, target)
     encode_sampling(request.sampling, body, words_of(request.extras, NAME), writing)
@@ -92,12 +94,12 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         encode_state(request.state, body)
     if request.stream is not None:
         body["stream"] = request.stream
-    if request.extras is not EMPTY:
+    if has_overlay(request.extras, NAME):
         body = with_overlay(body, without_edited(request, NAME, _FIELD_PLACES), NAME)
     if target.fields.in_request is not None or target.fields.refused:
         body = without_refused_fields(body, writing)
     return Encoded(body, path=PATH, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
-                   context=writing.schemas.context)  # fmt: skip
+                   context=writing.context)  # fmt: skip
 
 
 def asks_for_usage(request: Request) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.model.requests import Output, Sampling, State, ThinkingConfig
+from dragoman.model.requests import UNSAID, Output, Sampling, State, ThinkingConfig
 from dragoman.wire.json_values import is_integer, is_list, is_object
 from dragoman.wire.openai_chat.dialect import NAME, OWN, is_own
 from dragoman.wire.openai_strict_schemas import openai_profiles
@@ -61,6 +61,7 @@ SAMPLING = {key: f"sampling.{name}" for key, name, _ in _SAMPLING}
 """By the wire's field: the setting."""
 FIELDS = {"max_tokens": ("max_completion_tokens", "max_tokens"), "seed": ("seed", "random_seed")}
 """The settings that have two fields; a word like `seed=random_seed` tells which one it was."""
+_FIELD_WORDS = {key: f"{name}={key}" for name in FIELDS for key in FIELDS[name]}
 
 
 def accepted_fields(name: str, target: Target) -> tuple[str, ...]:
@@ -72,13 +73,15 @@ def accepted_fields(name: str, target: Target) -> tuple[str, ...]:
 
 def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> Sampling:
     """The sampling fields; those understood are added to `used`, their spellings to `words`."""
+    if SAMPLING.keys().isdisjoint(wire):
+        return UNSAID
     found: set[str] = set()
     sampling = Sampling(**decode_settings(wire, _SAMPLING, found))
     if found:
         used |= found
         # 1 and 1.0 differ on the wire, but not in the model.
         words += [key for key in _REALS if key in found and _is_whole_float(wire[key])]
-        words += [f"{name}={key}" for name in FIELDS for key in FIELDS[name] if key in found]
+        words += [word for key, word in _FIELD_WORDS.items() if key in found]
         words += ["top_k"] if "top_k" in found else []
         words += ["stop"] if isinstance(wire.get("stop"), str) else []
     return sampling
@@ -86,6 +89,8 @@ def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> S
 
 def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, writing: Writing) -> None:
     """Write the sampling fields."""
+    if sampling is UNSAID:
+        return
     for key, name, _ in _WRITTEN:
         value = getattr(sampling, name)
         if value is None or value == ():

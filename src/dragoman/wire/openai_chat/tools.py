@@ -80,6 +80,9 @@ def _decode_tool(wire: Any) -> AnyTool:
     """A tool of a known kind; others are the server's own, carried whole."""
     if not is_object(wire):
         return odd_tool(wire, NAME)
+    plain = _decode_plain_tool(wire)
+    if plain is not None:
+        return plain
     kind = wire.get("type")
     key = "function" if kind is None else kind
     inner = wire.get(key) if key in ("function", "custom") else None
@@ -96,6 +99,17 @@ def _decode_tool(wire: Any) -> AnyTool:
         outer[key] = left
     fields |= {"kind": key, "cache": cache, "extras": extras_of(outer, NAME, words)}
     return make_definition(**fields, origin=OWN)
+
+
+def _decode_plain_tool(wire: dict[str, Any]) -> ToolDefinition | None:
+    """A function with fields that are all known, as nearly all are; None where there is more."""
+    inner = wire.get("function")
+    if len(wire) != 2 or wire.get("type") != "function" or type(inner) is not dict:  # noqa: PLR2004
+        return None
+    for name, value in inner.items():
+        if type(value) is not _DEFINITION.get(name):
+            return None
+    return make_definition(**inner, origin=OWN) if "name" in inner else None
 
 
 def _decode_definition(wire: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from dragoman.wire.codec import Codec, Functions
+from dragoman.wire.codec import Codec, Functions, on_use
 from dragoman.wire.openai_responses.dialect import DESCRIPTION, STATE_FIELDS, TARGET
 from dragoman.wire.openai_responses.request import decode_request, encode_request
 from dragoman.wire.openai_responses.request_repairs import STEPS
-from dragoman.wire.openai_responses.response import (
-    DETAILS,
-    decode_error,
-    decode_response,
-    encode_error,
-    encode_response,
-)
-from dragoman.wire.openai_responses.rules import RULEBOOK
-from dragoman.wire.openai_responses.stream import StreamDecoder
-from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
 from dragoman.wire.openai_strict_schemas import OPENAI, OPENAI_STRICT
 
+_HOME = "dragoman.wire.openai_responses"
 DIALECT = Codec(
     DESCRIPTION,
     TARGET,
     Functions(
         decode_request=lambda wire, _path: decode_request(wire),
         encode_request=encode_request,
-        decode_response=decode_response,
-        encode_response=encode_response,
-        stream_decoder=StreamDecoder,
-        stream_encoder=StreamEncoder,
-        decode_error=decode_error,
-        encode_error=encode_error,
-        rulebook=RULEBOOK,
+        decode_response=on_use(f"{_HOME}.response", "decode_response"),
+        encode_response=on_use(f"{_HOME}.response", "encode_response"),
+        stream_decoder=on_use(f"{_HOME}.stream", "StreamDecoder"),
+        stream_encoder=on_use(f"{_HOME}.stream_encoder", "StreamEncoder"),
+        decode_error=on_use(f"{_HOME}.response", "decode_error"),
+        encode_error=on_use(f"{_HOME}.response", "encode_error"),
+        rulebook=f"{_HOME}.rules",
         steps=STEPS,
-        front_form="dragoman.wire.openai_responses.response_front",
-        lane="dragoman.wire.openai_responses.lane",
+        front_form=f"{_HOME}.response_front",
+        lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,
-    usage_details=DETAILS,
-    services="dragoman.wire.openai_responses.services",
+    usage_details=f"{_HOME}.response",
+    services=f"{_HOME}.services",
     schema_profiles=(OPENAI, OPENAI_STRICT),
 )

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
-from dragoman.model.requests import Request
+from dragoman.model.requests import BLANK, Request
 from dragoman.model.roles import Role
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import want
@@ -36,7 +33,7 @@ from dragoman.wire.openai_responses.tools import (
     encode_choice,
     encode_tools,
 )
-from dragoman.wire.overlay import fields_of, overlay_of, with_note, with_overlay
+from dragoman.wire.overlay import fields_of, has_overlay, overlay_of, with_note, with_overlay
 from dragoman.wire.overlay_edits import PartlyRead, Places, with_digests, without_edited
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
@@ -67,7 +64,7 @@ def decode_request(wire: Mapping[str, Any]) -> Request:
     listed = wire.get("tools")
     tools = decode_tools(listed) if isinstance(listed, list) else ()
     instructions = wire.get("instructions")
-    settings = Request(
+    settings = BLANK.replace_trusted(
         model=_kept(wire.get("model"), str),
         system=(Text(instructions),) if type(instructions) is str else (),
         tools=tools,
@@ -82,7 +79,7 @@ def decode_request(wire: Mapping[str, Any]) -> Request:
     extras = overlay_of(rest, (), NAME, rebuilt)
     if is_unasked(wire):
         extras = with_note(extras, NAME, UNASKED, value=True)
-    request = replace(settings, messages=messages, extras=extras)
+    request = settings.replace_trusted(messages=messages, extras=extras)
     return with_digests(request, NAME, _PLACES) if extras else request
 
 
@@ -91,19 +88,19 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     writing = MessageWriter(target)
     own = fields_of(request.extras, NAME)
     settings = _encode_settings(request, writing, own.get("conversation"))
-    body = {**settings, **encode_include(request, own)}
+    body = settings | encode_include(request, own)
     if tools := encode_tools(request.tools, writing):
         body["tools"] = tools
     if request.messages:
         body["input"] = _encode_input(request, writing)
-    if request.extras is not EMPTY:
+    if has_overlay(request.extras, NAME):
         body = with_overlay(body, without_edited(request, NAME, _PLACES), NAME)
     return Encoded(
         body,
         path=PATH,
         losses=tuple(writing.losses),
         repairs=tuple(writing.repairs),
-        context=writing.schemas.context,
+        context=writing.context,
     )
 
 

@@ -8,7 +8,7 @@ reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from dragoman.model.content import AnyPart
@@ -252,19 +252,16 @@ class _ItemRepairs:
 
     def _unpaired(self) -> tuple[list[int], list[int]]:
         """The calls that want an output and have none, and the outputs whose call is not there."""
-        calls = {index: pair_key(self._items[index]) for index in self._of_kind(PAIRS)}
-        outputs = {index: pair_key(self._items[index]) for index in self._of_kind(_OUTPUTS)}
+        calls: dict[int, tuple[bool, str | None]] = {}
+        outputs: dict[int, tuple[bool, str | None]] = {}
+        for index, kind in enumerate(self._kinds):
+            is_call = kind in PAIRS
+            if (is_call or kind in _OUTPUTS) and index not in self._dropped:
+                (calls if is_call else outputs)[index] = pair_key(self._items[index])
         called, answered = set(calls.values()), set(outputs.values())
         unanswered = [index for index in calls if calls[index] not in answered]
         uncalled = [index for index in outputs if outputs[index] not in called]
         return [index for index in unanswered if self._wants_output(index)], uncalled
-
-    def _of_kind(self, kinds: Iterable[str]) -> list[int]:
-        return [
-            index
-            for index, kind in enumerate(self._kinds)
-            if kind in kinds and index not in self._dropped
-        ]
 
     def _wants_output(self, index: int) -> bool:
         """Whether a call has to be answered; approval may be left open."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.frozen import EMPTY
-from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
+from dragoman.model.requests import UNSAID, Output, Request, Sampling, State, ThinkingConfig
 from dragoman.wire.openai_responses.content_forms import present
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
 from dragoman.wire.openai_strict_schemas import openai_profiles
@@ -94,7 +94,7 @@ def decode_sampling(wire: Mapping[str, Any]) -> Sampling:
     include = wire.get("include")
     if isinstance(include, list) and _LOGPROBS in include:
         found["logprobs"] = True
-    return Sampling(**found)
+    return Sampling(**found) if found else UNSAID
 
 
 def encode_sampling(sampling: Sampling, writing: Writing) -> dict[str, Any]:
