@@ -38,6 +38,7 @@ from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.codec import DIALECT
 from dragoman.wire.anthropic.stream_arguments import JsonObjectPrefix
+from dragoman.wire.lane import switch
 from dragoman.wire.losses import Note
 from tests.wire.anthropic.stream_grammar import check_stream
 from tests.wire.anthropic.streams import (
@@ -505,6 +506,20 @@ def test_runs_are_taken_as_their_characters_are(begun: str, text: str) -> None:
     assert (whole.is_broken, whole.is_closed) == (single.is_broken, single.is_closed)
     if whole.is_begun and not whole.is_closed:
         assert whole.closing('"input":1') == single.closing('"input":1')
+
+
+@given(
+    pieces=st.lists(st.text('{}",:\\u0 abcdef\n\ud800', min_size=1, max_size=4), max_size=12),
+    begun=st.sampled_from(["", '{"a":"', '{"a":']),
+)
+@example(pieces=["a", "b", "c", "\n", "d", "e"], begun='{"a":"')
+def test_runs_of_arguments_are_sent_as_single_pieces_are(pieces: list[str], begun: str) -> None:
+    """What is sent of arguments, broken or not, does not depend on the shorter way."""
+    told: list[Event] = [PartStart(0, ToolCall("a", "f", raw=""))]
+    told += [PartDelta(0, piece) for piece in (begun, *pieces) if piece]
+    with switch.off():
+        expected = elsewhere(*told)
+    assert elsewhere(*told) == expected
 
 
 @given(pieces=st.lists(st.text('{}[]",:\\u0tfn-1. a\n', max_size=6), max_size=8))

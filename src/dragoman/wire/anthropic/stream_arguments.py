@@ -67,14 +67,16 @@ class Arguments:
 
     def sender(self, encode: Encode) -> Encode:
         """What sends one piece after the other: `encode` writes what may be sent of it."""
-        prefix, keep, is_plain = self._prefix, self._pieces.append, _PLAIN.fullmatch
+        prefix, keep = self._prefix, self._pieces.append
 
         def send(piece: str) -> bytes:
-            if prefix.is_in_string and is_plain(piece):
-                written = encode(piece)  # first: it may raise
+            written = encode(piece)  # first: it may raise
+            # In a string, what JSON need not escape changes nothing.
+            if prefix.in_escape == 0 and not (prefix.is_broken or b"\\" in written):
                 keep(piece)
                 return written
-            return self._sent(piece, encode)
+            sendable = self.feed(piece)
+            return written if sendable == piece else encode(sendable) if sendable else b""
 
         return send
 
@@ -145,13 +147,13 @@ class TextArguments(Arguments):
 class JsonObjectPrefix:
     """Whether a text, given in pieces, is the beginning of a JSON object, or all of it."""
 
-    __slots__ = ("_escape", "_expect", "_is_key", "_open", "_rest", "is_broken")
+    __slots__ = ("_expect", "_is_key", "_open", "_rest", "in_escape", "is_broken")
 
     def __init__(self) -> None:
         self._open: list[str] = []  # what closes the objects and lists that are open
         self._expect = "object"  # then one of `_MARKS`
         self._rest: str | None = None  # of a literal; or a number so far; None outside of both
-        self._escape = -1  # in a string: 0, after a backslash 5, then its hexadecimal digits
+        self.in_escape = -1  # in a string: 0, after a backslash 5, then its hexadecimal digits
         self._is_key = False
         self.is_broken = False
 
@@ -164,11 +166,6 @@ class JsonObjectPrefix:
     def is_closed(self) -> bool:
         """Whether the object is whole, whatever came after it."""
         return self._expect == "end"
-
-    @property
-    def is_in_string(self) -> bool:
-        """Whether characters that need no escape may follow, as many as there are."""
-        return self._escape == 0
 
     def feed(self, text: str) -> int:
         """How many of these characters may follow; less than all of them breaks it."""
@@ -184,8 +181,8 @@ class JsonObjectPrefix:
 
     def _run(self, text: str, at: int) -> int:
         """Where the characters end that can be taken at once; the same place, where none can."""
-        if self._escape >= 0:
-            found = None if self._escape else _PLAIN.match(text, at)
+        if self.in_escape >= 0:
+            found = None if self.in_escape else _PLAIN.match(text, at)
         elif self._rest is None:
             found = _BLANKS.match(text, at)
         elif self._rest[:1].isalpha():
@@ -199,26 +196,26 @@ class JsonObjectPrefix:
         return at if found is None else found.end()
 
     def _takes(self, mark: str) -> bool:
-        if self._escape >= 0:
+        if self.in_escape >= 0:
             return self._takes_in_string(mark)
         if self._rest is not None:
             return self._takes_scalar(mark)
         return mark in _BLANK or self._takes_structure(mark)
 
     def _takes_in_string(self, mark: str) -> bool:
-        if self._escape == 0:
+        if self.in_escape == 0:
             if mark == '"':
-                self._escape = -1
+                self.in_escape = -1
                 self._expect = "colon" if self._is_key else self._after_value()
             elif mark == "\\":
-                self._escape = _HEX_DIGITS + 1
+                self.in_escape = _HEX_DIGITS + 1
             return mark in '"\\'  # else a bare control character
-        if mark not in (_HEX if self._escape <= _HEX_DIGITS else _ESCAPES):
+        if mark not in (_HEX if self.in_escape <= _HEX_DIGITS else _ESCAPES):
             return False
-        if self._escape <= _HEX_DIGITS:
-            self._escape -= 1
+        if self.in_escape <= _HEX_DIGITS:
+            self.in_escape -= 1
         else:
-            self._escape = _HEX_DIGITS if mark == "u" else 0
+            self.in_escape = _HEX_DIGITS if mark == "u" else 0
         return True
 
     def _takes_scalar(self, mark: str) -> bool:
@@ -249,7 +246,7 @@ class JsonObjectPrefix:
             self._open.pop()
             self._expect = self._after_value()
         elif mark == '"':
-            self._is_key, self._escape = expect in {"key", "first key"}, 0
+            self._is_key, self.in_escape = expect in {"key", "first key"}, 0
         elif mark == ",":
             self._expect = "key" if self._open[-1] == "}" else "value"
         elif mark == ":":
@@ -276,9 +273,9 @@ class JsonObjectPrefix:
         return f"{text}{comma}{argument}}}"
 
     def _closed_scalar(self) -> str:
-        if self._escape != -1:
+        if self.in_escape != -1:
             self._expect = "colon" if self._is_key else "comma"
-            return ("\\" if self._escape > _HEX_DIGITS else "0" * self._escape) + '"'
+            return ("\\" if self.in_escape > _HEX_DIGITS else "0" * self.in_escape) + '"'
         if self._rest is None:
             return ""
         self._expect = "comma"
