@@ -143,11 +143,12 @@ def _as_if_new(job: Job) -> Job:
     """The job, each time with what is remembered now, whatever it adds to it."""
     kept = prefixes.conversations()
     assert kept is not None
-    known = {key: (fields, list(alike)) for key, (fields, alike) in kept._kept.items()}
+    held = kept._kept  # pyright: ignore[reportPrivateUsage] - nobody else goes back
+    known = {key: (fields, list(alike)) for key, (fields, alike) in held.items()}
 
     def again() -> object:
-        kept._kept.clear()
-        kept._kept.update({key: (fields, list(alike)) for key, (fields, alike) in known.items()})
+        held.clear()
+        held.update({key: (fields, list(alike)) for key, (fields, alike) in known.items()})
         return job()
 
     return again

@@ -30,7 +30,7 @@ from tests.corpus import Corpus
 from tests.wire.lane import requests as lanes
 from tests.wire.recorded import bodies
 
-_QUICK, _THOROUGH, _PARTS = 100, 700, 4
+_QUICK, _THOROUGH, _PARTS = 60, 400, 4
 _HEAD = {"model": "m", "max_tokens": 100}
 _HI = {"role": "user", "content": "Hi"}
 
