@@ -142,7 +142,7 @@ def test_a_target_is_never_taken_for_one_that_is_gone() -> None:
 def test_a_registered_provider_is_never_taken_for_one_that_is_gone() -> None:
     """A name that means another provider each time, whatever its address in memory is."""
     raw = _raw({"role": "system", "content": "Brief."}, _HI)
-    for turn in range(8):
+    for turn in range(4):
         spoken = ("anthropic", "openai-chat")[turn % 2]
         registry._registered.clear()
         gc.collect()
