@@ -26,7 +26,7 @@ run: $(VENV)/.local ## chat with a small model on this machine; without a termin
 
 # Two processes on two cores, no more than four anywhere; JOBS=0 runs in this one, for a debugger.
 # Without coverage, which takes as long again: test-all measures it.
-test: $(VENV)/.dev ## run the tests, in at most five minutes on two cores
+test: $(VENV)/.dev ## run the tests, in about six minutes on two cores
 	@echo "==> running the tests (few examples of each property; corpus tier: core)"
 	@DRAGOMAN_PROFILE=quick DRAGOMAN_TIER=core $(PYTEST)
 	@$(VENV)/bin/python -m tests.wire.recorded
