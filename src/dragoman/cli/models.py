@@ -72,6 +72,8 @@ def _show_facts(about: str | None, base_url: str | None, *, as_json: bool | None
     if base_url is not None:
         raise Ending(USAGE, "--facts asks nobody, and takes no --base-url")
     found = facts(about)
+    if about is not None and not found:
+        complain("nothing is known of a provider or of models of that name")
     if wants_json(as_json):
         print_json([fact._asdict() for fact in found])
         return

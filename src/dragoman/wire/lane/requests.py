@@ -89,7 +89,7 @@ def _translated_growth(
     if head.lane is asked.source:
         return _encoded(raw, head, marks)
     if head.is_text:
-        return _encoded(encode(turns[0].content), head, marks)
+        return _encoded(_written(turns, leading, names, head), head, marks)
     if before is None or grown is None:
         items = _written(turns, leading, names, head)
         found = Known(raw[:-1].rstrip(), items, shape & ~ENDINGS, names, leading, marks, len(turns))
@@ -130,9 +130,8 @@ def _head(
 
 
 def _written(turns: Turns, leading: Turns, names: Names, head: Head) -> bytes:
-    if head.is_text:
-        return encode(turns[0].content)
-    return encode(head.lane.write(turns[len(leading) :] if leading else turns, names))
+    said = turns[len(leading) :] if leading else turns
+    return encode(said[0].content if head.is_text else head.lane.write(said, names))
 
 
 def _passed(
