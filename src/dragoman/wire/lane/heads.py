@@ -1,6 +1,6 @@
 """Everything of a request but its conversation, translated once by the general path.
 
-A head is found by its exact bytes, and made from a skeleton of the conversation (`survey`): what
+A head is found by its exact bytes, and made from a skeleton of the conversation (`skeleton`): what
 the general path makes of the skeleton must be what the target's plain writer makes of it, or the
 head is noted as one that has no lane.
 """
@@ -32,7 +32,8 @@ from dragoman.wire.lane.plain import (
     loads,
 )
 from dragoman.wire.lane.reports import Reports, reports_of
-from dragoman.wire.lane.survey import skeleton, surveyed
+from dragoman.wire.lane.skeleton import skeleton
+from dragoman.wire.lane.survey import surveyed
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.target import Target
 

@@ -1,6 +1,6 @@
 """What is reported of a conversation that has more to it than is written: learned, then repeated.
 
-The general path is shown a skeleton in which everything occurs twice (`survey.skeleton`). What it
+The general path is shown a skeleton in which everything occurs twice (`skeleton.skeleton`). What it
 reports of each is what it reports of all of its kind; and the order in which it does so shows how
 many passes it makes over the conversation.
 """

@@ -1,0 +1,210 @@
+"""The smallest conversation of a shape, with everything in it that the shape says.
+
+The general path translates it once for each head: that shows what becomes of every conversation of
+the shape, and what is reported of it (`heads`, `reports`).
+"""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+from dragoman.wire.lane.plain import (
+    BEFORE_CALLS,
+    BEFORE_TEXT,
+    CACHED_CALL,
+    CACHED_RESULT,
+    CACHED_USER,
+    EMPTY_BEFORE_CALLS,
+    FAILED_RESULT,
+    MARKS,
+    NAMED_RESULT,
+    SIGNED_CALL,
+    SPELLED,
+    SPELLED_CALL,
+    SPELLED_RESULT,
+    SPELLED_USER,
+    THINKING,
+    Assistant,
+    Call,
+    FailedResult,
+    Function,
+    Mark,
+    Names,
+    Picture,
+    PictureUrl,
+    Result,
+    Text,
+    Turn,
+    Turns,
+    User,
+    UserBesideResults,
+    inlined,
+)
+from dragoman.wire.lane.survey import (
+    ANSWER_LISTS,
+    ANSWERS,
+    ANSWERS_IN_A_ROW,
+    CALLS,
+    ENDS_WITH_RESULTS,
+    ENDS_WITH_USER_AFTER_RESULTS,
+    ENDS_WITH_USER_BESIDE_RESULTS,
+    INLINE_PICTURES,
+    LINKED_PICTURES,
+    LISTS_BESIDE_RESULTS,
+    SEVERAL_CALLS,
+    TEXT_BEFORE_CALLS,
+    USER_AFTER_RESULTS,
+    USER_BESIDE_RESULTS,
+    USER_LISTS,
+    USERS_IN_A_ROW,
+)
+
+_OF_RESULTS = CACHED_RESULT | FAILED_RESULT | NAMED_RESULT | SPELLED_RESULT
+_OF_CALLS = BEFORE_CALLS | SIGNED_CALL | CACHED_CALL | EMPTY_BEFORE_CALLS | SPELLED_CALL
+_NOT_SPELLED = sum(MARKS) & ~SPELLED
+
+
+def skeleton(shape: int, name: str, *, groups_results: bool) -> tuple[Turns, Names, list[Mark]]:
+    """The smallest conversation of a shape, whose calls are of one function; names; and marks.
+
+    Where there are marks, all that they stand for is there twice, at the beginning and at the end:
+    what is reported may depend on that. What is only spelled otherwise stands between them, so
+    that nothing else is where it is.
+    """
+    made = _Skeleton(shape, name)
+    marked = [mark for mark in MARKS if shape & mark]
+    blocks = 1 if not marked else 4 if shape & SPELLED and shape & _NOT_SPELLED else 2
+    for block in range(blocks):
+        made.add_block(is_last=block == blocks - 1)
+    return made.turns, made.names, made.marks(marked, groups_results=groups_results)
+
+
+class _Skeleton:
+    def __init__(self, shape: int, name: str) -> None:
+        self.shape = shape
+        self.turns: Turns = []
+        self.names: Names = {}
+        self._name = name
+        self._blocks: list[int] = []
+        """Where they begin."""
+        self._answer: str | list[Text] = [Text("3"), Text("4")] if shape & ANSWER_LISTS else "3"
+
+    def add_block(self, *, is_last: bool) -> None:
+        """Something of everything that there is."""
+        shape, turns = self.shape, self.turns
+        self._blocks.append(len(turns))
+        turns.append(User(self._user_list() if shape & USER_LISTS else "1"))
+        if shape & USERS_IN_A_ROW:
+            turns.append(User("2"))
+        if shape & (ANSWERS | ANSWERS_IN_A_ROW):
+            turns.append(Assistant(self._answer))
+            if shape & ANSWERS_IN_A_ROW:
+                turns.append(Assistant("5"))
+            turns.append(User("6"))
+        if shape & CALLS:
+            self._add_rounds(is_last=is_last)
+        elif not is_last and not shape & USERS_IN_A_ROW:
+            turns.pop()  # the next block begins with a user
+
+    def _user_list(self) -> list[Text | Picture]:
+        parts: list[Text | Picture] = [Text("1"), Text("2")]
+        if self.shape & INLINE_PICTURES:
+            parts += [inlined("image/png", "MQ=="), Text("3"), inlined("image/jpeg", "MQ==")]
+        if self.shape & LINKED_PICTURES:
+            parts.append(Picture(PictureUrl("https://example.com/1")))
+        return parts
+
+    def _add_rounds(self, *, is_last: bool) -> None:
+        """Calls, with all that follows results anywhere, and at the end what follows them there."""
+        shape, turns = self.shape, self.turns
+        beside = self._user_list() if shape & LISTS_BESIDE_RESULTS else "7"
+        if shape & USER_BESIDE_RESULTS and not shape & ENDS_WITH_USER_BESIDE_RESULTS:
+            self._add_round()
+            turns += [UserBesideResults(beside), Assistant("9"), User("0")]
+        if shape & USER_AFTER_RESULTS and not shape & ENDS_WITH_USER_AFTER_RESULTS:
+            self._add_round()
+            turns += [User("8"), Assistant("9"), User("0")]
+        if shape & FAILED_RESULT and shape & _OF_RESULTS != FAILED_RESULT:
+            self._add_round(Result)
+        self._add_round()
+        if not is_last:
+            turns.append(Assistant("9"))
+        elif shape & ENDS_WITH_USER_BESIDE_RESULTS:
+            turns.append(UserBesideResults(beside))
+        elif shape & ENDS_WITH_USER_AFTER_RESULTS:
+            turns.append(User("8"))
+        elif not shape & ENDS_WITH_RESULTS:
+            turns += [Assistant("9"), User("0")]
+
+    def _add_round(self, kind: type[Result] | None = None) -> None:
+        """Calls and their results, which have failed if any have."""
+        first = len(self.names)
+        ids = [f"call_{first + n}" for n in range(2 if self.shape & SEVERAL_CALLS else 1)]
+        self.names.update(dict.fromkeys(ids, self._name))
+        calls = [Call(called, "function", Function(self._name, "{}")) for called in ids]
+        said = self._answer if self.shape & TEXT_BEFORE_CALLS else UNSET
+        kind = kind or (FailedResult if self.shape & FAILED_RESULT else Result)
+        self.turns += [Assistant(said, calls), *(kind(called, "0") for called in ids)]
+
+    def marks(self, kinds: list[int], *, groups_results: bool) -> list[Mark]:
+        """What there is, in the first turn that can have it and in the last one."""
+        chosen: dict[int, list[int]] = {}
+        is_mixed = len(self._blocks) > 2  # noqa: PLR2004 - see `skeleton`
+        for kind in kinds:
+            fitting = [n for n, turn in enumerate(self.turns) if _may_have(turn, kind)]
+            if is_mixed and kind & SPELLED:
+                fitting = [n for n in fitting if self._blocks[1] <= n < self._blocks[-1]]
+            if kind == SPELLED_RESULT and SPELLED_CALL in kinds:  # of the same calls
+                fitting = [n + 1 for n, having in chosen.items() if SPELLED_CALL in having]
+            elif kind != FAILED_RESULT and fitting:
+                fitting = list(dict.fromkeys((fitting[0], fitting[-1])))
+            for number in fitting:
+                chosen.setdefault(number, []).append(kind)
+        places = _places(self.turns, groups_results=groups_results)
+        return [
+            (kind, places[number][0], places[number][1] + _part(self.turns[number], kind, having))
+            for number, having in sorted(chosen.items())
+            for kind in having
+        ]
+
+
+def _may_have(turn: Turn, kind: int) -> bool:
+    if kind & _OF_RESULTS:
+        return type(turn) is (FailedResult if kind == FAILED_RESULT else Result)
+    if kind in (CACHED_USER, SPELLED_USER):
+        return type(turn) is User
+    if not isinstance(turn, Assistant):
+        return False
+    if kind == EMPTY_BEFORE_CALLS:
+        return bool(turn.tool_calls) and turn.content is UNSET
+    if kind & _OF_CALLS:
+        return bool(turn.tool_calls)
+    return not turn.tool_calls or (not kind & BEFORE_TEXT and turn.content is not UNSET)
+
+
+def _part(turn: Turn, kind: int, having: list[int]) -> int:
+    """The number of the part that it is about, given what else the message has."""
+    if not isinstance(turn, Assistant):
+        return 0
+    thoughts = [each for each in having if each & THINKING]
+    if kind in thoughts:
+        return thoughts.index(kind)
+    first = len(thoughts)
+    if kind in (SIGNED_CALL, CACHED_CALL, SPELLED_CALL):
+        texts = 1 if type(turn.content) is str else len(turn.content or ())
+        return first + texts + (EMPTY_BEFORE_CALLS in having)
+    return first
+
+
+def _places(turns: Turns, *, groups_results: bool) -> list[tuple[int, int]]:
+    """The number of the message that each turn is in, and of its first part there."""
+    places: list[tuple[int, int]] = []
+    message, part = -1, 0
+    for turn in turns:
+        follows = places and groups_results and isinstance(turn, (Result, UserBesideResults))
+        if follows and isinstance(turns[len(places) - 1], Result):
+            part += 1
+        else:
+            message, part = message + 1, 0
+        places.append((message, part))
+    return places
