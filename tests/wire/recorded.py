@@ -209,9 +209,10 @@ def lane_share(corpus: Corpus, dialect: str) -> tuple[int, int]:
 
 
 def _takes_lane(raw: bytes, dialect: str, target: str, path: str) -> bool:
-    """Whether a request takes the lane when it comes again: the first time its head is new."""
+    """Whether a request takes the lane when it comes again: at first its head is new."""
     try:
-        dragoman.translate(raw, source=dialect, target=target, path=path)
+        for _ in range(2):
+            dragoman.translate(raw, source=dialect, target=target, path=path)
         return dragoman.translate(raw, source=dialect, target=target, path=path).is_raw
     except dragoman.DragomanError:
         return False

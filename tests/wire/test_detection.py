@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import InvalidInputError
+from dragoman.errors import InvalidInputError
 from dragoman.wire.detection import detect
 from tests.corpus import Corpus
 from tests.wire.recorded import bodies

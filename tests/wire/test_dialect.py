@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import dragoman
-from dragoman import ConfigError, Encoded, Loss, LossError, Message, Request, Thinking
+from dragoman import Encoded, Loss, Message, Request, Thinking
+from dragoman.errors import ConfigError, LossError
+from dragoman.wire.context import NOTHING
 
 
 def test_dialects_are_found_by_their_folders() -> None:
@@ -24,7 +26,7 @@ def test_an_unknown_dialect_is_told_with_the_known_ones() -> None:
 @pytest.mark.parametrize("name", dragoman.dialects())
 def test_what_can_t_be_said_is_a_loss(name: str) -> None:
     """Thinking that the target can't verify is left out and named; `or_raise` makes it an error."""
-    foreign = Thinking("hmm", signature="s", origin=dragoman.Origin(dialect="another"))
+    foreign = Thinking("hmm", signature="s", origin=dragoman.model.Origin(dialect="another"))
     messages = (Message.user("hi"), Message.assistant(foreign, "yo"), Message.user("go on"))
     request = Request(model="m", messages=messages)
     encoded = dragoman.dialect(name).encode_request(request)
@@ -66,3 +68,14 @@ def test_encoded_shows_sizes_only() -> None:
     encoded = Encoded({"secret": "value"}, losses=(Loss("messages[0]", "gone"),))
     assert repr(encoded) == "Encoded(1 fields, 1 losses, 0 repairs)"
     assert encoded.to_bytes() == b'{"secret":"value"}'
+    with dragoman.reveal() as shown:
+        assert repr(encoded).startswith("Encoded({'secret': 'value'}, losses=(Loss(")
+        assert repr(shown) == "reveal()"
+
+
+def test_looking_at_an_encoded_body_leaves_its_bytes() -> None:
+    """A repr, in a debugger or a log, must not change what is sent or how fast."""
+    encoded = Encoded.of_bytes(b'{ "a" : 1e2 }', None, {}, (), (), NOTHING)
+    assert repr(encoded) == "Encoded(1 fields, 0 losses, 0 repairs)"
+    assert encoded.is_raw
+    assert encoded.to_bytes() == b'{ "a" : 1e2 }'

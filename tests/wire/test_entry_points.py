@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 import dragoman
-from dragoman import ConfigError
 from dragoman.cli.commands import dragoman as command
+from dragoman.errors import ConfigError
 from dragoman.wire.dialect import unusable_dialects
 
 HELLO: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import dragoman
 from dragoman import (
-    CacheHint,
     File,
     FinishReason,
     Image,
@@ -18,12 +17,12 @@ from dragoman import (
     Output,
     Request,
     Role,
-    Sampling,
     Text,
     ToolCall,
     ToolDefinition,
     ToolResult,
 )
+from dragoman.model import CacheHint, Sampling
 from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin, Thinking
 from dragoman.model.requests import ThinkingConfig

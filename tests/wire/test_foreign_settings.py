@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import ServerTool, State, dialect, dialects, translate
+from dragoman import dialect, dialects, translate
+from dragoman.model import ServerTool, State
 
 _CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 _GEMINI: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}

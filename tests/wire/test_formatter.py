@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import InvalidInputError, Message, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman import Message, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman.errors import InvalidInputError
 from dragoman.model.parts import CacheHint
 from dragoman.model.shapes import Shape
 from dragoman.wire.formatter import Formatter

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import WireError
+from dragoman.errors import WireError
 from dragoman.wire.framing import JsonArrayParser, NdjsonParser, SseEvent, SseParser, sse
 
 

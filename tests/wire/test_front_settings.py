@@ -39,7 +39,7 @@ def test_settings_are_the_same_when_they_are_known(
     request = dragoman.Request(
         model="m",
         tools=(TOOL,) if has_tool else (),
-        sampling=dragoman.Sampling(temperature=temperature),
+        sampling=dragoman.model.Sampling(temperature=temperature),
         extras={name: {"odd": extra}},
     )
     written, first, again = bodies_of(name, request)

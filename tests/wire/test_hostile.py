@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman import WireError
+from dragoman.errors import WireError
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import Message, Request, ServerTool, Service, ToolDefinition, dialect, dialects
+from dragoman import Message, Request, ToolDefinition, dialect, dialects
+from dragoman.model import ServerTool, Service
 from dragoman.tools import CodeExecution, McpServer, WebSearch
 
 _TOOLS: Any = (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import WireError
+from dragoman.errors import WireError
 from dragoman.model.frozen import EMPTY
 from dragoman.wire import overlay, overlay_stored
 from dragoman.wire.json_values import parsed, want

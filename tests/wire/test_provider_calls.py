@@ -13,17 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman import (
-    Message,
-    Origin,
-    Request,
-    Response,
-    ServerToolCall,
-    ServerToolResult,
-    Target,
-    Text,
-)
+from dragoman import Message, Request, Response, ServerToolCall, ServerToolResult, Target, Text
 from dragoman.errors import WireError
+from dragoman.model import Origin
 from dragoman.model.events import Event
 from dragoman.model.responses import Choice
 from dragoman.model.roles import Role

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import Message, Request, ServerTool, dialect, dialects, translate
+from dragoman import Message, Request, dialect, dialects, translate
+from dragoman.model import ServerTool
 from dragoman.model.provider_tools import ProviderTool
 from dragoman.tools import (
     CodeExecution,

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 import dragoman
-from dragoman import Request, Response, WireError
+from dragoman import Request, Response
+from dragoman.errors import WireError
 from dragoman.model.media import Media
 from dragoman.model.parts import Part, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolResult

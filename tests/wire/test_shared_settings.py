@@ -10,18 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import (
-    ContextManagement,
-    MediaOutput,
-    Message,
-    Request,
-    Sampling,
-    Service,
-    ToolDefinition,
-    dialect,
-    dialects,
-    translate,
-)
+from dragoman import Message, Request, ToolDefinition, dialect, dialects, translate
+from dragoman.model import ContextManagement, MediaOutput, Sampling, Service
 from dragoman.wire.dialect import descriptions
 
 _TEXTS = st.text(min_size=1, max_size=8)

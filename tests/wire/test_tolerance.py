@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman import Loss, Message, Repair, Request, Role, Text, WireError
+from dragoman import Loss, Message, Repair, Request, Role, Text
 from dragoman.errors import (
     AuthenticationError,
     ContextTooLong,
@@ -29,6 +29,7 @@ from dragoman.errors import (
     ProviderError,
     RateLimited,
     ServerError,
+    WireError,
 )
 from dragoman.model.requests import Sampling
 from dragoman.wire.encoded import Encoded

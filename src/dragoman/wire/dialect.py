@@ -18,6 +18,7 @@ from dragoman.errors import ConfigError, DragomanError, ProviderError
 from dragoman.model.jsontext import JsonText
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.model.spelling import did_you_mean
 from dragoman.wire.context import Context
 from dragoman.wire.description import Description, guarded, problem_of
 from dragoman.wire.encoded import Encoded
@@ -153,7 +154,8 @@ def dialect(name: str) -> Dialect:
         _ADDED.refresh()
         added = _ADDED.load(name)
     if added is None:
-        msg = f"unknown dialect; there are {', '.join(dialects())}"
+        names = dialects()
+        msg = f"unknown dialect{did_you_mean(name, names)}; there are {', '.join(names)}"
         raise ConfigError(msg)
     return added
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from dragoman._reveal import is_revealed
 from dragoman.errors import LossError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps, loads
@@ -88,10 +89,10 @@ class Encoded:
             raise LossError(msg, losses=self.losses)
         return self
 
-    def _sizes(self) -> Iterator[str]:
-        yield f"{len(self.body)} fields"
-        yield f"{len(self.losses)} losses"
-        yield f"{len(self.repairs)} repairs"
-
     def __repr__(self) -> str:
-        return f"Encoded({', '.join(self._sizes())})"
+        # Looking at it is not asking for the body, which would be read from its bytes for good.
+        body = loads(self._raw or b"{}") if self._body is None else self._body
+        if is_revealed():
+            return f"Encoded({body!r}, losses={self.losses!r}, repairs={self.repairs!r})"
+        counts = f"{len(self.losses)} losses, {len(self.repairs)} repairs"
+        return f"Encoded({len(body)} fields, {counts})"

@@ -17,6 +17,7 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason
 from dragoman.wire.error_bodies import Fault, lowered, retry_after
+from dragoman.wire.key_masking import masked
 
 _Kind = type[ProviderError]
 
@@ -167,8 +168,9 @@ def decode_failure(
 ) -> ProviderError:
     """The error that a status and a body stand for, whatever they are; never raises.
 
-    Without a status (in mid-stream) the body alone decides. The provider's message is not kept:
-    it may quote what people said, and their keys. What the model wrote is, as a response.
+    Without a status (in mid-stream) the body alone decides. The provider's message may quote what
+    people said: it is kept apart from the error's text, its keys masked. What the model wrote is
+    kept as a response.
     """
     named = lowered(headers)
     fault = Fault(status, body, named)
@@ -183,6 +185,7 @@ def decode_failure(
         retryable=_retryable(fault, named),
         retry_after=_wait(kind, fault, named),
         partial=_failed(fault),
+        provider_message=masked(fault.text).strip() or None,
     )
 
 

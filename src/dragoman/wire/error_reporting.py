@@ -67,7 +67,7 @@ def _most_telling(error: AllFailed) -> ProviderError:
     if not found.retryable or error.retry_after == found.retry_after:
         return found
     told = {name: getattr(found, name) for name in _TOLD}
-    return type(found)(str(found), **told, retryable=True, retry_after=error.retry_after)
+    return type(found)(found.reason, **told, retryable=True, retry_after=error.retry_after)
 
 
 def _weight(error: ProviderError) -> tuple[bool, bool, bool]:

@@ -1,4 +1,4 @@
-"""Seed 000's formatter contract: the pieces of a request and of a response, one at a time.
+"""The formatter's contract: the pieces of a request and of a response, one at a time.
 
 Thin views over a dialect's codec, for programs that put requests together themselves:
 

@@ -258,7 +258,7 @@ class FrontEncoder(FlowingEncoder):
         begun = self._stamped()
         if type(event) is ChoiceFinish and _has_failed(event) and not self._says_failures:
             told = reported(_failure(self._start.extras))
-            event = self._front.error_event(told, str(told))
+            event = self._front.error_event(told, told.reason)
         elif type(event) is StreamError:
             event = self._error_here(event)
         return begun + self._write(event)
@@ -272,7 +272,7 @@ class FrontEncoder(FlowingEncoder):
     def fail(self, error: DragomanError) -> bytes:
         """The last bytes of an answer that failed on the way: the error, as an event."""
         told, self.flow = reported(error), None
-        return self._stamped() + self._write(self._front.error_event(told, str(told)))
+        return self._stamped() + self._write(self._front.error_event(told, told.reason))
 
     def _begun(self, event: ResponseStart) -> bytes:
         """More is known of the answer; what it doesn't name at once is never named differently.

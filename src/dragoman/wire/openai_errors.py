@@ -29,5 +29,5 @@ def encode_failure(error: DragomanError) -> tuple[int, dict[str, Any]]:
     told = reported(error)
     usual, kind, code = form_of(told, _FORMS)
     said = told.code if code is None and told.code != kind else code
-    body = {"message": str(told), "type": kind, "param": told.param, "code": said}
+    body = {"message": told.reason, "type": kind, "param": told.param, "code": said}
     return status_of(told, usual), {"error": body}

@@ -118,6 +118,10 @@ class PromptEncoder(FrontEncoder):
             return b""
         return super().feed(event.replace(choice=prompt * self._choices + choice))
 
+    def feed_all(self, events: Sequence[Event], prompt: int = 0) -> bytes:
+        """The bytes to send for several events of a prompt."""
+        return b"".join([self.feed(event, prompt) for event in events])
+
 
 def prompt_front(
     name: str | Dialect,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
+from dragoman.model.spelling import closest
 from dragoman.wire.fitting.settings import DEFAULTS
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Found, Object, is_number
-
-_LONGEST_NAME = 64  # of what is compared with others
 
 
 def without_partner(
@@ -63,8 +61,8 @@ def unlisted_model(body: Object, target: Target) -> Found:
     if not listed or model is None or body.get("model", model) != model:
         return
     names = [name for name in listed if "*" not in name]
-    close = get_close_matches(model[:_LONGEST_NAME].lower(), names, n=1)
-    hint = f"the closest name is {close[0]}" if close else "no name is close to it"
+    near = closest(model, names)
+    hint = "no name is close to it" if near is None else f"the closest name is {near}"
     yield "model", f"a model that is not known to be there: {hint}; nothing is assumed about it"
 
 

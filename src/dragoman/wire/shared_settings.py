@@ -237,7 +237,7 @@ def _given(request: Request) -> Iterator[tuple[str, Any]]:
         if values is not None:
             for field in values.__struct_fields__:
                 value = getattr(values, field)
-                if value not in _NOTHING:
+                if value is not None and value not in _NOTHING:  # most are: the latter is slow
                     yield f"{group}.{field}", value
 
 

@@ -158,8 +158,7 @@ class FrameDecoder(Generic[FrameT]):
         if body is None or not texts:
             return None
         self._patience -= _LESSON
-        kept = growth._replace(kept=texts + growth.kept)
-        return template_of(frame, body, kept, self._noise)
+        return template_of(frame, body, growth, self._noise, texts)
 
     def close(self) -> list[Event]:
         """What is left when the stream ends; whether it was complete, `is_complete` tells."""

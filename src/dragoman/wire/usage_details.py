@@ -54,9 +54,9 @@ class UsageDetails:
 
     def _found(self, fields: Mapping[str, Any], left: dict[str, Any]) -> Iterator[tuple[str, int]]:
         for name, steps in self._paths.items():
-            value: Any = fields
-            for step in steps:
-                value = value.get(step) if isinstance(value, Mapping) else None
+            value: Any = fields.get(steps[0])  # which most objects don't have
+            for step in steps[1:] if value is not None else ():
+                value = value.get(step) if isinstance(value, (dict, Mapping)) else None
             if type(value) is int and 0 <= value < _MOST:
                 _take(left, steps)
                 yield name, value

@@ -363,6 +363,17 @@ def test_media_are_told_apart_by_their_mime_type() -> None:
     assert type(part_of(film)) is Video
 
 
+@pytest.mark.parametrize("mime", ["application/pdf", "audio/wav", "video/mp4", "image/png"])
+def test_how_closely_to_look_is_lost_only_where_it_is(mime: str) -> None:
+    """At a film or a document as at a picture: what is written is not reported as lost."""
+    blob = {"inlineData": {"mimeType": mime, "data": "AA=="}}
+    part = {**blob, "mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"}}
+    read = DIALECT.decode_request({"contents": [{"role": "user", "parts": [part]}]})
+    encoded = encode_request(read)
+    assert encoded.body["contents"][0]["parts"] == [part]
+    assert encoded.losses == ()
+
+
 def test_media_made_by_hand() -> None:
     """Inline, by address, or uploaded here before."""
     assert parts_for(

@@ -25,7 +25,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from dragoman import InvalidInputError, Message, Messages, Text, Thinking
+from dragoman import Message, Messages, Text, Thinking
+from dragoman.errors import InvalidInputError
 from dragoman.wire.inputs.objects import read_object
 from tests.interop.libraries import types
 from tests.interop.test_sdks import CLAUDES, COMPLETION, GEMINIS, ITEMS

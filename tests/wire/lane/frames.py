@@ -39,11 +39,13 @@ CHAT: dict[str, Make] = {
         {"index": False, "delta": {"content": t}, "finish_reason": None}]},
     "thinking": lambda t: _chat({"reasoning_content": t}),
     "thinking twice": lambda t: _chat({"reasoning_content": t, "reasoning": t}),
+    "thinking again": lambda t: _chat({"reasoning": t, "reasoning_content": t}),
     "thinking twice, not alike": lambda t: _chat({"reasoning_content": t, "reasoning": t + "."}),
     "detail": lambda t: _chat(_detail(t)),
     "signed detail": lambda t: _chat(_detail(t, signature="s")),
     "refusal": lambda t: _chat({"refusal": t}),
     "call": lambda t: _chat(_call(function={"arguments": t})),
+    "second call": lambda t: _chat(_call(index=1, function={"arguments": t})),
     "call with id": lambda t: _chat(_call(id="c1", function={"name": "f", "arguments": t})),
     "call elsewhere": lambda t: _chat({"tool_calls": [{"function": {"arguments": t}}]}),
     "call with more": lambda t: _chat(_call(function={"arguments": t}, odd=1)),
@@ -75,6 +77,7 @@ ANTHROPIC: dict[str, Make] = {
     "text": lambda t: _block_delta("text_delta", text=t),
     "thinking": lambda t: _block_delta("thinking_delta", 1, thinking=t),
     "call": lambda t: _block_delta("input_json_delta", 2, partial_json=t),
+    "second call": lambda t: _block_delta("input_json_delta", 4, partial_json=t),
     "server call": lambda t: _block_delta("input_json_delta", 3, partial_json=t),
     "wrong block": lambda t: _block_delta("text_delta", 1, text=t),
     "no block": lambda t: _block_delta("text_delta", 9, text=t),
@@ -92,20 +95,32 @@ ANTHROPIC: dict[str, Make] = {
 
 
 def _of_item(kind: str, index: Any = 0, **fields: Any) -> Frame:
-    return {"type": f"response.{kind}", "item_id": f"i{index}", "output_index": index, **fields}
+    return {"type": f"response.{kind}", "item_id": f"i%d{index}", "output_index": index, **fields}
 
 
 def _item(index: int, kind: str, **fields: Any) -> Frame:
-    item = {"id": f"i{index}", "type": kind, **fields}
+    item = {"id": f"i%d{index}", "type": kind, **fields}
     return {"type": "response.output_item.added", "output_index": index, "item": item}
 
 
 RESPONSES: dict[str, Make] = {
     "text": lambda t: _of_item("output_text.delta", content_index=0, delta=t, logprobs=[]),
+    "text under new ids": lambda t: _of_item("output_text.delta", content_index=0, delta=t)
+        | {"item_id": f"i{len(t)}{t[-1:].isalnum()}"},
     "more text": lambda t: _of_item("output_text.delta", content_index=1, delta=t),
     "probable": lambda t: _of_item("output_text.delta", content_index=0, delta=t, logprobs=[1]),
     "thinking": lambda t: _of_item("reasoning_summary_text.delta", 1, summary_index=0, delta=t),
+    "more thinking": lambda t: _of_item("reasoning_summary_text.delta", 1, summary_index=1,
+                                        delta=t),
+    "reasoning": lambda t: _of_item("reasoning_text.delta", 1, content_index=0, delta=t),
+    "summary part": lambda t: _of_item("reasoning_summary_part.added", 1, summary_index=len(t) % 3,
+                                       part={"type": "summary_text", "text": ""}),
+    "summary done": lambda t: _of_item("reasoning_summary_part.done", 1, summary_index=len(t) % 3,
+                                       part={"type": "summary_text", "text": t}),
     "call": lambda t: _of_item("function_call_arguments.delta", 2, delta=t),
+    "second call": lambda t: _of_item("function_call_arguments.delta", 4, delta=t),
+    "call done": lambda t: _of_item("function_call_arguments.done", 2 + 2 * (len(t) % 2),
+                                    arguments=t),
     "code": lambda t: _of_item("code_interpreter_call_code.delta", 3, delta=t),
     "wrong item": lambda t: _of_item("output_text.delta", 2, content_index=0, delta=t),
     "no item": lambda t: _of_item("output_text.delta", 9, content_index=0, delta=t),
@@ -184,12 +199,14 @@ FORMS: dict[str, dict[str, Make]] = {
     "ollama": OLLAMA,
 }
 PLAIN: dict[str, tuple[str, ...]] = {
-    "openai-chat": ("text", "text among nulls", "thinking", "thinking twice", "detail", "call"),
-    "anthropic": ("text", "thinking", "call"),
-    "openai-responses": ("text", "more text", "thinking", "call", "code"),
+    "openai-chat": ("text", "text among nulls", "thinking", "thinking twice", "thinking again",
+                    "detail", "call", "second call"),
+    "anthropic": ("text", "thinking", "call", "second call"),
+    "openai-responses": ("text", "text under new ids", "more text", "thinking", "more thinking",
+                         "reasoning", "call", "second call", "code"),
     "gemini": ("text", "counted", "thinking", "counted thinking"),
     "ollama": ("text", "thinking", "timed"),
-}
+}  # fmt: skip
 """The forms that repeat."""
 _MESSAGE = {"id": "m1", "type": "message", "role": "assistant", "model": "c", "content": [],
             "usage": {"input_tokens": 3, "output_tokens": 1}}  # fmt: skip
@@ -197,6 +214,7 @@ BEGINNINGS: dict[str, list[Frame]] = {
     "openai-chat": [
         _chat({"role": "assistant", "content": ""}),
         _chat(_call(id="c1", type="function", function={"name": "f", "arguments": ""})),
+        _chat(_call(index=1, id="c2", type="function", function={"name": "g", "arguments": ""})),
     ],
     "anthropic": [
         {"type": "message_start", "message": _MESSAGE},
@@ -204,6 +222,7 @@ BEGINNINGS: dict[str, list[Frame]] = {
         _block("thinking", 1, thinking=""),
         _block("tool_use", 2, id="t1", name="f", input={}),
         _block("server_tool_use", 3, id="s1", name="web_search", input={}),
+        _block("tool_use", 4, id="t2", name="g", input={}),
     ],
     "openai-responses": [
         {"type": "response.created", "response": {"id": "r1", "model": "m", "output": []}},
@@ -211,6 +230,7 @@ BEGINNINGS: dict[str, list[Frame]] = {
         _item(1, "reasoning", summary=[]),
         _item(2, "function_call", call_id="c1", name="f", arguments=""),
         _item(3, "code_interpreter_call", code="", container_id="x"),
+        _item(4, "function_call", call_id="c2", name="g", arguments=""),
     ],
     "gemini": [],
     "ollama": [],
@@ -241,6 +261,7 @@ class Style:
         self.is_wide: bool = ways.get("is_wide", False)
         self.end: str = ways.get("end", "\n")
         self.is_padded: bool = ways.get("is_padded", False)
+        self.is_spaced: bool = ways.get("is_spaced", False)
         self.is_named: bool = ways.get("is_named", dialect in ("anthropic", "openai-responses"))
         self.number = 0
 
@@ -254,11 +275,14 @@ class Style:
             body = {**body, "obfuscation": "abcdefghij"[: self.number % 10]}
         separators = (", ", ": ") if self.is_wide else (",", ":")
         text = json.dumps(body, ensure_ascii=self.is_ascii, separators=separators)
+        if self.is_spaced:  # as Anthropic pads its frames
+            text = text[:-1] + " " * (self.number * 7 % 15) + "}"
         raw = text.encode("utf-8", "surrogatepass")
         end = self.end.encode()
         if self.dialect == "ollama":
             return raw + end
-        name = str(body.get("type") or "message").encode() if self.is_named else b""
+        kind = str(body.get("type") or "message") if self.is_named else ""
+        name = kind.encode("utf-8", "surrogatepass")
         head = b"event: " + name + end if name else b""
         return head + b"data: " + raw + end + end
 
@@ -268,7 +292,7 @@ def styles(dialect: str) -> st.SearchStrategy[Style]:
     flag = st.booleans()
     return st.builds(
         lambda **ways: Style(dialect, **ways), is_ascii=flag, is_wide=flag,
-        end=st.sampled_from(["\n", "\n", "\r\n"]), is_padded=flag, is_named=flag,
+        end=st.sampled_from(["\n", "\n", "\r\n"]), is_padded=flag, is_spaced=flag, is_named=flag,
     )  # fmt: skip
 
 

@@ -19,7 +19,8 @@ from dragoman.providers.translation import target_of
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.lane import switch
 from tests.wire import mutations
-from tests.wire.lane.spices import spiced
+from tests.wire.lane.media import attached
+from tests.wire.lane.spices import spiced, with_odd_messages
 from tests.wire.recorded import normal
 
 DIALECTS = ("anthropic", "gemini", "ollama", "openai-chat", "openai-responses")
@@ -116,7 +117,6 @@ _ODD_ARGUMENTS = (
     '{"\\ud800": 1}',
     "null",
 )
-_PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
 
 class _Maker:
@@ -138,12 +138,8 @@ class _Maker:
             {"type": "text", "text": self.text()} for _ in range(self.rng.randint(1, 3))
         ]
         if pictures and self.rng.random() < 0.3:
-            url = self.some(
-                (_PIXEL, "https://example.com/x.png"), ("data:,x", "ftp://x", _PIXEL + " ")
-            )
-            parts.insert(
-                self.rng.randint(0, len(parts)), {"type": "image_url", "image_url": {"url": url}}
-            )
+            place = self.rng.randint(0, len(parts))
+            parts[place : place + self.rng.randint(0, 1)] = [attached("openai-chat", self.rng)]
         if self.rng.random() < 0.1:
             parts[0]["cache_control"] = {"type": "ephemeral"}
         return parts
@@ -291,6 +287,8 @@ def random_case(rng: random.Random, seeds: list[mutations.Seed]) -> tuple[bytes,
         body = in_dialect(made_body(rng, rng.choice((0, 0, 0.05))), source)
         if body is not None and rng.random() < 0.6:
             body = spiced(body, source, rng)
+        if body is not None and rng.random() < 0.3:
+            body = with_odd_messages(body, dragoman.dialect(source).messages_field, rng)
         if body is not None and rng.random() < 0.3:
             body = mutations.mutated(body, rng)
     try:

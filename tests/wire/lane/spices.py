@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from typing import Any
+
+from tests.wire.lane.media import attached
 
 Body = dict[str, Any]
 
@@ -15,19 +18,60 @@ def spiced(body: Body, dialect: str, rng: random.Random) -> Body:
     return body
 
 
+def with_odd_messages(body: Body, field: str, rng: random.Random) -> Body:
+    """The body with one message or two that are not plain, mostly near the beginning."""
+    messages = body.get(field)
+    if not isinstance(messages, list) or not messages:
+        return body
+    for _ in range(rng.choice((1, 1, 2))):
+        number = min(rng.randrange(len(messages)), rng.randrange(len(messages)))
+        chosen = messages[number]
+        if rng.random() < 0.3:
+            messages.insert(number, {"role": rng.choice(("system", "user")), "content": " "})
+        elif rng.random() < 0.3 and len(messages) > 1:
+            del messages[number]
+        elif isinstance(chosen.get("content"), list) and rng.random() < 0.7:
+            chosen["content"].append({"type": "odd", "text": "?"})
+        elif "parts" in chosen:
+            chosen["parts"].append({"executableCode": {"language": "PYTHON", "code": "1"}})
+        else:
+            chosen["odd"] = rng.choice((1, None, "x"))
+    return body
+
+
 def _anthropic(body: Body, rng: random.Random) -> None:
+    if rng.random() < 0.2:
+        hint = {"type": "ephemeral", **rng.choice(({}, {}, {"ttl": "1h"}))}
+        body["system"] = [{"type": "text", "text": "Brief.", "cache_control": hint}] * 2
     for message in body.get("messages", ()):
         if isinstance(message["content"], str):
             continue
+        if message["role"] == "user" and rng.random() < 0.1:
+            message["content"].append(attached("anthropic", rng))
         for block in message["content"]:
-            if block["type"] == "tool_result" and rng.random() < 0.4:
-                block["is_error"] = rng.random() < 0.4
-            if rng.random() < 0.05:
-                block["cache_control"] = rng.choice(({"type": "ephemeral"}, None))
+            _spice_block(block, rng)
         if message["role"] == "assistant" and rng.random() < 0.3:
             for _ in range(rng.choice((1, 1, 2))):
                 thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
                 message["content"].insert(0, thought)
+
+
+def _spice_block(block: Body, rng: random.Random) -> None:
+    if block["type"] == "tool_result" and rng.random() < 0.4:
+        block["is_error"] = rng.random() < 0.4
+    if block["type"] == "tool_result" and rng.random() < 0.15:
+        block["content"] = _contents("anthropic", rng)
+    if block["type"] == "text" and rng.random() < 0.05:
+        block["citations"] = rng.choice((None, None, []))
+    if rng.random() < 0.08:
+        block["cache_control"] = rng.choice(({"type": "ephemeral"}, None))
+
+
+def _contents(dialect: str, rng: random.Random) -> list[Any]:
+    """What a result may be made of."""
+    text = {"type": "text" if dialect == "anthropic" else "input_text", "text": "R"}
+    made = [text, dict(text), attached(dialect, rng)]
+    return rng.sample(made, rng.randint(1, 3))
 
 
 def _gemini(body: Body, rng: random.Random) -> None:
@@ -37,12 +81,41 @@ def _gemini(body: Body, rng: random.Random) -> None:
             called = part.get("functionCall") or part.get("functionResponse")
             if called and not has_ids and rng.random() < 0.95:
                 called.pop("id", None)
+            if "functionResponse" in part and rng.random() < 0.2:
+                failed: Body = rng.choice(
+                    ({"error": "E"}, {"error": "E"}, {"error": ""}, {"error": {}})
+                )
+                part["functionResponse"]["response"] = failed
             if rng.random() < 0.1:
                 part["thought"] = False
             if content["role"] == "model" and rng.random() < 0.2:
                 part["thoughtSignature"] = "c2ln"
+        if content["role"] == "user" and rng.random() < 0.1:
+            content["parts"].append(attached("gemini", rng))
         if content["role"] == "model" and rng.random() < 0.2:
-            content["parts"].insert(0, {"text": "Hm.", "thought": True})
+            for _ in range(rng.choice((1, 1, 2))):
+                signed = rng.choice(({}, {"thoughtSignature": "c2ln"}))
+                content["parts"].insert(0, {"text": "Hm.", "thought": True, **signed})
+    is_snake = rng.random() < 0.15
+    body["contents"] = [
+        _snake(content) if is_snake and rng.random() < 0.95 else content
+        for content in body.get("contents", ())
+    ]
+
+
+def _snake(value: Any) -> Any:
+    """The value with the names of fields as Python's clients may spell them."""
+    if isinstance(value, list):
+        return [_snake(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    kept = ("args", "response")
+    return {
+        re.sub(r"[A-Z]", lambda found: "_" + found[0].lower(), key): (
+            each if key in kept else _snake(each)
+        )
+        for key, each in value.items()
+    }
 
 
 def _ollama(body: Body, rng: random.Random) -> None:
@@ -61,6 +134,10 @@ def _ollama(body: Body, rng: random.Random) -> None:
 
 def _chat(body: Body, rng: random.Random) -> None:
     for message in body.get("messages", ()):
+        if rng.random() < 0.04:
+            message["cache_control"] = rng.choice(({"type": "ephemeral"}, {"ttl": 1}, None))
+        if message["role"] != "assistant" and rng.random() < 0.04:
+            message["name"] = rng.choice(("bob", "f", "", None))
         for number, call in enumerate(message.get("tool_calls") or ()):
             if rng.random() < 0.1:
                 call["index"] = number
@@ -74,8 +151,14 @@ def _responses(body: Body, rng: random.Random) -> None:
         is_said = item.get("role") == "assistant"
         if (is_said or item.get("type") == "function_call") and rng.random() < 0.4:
             items += [_reasoning(f"rs_{number}{n}", rng) for n in range(rng.choice((1, 1, 2)))]
+        if "output" in item and rng.random() < 0.15:
+            item["output"] = _contents("openai-responses", rng)
+        if item.get("role") == "user" and isinstance(item["content"], list) and rng.random() < 0.2:
+            item["content"].append(attached("openai-responses", rng))
         if rng.random() < 0.15:
-            item |= {"id": f"{'msg' if 'role' in item else 'fc'}_{number}", "status": "completed"}
+            item_id = {"id": f"{'msg' if 'role' in item else 'fc'}_{number}"}
+            done = {"status": "completed"}
+            item.update(rng.choice((item_id | done, item_id | done, item_id, done)))
         if is_said and isinstance(item["content"], str) and rng.random() < 0.3:
             text = {"type": "output_text", "text": item["content"], "annotations": []}
             item |= {"type": "message", "content": [text]}

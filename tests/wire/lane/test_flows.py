@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -42,6 +43,16 @@ def _written(make: Any, told: list[Event]) -> tuple[list[bytes], list[Any], list
         return pieces, list(encoder.losses), list(encoder.repairs)
 
 
+def _written_at_once(make: Any, told: list[Event], ends: list[int]) -> tuple[bytes, Any, Any]:
+    """The same, several events at once."""
+    with same_ids():
+        encoder = make()
+        pieces = [encoder.feed_all(told[start:end]) for start, end in pairwise([0, *ends])]
+        pieces += [encoder.feed_all(told[sum(ends[-1:]) :]), encoder.close()]
+        pieces += [encoder.feed_all(told[-2:])]
+        return b"".join(pieces), list(encoder.losses), list(encoder.repairs)
+
+
 def _front(dialect: str) -> Any:
     return Front(dialect, Request(model="asked"), clock=lambda: 1.0).stream()
 
@@ -52,7 +63,11 @@ def check_same(dialect: str, told: list[Event]) -> None:
         short = _written(make, told)
         with switch.off():
             long = _written(make, told)
+            whole = b"".join(long[0]), *long[1:]
+            assert _written_at_once(make, told, []) == whole
         assert short == long
+        for ends in ([], [len(told) // 2], [*range(0, len(told), 7)]):
+            assert _written_at_once(make, told, ends) == whole
 
 
 def _part(draw: Any, number: int) -> Any:
@@ -149,6 +164,19 @@ def test_any_events_are_written_the_same(dialect: str, told: list[Event]) -> Non
 
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
+@pytest.mark.parametrize("audio", [
+    Audio(data="AAAA", mime="audio/wav"), Audio(url="https://a.example/b.wav"),
+    Audio(file_id="f"),
+])  # fmt: skip
+def test_sound_that_grows_is_written(dialect: str, audio: Audio) -> None:
+    """By data, by a signature alone, by words that it has no place for; wherever it began."""
+    deltas = [PartDelta(0, data="QUJD"), PartDelta(0, signature="s"), PartDelta(0, "text")]
+    for first in deltas:
+        for second in deltas:
+            check_same(dialect, [PartStart(0, audio), first, second, ResponseEnd()])
+
+
+@pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_nothing_flows_after_the_end(dialect: str) -> None:
     """A stream that failed or was closed is over, whatever grew last."""
     deltas = [PartDelta(0, text) for text in "abcd"]
@@ -173,10 +201,12 @@ def test_a_run_flows(source: str, name: str, target: str) -> None:
     """Text, thinking and arguments of any dialect are written so in any other, and the same."""
     style = Style(source)
     first, *parts = BEGINNINGS[source] or [{}]
-    place = {"thinking": 1, "call": 2, "code": 3}.get(name, 0)
-    begun = parts[-1:] if name == "call" and source == "openai-chat" else parts[place : place + 1]
-    if source == "openai-chat" and name != "call":
-        begun = []
+    places = {"thinking": 1, "more thinking": 1, "reasoning": 1, "call": 2, "code": 3,
+              "second call": 4}  # fmt: skip
+    if source == "openai-chat":  # which announces calls only
+        places = dict.fromkeys(FORMS[source], len(parts)) | {"call": 0, "second call": 1}
+    place = places.get(name, 0)
+    begun = parts[place : place + 1]
     bodies = [
         *([first] if first else []),
         *begun,
@@ -192,8 +222,8 @@ def test_a_run_flows(source: str, name: str, target: str) -> None:
         encoder.feed(event)
         flowing += before is not None and before is encoder.flow
     # What a provider's tool runs has no place elsewhere; two fields are written one by one.
-    is_apart = name == "code" or (name, target) == ("thinking twice", "openai-chat")
-    assert flowing >= 15 or is_apart
+    is_twice = name in {"thinking twice", "thinking again"} and target == "openai-chat"
+    assert flowing >= 15 or name == "code" or is_twice
 
 
 @pytest.mark.corpus

@@ -89,7 +89,7 @@ def test_forged_state_is_refused_however_it_is_written(source: str, repair: bool
     with signed_with(_KEY):
         for target in (source, "openai-chat", "openai:gpt-5.1"):
             for raw in (forged, hidden):
-                with pytest.raises(dragoman.WireError, match="not signed here"):
+                with pytest.raises(dragoman.errors.WireError, match="not signed here"):
                     lanes.translated(raw, source, target, repair=repair)
             lanes.translated(plain, source, target, repair=repair)
 
@@ -150,7 +150,7 @@ def test_a_registered_provider_is_never_taken_for_one_that_is_gone() -> None:
         body = dragoman.translate(raw, source="openai-chat", target="acme:m").body
         assert ("system" in body) == (spoken == "anthropic")
     registry._registered.clear()
-    with pytest.raises(dragoman.ConfigError):
+    with pytest.raises(dragoman.errors.ConfigError):
         dragoman.translate(raw, source="openai-chat", target="acme:m")
 
 
@@ -266,7 +266,7 @@ def test_strict_raises_in_the_lane_as_well() -> None:
     """What is lost is known there too."""
     raw = _raw(_HI, seed=1)
     assert dragoman.translate(raw, source="openai-chat", target="anthropic")._raw is not None
-    with pytest.raises(dragoman.LossError):
+    with pytest.raises(dragoman.errors.LossError):
         dragoman.translate(raw, source="openai-chat", target="anthropic", strict=True)
 
 

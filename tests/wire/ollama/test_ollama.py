@@ -24,8 +24,8 @@ from dragoman import (
     ToolDefinition,
     ToolResult,
     Video,
-    WireError,
 )
+from dragoman.errors import WireError
 from dragoman.model import document
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import make_message

@@ -179,7 +179,7 @@ def _streams(corpus: Corpus, source: str) -> Iterator[tuple[str, list[Event]]]:
 )
 def test_the_client_reads_our_errors(ask: Callable[[Any], Any]) -> None:
     """Status and text arrive, plain or streamed."""
-    status, body = DIALECT.encode_error(dragoman.ContextTooLong("too long"))
+    status, body = DIALECT.encode_error(dragoman.errors.ContextTooLong("too long"))
     with pytest.raises(ollama.ResponseError) as caught:
         ask(client(json.dumps(body).encode(), status=status))
     assert caught.value.status_code == 400

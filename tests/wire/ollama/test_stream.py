@@ -19,8 +19,8 @@ from dragoman import (
     Thinking,
     ToolCall,
     ToolCallDelta,
-    WireError,
 )
+from dragoman.errors import WireError
 from dragoman.model.events import (
     ChoiceFinish,
     Event,

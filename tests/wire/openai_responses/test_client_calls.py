@@ -194,7 +194,7 @@ def test_a_result_whose_call_is_with_the_provider_is_known_by_its_tool(kind: str
     result = ToolResult("call_1", (picture,), tool_name=name)
     request = Request(messages=(Message.tool(result),)).replace(
         tools=DIALECT.decode_request({"tools": [{"type": name}], "input": []}).tools,
-        state=dragoman.State(previous_response_id="resp_1"),
+        state=dragoman.model.State(previous_response_id="resp_1"),
     )
     [item] = DIALECT.encode_request(request).body["input"]
     assert item["type"] == f"{kind}_output"

@@ -110,7 +110,7 @@ def test_a_kind_is_not_what_was_said() -> None:
     assert again.identical(message)
     assert again.tool_results[0].kind == "custom"
     assert message == Message.tool(ToolResult("call_9", "ok"))
-    with pytest.raises(dragoman.InvalidInputError):
+    with pytest.raises(dragoman.errors.InvalidInputError):
         result.replace(kind="odd")
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import DragomanError, InvalidInputError, Message, Request, ToolDefinition
+from dragoman import DragomanError, Message, Request, ToolDefinition
+from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import freeze_mapping
 from dragoman.model.requests import Output
 from dragoman.model.validation.budget import Budget, TooManyStepsError

@@ -8,18 +8,26 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from dragoman.wire.envelope import PREFIX
+from dragoman.wire.lane.attachments import attachment, inlined, linked
 from dragoman.wire.lane.plain import (
+    ATTACHED,
     CACHED,
     CACHED_ANSWER,
     CACHED_CALL,
     CACHED_RESULT,
     CACHED_USER,
     FAILED_RESULT,
+    SPELLED,
+    SPELLED_ANSWER,
+    SPELLED_CALL,
     SPELLED_RESULT,
+    SPELLED_USER,
     THINKING_BEFORE_CALLS,
     THINKING_BEFORE_TEXT,
     Assistant,
+    Attachment,
     Call,
+    Contents,
     FailedResult,
     Function,
     Lane,
@@ -27,18 +35,13 @@ from dragoman.wire.lane.plain import (
     Marks,
     Names,
     NotPlain,
-    Picture,
-    PictureUrl,
     Result,
     Text,
-    Texts,
     Turns,
     User,
     UserBesideResults,
     arguments_of,
     encode,
-    inline,
-    inlined,
     text_or_texts,
 )
 
@@ -49,11 +52,12 @@ class _Ephemeral(Struct, forbid_unknown_fields=True, gc=False):
 
 class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
     text: str
-    cache_control: _Ephemeral | UnsetType = UNSET
+    cache_control: _Ephemeral | UnsetType | None = UNSET
+    citations: UnsetType | None = UNSET
 
 
 class _Base64(Struct, tag_field="type", tag="base64", forbid_unknown_fields=True, gc=False):
-    media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    media_type: str
     data: str
 
 
@@ -63,7 +67,17 @@ class _Url(Struct, tag_field="type", tag="url", forbid_unknown_fields=True, gc=F
 
 class _Image(Struct, tag_field="type", tag="image", forbid_unknown_fields=True, gc=False):
     source: _Base64 | _Url
-    cache_control: _Ephemeral | UnsetType = UNSET
+
+
+class _Cited(Struct, forbid_unknown_fields=True, gc=False):
+    enabled: bool
+
+
+class _Document(Struct, tag_field="type", tag="document", forbid_unknown_fields=True, gc=False):
+    source: _Base64 | _Url
+    title: str | UnsetType | None = UNSET
+    context: str | UnsetType | None = UNSET
+    citations: _Cited | UnsetType | None = UNSET
 
 
 class _Thinking(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True, gc=False):
@@ -75,20 +89,20 @@ class _ToolUse(Struct, tag_field="type", tag="tool_use", forbid_unknown_fields=T
     id: str
     name: str
     input: dict[str, Any]
-    cache_control: _Ephemeral | UnsetType = UNSET
+    cache_control: _Ephemeral | UnsetType | None = UNSET
 
 
 class _ToolResult(
     Struct, tag_field="type", tag="tool_result", forbid_unknown_fields=True, gc=False
 ):
     tool_use_id: str
-    content: str | Texts
+    content: str | list[_Text | _Image | _Document]
     is_error: bool | UnsetType = UNSET
-    cache_control: _Ephemeral | UnsetType = UNSET
+    cache_control: _Ephemeral | UnsetType | None = UNSET
 
 
 class _FromUser(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
-    content: str | list[_Text | _ToolResult | _Image]
+    content: str | list[_Text | _ToolResult | _Image | _Document]
 
 
 class _FromModel(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
@@ -117,7 +131,7 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
 
 def _read_user(blocks: list[Any], turns: Turns, number: int, marks: list[Mark]) -> None:
     """Results, which come first, texts and pictures."""
-    texts: list[Text | Picture] = []
+    texts: list[Text | Attachment] = []
     for place, block in enumerate(blocks):
         if type(block) is _ToolResult:
             if texts:
@@ -125,12 +139,13 @@ def _read_user(blocks: list[Any], turns: Turns, number: int, marks: list[Mark]) 
             turns.append(_read_result(block, number, place, marks))
         elif type(block) is _Text:
             texts.append(Text(block.text))
-            if block.cache_control is not UNSET:
+            if block.cache_control:
                 marks.append((CACHED_USER, number, place))
-        elif block.cache_control is UNSET:
-            texts.append(_read_image(block.source))
+            elif block.cache_control is None or block.citations is None:
+                marks.append((SPELLED_USER, number, place))
         else:
-            raise NotPlain
+            texts.append(_read_attachment(block))
+            marks.append((ATTACHED, number, place))
     if texts:
         turns.append(UserBesideResults(texts) if len(texts) < len(blocks) else User(texts))
     elif not blocks:
@@ -138,23 +153,45 @@ def _read_user(blocks: list[Any], turns: Turns, number: int, marks: list[Mark]) 
 
 
 def _read_result(block: _ToolResult, number: int, place: int, marks: list[Mark]) -> Result:
-    is_cached = block.cache_control is not UNSET
+    is_cached = bool(block.cache_control)
+    content = _read_content(block.content, number, place, marks)
     if block.is_error is True:
-        if is_cached:
+        if block.cache_control is not UNSET:
             raise NotPlain
         marks.append((FAILED_RESULT, number, place))
-        return FailedResult(block.tool_use_id, block.content)
+        return FailedResult(block.tool_use_id, content)
     if is_cached:
         marks.append((CACHED_RESULT, number, place))
-    elif block.is_error is False:
+    elif block.is_error is False or block.cache_control is None:
         marks.append((SPELLED_RESULT, number, place))
-    return Result(block.tool_use_id, block.content)
+    return Result(block.tool_use_id, content)
 
 
-def _read_image(source: _Base64 | _Url) -> Picture:
+def _read_content(
+    content: str | list[Any], number: int, place: int, marks: list[Mark]
+) -> str | Contents:
+    """What is in a result."""
+    if isinstance(content, str):
+        return content
+    read: Contents = []
+    for block in content:
+        if type(block) is not _Text:
+            read.append(_read_attachment(block))
+            marks.append((ATTACHED, number, place))
+        elif block.cache_control is block.citations is UNSET:
+            read.append(Text(block.text))
+        else:
+            raise NotPlain
+    return read
+
+
+def _read_attachment(block: _Image | _Document) -> Attachment:
+    source = block.source
     if isinstance(source, _Base64):
-        return inlined(source.media_type, source.data)
-    return Picture(PictureUrl(source.url))
+        data, source.data = source.data, inlined(source.data)
+        return attachment(block, source.data, data)
+    data, source.url = source.url, linked(source.url)
+    return attachment(block, source.url, data)
 
 
 def _read_answer(blocks: list[Any], number: int, marks: list[Mark]) -> Assistant:
@@ -167,12 +204,12 @@ def _read_answer(blocks: list[Any], number: int, marks: list[Mark]) -> Assistant
         if type(block) is _ToolUse:
             arguments = encode(block.input).decode()
             calls.append(Call(block.id, "function", Function(block.name, arguments)))
-            kind = CACHED_CALL
+            kind, spelled = CACHED_CALL, SPELLED_CALL
         elif calls:
             raise NotPlain
         elif type(block) is _Text:
             texts.append(block.text)
-            kind = CACHED_ANSWER
+            kind, spelled = CACHED_ANSWER, SPELLED_ANSWER
         elif texts or not block.thinking or not block.signature:
             raise NotPlain
         elif block.signature.startswith(PREFIX):
@@ -180,8 +217,10 @@ def _read_answer(blocks: list[Any], number: int, marks: list[Mark]) -> Assistant
         else:
             thoughts += 1
             continue
-        if block.cache_control is not UNSET:
+        if block.cache_control:
             cached.append((kind, number, place))
+        elif block.cache_control is None or (type(block) is _Text and block.citations is None):
+            cached.append((spelled, number, place))
     thinking = THINKING_BEFORE_CALLS if calls else THINKING_BEFORE_TEXT
     marks += [(thinking, number, place) for place in range(thoughts)]
     marks += cached
@@ -202,28 +241,17 @@ def _write(turns: list[Any], _names: Names) -> list[Any]:
             continue
         if kind is UserBesideResults:
             content = turn.content
-            results += [Text(content)] if type(content) is str else _written_list(content)
+            results += [Text(content)] if type(content) is str else content
             results = []
             continue
         results = []
         if kind is Assistant and turn.tool_calls:
             items.append(_written_calls(turn))
-        elif kind is User and type(turn.content) is list:
-            items.append(_FromUser(_written_list(turn.content)))
         elif kind is User or kind is Assistant:
             items.append(turn)
         else:
             raise NotPlain
     return items
-
-
-def _written_list(content: Any) -> list[Any]:
-    return [_written_image(each) if type(each) is Picture else each for each in content]
-
-
-def _written_image(picture: Picture) -> _Image:
-    found = inline(picture)
-    return _Image(_Url(picture.image_url.url) if found is None else _Base64(*found))  # type: ignore[arg-type]  # one of these types
 
 
 def _written_calls(turn: Assistant) -> _FromModel:
@@ -248,7 +276,11 @@ def _mark(items: list[Any], mark: Mark) -> None:
     elif kind & CACHED:
         message["content"][place]["cache_control"] = {"type": "ephemeral"}
     elif kind == SPELLED_RESULT:
-        message["content"][place]["is_error"] = False
+        message["content"][place] |= {"is_error": False, "cache_control": None}
+    elif kind == SPELLED_CALL:
+        message["content"][place]["cache_control"] = None
+    elif kind & SPELLED:
+        message["content"][place] |= {"cache_control": None, "citations": None}
     elif kind != FAILED_RESULT:  # which is written
         raise NotPlain
 

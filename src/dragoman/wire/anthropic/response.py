@@ -286,7 +286,10 @@ def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     usual, kind, words = form_of(told, _FORMS)
     status = status_of(told, usual)
     kind = _KINDS.get(status, kind)
-    body: dict[str, Any] = {"type": "error", "error": {"type": kind, "message": f"{words}{told}"}}
+    body: dict[str, Any] = {
+        "type": "error",
+        "error": {"type": kind, "message": f"{words}{told.reason}"},
+    }
     if told.request_id is not None:
         body["request_id"] = told.request_id
     return status, body

@@ -16,7 +16,7 @@ from dragoman.wire.anthropic.dialect import NAME
 from dragoman.wire.anthropic.stream_arguments import Arguments, TextArguments, UntouchedArguments
 from dragoman.wire.anthropic.tools_calls import NOT_AN_OBJECT
 from dragoman.wire.framing import sse
-from dragoman.wire.lane.flows import Delta, Encode, Flow, around
+from dragoman.wire.lane.flows import Delta, Flow, around
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.stream_encoding import CORRECTED, SentPart, unsent_arguments
 from dragoman.wire.writing import Writing
@@ -58,10 +58,10 @@ def block_delta(index: int, kind: bytes, field: bytes, value: Any) -> bytes:
     return _DELTA % (index, kind, field, dumps(value))
 
 
-def _around(index: int, kind: bytes, field: bytes) -> Encode:
-    """The same for a text, again and again."""
+def _edges(index: int, kind: bytes, field: bytes) -> tuple[bytes, bytes]:
+    """What is around the text of such a delta."""
     before, _, after = (_DELTA % (index, kind, field, b"\n")).rpartition(b"\n}}")
-    return around(before, b"}}" + after)
+    return before, b"}}" + after
 
 
 def block_stop(index: int) -> bytes:
@@ -190,7 +190,7 @@ class TextWriter(BlockWriter):
 
     def flow(self, index: int, like: Delta) -> Flow | None:
         """Between the same bytes."""
-        return Flow(like, _around(index, *_TEXT), self.pieces)
+        return Flow(like, around(*_edges(index, *_TEXT)), self.pieces)
 
     def _grown(self, index: int, text: str, citations: tuple[Citation, ...]) -> bytes:
         written = b""
@@ -251,7 +251,7 @@ class ThinkingWriter(BlockWriter):
 
     def flow(self, index: int, like: Delta) -> Flow | None:
         """Between the same bytes."""
-        return Flow(like, _around(index, *_THINKING), self.pieces)
+        return Flow(like, around(*_edges(index, *_THINKING)), self.pieces)
 
     def end(self, index: int, final: AnyPart | None) -> bytes:
         """The signature, and the stop."""
@@ -305,7 +305,7 @@ class CallWriter(BlockWriter):
 
     def flow(self, index: int, like: Delta) -> Flow | None:
         """Between the same bytes, as far as they may be sent."""
-        send = self._arguments.sender(_around(index, *_ARGUMENTS))
+        send = self._arguments.sender(*_edges(index, *_ARGUMENTS))
         return Flow(like, send, self.pieces)
 
     def _more(self, index: int, piece: str) -> bytes:

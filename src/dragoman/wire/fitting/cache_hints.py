@@ -20,7 +20,7 @@ def with_accepted_hints(request: Request, target: Target, notes: list[Note]) -> 
     """The request with as many cache hints as the target takes; the oldest go first (W60)."""
     if target.cache.max_hints is None and target.cache.takes_ttl:
         return request
-    hints = list(_hints(request))
+    hints = list(hints_of(request))
     surplus = 0 if target.cache.max_hints is None else max(0, len(hints) - target.cache.max_hints)
     if not surplus and (target.cache.takes_ttl or all(hint.ttl is None for hint in hints)):
         return request
@@ -32,7 +32,8 @@ def has_hints_outside(request: Request) -> bool:
     return any(item.cache is not None for item in (*request.tools, *request.system))
 
 
-def _hints(request: Request) -> Iterator[CacheHint]:
+def hints_of(request: Request) -> Iterator[CacheHint]:
+    """All that there are, in the order in which the wire has them."""
     for tool in request.tools:
         if tool.cache is not None:
             yield tool.cache

@@ -68,7 +68,7 @@ def media_problem(part: AnyMedia) -> str | None:
     """What the data field of a medium doesn't tell."""
     if _is_elsewhere(part):
         return "a file that was uploaded to another provider"
-    if isinstance(part, Image) and part.detail not in {None, "auto", *_RESOLUTION_OF}:
+    if part.detail not in {None, "auto", *_RESOLUTION_OF}:
         return "how closely to look can't be said in these words"
     if isinstance(part, Audio) and part.transcript:
         return "the words that were spoken are left out: only the sound is sent"

@@ -160,7 +160,6 @@ TARGET = Target(
     unsupported_part_fields=(
         *(f"{kind}.cache" for kind in ("Text", "Thinking", "Refusal", "ToolCall", "ToolResult")),
         *(f"{kind}.cache" for kind in ("Image", "Audio", "Video", "File", "Opaque")),
-        *(f"{kind}.detail" for kind in ("Audio", "Video", "File")),
         "Text.citations",
         "Audio.transcript",
         "ServerToolCall.cache",

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder
 
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.envelope import PREFIX
 from dragoman.wire.gemini.dialect import STAND_INS
 from dragoman.wire.gemini.tools_calls import holds_references
+from dragoman.wire.lane.attachments import attachment, inlined, linked
 from dragoman.wire.lane.plain import (
+    ATTACHED,
+    FAILED_RESULT,
     SIGNED_CALL,
     SIGNED_TEXT,
     SPELLED,
     SPELLED_ANSWER,
     SPELLED_CALL,
+    SPELLED_OTHERWISE,
     SPELLED_RESULT,
     SPELLED_USER,
+    SUMMARY_BEFORE_CALLS,
+    SUMMARY_BEFORE_TEXT,
+    THINKING,
     THINKING_BEFORE_CALLS,
     THINKING_BEFORE_TEXT,
+    UNSIGNED_CALL,
     Assistant,
+    Attachment,
     Call,
     FailedResult,
     Function,
@@ -30,7 +40,6 @@ from dragoman.wire.lane.plain import (
     Marks,
     Names,
     NotPlain,
-    Picture,
     Result,
     Text,
     Turns,
@@ -39,8 +48,6 @@ from dragoman.wire.lane.plain import (
     arguments_of,
     check_depth,
     encode,
-    inline,
-    inlined,
     text_or_texts,
 )
 
@@ -51,13 +58,16 @@ class _Called(Struct, forbid_unknown_fields=True, gc=False):
     args: dict[str, Any] | UnsetType = UNSET
 
 
-class _Blob(Struct, forbid_unknown_fields=True, gc=False, rename="camel"):
-    mime_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+class _Blob(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False, rename="camel"):
+    mime_type: str
     data: str
+    display_name: str | UnsetType = UNSET
 
 
-class _Link(Struct, gc=False, rename="camel"):
+class _Link(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False, rename="camel"):
     file_uri: str
+    mime_type: str | UnsetType = UNSET
+    display_name: str | UnsetType = UNSET
 
 
 class _Output(Struct, forbid_unknown_fields=True, gc=False):
@@ -79,6 +89,7 @@ class _Part(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False, re
     function_call: _Called | UnsetType = UNSET
     function_response: _Answered | UnsetType = UNSET
     inline_data: _Blob | UnsetType = UNSET
+    file_data: _Link | UnsetType = UNSET
     thought: bool | UnsetType = UNSET
     thought_signature: str | UnsetType = UNSET
 
@@ -97,14 +108,6 @@ class _ResponsePart(Struct, gc=False, rename="camel"):
     function_response: _Answered
 
 
-class _BlobPart(Struct, gc=False, rename="camel"):
-    inline_data: _Blob
-
-
-class _LinkPart(Struct, gc=False, rename="camel"):
-    file_data: _Link
-
-
 class _FromUser(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
     parts: list[_Part]
 
@@ -113,16 +116,59 @@ class _FromModel(Struct, tag_field="role", tag="model", forbid_unknown_fields=Tr
     parts: list[_Part]
 
 
+# --- as Python's clients may spell it
+
+
+class _SnakeBlob(_Blob, gc=False, rename={}):
+    mime_type: str
+    display_name: str | UnsetType = UNSET
+
+
+class _SnakeLink(_Link, gc=False, rename={}):
+    file_uri: str
+    mime_type: str | UnsetType = UNSET
+    display_name: str | UnsetType = UNSET
+
+
+class _SnakePart(_Part, gc=False, rename={}):
+    function_call: _Called | UnsetType = UNSET
+    function_response: _Answered | UnsetType = UNSET
+    inline_data: _SnakeBlob | UnsetType = UNSET  # pyright: ignore[reportIncompatibleVariableOverride]
+    file_data: _SnakeLink | UnsetType = UNSET  # pyright: ignore[reportIncompatibleVariableOverride]
+    thought_signature: str | UnsetType = UNSET
+
+
+class _SnakeUser(_FromUser, tag="user", gc=False):
+    parts: list[_SnakePart]  # type: ignore[assignment]  # read only
+
+
+class _SnakeModel(_FromModel, tag="model", gc=False):
+    parts: list[_SnakePart]  # type: ignore[assignment]  # read only
+
+
 _decode = Decoder(list[_FromUser | _FromModel]).decode
+_decode_snake = Decoder(list[_SnakeUser | _SnakeModel]).decode
+
+
+def _messages(raw: Raw) -> tuple[Sequence[_FromUser | _FromModel], list[Mark]]:
+    try:
+        return _decode(raw), []
+    except ValidationError as odd:
+        if "_" not in str(odd):
+            raise
+        try:
+            return _decode_snake(raw), [(SPELLED_OTHERWISE, 0, 0)]
+        except ValidationError:
+            raise odd from None
 
 
 def _read(raw: Raw) -> tuple[Turns, Marks]:
     turns: Turns = []
-    marks: list[Mark] = []
+    messages, marks = _messages(raw)
     calls, names = CallIds(), Names()
     was_model = False
-    for number, content in enumerate(_decode(raw)):
-        is_model = type(content) is _FromModel
+    for number, content in enumerate(messages):
+        is_model = isinstance(content, _FromModel)
         if is_model and not was_model:
             calls.begin_step()
         was_model = is_model
@@ -133,7 +179,20 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
             _read_user(content.parts, calls, names, turns, number, marks)
     if calls.has_clashed:
         raise NotPlain
+    if any(kind == SIGNED_CALL for kind, _, _ in marks):
+        marks += _unsigned(messages)
     return turns, marks
+
+
+def _unsigned(messages: Sequence[_FromUser | _FromModel]) -> list[Mark]:
+    """The calls that are the first of their message, and not signed."""
+    found: list[Mark] = []
+    for number, message in enumerate(messages):
+        places = (n for n, part in enumerate(message.parts) if part.function_call is not UNSET)
+        first = next(places, None)
+        if first is not None and message.parts[first].thought_signature is UNSET:
+            found.append((UNSIGNED_CALL, number, first))
+    return found
 
 
 def _read_answer(
@@ -143,7 +202,8 @@ def _read_answer(
     texts: list[str] = []
     calls: list[Call] = []
     spelled: list[Mark] = []
-    thoughts = 0
+    thoughts: list[bool] = []
+    """Whether each is signed."""
     for place, part in enumerate(parts):
         called, text = part.function_call, part.text
         _check_said_by_model(part)
@@ -154,9 +214,10 @@ def _read_answer(
         elif type(text) is not str or calls:
             raise NotPlain
         elif part.thought is True:
-            if texts or not text or part.thought_signature is not UNSET:
+            if texts or not text:
                 raise NotPlain
-            thoughts += 1
+            thoughts.append(part.thought_signature is not UNSET and bool(_signed(part)))
+            continue
         else:
             texts.append(text)
             if part.thought is False:
@@ -164,15 +225,19 @@ def _read_answer(
         if part.thought_signature is not UNSET:
             spelled.append((_signed(part), number, place))
     if thoughts:
-        kind = THINKING_BEFORE_CALLS if calls else THINKING_BEFORE_TEXT
-        marks += [(kind, number, place) for place in range(thoughts)]
+        kinds = _BEFORE_CALLS if calls else _BEFORE_TEXT
+        marks += [(kinds[is_signed], number, place) for place, is_signed in enumerate(thoughts)]
     marks += spelled
     return Assistant(text_or_texts(texts) if texts else UNSET, calls or UNSET)
 
 
+_BEFORE_TEXT = {False: THINKING_BEFORE_TEXT, True: SUMMARY_BEFORE_TEXT}
+_BEFORE_CALLS = {False: THINKING_BEFORE_CALLS, True: SUMMARY_BEFORE_CALLS}
+
+
 def _check_said_by_model(part: _Part) -> None:
     """Raise where a part is neither a text nor a call, or both."""
-    if part.function_response is not UNSET or part.inline_data is not UNSET:
+    if not (part.function_response is part.inline_data is part.file_data is UNSET):
         raise NotPlain
     if part.function_call is not UNSET and (part.text is not UNSET or part.thought is True):
         raise NotPlain
@@ -199,43 +264,67 @@ def _read_user(
     parts: list[_Part], ids: CallIds, names: Names, turns: Turns, number: int, marks: list[Mark]
 ) -> None:
     """Results, which come first, texts and pictures."""
-    said: list[Text | Picture] = []
+    said: list[Text | Attachment] = []
     for place, part in enumerate(parts):
         answered = part.function_response
         if type(answered) is not _Answered:
             said.append(_read_said(part))
-            if part.thought is not UNSET:
+            if part.text is UNSET:
+                marks.append((ATTACHED, number, place))
+            elif part.thought is not UNSET:
                 marks.append((SPELLED_USER, number, place))
             continue
         if said or not _has_one(part) or part.thought is True:
             raise NotPlain
-        turns.append(_read_result(answered, ids, names))
-        if answered.id is UNSET or part.thought is False:
-            marks.append((SPELLED_RESULT, number, place))
+        result = _read_result(answered, ids, names)
+        turns.append(result)
+        kind = _kind_of_result(result, is_spelled=answered.id is UNSET or part.thought is False)
+        if kind:
+            marks.append((kind, number, place))
     if said:
         turns.append(UserBesideResults(said) if len(said) < len(parts) else User(said))
     elif not parts:
         raise NotPlain
 
 
+def _kind_of_result(result: Result, *, is_spelled: bool) -> int:
+    if type(result) is not FailedResult:
+        return SPELLED_RESULT if is_spelled else 0
+    if is_spelled:
+        raise NotPlain  # two things in one place
+    return FAILED_RESULT
+
+
 def _has_one(part: _Part) -> bool:
     """Whether a part of a user's is one thing, without a signature."""
     if part.function_call is not UNSET or part.thought_signature is not UNSET:
         return False
-    things = (part.text, part.inline_data, part.function_response)
+    things = (part.text, part.inline_data, part.file_data, part.function_response)
     return sum(thing is not UNSET for thing in things) == 1
 
 
-def _read_said(part: _Part) -> Text | Picture:
-    """A text, which may say that it is no thought, or a picture."""
-    text, blob = part.text, part.inline_data
+def _read_said(part: _Part) -> Text | Attachment:
+    """A text, which may say that it is no thought, or a picture and the like."""
+    text, blob, link = part.text, part.inline_data, part.file_data
     if part.thought is True or not _has_one(part):
         raise NotPlain
     if type(text) is str:
         return Text(text)
-    if type(blob) is _Blob and part.thought is UNSET:
-        return inlined(blob.mime_type, blob.data)
+    if isinstance(blob, _Blob):
+        sample = inlined(blob.data)
+        shown = _Part(inline_data=_Blob(blob.mime_type, sample, blob.display_name))
+        return attachment(_as_said(shown, part), sample, blob.data)
+    if isinstance(link, _Link):
+        sample = linked(link.file_uri)
+        shown = _Part(file_data=_Link(sample, link.mime_type, link.display_name))
+        return attachment(_as_said(shown, part), sample, link.file_uri)
     raise NotPlain
+
+
+def _as_said(shown: _Part, part: _Part) -> _Part:
+    """A sample of a part, with all that is said of it; in the usual spelling."""
+    shown.thought = part.thought
+    return shown
 
 
 def _read_result(answered: _Answered, ids: CallIds, names: Names) -> Result:
@@ -244,8 +333,13 @@ def _read_result(answered: _Answered, ids: CallIds, names: Names) -> Result:
     call_id, wire_id = ids.answer_named(answered.name, given)
     if names.get(call_id) != answered.name or wire_id != given:
         raise NotPlain
-    if type(response) is not dict or response.get("error") is not None:
+    if type(response) is not dict:
         raise NotPlain
+    error = response.get("error")
+    if error is not None:
+        if len(response) > 1 or type(error) is not str or not error:
+            raise NotPlain
+        return FailedResult(call_id, error)
     if len(response) == 1 and "output" in response:
         if type(response["output"]) is not str:
             raise NotPlain
@@ -291,31 +385,30 @@ def _write(turns: list[Any], names: Names) -> list[Any]:
 def _texts(content: Any) -> list[Any]:
     if type(content) is str:
         return [_TextPart(content)]
-    return list(map(_written_part, content)) if type(content) is list else []
-
-
-def _written_part(part: Text | Picture) -> Any:
-    if isinstance(part, Text):
-        return _TextPart(part.text)
-    found = inline(part)
-    if found is None:
-        return _LinkPart(_Link(part.image_url.url))
-    return _BlobPart(_Blob(*found))  # type: ignore[arg-type]  # one of these types
+    if type(content) is not list:
+        return []
+    return [_TextPart(part.text) if type(part) is Text else part for part in content]
 
 
 def _mark(items: list[Any], mark: Mark) -> None:
     kind, number, place = mark
     parts = items[number]["parts"]
-    if kind in (THINKING_BEFORE_TEXT, THINKING_BEFORE_CALLS):
-        parts.insert(0, {"text": "1", "thought": True})
+    if kind & THINKING:
+        signed = {"thoughtSignature": "MQ=="} if kind in _SIGNED_THOUGHTS else {}
+        parts.insert(place, {"text": "1", "thought": True, **signed})
     elif kind in (SIGNED_TEXT, SIGNED_CALL):
         parts[place]["thoughtSignature"] = "MQ=="
+    elif kind == FAILED_RESULT:
+        pass  # which is written
     elif kind & SPELLED:
         parts[place]["thought"] = False
         if kind == SPELLED_RESULT:
             _leave_out_id(parts[place]["functionResponse"].pop("id"), items[:number])
     else:
         raise NotPlain
+
+
+_SIGNED_THOUGHTS = (SUMMARY_BEFORE_TEXT, SUMMARY_BEFORE_CALLS)
 
 
 def _leave_out_id(call_id: str, items: list[Any]) -> None:

@@ -60,7 +60,7 @@ def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     told = reported(error)
     usual, words = form_of(told, _FORMS)
     status = status_of(told, usual)
-    body: dict[str, Any] = {"code": status, "message": f"{words}{told}"}
+    body: dict[str, Any] = {"code": status, "message": f"{words}{told.reason}"}
     body["status"] = _name_of(status)
     if details := _details(told):
         body["details"] = details

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from dragoman.errors import WireError
 from dragoman.model.jsontext import dumps
-from dragoman.wire.framing import MAX_FRAME, JsonArrayParser, SseEvent, SseParser, sse
+from dragoman.wire.framing import CR, LF, MAX_FRAME, JsonArrayParser, SseEvent, SseParser, sse
 from dragoman.wire.gemini.dialect import NAME
 from dragoman.wire.gemini.response import decode_finish
 from dragoman.wire.json_values import is_list, is_object
@@ -101,7 +101,7 @@ def _whole_events(data: bytes) -> list[str | bytes] | None:
         return None
     found: list[str | bytes] = []
     for event in events:
-        if event[:6] != b"data: " or b"\n" in event or b"\r" in event:
+        if event[:6] != b"data: " or LF in event or CR in event:
             return None
         chunk = event[6:].decode("utf-8", "replace")
         if chunk and chunk != DONE:

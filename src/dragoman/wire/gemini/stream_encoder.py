@@ -28,7 +28,7 @@ from dragoman.wire.gemini.response import (
 )
 from dragoman.wire.gemini.response_errors import encode_stream_error
 from dragoman.wire.gemini.stream_chunks import ChunkWriter, Form, escape_separators
-from dragoman.wire.lane.flows import MARK, Encode, Flow, around_mark, nothing
+from dragoman.wire.lane.flows import MARK, NO_BYTES, Flow, Writer, around_mark
 from dragoman.wire.overlay import note_of, with_overlay
 from dragoman.wire.stream_encoding import EventEncoder, SentPart
 
@@ -110,19 +110,23 @@ class StreamEncoder(EventEncoder):
 
     def _call_flow(self, event: ToolCallDelta) -> Flow | None:
         kept = self._candidate(event.choice).pieces_of(event)
-        return Flow(event, nothing, *kept) if kept else None
+        return Flow(event, NO_BYTES, *kept) if kept else None
 
-    def _around(self, number: int, form: Parts) -> Encode:
+    def _around(self, number: int, form: Parts) -> Writer:
         """What writes such parts, with a text in place of the mark."""
         if not form:
-            return nothing
-        encode = around_mark(self._chunk(number, form)) or nothing
+            return NO_BYTES
+        encode, encode_all = around_mark(self._chunk(number, form)) or NO_BYTES
 
         def escaped(text: str) -> bytes:
             written = encode(text)
             return written if written.isascii() else escape_separators(written)
 
-        return escaped
+        def all_escaped(texts: list[str]) -> bytes:
+            written = encode_all(texts)
+            return written if written.isascii() else escape_separators(written)
+
+        return Writer(escaped, all_escaped)
 
     def _candidate(self, number: int) -> CandidateWriter:
         writer = self._candidates.get(number)
@@ -300,6 +304,8 @@ class CandidateWriter:
             changes["data"] = event.data
         if not any(changes.values()):
             return []
+        if isinstance(part, Audio):  # what comes is inline, wherever it began
+            changes |= {"data": event.data or "", "url": None, "file_id": None}
         streamed.is_sealed = streamed.is_sealed or bool(event.signature)
         if isinstance(part, Text):
             changes["citations"] = ()

@@ -7,7 +7,7 @@ head is noted as one that has no lane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
@@ -15,24 +15,41 @@ from typing import Any, NamedTuple
 from msgspec import Raw
 
 from dragoman.model.frozen import FrozenDict
+from dragoman.model.messages import Message
 from dragoman.model.requests import Request
-from dragoman.model.tools import ToolDefinition
+from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.fitting.cache_hints import hints_of
+from dragoman.wire.lane.attachments import (
+    NO_TEMPLATES,
+    Templates,
+    as_given,
+    filled,
+)
 from dragoman.wire.lane.plain import (
+    ATTACHED,
     CACHED,
+    FIRST_FORM,
     MARKS,
     SPELLED,
+    SPELLED_OTHERWISE,
+    UNSHOWN,
+    UNSIGNED_CALL,
+    Form,
     Lane,
     Mark,
     Marks,
     Names,
+    NotPlain,
     Turns,
     encode,
+    hints_in,
     loads,
 )
 from dragoman.wire.lane.reports import Reports, reports_of
-from dragoman.wire.lane.skeleton import skeleton
+from dragoman.wire.lane.showing import learned
+from dragoman.wire.lane.skeleton import messages_in, skeleton
 from dragoman.wire.lane.survey import surveyed
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.target import Target
@@ -51,6 +68,8 @@ class Translated(NamedTuple):
 
 
 General = Callable[[bytes], Translated]
+Leading = Turns | Sequence[Raw]
+"""What stands before a plain conversation: instructions, or items as they came (`beginnings`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +104,8 @@ class Head:
     repairs: Reports[Repair]
     context: Context
     lane: Lane
+    passes: bool
+    """Whether the conversation stays as it came."""
     is_named: bool
     """Whether the target is known."""
     takes_ids: Callable[[Collection[str]], bool]
@@ -93,6 +114,12 @@ class Head:
     """Whether the target has to read the arguments of calls, and nobody else does."""
     functions: frozenset[str]
     """The functions that go under their own names."""
+    attachments: Templates
+    """How they are written."""
+    first: int
+    """The number of messages before those that it was made for."""
+    used_ids: frozenset[str]
+    """Those of calls and results before them."""
 
     @property
     def size(self) -> int:
@@ -102,53 +129,114 @@ class Head:
 
 def made_head(
     fields: Mapping[str, Raw],
-    leading: Turns,
+    leading: Leading,
     shape: int,
-    called: Names,
+    forms: tuple[Form, ...],
+    functions: Sequence[str],
     asked: Asked,
 ) -> Head | None:
-    """The head of a request; None where the conversation has to take the general path."""
+    """The head of a request; None where the conversation has to take the general path.
+
+    The functions are those that the skeleton calls.
+    """
     source = asked.source
-    name = next(iter(called.values()), "")
-    turns, names, marks = skeleton(shape, name, groups_results=source.groups_results)
-    if {kind for kind, _, _ in marks} != {kind for kind in MARKS if shape & kind}:
-        return None  # nobody knows what is reported of all of it
-    first = len(leading)
-    marks = [(kind, message + first, part) for kind, message, part in marks]
+    turns, names, marks = skeleton(shape, functions, forms, groups_results=source.groups_results)
+    called = frozenset(names.values())
+    kinds = {kind for kind, _, _ in marks if kind < FIRST_FORM}
+    if len(called) < len(functions) or kinds != {kind for kind in MARKS if shape & kind}:
+        return None  # nobody knows what becomes of all of it, and what is reported
     try:
-        items = loads(encode(source.write([*leading, *turns], names)))
-        for mark in marks:
-            source.mark(items, mark)
-        if marks and _places(source.read(Raw(encode(items)))[1]) != _places(marks):
-            return None  # what stands there is not what was to be shown
-        done = asked.general(encode({**fields, source.field: items}))
-        lane = asked.lane_of(done.target.dialect)
-        if lane is None or not _may_pass(shape, done, is_own=lane is source):
+        before = _items(leading, source)
+        items = _given(turns, names, marks, forms, source)
+        done = asked.general(encode({**fields, source.field: [*before, *items]}))
+        said = messages_in(turns, groups_results=source.groups_results)
+        first = len(done.request.messages) - said
+        if not _used_ids(done.request.messages[:first]).isdisjoint(names):
             return None
+        marks = [(kind, message + first, part) for kind, message, part in marks]
+        lane = asked.lane_of(done.target.dialect)
+        if lane is None or not _may_pass(shape, forms, marks, done):
+            return None
+        read = items if before is leading else [*before, *items]
+        if lane is source:
+            passing = _head(done, lane, read, marks, first, called, passes=True)
+            if passing is not None or shape & SPELLED_OTHERWISE:
+                return passing
         if source.has_places:  # the ids of calls that came without one are known only now
-            turns = source.read(Raw(encode(items)))[0]
-            _, names, read = surveyed(turns)
-            turns = turns[len(read) :]
-        written = items if lane is source else loads(encode(lane.write(turns, names)))
-        return _head(done, lane, written, marks, first, is_own=lane is source)
+            turns = source.read(Raw(encode(read)))[0]
+            _, names, instructions = surveyed(turns)
+            turns = turns[len(instructions) :]
+        shown = done.encoded.body.get(lane.field)
+        templates = learned(turns, names, lane, shown) if forms else NO_TEMPLATES
+        written = lane.write(filled(turns, templates) if forms else turns, names)
+        return _head(done, lane, loads(encode(written)), marks, first, called, templates)
     except Exception:  # noqa: BLE001 - whatever is wrong, the general path says it of the body itself
         return None
 
 
+def called_first(names: Names, fields: Mapping[str, Raw]) -> Sequence[str]:
+    """A function to show calls with: the first one that is called, if possible a declared one."""
+    declared = bytes(fields.get("tools", b""))
+    for name in names.values():
+        if encode(name) in declared:
+            return (name,)
+    return tuple(names.values())[:1]
+
+
+def _items(leading: Leading, source: Lane) -> Sequence[Any]:
+    """What stands before the conversation, as the source's dialect has it."""
+    if leading and isinstance(leading[0], Raw):
+        return leading
+    items: list[Any] = loads(encode(source.write(list(leading), {})))  # type: ignore[arg-type]
+    return items
+
+
+def _given(
+    turns: Turns, names: Names, marks: Marks, forms: tuple[Form, ...], source: Lane
+) -> list[Any]:
+    """A skeleton as the source's dialect has it, with all that there is besides."""
+    written = source.write(filled(turns, as_given(forms)) if forms else turns, names)
+    items: list[Any] = loads(encode(written))
+    for mark in marks:
+        if mark[0] < FIRST_FORM:  # those behind are written
+            source.mark(items, mark)
+    if marks and _places(source.read(Raw(encode(items)))[1]) != _places(marks):
+        raise NotPlain  # what stands there is not what was to be shown
+    return items
+
+
 def _places(marks: Marks) -> list[Mark]:
     """Marks in order, of which nobody need know in which part something is only spelled."""
-    return sorted((kind, number, 0 if kind & SPELLED else part) for kind, number, part in marks)
+    return sorted(
+        (ATTACHED if kind >= FIRST_FORM else kind, number, 0 if kind & SPELLED else part)
+        for kind, number, part in marks
+        if not kind & UNSHOWN
+    )
 
 
-def _may_pass(shape: int, done: Translated, *, is_own: bool) -> bool:
+def _may_pass(shape: int, forms: tuple[Form, ...], marks: Marks, done: Translated) -> bool:
     """Whether the skeleton shows what becomes of every conversation of its shape."""
-    if shape & CACHED and done.target.cache.max_hints:
-        return False  # it matters how many hints there are
-    return not (shape & SPELLED and is_own and done.is_named)  # a host may refuse any field
+    most = done.target.cache.max_hints
+    if most and any(b"cache" in form.spelled for form in forms):
+        return False
+    if shape & CACHED and most:  # it matters how many: all are taken of as many, or more
+        hints = hints_in(shape)
+        shown = sum(bool(kind & CACHED) for kind, _, _ in marks)
+        if hints is None or hints > shown or len(list(hints_of(done.request))) > most:
+            return False
+    return not (shape & UNSIGNED_CALL and done.target.thinking.signs_calls)
 
 
 def _head(
-    done: Translated, lane: Lane, items: list[Any], marks: Marks, leading: int, *, is_own: bool
+    done: Translated,
+    lane: Lane,
+    items: list[Any],
+    marks: Marks,
+    leading: int,
+    called: frozenset[str],
+    templates: Templates = NO_TEMPLATES,
+    *,
+    passes: bool = False,
 ) -> Head | None:
     encoded = done.encoded
     losses = reports_of(encoded.losses, marks, leading)
@@ -162,11 +250,9 @@ def _head(
     body[lane.field] = Raw(_MARK)
     before, _, after = encode(body).partition(_MARK)
     aliased = frozenset(encoded.context.names.values())
-    functions = frozenset(
-        tool.name
-        for tool in done.request.tools
-        if isinstance(tool, ToolDefinition) and tool.kind == "function"
-    )
+    functions, others = _declared(done.request)
+    if called & others:
+        return None  # what is said in such a call matters
     return Head(
         before + (encode(first)[:-1] + b"," if first else b""),
         bool(first),
@@ -178,10 +264,33 @@ def _head(
         repairs,
         _shared(encoded.context),
         lane,
+        passes,
         done.is_named,
         done.target.ids.accepts_all,
-        done.target.tools.parses_arguments and (is_own or not lane.reads_arguments),
-        functions - aliased,
+        done.target.tools.parses_arguments and (passes or not lane.reads_arguments),
+        (functions | called) - aliased,
+        templates,
+        leading,
+        _used_ids(done.request.messages[:leading]),
+    )
+
+
+def _declared(request: Request) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of functions, and of tools of other kinds."""
+    names: tuple[list[str], list[str]] = ([], [])
+    for tool in request.tools:
+        is_function = isinstance(tool, ToolDefinition) and tool.kind == "function"
+        names[not is_function].append(tool.name)
+    return frozenset(names[0]), frozenset(names[1])
+
+
+def _used_ids(messages: Sequence[Message]) -> frozenset[str]:
+    """The ids of calls, and of results that may have none."""
+    return frozenset(
+        part.id if isinstance(part, ToolCall) else part.call_id
+        for message in messages
+        for part in message.parts
+        if isinstance(part, (ToolCall, ToolResult))
     )
 
 
@@ -220,6 +329,7 @@ def sample_of(fields: bytes) -> _Sample:
 @dataclass(slots=True, eq=False)
 class _Kept:
     fields: bytes
+    leading: bytes
     head: Head | None
     size: int
     was_used: bool = False
@@ -248,33 +358,35 @@ class Heads:
         """How many bytes are held, keys included."""
         return self._size
 
-    def find(self, key: Hashable, fields: bytes) -> tuple[Head | None, bool]:
+    def find(self, key: Hashable, fields: bytes, leading: bytes = b"") -> tuple[Head | None, bool]:
         """The head of these very bytes, None where it has no lane; and whether it is known."""
         kept = self._heads.get(key)
-        if kept is None or kept.fields != fields:
+        if kept is None or kept.fields != fields or kept.leading != leading:
             return None, False
         kept.was_used = True
         return kept.head, True
 
     def was_seen(self, key: Hashable) -> bool:
-        """Whether the head was asked for before: one that comes once is not worth keeping."""
+        """Whether this was asked for before: what comes once is not worth a look."""
+        hashed = hash(key)
+        if hashed in self._seen:
+            return True
         with self._lock:
-            if hash(key) in self._seen:
-                return True
             if len(self._seen) >= self._max_seen:
                 self._seen.clear()
-            self._seen.add(hash(key))
+            self._seen.add(hashed)
         return False
 
-    def keep(self, key: Hashable, fields: bytes, head: Head | None) -> None:
+    def keep(self, key: Hashable, fields: bytes, head: Head | None, leading: bytes = b"") -> None:
         """Remember a head, or that there is none; the oldest make room for it."""
-        size = 2 * len(fields) + (0 if head is None else head.size)  # the key holds some of it, too
+        size = 2 * (len(fields) + len(leading))  # the key holds some of it, too
+        size += 0 if head is None else head.size
         if size > self._max_bytes // 4:
             return
         with self._lock:
             replaced = self._heads.pop(key, None)
             self._size += size - (0 if replaced is None else replaced.size)
-            self._heads[key] = _Kept(fields, head, size)
+            self._heads[key] = _Kept(fields, leading, head, size)
             while len(self._heads) > self._max_heads or self._size > self._max_bytes:
                 self._drop_oldest()
 

@@ -6,9 +6,7 @@ field, or a value of another type, is not plain: reading raises, and the general
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -23,6 +21,9 @@ loads = Decoder().decode
 class NotPlain(Exception):  # noqa: N818 - no error: the general path takes over
     """The conversation has something that only the general path can translate."""
 
+    number: int | None = None
+    """Of the turn that has it, where that is known."""
+
 
 class Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
     """A text among others."""
@@ -36,22 +37,28 @@ class _Impossible(Struct, tag_field="type", tag="impossible", gc=False):
     never: Annotated[int, Meta(gt=0, lt=0)]
 
 
+class Form(NamedTuple):
+    """All that is said of a picture, a sound or a file, but for its data."""
+
+    spelled: bytes
+    """The part, with the sample for data."""
+    sample: bytes
+
+
+class Attachment(Struct, gc=False):
+    """A picture, a sound or a file among texts."""
+
+    form: Form
+    data: str
+    """Base64, or an address."""
+
+
 if TYPE_CHECKING:
     Texts = list[Text]
+    Contents = list[Text | Attachment]
 else:
     Texts = list[Text | _Impossible]
-
-
-class PictureUrl(Struct, forbid_unknown_fields=True, gc=False):
-    """The address of a picture, `data:…` included."""
-
-    url: str
-
-
-class Picture(Struct, tag_field="type", tag="image_url", forbid_unknown_fields=True, gc=False):
-    """A picture among texts."""
-
-    image_url: PictureUrl
+    Contents = Texts  # what has more to it is read by types of the dialect's own
 
 
 class Function(Struct, forbid_unknown_fields=True, gc=False):
@@ -84,7 +91,7 @@ class Developer(Struct, tag_field="role", tag="developer", forbid_unknown_fields
 class User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
     """What a user says."""
 
-    content: str | list[Text | Picture]
+    content: str | Contents
 
 
 class UserBesideResults(User, tag="user", gc=False):
@@ -102,7 +109,7 @@ class Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, g
     """The result of a call."""
 
     tool_call_id: str
-    content: str | Texts
+    content: str | Contents
 
 
 class FailedResult(Result, tag="tool", gc=False):
@@ -156,13 +163,46 @@ BEFORE_CALLS = (
 THINKING = BEFORE_TEXT | BEFORE_CALLS
 SPELLED = SPELLED_USER | SPELLED_ANSWER | SPELLED_CALL | SPELLED_RESULT
 CACHED = CACHED_USER | CACHED_ANSWER | CACHED_CALL | CACHED_RESULT
-MARKS = tuple(1 << bit for bit in range(16, 38))
-ABOUT_MESSAGES = NAMED_RESULT | PREFIX
+NAMED_USER = 1 << 40
+"""A message that names the user."""
+HINTED_USER = 1 << 41
+"""A message of a user's with a cache hint on the whole of it, which only Chat's routers know."""
+UNSIGNED_CALL = 1 << 46
+"""A call that nobody has signed, where others are: some targets see it."""
+SPELLED_OTHERWISE = 1 << 47
+"""The names of all fields: they stay so within the dialect, which its writer knows nothing of."""
+UNSHOWN = UNSIGNED_CALL | SPELLED_OTHERWISE
+"""What no skeleton has."""
+MARKS = tuple(1 << bit for bit in (*range(16, 38), 40, 41))
+ATTACHED = 1 << 39
+"""A picture, a sound or a file. What is known by then is which one it is (`FIRST_FORM`)."""
+FIRST_FORM = 1 << 48
+"""The first of the forms that occur; the others follow. No shape has these: see `hints_in`."""
+ABOUT_MESSAGES = NAMED_RESULT | PREFIX | NAMED_USER | HINTED_USER
 """Those of which something is reported for the whole message."""
 
 Mark = tuple[int, int, int]
 """What there is, and where: the numbers of the message and of the part."""
 Marks = Sequence[Mark]
+
+
+_HINTS, _MOST_HINTS = 48, 15
+
+
+def with_marks(shape: int, marks: Marks) -> int:
+    """The shape of a conversation that has these, and how many of them are cache hints."""
+    hints = 0
+    for kind, _, _ in marks:
+        if kind < FIRST_FORM:
+            shape |= kind
+            hints += bool(kind & CACHED)
+    return shape | min(hints, _MOST_HINTS) << _HINTS
+
+
+def hints_in(shape: int) -> int | None:
+    """How many cache hints there are in a conversation of this shape; None: nobody knows."""
+    hints = shape >> _HINTS
+    return hints if hints < _MOST_HINTS else None
 
 
 class Lane(NamedTuple):
@@ -207,29 +247,6 @@ def arguments_of(call: Call) -> dict[str, Any]:
     if type(found) is not dict:
         raise NotPlain
     return found
-
-
-_BASE64 = (ascii_letters + digits + "+/=").encode()
-_INLINE = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,")
-
-
-def inline(picture: Picture) -> tuple[str, str] | None:
-    """The type and the base64 data of a picture; None where it is given by its address."""
-    url = picture.image_url.url
-    found = _INLINE.match(url)
-    if found is not None:
-        data = url[found.end() :]
-        if data.encode().translate(None, _BASE64):
-            raise NotPlain  # another alphabet, or spaces: some dialects write it anew
-        return found[1], data
-    if not url.startswith(("https://", "http://")):
-        raise NotPlain
-    return None
-
-
-def inlined(mime: str, data: str) -> Picture:
-    """A picture of that type and data."""
-    return Picture(PictureUrl(f"data:{mime};base64,{data}"))
 
 
 def text_or_texts(texts: list[str]) -> str | list[Text]:

@@ -66,7 +66,7 @@ def reports_of(notes: Sequence[N], marks: Marks, leading: int) -> Reports[N] | N
     fixed: list[N] = []
     for note in notes:
         place = _PLACE.match(note.path)
-        if place is None and note.path.startswith("messages"):
+        if place is None and note.path.startswith("messages") and note.path != "messages":
             return None
         if place is None or int(place[1]) < leading:
             if found:
@@ -79,8 +79,8 @@ def reports_of(notes: Sequence[N], marks: Marks, leading: int) -> Reports[N] | N
             continue
         message, part = int(place[1]), -1 if place[2] is None else int(place[2])
         kind = kinds.get((message, part))
-        if kind is None:
-            return None
+        if kind is None or note.path.startswith(".content[", place.end()):
+            return None  # of the latter, not which one it is
         mark = (kind, message, part)
         if found and (message, part) < found[-1][1][1:]:
             done = _pass(fixed, found, marks)

@@ -10,6 +10,7 @@ general path once and then found by its bytes (`heads`).
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from typing import Any
 
 import msgspec
@@ -17,10 +18,22 @@ from msgspec import Raw
 
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import PREFIX, is_signing
-from dragoman.wire.lane.heads import Asked, Head, Heads, made_head, sample_of
-from dragoman.wire.lane.plain import Lane, Marks, Names, NotPlain, Turns, arguments_of, encode
+from dragoman.wire.lane.attachments import filled, forms_in
+from dragoman.wire.lane.beginnings import Odd, plain_ending
+from dragoman.wire.lane.heads import Asked, Head, Heads, Leading, called_first, made_head, sample_of
+from dragoman.wire.lane.plain import (
+    Form,
+    Lane,
+    Marks,
+    Names,
+    NotPlain,
+    Turns,
+    arguments_of,
+    encode,
+    with_marks,
+)
 from dragoman.wire.lane.prefixes import Conversations, Known, conversations, growth
-from dragoman.wire.lane.survey import ENDINGS, surveyed
+from dragoman.wire.lane.survey import ATTACHMENTS, BEHIND, ENDINGS, OPENINGS, surveyed
 from dragoman.wire.lane.switch import is_on
 from dragoman.wire.shown_calls import MARK
 
@@ -28,12 +41,17 @@ HEADS = Heads()
 """Those of this process."""
 LONG = 8 * 1024
 """From so many bytes on, a conversation takes the lane though its head is new."""
+Forms = tuple[Form, ...]
 PASSING = -1
 """In the place of a shape: whatever it is."""
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
 _ENVELOPE, _COUNTERPART = PREFIX.encode(), MARK.encode()
 _ESCAPED = re.compile(rb"\\u00[2-7]")
 """A character of ASCII that nobody has to escape."""
+_elements = msgspec.json.Decoder(list[Raw]).decode
+_TRIES = 8
+_OPENING = 256
+"""By so many bytes a conversation is known to have come before."""
 _ODD = (NotPlain, msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
@@ -49,23 +67,95 @@ def translated(body: Any, asked: Asked) -> Encoded | None:
         known = encode(fields)
         if not asked.repair and (passed := _passed(body, fields, known, raw, asked)) is not None:
             return passed
-        return _translated(fields, known, raw, asked)
+        if len(raw) < LONG:  # what has never come before, and what is odd, is not read at all
+            may_pass = HEADS.was_seen(sample_of(known))
+        else:
+            may_pass = not _ends_odd(raw, asked.source)
+        return _of_conversation(fields, known, raw, asked) if may_pass else None
     except _ODD:
         return None
 
 
-def _translated(fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked) -> Encoded | None:
+def _of_conversation(
+    fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked
+) -> Encoded | None:
     kept = conversations()
-    if kept is not None and not asked.source.has_places:
+    try:
+        if kept is None or asked.source.has_places:
+            return _translated(fields, known, raw, asked)
         return _translated_growth(fields, known, bytes(raw).strip(), asked, kept)
+    except (NotPlain, msgspec.ValidationError) as odd:
+        return _translated_ending(fields, known, raw, asked, odd)
+
+
+def _translated_ending(
+    fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked, odd: Odd
+) -> Encoded | None:
+    """As `_translated`, of a conversation that is plain only from some message on.
+
+    What stands before is worth a head only where it comes again.
+    """
+    opening = bytes(memoryview(raw)[:_OPENING])
+    if len(opening) < LONG and not HEADS.was_seen((sample_of(known), opening)):
+        return None
+    beginning, ending, turns, marks, (shape, names, _) = plain_ending(raw, asked.source, odd)
+    if _is_ours(b",".join(beginning), asked.source):
+        return None  # what it says when it is opened may depend on more than its bytes
+    forms: Forms = ()
+    if shape & ATTACHMENTS:
+        forms, marks = forms_in(turns, marks)
+    shape = with_marks(shape, marks) | BEHIND
+    head = _head(fields, known, beginning, shape, forms, names, asked, 0)
+    if head is None or not _are_taken(turns, names, head):
+        return None
+    marks = [(kind, message + head.first, part) for kind, message, part in marks]
+    if not head.passes:
+        ending = _written(turns, [], names, head)
+    return _encoded(ending, head, marks)
+
+
+def _ends_odd(raw: Raw, lane: Lane) -> bool:
+    """Whether the last message of a long conversation can't be plain: the others need not be read.
+
+    It begins behind one of the last `},`, where that leaves one whole value; else nobody knows.
+    """
+    end = bytes(memoryview(raw)[-LONG:])
+    place = len(end)
+    for _ in range(_TRIES):
+        place = end.rfind(b"},", 0, place)
+        if place < 0:
+            break
+        last = b"[" + end[place + 2 :]
+        try:
+            is_whole = len(_elements(last)) == 1
+        except msgspec.MsgspecError:
+            continue
+        return is_whole and _is_odd(Raw(last), lane)
+    return False
+
+
+def _is_odd(raw: Raw, lane: Lane) -> bool:
+    try:
+        lane.read(raw)
+    except msgspec.ValidationError:
+        return True
+    except _ODD:
+        pass  # it may be so only because it stands alone
+    return False
+
+
+def _translated(fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked) -> Encoded | None:
     turns, marks = asked.source.read(raw)
     shape, names, leading = surveyed(turns)
+    forms: Forms = ()
+    if shape & ATTACHMENTS:
+        forms, marks = forms_in(turns, marks)
     if marks:
-        shape = _with_marks(shape, marks)
-    head = _head(fields, known, leading, shape, names, asked, len(raw))
+        shape = with_marks(shape, marks)
+    head = _head(fields, known, leading, shape, forms, names, asked, len(raw))
     if head is None or (names and not _are_taken(turns, names, head)):
         return None
-    if head.lane is asked.source:
+    if head.passes:
         return _encoded(memoryview(raw), head, marks)
     return _encoded(_written(turns, leading, names, head), head, marks)
 
@@ -83,10 +173,12 @@ def _translated_growth(
     else:
         turns, marks, names, leading = grown.turns, grown.marks, grown.names, before.leading
         shape, fresh = grown.shape, grown.fresh
-    head = _head(fields, known, leading, _with_marks(shape, marks), names, asked, len(raw))
+    if shape & (ATTACHMENTS | OPENINGS):
+        return _translated(fields, known, Raw(raw), asked)
+    head = _head(fields, known, leading, with_marks(shape, marks), (), names, asked, len(raw))
     if head is None or (fresh and not _are_taken(turns, fresh, head)):
         return None
-    if head.lane is asked.source:
+    if head.passes:
         return _encoded(raw, head, marks)
     if head.is_text:
         return _encoded(_written(turns, leading, names, head), head, marks)
@@ -101,36 +193,42 @@ def _translated_growth(
     return _encoded(items, head, marks)
 
 
-def _with_marks(shape: int, marks: Marks) -> int:
-    for kind, _, _ in marks:
-        shape |= kind
-    return shape
-
-
 def _head(
     fields: dict[str, Raw],
     known: bytes,
-    leading: Turns,
+    leading: Leading,
     shape: int,
+    forms: Forms,
     names: Names,
     asked: Asked,
     length: int,
 ) -> Head | None:
     """The head of a request whose conversation has this shape; None where it has no lane."""
-    if leading:
-        known += encode(leading)
-    key = (sample_of(known), shape, asked.key)
-    head, is_known = HEADS.find(key, known)
+    before = encode(leading) if leading else b""
+    key: tuple[Hashable, ...] = (sample_of(known), sample_of(before), shape, forms, asked.key)
+    head, is_known = HEADS.find(key, known, before)
     if not is_known:
         if length < LONG and not HEADS.was_seen(key):
             return None
-        head = made_head(fields, leading, shape, names, asked)
-        HEADS.keep(key, known, head)
+        head = made_head(fields, leading, shape, forms, called_first(names, fields), asked)
+        HEADS.keep(key, known, head, before)
+    if head is None or not names or head.functions.issuperset(names.values()):
+        return head
+    functions = tuple(sorted(set(names.values())))  # some are not declared
+    key = (*key, functions)
+    head, is_known = HEADS.find(key, known, before)
+    if not is_known:
+        head = made_head(fields, leading, shape, forms, functions, asked)
+        HEADS.keep(key, known, head, before)
     return head
 
 
 def _written(turns: Turns, leading: Turns, names: Names, head: Head) -> bytes:
     said = turns[len(leading) :] if leading else turns
+    if head.attachments:
+        said = filled(said, head.attachments)
+        if head.lane.takes_text and len(said) == 1 and type(said[0].content) is str:
+            raise NotPlain  # a text, which may be written otherwise where it is alone
     return encode(said[0].content if head.is_text else head.lane.write(said, names))
 
 
@@ -146,9 +244,9 @@ def _passed(
     key = (sample_of(known), PASSING, asked.key)
     head, is_known = HEADS.find(key, known)
     if not is_known:
-        head = made_head(fields, [], 0, {}, asked)
+        head = made_head(fields, [], 0, (), (), asked)
         HEADS.keep(key, known, head)
-    if head is None or head.lane is not asked.source or head.is_named:
+    if head is None or not head.passes or head.is_named:
         return None
     opening = bytes(memoryview(raw)[:1])
     if opening != b"[" and not (opening == b'"' and asked.source.takes_text):
@@ -168,8 +266,8 @@ def _is_ours(body: bytes, lane: Lane) -> bool:
 
 
 def _are_taken(turns: Turns, names: Names, head: Head) -> bool:
-    """Whether the target takes the ids, names and arguments of the calls as they are."""
-    if not head.functions.issuperset(names.values()) or not head.takes_ids(names.keys()):
+    """Whether the target takes the ids and the arguments of the calls as they are."""
+    if not head.takes_ids(names.keys()) or not head.used_ids.isdisjoint(names):
         return False
     if head.reads_arguments:
         for turn in turns:

@@ -6,8 +6,12 @@ the shape, and what is reported of it (`heads`, `reports`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+
 from msgspec import UNSET
 
+from dragoman.wire.lane.attachments import sampled
 from dragoman.wire.lane.plain import (
     BEFORE_CALLS,
     BEFORE_TEXT,
@@ -16,8 +20,11 @@ from dragoman.wire.lane.plain import (
     CACHED_USER,
     EMPTY_BEFORE_CALLS,
     FAILED_RESULT,
+    FIRST_FORM,
+    HINTED_USER,
     MARKS,
     NAMED_RESULT,
+    NAMED_USER,
     SIGNED_CALL,
     SPELLED,
     SPELLED_CALL,
@@ -25,35 +32,39 @@ from dragoman.wire.lane.plain import (
     SPELLED_USER,
     THINKING,
     Assistant,
+    Attachment,
     Call,
+    Contents,
     FailedResult,
+    Form,
     Function,
     Mark,
     Names,
-    Picture,
-    PictureUrl,
     Result,
     Text,
     Turn,
     Turns,
     User,
     UserBesideResults,
-    inlined,
 )
 from dragoman.wire.lane.survey import (
+    ANSWER_FIRST,
     ANSWER_LISTS,
     ANSWERS,
     ANSWERS_IN_A_ROW,
     CALLS,
+    CALLS_FIRST,
     ENDS_WITH_RESULTS,
     ENDS_WITH_USER_AFTER_RESULTS,
     ENDS_WITH_USER_BESIDE_RESULTS,
-    INLINE_PICTURES,
-    LINKED_PICTURES,
     LISTS_BESIDE_RESULTS,
+    ONLY_ROUNDS,
+    RESULT_ATTACHMENTS,
+    RESULT_LISTS,
     SEVERAL_CALLS,
     TEXT_BEFORE_CALLS,
     USER_AFTER_RESULTS,
+    USER_ATTACHMENTS,
     USER_BESIDE_RESULTS,
     USER_LISTS,
     USERS_IN_A_ROW,
@@ -64,35 +75,53 @@ _OF_CALLS = BEFORE_CALLS | SIGNED_CALL | CACHED_CALL | EMPTY_BEFORE_CALLS | SPEL
 _NOT_SPELLED = sum(MARKS) & ~SPELLED
 
 
-def skeleton(shape: int, name: str, *, groups_results: bool) -> tuple[Turns, Names, list[Mark]]:
-    """The smallest conversation of a shape, whose calls are of one function; names; and marks.
+def skeleton(
+    shape: int, functions: Sequence[str], forms: tuple[Form, ...] = (), *, groups_results: bool
+) -> tuple[Turns, Names, list[Mark]]:
+    """The smallest conversation of a shape, whose calls are of these functions; names; and marks.
 
     Where there are marks, all that they stand for is there twice, at the beginning and at the end:
     what is reported may depend on that. What is only spelled otherwise stands between them, so
     that nothing else is where it is.
     """
-    made = _Skeleton(shape, name)
+    made = _Skeleton(shape, functions, forms)
     marked = [mark for mark in MARKS if shape & mark]
-    blocks = 1 if not marked else 4 if shape & SPELLED and shape & _NOT_SPELLED else 2
+    is_told = bool(shape & _NOT_SPELLED or forms)
+    blocks = 1 if not marked and not forms else 4 if shape & SPELLED and is_told else 2
+    made.add_opening()
     for block in range(blocks):
         made.add_block(is_last=block == blocks - 1)
     return made.turns, made.names, made.marks(marked, groups_results=groups_results)
 
 
 class _Skeleton:
-    def __init__(self, shape: int, name: str) -> None:
+    def __init__(self, shape: int, functions: Sequence[str], forms: tuple[Form, ...]) -> None:
         self.shape = shape
+        self._forms = forms
         self.turns: Turns = []
         self.names: Names = {}
-        self._name = name
+        self._functions = cycle(functions or ("",))
         self._blocks: list[int] = []
         """Where they begin."""
         self._answer: str | list[Text] = [Text("3"), Text("4")] if shape & ANSWER_LISTS else "3"
+
+    def add_opening(self) -> None:
+        """What stands before the first user."""
+        if self.shape & ONLY_ROUNDS:
+            return
+        if self.shape & CALLS_FIRST:
+            self._add_round()
+            self.turns.append(Assistant("9"))
+        elif self.shape & ANSWER_FIRST:
+            self.turns.append(Assistant(self._answer))
 
     def add_block(self, *, is_last: bool) -> None:
         """Something of everything that there is."""
         shape, turns = self.shape, self.turns
         self._blocks.append(len(turns))
+        if shape & ONLY_ROUNDS:
+            self._add_rounds(is_last=is_last)
+            return
         turns.append(User(self._user_list() if shape & USER_LISTS else "1"))
         if shape & USERS_IN_A_ROW:
             turns.append(User("2"))
@@ -106,12 +135,14 @@ class _Skeleton:
         elif not is_last and not shape & USERS_IN_A_ROW:
             turns.pop()  # the next block begins with a user
 
-    def _user_list(self) -> list[Text | Picture]:
-        parts: list[Text | Picture] = [Text("1"), Text("2")]
-        if self.shape & INLINE_PICTURES:
-            parts += [inlined("image/png", "MQ=="), Text("3"), inlined("image/jpeg", "MQ==")]
-        if self.shape & LINKED_PICTURES:
-            parts.append(Picture(PictureUrl("https://example.com/1")))
+    def _user_list(self) -> Contents:
+        return self._list(USER_ATTACHMENTS)
+
+    def _list(self, attached: int) -> Contents:
+        """Texts, and all there is among them."""
+        parts: Contents = [Text("1"), Text("2")]
+        for form in self._forms if self.shape & attached else ():
+            parts += [sampled(form, 0), Text("3"), sampled(form, 1), Text("4")]
         return parts
 
     def _add_rounds(self, *, is_last: bool) -> None:
@@ -126,7 +157,11 @@ class _Skeleton:
             turns += [User("8"), Assistant("9"), User("0")]
         if shape & FAILED_RESULT and shape & _OF_RESULTS != FAILED_RESULT:
             self._add_round(Result)
+        if shape & RESULT_LISTS:
+            self._add_round(Result, self._list(RESULT_ATTACHMENTS))
         self._add_round()
+        if shape & ONLY_ROUNDS:
+            return
         if not is_last:
             turns.append(Assistant("9"))
         elif shape & ENDS_WITH_USER_BESIDE_RESULTS:
@@ -136,15 +171,15 @@ class _Skeleton:
         elif not shape & ENDS_WITH_RESULTS:
             turns += [Assistant("9"), User("0")]
 
-    def _add_round(self, kind: type[Result] | None = None) -> None:
-        """Calls and their results, which have failed if any have."""
+    def _add_round(self, kind: type[Result] | None = None, result: str | Contents = "0") -> None:
+        """Calls and their results, which have failed if any have; all hosts take the ids."""
         first = len(self.names)
-        ids = [f"call_{first + n}" for n in range(2 if self.shape & SEVERAL_CALLS else 1)]
-        self.names.update(dict.fromkeys(ids, self._name))
-        calls = [Call(called, "function", Function(self._name, "{}")) for called in ids]
+        ids = [f"lane{first + n:05}" for n in range(2 if self.shape & SEVERAL_CALLS else 1)]
+        self.names.update(zip(ids, self._functions, strict=False))
+        calls = [Call(each, "function", Function(self.names[each], "{}")) for each in ids]
         said = self._answer if self.shape & TEXT_BEFORE_CALLS else UNSET
         kind = kind or (FailedResult if self.shape & FAILED_RESULT else Result)
-        self.turns += [Assistant(said, calls), *(kind(called, "0") for called in ids)]
+        self.turns += [Assistant(said, calls), *(kind(called, result) for called in ids)]
 
     def marks(self, kinds: list[int], *, groups_results: bool) -> list[Mark]:
         """What there is, in the first turn that can have it and in the last one."""
@@ -161,17 +196,25 @@ class _Skeleton:
             for number in fitting:
                 chosen.setdefault(number, []).append(kind)
         places = _places(self.turns, groups_results=groups_results)
-        return [
-            (kind, places[number][0], places[number][1] + _part(self.turns[number], kind, having))
-            for number, having in sorted(chosen.items())
-            for kind in having
-        ]
+        marks: list[Mark] = []
+        for number, (message, part) in enumerate(places):
+            turn, having = self.turns[number], chosen.get(number, ())
+            marks += [(kind, message, part + _part(turn, kind, having)) for kind in having]
+            marks += [(kind, message, part + place) for kind, place in self._attached(turn)]
+        return marks
+
+    def _attached(self, turn: Turn) -> Iterator[tuple[int, int]]:
+        """Which attachments there are in a turn, and in which parts of its message."""
+        for place, part in enumerate(turn.content if type(turn.content) is list else ()):
+            if type(part) is Attachment:
+                is_result = isinstance(turn, Result)
+                yield FIRST_FORM << self._forms.index(part.form), 0 if is_result else place
 
 
 def _may_have(turn: Turn, kind: int) -> bool:
     if kind & _OF_RESULTS:
         return type(turn) is (FailedResult if kind == FAILED_RESULT else Result)
-    if kind in (CACHED_USER, SPELLED_USER):
+    if kind in (CACHED_USER, SPELLED_USER, NAMED_USER, HINTED_USER):
         return type(turn) is User
     if not isinstance(turn, Assistant):
         return False
@@ -182,7 +225,7 @@ def _may_have(turn: Turn, kind: int) -> bool:
     return not turn.tool_calls or (not kind & BEFORE_TEXT and turn.content is not UNSET)
 
 
-def _part(turn: Turn, kind: int, having: list[int]) -> int:
+def _part(turn: Turn, kind: int, having: Sequence[int]) -> int:
     """The number of the part that it is about, given what else the message has."""
     if not isinstance(turn, Assistant):
         return 0
@@ -194,6 +237,11 @@ def _part(turn: Turn, kind: int, having: list[int]) -> int:
         texts = 1 if type(turn.content) is str else len(turn.content or ())
         return first + texts + (EMPTY_BEFORE_CALLS in having)
     return first
+
+
+def messages_in(turns: Turns, *, groups_results: bool) -> int:
+    """How many messages a skeleton has."""
+    return _places(turns, groups_results=groups_results)[-1][0] + 1
 
 
 def _places(turns: Turns, *, groups_results: bool) -> list[tuple[int, int]]:

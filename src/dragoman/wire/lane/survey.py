@@ -8,6 +8,8 @@ smallest conversation: the general path shows what becomes of that.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from operator import length_hint
 from typing import Any
 
 from msgspec import UNSET
@@ -15,11 +17,12 @@ from msgspec import UNSET
 from dragoman.wire.lane.plain import (
     DEEP,
     Assistant,
+    Attachment,
+    Call,
     Developer,
     FailedResult,
     Names,
     NotPlain,
-    Picture,
     Result,
     System,
     Text,
@@ -28,7 +31,6 @@ from dragoman.wire.lane.plain import (
     User,
     UserBesideResults,
     check_depth,
-    inline,
 )
 
 # What there is in a conversation.
@@ -46,27 +48,54 @@ ENDS_WITH_RESULTS = 256
 USER_LISTS = 512
 """Of several texts."""
 ANSWER_LISTS = 1024
-INLINE_PICTURES = 2048
-LINKED_PICTURES = 4096
+USER_ATTACHMENTS = 2048
+RESULT_LISTS = 4096
 LISTS_BESIDE_RESULTS = 8192
 ENDS_WITH_USER_AFTER_RESULTS = 16384
 ENDS_WITH_USER_BESIDE_RESULTS = 32768
 
+RESULT_ATTACHMENTS = 1 << 38  # those between are marks, and so are those up to 41
+ANSWER_FIRST = 1 << 42
+"""It begins with the model."""
+CALLS_FIRST = 1 << 43
+"""It begins with calls of the model's."""
+ONLY_ROUNDS = 1 << 44
+"""There are calls and results, and no user says anything."""
+
+ATTACHMENTS = USER_ATTACHMENTS | RESULT_ATTACHMENTS
+BEHIND = 1 << 45
+"""Something stands before it that stays as it came."""
+
+OPENINGS = ANSWER_FIRST | CALLS_FIRST | ONLY_ROUNDS
 ENDINGS = ENDS_WITH_RESULTS | ENDS_WITH_USER_AFTER_RESULTS | ENDS_WITH_USER_BESIDE_RESULTS
 
 
-def surveyed(turns: Turns) -> tuple[int, Names, Turns]:
-    """The shape of a conversation, the functions that it calls, and the instructions before it.
+Survey = tuple[int, Names, Turns]
+"""The shape of a conversation, the functions that it calls, and the instructions before it."""
+
+
+def surveyed(turns: Turns) -> Survey:
+    """What there is in a conversation.
 
     Raises `NotPlain`. A list of one text becomes that text.
     """
     leading: Turns = []
+    said = turns
     if turns and type(turns[0]) is not User:
         leading = _leading(turns)
-    if len(leading) == len(turns) or type(turns[len(leading)]) is not User:
+        said = turns[len(leading) :]
+    if not said:
         raise NotPlain
     names: Names = {}
-    return _shape(turns, len(leading), names), names, leading
+    coming = iter(said)
+    try:
+        shape = _shape(coming, names)
+    except NotPlain as odd:
+        odd.number = len(turns) - length_hint(coming) - 1
+        raise
+    if type(said[0]) is not User:
+        shape |= _opening(said, shape)
+    return shape, names, leading
 
 
 def surveyed_more(turns: Turns, names: Names) -> int:
@@ -76,71 +105,70 @@ def surveyed_more(turns: Turns, names: Names) -> int:
     """
     if not turns or type(turns[0]) is not Assistant:
         raise NotPlain
-    return _shape(turns, 0, names)
+    return _shape(iter(turns), names)
+
+
+def _opening(turns: Turns, shape: int) -> int:
+    """How a conversation begins that the model begins."""
+    first, *others = turns
+    if type(first) is not Assistant or type(others[0]) is Assistant:
+        raise NotPlain  # what is said in a row may be joined, and then begin otherwise
+    opening = CALLS_FIRST if first.tool_calls else ANSWER_FIRST
+    if any(isinstance(turn, User) for turn in others):
+        return opening
+    if shape & ANSWERS:
+        raise NotPlain
+    return opening | ONLY_ROUNDS
 
 
 def _leading(turns: Turns) -> Turns:
     leading: Turns = []
     for turn in turns:
-        if type(turn) is not System and type(turn) is not Developer:
+        if not isinstance(turn, (System, Developer)):
             break
-        _settle(turn)
+        if type(turn) is System or type(turn) is Developer:
+            _settle(turn)  # else it stays as it came: nobody but the general path writes it
         leading.append(turn)
     return leading
 
 
-def _shape(turns: list[Any], leading: int, names: Names) -> int:  # noqa: C901, PLR0912, PLR0915 - one pass, for speed
+def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912, PLR0915 - one pass, for speed
     shape = 0
     waiting: list[str] = []
     """The ids of calls whose results are to come, the next one last."""
     ending = 0
     """How a user spoke after results, if the model has said nothing since."""
     before: type[Turn] | None = None
-    for turn in turns[leading:] if leading else turns:
-        kind = type(turn)
-        if kind is Result or kind is FailedResult:
-            if not waiting or waiting.pop() != turn.tool_call_id:
+    for turn in turns:
+        kind, content = type(turn), turn.content
+        if waiting:
+            if (kind is not Result and kind is not FailedResult) or (
+                waiting.pop() != turn.tool_call_id
+            ):
                 raise NotPlain
-            if (type(turn.content) is not str or not turn.content) and type(_settle(turn)) is list:
-                raise NotPlain
+            if type(content) is not str or not content:
+                shape |= _of_result(turn)
             before, ending = Result, ENDS_WITH_USER_AFTER_RESULTS
             continue
-        if waiting:
-            raise NotPlain
         if kind is Assistant:
-            ending, content = 0, turn.content
+            ending = 0
             if type(content) is str:
                 if not content or content.isspace():
                     raise NotPlain
             elif type(content) is list and type(_settle(turn)) is list:
                 shape |= ANSWER_LISTS
-            calls = turn.tool_calls
-            if calls is UNSET:
-                if content is None or content is UNSET:
-                    raise NotPlain
-                shape |= ANSWERS
-            else:
-                for call in calls:
-                    called = call.id
-                    arguments = call.function.arguments
-                    if not called or called in names or arguments[:1] != "{":
-                        raise NotPlain  # among others blank arguments, which stand for none
-                    if len(arguments) > DEEP:
-                        check_depth(arguments)
-                    names[called] = call.function.name
-                    waiting.append(called)
-                shape |= CALLS
-                if len(calls) != 1:
-                    if not calls:
-                        raise NotPlain
-                    waiting.reverse()
-                    shape |= SEVERAL_CALLS
+            if turn.tool_calls is not UNSET:
+                waiting = _called(turn.tool_calls, names)
+                shape |= CALLS if len(waiting) == 1 else CALLS | SEVERAL_CALLS
                 if content is not None and content is not UNSET:
                     shape |= TEXT_BEFORE_CALLS
+            elif content is None or content is UNSET:
+                raise NotPlain
+            else:
+                shape |= ANSWERS
             if before is Assistant:
                 shape |= ANSWERS_IN_A_ROW
         elif kind is User:
-            content = turn.content
             if type(content) is str:
                 if not content or content.isspace():
                     raise NotPlain
@@ -161,6 +189,36 @@ def _shape(turns: list[Any], leading: int, names: Names) -> int:  # noqa: C901, 
     if waiting or before is Assistant:
         raise NotPlain
     return shape | (ENDS_WITH_RESULTS if before is Result else ending)
+
+
+def _called(calls: list[Call], names: Names) -> list[str]:
+    """The ids of calls, the first one last; their functions are noted."""
+    ids: list[str] = []
+    for call in calls:
+        called, function = call.id, call.function
+        arguments = function.arguments
+        if not called or called in names or arguments[:1] != "{":
+            raise NotPlain  # among others blank arguments, which stand for none
+        if len(arguments) > DEEP:
+            check_depth(arguments)
+        names[called] = function.name
+        ids.append(called)
+    if len(ids) != 1:
+        if not ids:
+            raise NotPlain
+        ids.reverse()
+    return ids
+
+
+def _of_result(turn: Result) -> int:
+    """What there is in a result that may be a list."""
+    if type(_settle(turn)) is not list:
+        return 0
+    if type(turn) is FailedResult:
+        raise NotPlain
+    if any(type(each) is Attachment for each in turn.content):
+        return RESULT_LISTS | RESULT_ATTACHMENTS
+    return RESULT_LISTS
 
 
 def _settle(turn: Turn) -> str | list[Any]:
@@ -184,7 +242,6 @@ def _settle(turn: Turn) -> str | list[Any]:
 def _of_list(turn: Turn) -> int:
     """What there is in the list that a user says."""
     shape = USER_LISTS
-    for each in turn.content or ():
-        if type(each) is Picture:
-            shape |= LINKED_PICTURES if inline(each) is None else INLINE_PICTURES
+    if any(type(each) is Attachment for each in turn.content or ()):
+        shape |= USER_ATTACHMENTS
     return shape

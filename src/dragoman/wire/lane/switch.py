@@ -21,7 +21,20 @@ def is_on() -> bool:
 @contextmanager
 def off() -> Generator[None, None, None]:
     """Everything goes the general way within the block; what was begun before stays as it is."""
-    before, _Switch.is_on = _Switch.is_on, False
+    with _turned(to=False):
+        yield
+
+
+@contextmanager
+def on() -> Generator[None, None, None]:
+    """The lane is used within the block, whatever the environment says."""
+    with _turned(to=True):
+        yield
+
+
+@contextmanager
+def _turned(*, to: bool) -> Generator[None, None, None]:
+    before, _Switch.is_on = _Switch.is_on, to
     try:
         yield
     finally:

@@ -9,8 +9,10 @@ the same with another text. Anything else is read in the general way.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,16 +23,22 @@ from dragoman.model.events import Event, PartDelta
 from dragoman.model.jsontext import loads
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.value import shallow_copy
+from dragoman.wire.framing import MAX_FRAME
+from dragoman.wire.lane.columns import TEXT, Columns
 
+Delta = PartDelta | ToolCallDelta
 Path = tuple[str | int, ...]
+Span = tuple[int, int]
 Match = Callable[[bytes, int], "re.Match[bytes] | None"]
 
 _text_in = msgspec.json.Decoder(str).decode
+_FEW, _MANY = 4, 8  # frames
 _BACKSLASH = 0x5C
 _STRING = rb'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"'
-_INTEGER = rb"(?:0|[1-9][0-9]{0,14})"
+_INTEGER = rb"(?:0|[1-9][0-9]{0,14}+)"
 _REST_OF_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _COUNT = re.compile(rb"(:[ \t]*)(0|[1-9][0-9]{0,14})(?=[ \t,}])")
+_BLANK = b" \t"
 _COUNTS = rb"\{[^{}\\]*(?:\{[^{}\\]*\}[^{}\\]*)*\}"
 
 
@@ -41,7 +49,7 @@ class Growth(NamedTuple):
     must say the same event with that text.
     """
 
-    delta: PartDelta | ToolCallDelta
+    delta: Delta
     """What it said, or would say if it came again."""
     path: Path
     """Where in the frame its text is."""
@@ -51,6 +59,8 @@ class Growth(NamedTuple):
     """Where the decoder keeps the texts, beside the response so far."""
     counts: str | None = None
     """A field with an object whose numbers change from frame to frame; the last one counts."""
+    noise: Noises = None
+    """Fields at the top of the frame that mean nothing in it, beside those of the dialect."""
 
     @property
     def field(self) -> str:
@@ -83,6 +93,8 @@ Noises = Mapping[str, Noise] | None
 """Those of a dialect, by their names at the top of a frame; None: no frame is a repetition."""
 INTEGER = Noise.of(_INTEGER)
 ASCII_TEXT = Noise.of(rb'"[ !#-\[\]-~]*"')  # ASCII without escapes
+BLANKS = Noise.of(rb"[ \t]*")
+"""What some servers pad frames with, before their last brace."""
 _MIRROR = Noise.of(b"")
 
 
@@ -102,44 +114,63 @@ class _Hole(NamedTuple):
 class Template:
     """Frames that differ in one text."""
 
-    __slots__ = ("_after", "_before", "_counts", "_delta", "_field", "_head", "_kept", "_tail",
-                 "counts")  # fmt: skip
+    __slots__ = ("_after", "_before", "_columns", "_counts", "_delta", "_field", "_frame", "_head",
+                 "_holes", "_kept", "_many", "_tail", "counts")  # fmt: skip
 
     def __init__(
-        self, frame: bytes, holes: list[_Hole], growth: Growth, counts: Noise | None
+        self,
+        frame: bytes,
+        holes: list[_Hole],
+        growth: Growth,
+        counts: Noise | None,
+        kept: tuple[list[str], ...],
     ) -> None:
-        edges = [0, *(edge for hole in holes for edge in (hole.start, hole.end)), len(frame)]
-        fixed = [frame[edges[n] : edges[n + 1]] for n in range(0, len(edges), 2)]
         place = next(n for n, hole in enumerate(holes) if hole.noise is None)
-        steps = [(hole.noise, literal) for hole, literal in zip(holes, fixed[1:], strict=True)]
+        ends = [*(hole.start for hole in holes[1:]), len(frame)]
+        fixed = [frame[hole.end : end] for hole, end in zip(holes, ends, strict=True)]
+        head = frame[: holes[0].start]
+        steps = [(None if noise is None or noise is _MIRROR else noise.match, literal)
+                 for (*_, noise), literal in zip(holes, fixed, strict=True)]  # fmt: skip
         # The quotes of the text are fixed as well.
-        self._head = fixed[0] if place else fixed[0] + b'"'
-        self._before = tuple(
-            (noise.match, literal + b'"' if n == place - 1 else literal)
-            for n, (noise, literal) in enumerate(steps[:place])
-            if noise is not None
-        )
-        self._tail = b'"' + steps[place][1]
-        self._after = tuple(
-            (None if noise is _MIRROR else noise.match, literal)
-            for noise, literal in steps[place + 1 :]
-            if noise is not None
-        )
+        self._head = head if place else head + b'"'
+        self._before = steps[:place]
+        if place:
+            match, literal = steps[place - 1]
+            self._before[-1] = match, literal + b'"'
+        self._tail = b'"' + fixed[place]
+        self._after = steps[place + 1 :]
+        self._frame, self._holes = frame, holes
+        self._columns: Columns | None = None  # made when there are many frames
+        # How many bytes are worth a look at many frames at once; none where they have counts.
+        self._many = _MANY * len(frame) if counts is None else MAX_FRAME
         self._counts = None if counts is None else counts.match
         self.counts: bytes | None = None
         """The counts of the last frame."""
         self._delta = growth.delta
         self._field = growth.field
-        self._kept = growth.kept
+        self._kept = kept
 
     def run(self, data: bytes, position: int, told: list[Event]) -> int:
         """Read the frames from there on; returns where the first one is that is none of these."""
+        if len(data) - position <= self._many:
+            return self._run_one_by_one(data, position, told, len(data))
+        # Most runs are short: the way of the many is taken once there were some.
+        while True:
+            count = len(told)
+            position = self._run_one_by_one(data, position, told, _FEW)
+            if len(told) - count < _FEW:
+                return position
+            end = self._run_many(data, position, told)
+            while end > position:
+                position, end = end, self._run_many(data, end, told)
+
+    def _run_one_by_one(self, data: bytes, position: int, told: list[Event], most: int) -> int:
         head, size, tail, after = self._head, len(self._head), self._tail, self._after
         delta, field, before, texts = self._delta, self._field, self._before, list[str]()
-        while data.startswith(head, position):
+        while data.startswith(head, position) and len(texts) < most:
             start = position + size
             for match, literal in before:
-                found = match(data, start)
+                found = match(data, start) if match is not None else None
                 start = -1 if found is None else found.end()
                 if start < 0 or not data.startswith(literal, start):
                     start = -1
@@ -147,8 +178,7 @@ class Template:
                 start += len(literal)
             end = data.find(b'"', start) if start >= 0 else -1
             if end > start and data[end - 1] == _BACKSLASH:
-                found = _REST_OF_STRING.match(data, start)
-                end = -1 if found is None else found.end()
+                end = _end_of_string(data, start)
             if end <= start or not data.startswith(tail, end):  # an empty text may say more
                 break
             written = data[start - 1 : end + 1]
@@ -164,10 +194,24 @@ class Template:
             told.append(made)
             texts.append(text)
             position = end
-        if texts:  # whatever holds them is fed once for all of a run
-            for kept in self._kept:
-                kept.extend(texts)
+        self._keep(texts)
         return position
+
+    def _run_many(self, data: bytes, position: int, told: list[Event]) -> int:
+        """Read many frames at once; whatever is not like them is left, and may be more of them."""
+        if self._columns is None:
+            self._columns = _columns_of(self._frame, self._holes)
+        texts, end = self._columns.texts(data, position)
+        made: list[Delta] = list(map(shallow_copy, repeat(self._delta, len(texts))))
+        deque(map(force_setattr, made, repeat(self._field), texts), maxlen=0)
+        told += made
+        self._keep(texts)
+        return end
+
+    def _keep(self, texts: list[str]) -> None:
+        """Whatever holds the texts is fed once for all of a run."""
+        for kept in self._kept:
+            kept.extend(texts)
 
     def _rest(self, data: bytes, position: int, written: bytes) -> int:
         """Where the frame ends whose text was there; below zero where it is another one."""
@@ -187,44 +231,67 @@ class Template:
         return position
 
 
+def _columns_of(frame: bytes, holes: list[_Hole]) -> Columns:
+    """How frames like this one are taken apart; the quotes around texts are in all of them."""
+    fixed, values, end = list[bytes](), list[bytes | None](), 0
+    for hole in holes:
+        is_text = hole.noise is None or hole.noise is _MIRROR
+        fixed.append(frame[end : hole.start + is_text])
+        end = hole.end - is_text
+        values.append(TEXT if hole.noise is None else None if is_text else hole.noise.value)
+    return Columns([*fixed, frame[end:]], tuple(values))
+
+
+def _end_of_string(data: bytes, start: int) -> int:
+    """Where a string ends that has a quote in it; below zero where it does not."""
+    found = _REST_OF_STRING.match(data, start)
+    return -1 if found is None else found.end()
+
+
 def template_of(
-    frame: bytes, body: tuple[int, int], growth: Growth, noise: Noises
+    frame: bytes, body: Span, growth: Growth, noise: Noises, texts: tuple[list[str], ...]
 ) -> Template | None:
     """The template of a frame, whose JSON is there; None where there can't be one.
+
+    `texts` is where the response so far has the texts.
 
     Whether the bytes found are those of the text is tried out: with another text in their place,
     the JSON must say that text where the decoder looks, and all else as before.
     """
-    start, end = body
     frame = bytes(frame)  # or it was a bytearray
-    raw = frame[start:end]
+    start, end = body
     counts = None
-    sought: list[tuple[Path, bytes, Noise | None]] = [(growth.path, _STRING, None)]
-    sought += [((key,), each.value, each) for key, each in (noise or {}).items()]
-    sought += [(path, _STRING, _MIRROR) for path in growth.mirrors]
     holes: list[_Hole] = []
-    for path, value, kind in sought:
-        spans = _spans(raw, path[-1], value)
-        if not spans and kind is not None and kind is not _MIRROR:
-            continue
+    for path in (growth.path, *growth.mirrors):
+        spans = _spans(frame, body, path[-1], _STRING)
         if len(spans) != 1:
             return None
-        holes.append(_Hole(*spans[0], path, kind))
-    if growth.counts is not None and (spans := _spans(raw, growth.counts, _COUNTS)):
+        holes.append(_Hole(*spans[0], path, _MIRROR))
+    # Whichever of the texts comes first is the one that is read.
+    holes.sort()
+    holes[0] = _Hole(*holes[0][:3], None)
+    for key, each in (*(noise or {}).items(), *(growth.noise or {}).items()):
+        if spans := _spans(frame, body, key, each.value):
+            holes.append(_Hole(*spans[0], (key,), each))
+            if len(spans) > 1:
+                return None
+    if growth.counts is not None and (spans := _spans(frame, body, growth.counts, _COUNTS)):
         at = spans[0]
-        counts = _counts_like(raw[slice(*at)])
+        counts = _counts_like(frame[slice(*at)])
         if len(spans) > 1 or counts is None:
             return None
         holes.append(_Hole(*at, (growth.counts,), counts))
+    brace = frame.rfind(b"}", start, end)
+    if brace > start and frame[brace - 1] in _BLANK:
+        holes.append(_Hole(len(frame[:brace].rstrip(_BLANK)), brace, (), BLANKS))
     holes.sort()
-    if not _is_as_read(raw, holes):
+    if not _is_as_read(frame, body, holes):
         return None
-    placed = [hole._replace(start=hole.start + start, end=hole.end + start) for hole in holes]
-    return Template(frame, placed, growth, counts)
+    return Template(frame, holes, growth, counts, texts + growth.kept)
 
 
-def _spans(raw: bytes, key: str | int, value: bytes) -> list[tuple[int, int]]:
-    return [found.span(1) for found in _field_like(str(key), value).finditer(raw)]
+def _spans(frame: bytes, body: Span, key: str | int, value: bytes) -> list[Span]:
+    return [found.span(1) for found in _field_like(str(key), value).finditer(frame, *body)]
 
 
 @lru_cache(maxsize=256)
@@ -240,39 +307,43 @@ def _counts_like(counts: bytes) -> Noise | None:
     return Noise.of(_INTEGER.join(fixed)) if found else None
 
 
-def _is_as_read(raw: bytes, holes: list[_Hole]) -> bool:
+def _is_as_read(frame: bytes, body: Span, holes: list[_Hole]) -> bool:
     """Whether other values in the holes change just what is read there."""
-    pieces, last = [], 0
-    changed: list[tuple[Path, Any]] = []
+    last, whole = body
+    pieces: list[bytes] = []
     try:
-        read = loads(raw)
-        mirrored = _other(next(raw[h.start : h.end] for h in holes if h.noise is None))
-        for hole in holes:
-            known = raw[hole.start : hole.end]
-            other = mirrored if hole.noise in (None, _MIRROR) else _other(known)
-            pieces += [raw[last : hole.start], other]
-            last = hole.end
-            changed.append((hole.path, loads(other)))
-        again = loads(b"".join([*pieces, raw[last:]]))
-        for path, value in changed:
-            if _replaced(read, path, value) == value:
-                return False  # nothing was tried
+        read = loads(frame[last:whole])
+        for start, end, path, noise in holes:
+            pieces += [frame[last:start], _other(frame[start:end])]
+            last = end
+            if noise is not BLANKS:
+                _change(read, path)
+        return bool(read == loads(b"".join([*pieces, frame[last:whole]])))
     except (InvalidInputError, LookupError, TypeError):
         return False
-    return bool(read == again)
 
 
 def _other(value: bytes) -> bytes:
-    """Another value that looks like it."""
+    """Another value that looks like it, and is the one that `_change` makes of it."""
+    if value[:1] == b'"':
+        return value[:-1] + b'+"'
     if value[:1] == b"{":
         return _COUNT.sub(lambda found: found[1] + b"%d" % (int(found[2]) + 1), value)
-    return value[:-1] + b'+"' if value[:1] == b'"' else b"%d" % (int(value) + 1)
+    return value + b" " if value[:1] in (b" ", b"\t") else b"%d" % (int(value) + 1)
 
 
-def _replaced(read: Any, path: Path, value: Any) -> Any:
-    """Put a value in its place; returns what was there."""
+def _change(read: Any, path: Path) -> None:
+    """Put another value where one is."""
     *outer, last = path
     for step in outer:
         read = read[step]
-    known, read[last] = read[last], value
-    return known
+    read[last] = _changed(read[last])
+
+
+def _changed(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _changed(one) if type(one) in (int, dict, list) else one
+                for key, one in value.items()}  # fmt: skip
+    if type(value) is list:  # not the numbers in it: they have no names
+        return [_changed(one) if type(one) is dict else one for one in value]
+    return value + "+" if type(value) is str else value + 1

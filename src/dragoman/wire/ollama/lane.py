@@ -30,7 +30,6 @@ from dragoman.wire.lane.plain import (
     User,
     arguments_of,
     encode,
-    inline,
 )
 
 
@@ -162,13 +161,7 @@ def _written(calls: list[Call]) -> list[_Call]:
 def _written_list(content: Any) -> _Spoken:
     """Texts as one, pictures beside it."""
     texts = [each.text for each in content if type(each) is Text]
-    pictures: list[str] = []
-    for each in content:
-        if type(each) is not Text:
-            found = inline(each)
-            if found is None:
-                raise NotPlain  # W105
-            pictures.append(found[1])
+    pictures = [each for each in content if type(each) is not Text]
     if not texts:
         raise NotPlain
     return _Spoken("\n".join(texts), pictures or UNSET)

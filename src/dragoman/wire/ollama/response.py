@@ -260,5 +260,5 @@ def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     """The status and the body to answer with; in mid-stream the body is the line."""
     told = reported(error)
     usual, words = form_of(told, _FORMS)
-    text = f"{words}: {told}" if words else str(told)
+    text = f"{words}: {told.reason}" if words else told.reason
     return status_of(told, usual), {"error": text}

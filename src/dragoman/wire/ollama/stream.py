@@ -20,7 +20,7 @@ from dragoman.model.usage import FinishReason
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.framing import NdjsonParser
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.lane.flows import MARK, Flow, around_mark, nothing
+from dragoman.wire.lane.flows import MARK, NO_BYTES, Flow, around_mark
 from dragoman.wire.lane.templates import ASCII_TEXT, Growth, Noises
 from dragoman.wire.ollama.content import decode_images, encode_assistant, note_written
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
@@ -276,7 +276,7 @@ class StreamEncoder(EventEncoder):
         part = None if sent is None else sent.part
         if sent is None or isinstance(part, ToolCall):
             kept = self._calls.texts_of(event)
-            return Flow(event, nothing, *kept) if kept else None
+            return Flow(event, NO_BYTES, *kept) if kept else None
         said: dict[str, Any] = {"role": "assistant", "content": MARK}
         if type(part) is Thinking and self._thinking == sent.number:
             said = {"role": "assistant", "content": "", "thinking": MARK}
@@ -287,7 +287,7 @@ class StreamEncoder(EventEncoder):
 
     def _call_flow(self, event: ToolCallDelta) -> Flow | None:
         kept = self._calls.texts_of(event)
-        return Flow(event, nothing, *kept) if kept else None
+        return Flow(event, NO_BYTES, *kept) if kept else None
 
     def _part_stop(self, event: events.PartStop) -> bytes:
         """The end of a part, and all of it where nothing of it was seen before."""

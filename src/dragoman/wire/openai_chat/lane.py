@@ -7,16 +7,21 @@ from typing import Any, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder
 
+from dragoman.wire.lane.attachments import addressed, attachment, inlined, worded
 from dragoman.wire.lane.plain import (
+    ATTACHED,
     CACHED_USER,
     EMPTY_BEFORE_CALLS,
+    HINTED_USER,
     NAMED_RESULT,
+    NAMED_USER,
     PREFIX,
     SPELLED_ANSWER,
     SPELLED_CALL,
     THINKING_BEFORE_CALLS,
     THINKING_BEFORE_TEXT,
     Assistant,
+    Attachment,
     Call,
     Developer,
     FailedResult,
@@ -26,7 +31,6 @@ from dragoman.wire.lane.plain import (
     Marks,
     Names,
     NotPlain,
-    Picture,
     Result,
     System,
     Text,
@@ -47,9 +51,18 @@ class _Ephemeral(Struct, forbid_unknown_fields=True, gc=False):
     type: Literal["ephemeral"]
 
 
+class _Cached(_Ephemeral, gc=False):
+    ttl: str | UnsetType = UNSET
+
+
+class _Explicit(Struct, forbid_unknown_fields=True, gc=False):
+    mode: Literal["explicit"]
+
+
 class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
     text: str
-    cache_control: _Ephemeral | UnsetType = UNSET
+    cache_control: _Cached | UnsetType = UNSET
+    prompt_cache_breakpoint: _Explicit | UnsetType = UNSET
 
 
 class _Call(Struct, forbid_unknown_fields=True, gc=False):
@@ -59,8 +72,66 @@ class _Call(Struct, forbid_unknown_fields=True, gc=False):
     index: int | UnsetType = UNSET
 
 
+class _Address(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    url: str
+    detail: str | UnsetType = UNSET
+
+
+class _Picture(Struct, tag_field="type", tag="image_url", forbid_unknown_fields=True, gc=False):
+    image_url: _Address
+
+
+class _Sample(Struct, forbid_unknown_fields=True, gc=False):
+    data: str
+    format: str
+
+
+class _Sound(Struct, tag_field="type", tag="input_audio", forbid_unknown_fields=True, gc=False):
+    input_audio: _Sample
+
+
+class _Film(Struct, tag_field="type", tag="video_url", forbid_unknown_fields=True, gc=False):
+    video_url: _Address
+
+
+class _FileData(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    file_data: str
+    filename: str | UnsetType = UNSET
+
+
+class _File(Struct, tag_field="type", tag="file", forbid_unknown_fields=True, gc=False):
+    file: _FileData
+
+
+class _Document(Struct, tag_field="type", tag="document_url", forbid_unknown_fields=True, gc=False):
+    """As Mistral has it."""
+
+    document_url: str
+    document_name: str | UnsetType = UNSET
+
+
 class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
-    content: str | list[_Text | Picture]
+    content: str | list[_Text | _Picture | _Sound | _Film | _File | _Document]
+    name: str | UnsetType = UNSET
+    cache_control: _Ephemeral | UnsetType = UNSET
+
+
+class _System(System, tag="system", forbid_unknown_fields=True, gc=False):
+    """Instructions before a conversation, whatever is said of them."""
+
+    content: Any
+    name: Any = UNSET
+    cache_control: Any = UNSET
+
+
+class _Developer(
+    Developer, tag_field="role", tag="developer", forbid_unknown_fields=True, gc=False
+):
+    """As `_System`."""
+
+    content: Any
+    name: Any = UNSET
+    cache_control: Any = UNSET
 
 
 class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
@@ -78,7 +149,7 @@ class _Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, 
     name: str | UnsetType = UNSET
 
 
-_decode_marked = Decoder(list[System | Developer | _User | _Assistant | _Result]).decode
+_decode_marked = Decoder(list[_System | _Developer | _User | _Assistant | _Result]).decode
 
 
 def _read(raw: Raw) -> tuple[Turns, Marks]:
@@ -110,12 +181,46 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
 
 def _read_user(message: _User, number: int, marks: list[Mark]) -> Turn:
     content: Any = message.content
+    if message.name is not UNSET:
+        marks.append((NAMED_USER, number, 0))
+    if message.cache_control is not UNSET:
+        marks.append((HINTED_USER, number, 0))
     if type(content) is str:
         return User(content)
-    for place, text in enumerate(content):
-        if type(text) is _Text and text.cache_control is not UNSET:
-            marks.append((CACHED_USER, number, place))
-    return User([Text(each.text) if type(each) is _Text else each for each in content])
+    said: list[Text | Attachment] = []
+    for place, part in enumerate(content):
+        if isinstance(part, _Text) and not _has_more(part):
+            said.append(Text(part.text))
+            if part.cache_control is not UNSET:
+                marks.append((CACHED_USER, number, place))
+            continue
+        said.append(worded(part) if isinstance(part, _Text) else _read_attachment(part))
+        marks.append((ATTACHED, number, place))
+    return User(said)
+
+
+def _has_more(part: _Text) -> bool:
+    """Whether a text says more of the prompt cache than that it ends there."""
+    hint = part.cache_control
+    is_timed = type(hint) is _Cached and hint.ttl is not UNSET
+    return is_timed or part.prompt_cache_breakpoint is not UNSET
+
+
+def _read_attachment(part: _Picture | _Sound | _Film | _File | _Document) -> Attachment:
+    if isinstance(part, _Sound):
+        data, sample = part.input_audio.data, inlined(part.input_audio.data)
+        part.input_audio.data = sample
+    elif isinstance(part, _File):
+        before, sample, data = addressed(part.file.file_data)
+        part.file.file_data = before + sample
+    elif isinstance(part, _Document):
+        before, sample, data = addressed(part.document_url)
+        part.document_url = before + sample
+    else:
+        at = part.image_url if isinstance(part, _Picture) else part.video_url
+        before, sample, data = addressed(at.url)
+        at.url = before + sample
+    return attachment(part, sample, data)
 
 
 def _read_answer(message: _Assistant, number: int, marks: list[Mark]) -> Turn:
@@ -168,8 +273,10 @@ def _mark(items: list[Any], mark: Mark) -> None:
         message["reasoning_content"] = "1"
     elif kind == EMPTY_BEFORE_CALLS:
         message["content"] = ""
-    elif kind == NAMED_RESULT:
+    elif kind in (NAMED_RESULT, NAMED_USER):
         message["name"] = "f"
+    elif kind == HINTED_USER:
+        message["cache_control"] = {"type": "ephemeral"}
     elif kind == PREFIX:
         message["prefix"] = False
     elif kind == SPELLED_ANSWER:

@@ -24,7 +24,7 @@ from dragoman.model.usage import FinishReason
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import is_event_name, sse
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.lane.flows import Encode, Flow, around_mark
+from dragoman.wire.lane.flows import Flow, Writer, around_mark
 from dragoman.wire.openai_chat.content_assistant import (
     encode_assistant,
     encode_speech_delta,
@@ -121,7 +121,7 @@ class StreamEncoder(EventEncoder):
         encode = self._around(event.choice, event.arguments_delta)
         return None if encode is None or not kept else Flow(event, encode, *kept)
 
-    def _around(self, number: int, text: Any) -> Encode | None:
+    def _around(self, number: int, text: Any) -> Writer | None:
         """How the next delta is written, if the last one was a text in one field, or in a call."""
         form, count = form_of(self._last, text)
         if form is None or self._unsent_extras:

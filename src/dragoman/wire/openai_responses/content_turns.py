@@ -169,6 +169,8 @@ class MessageWriter(Writing):
         None where there may be more to it. `write_item` gives the same; without this, long
         conversations take 1.3 times as long to write.
         """
+        if part.signature is not None:
+            return None
         if is_plain(part):
             if message.role is _ASSISTANT:
                 return {"role": "assistant", "content": part.text}

@@ -9,7 +9,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from dragoman.wire.envelope import PREFIX
+from dragoman.wire.lane.attachments import addressed, attachment, worded
 from dragoman.wire.lane.plain import (
+    ATTACHED,
     SPELLED_ANSWER,
     SPELLED_CALL,
     SPELLED_RESULT,
@@ -24,6 +26,7 @@ from dragoman.wire.lane.plain import (
     THINKING_BEFORE_CALLS,
     THINKING_BEFORE_TEXT,
     Assistant,
+    Attachment,
     Call,
     Developer,
     FailedResult,
@@ -33,8 +36,6 @@ from dragoman.wire.lane.plain import (
     Marks,
     Names,
     NotPlain,
-    Picture,
-    PictureUrl,
     Result,
     System,
     Text,
@@ -42,13 +43,17 @@ from dragoman.wire.lane.plain import (
     Turns,
     User,
     UserBesideResults,
-    inline,
 )
 from dragoman.wire.openai_responses.tools_calls import has_long_names
 
 
+class _Explicit(Struct, forbid_unknown_fields=True, gc=False):
+    mode: Literal["explicit"]
+
+
 class _Input(Struct, tag_field="type", tag="input_text", forbid_unknown_fields=True, gc=False):
     text: str
+    prompt_cache_breakpoint: _Explicit | UnsetType = UNSET
 
 
 class _Output(Struct, tag_field="type", tag="output_text", forbid_unknown_fields=True, gc=False):
@@ -59,7 +64,13 @@ class _Output(Struct, tag_field="type", tag="output_text", forbid_unknown_fields
 
 class _Image(Struct, tag_field="type", tag="input_image", forbid_unknown_fields=True, gc=False):
     image_url: str
-    detail: Literal["auto"]
+    detail: str | UnsetType = UNSET
+
+
+class _File(Struct, tag_field="type", tag="input_file", forbid_unknown_fields=True, gc=False):
+    file_data: str | UnsetType = UNSET
+    file_url: str | UnsetType = UNSET
+    filename: str | UnsetType = UNSET
 
 
 class _Spoken(Struct, gc=False):
@@ -74,12 +85,12 @@ class _Called(Struct, tag_field="type", tag="function_call", gc=False):
 
 
 class _Answered(Struct, tag_field="type", tag="function_call_output", gc=False):
-    output: str
+    output: str | list[Any]
     call_id: str
 
 
 class _Failed(Struct, tag_field="type", tag="function_call_output", gc=False):
-    output: str
+    output: str | list[Any]
     call_id: str
     status: str = "incomplete"
 
@@ -94,11 +105,11 @@ class _Item(Struct, forbid_unknown_fields=True, gc=False):
 
     type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
     role: Literal["user", "assistant", "system", "developer"] | UnsetType = UNSET
-    content: str | list[_Input | _Output | _Image] | UnsetType | None = UNSET
+    content: str | list[_Input | _Output | _Image | _File] | UnsetType | None = UNSET
     name: str | UnsetType = UNSET
     arguments: str | UnsetType = UNSET
     call_id: str | UnsetType = UNSET
-    output: str | UnsetType = UNSET
+    output: str | list[_Input | _Image | _File] | UnsetType = UNSET
     id: str | UnsetType = UNSET
     status: Literal["completed"] | UnsetType = UNSET
     summary: list[_Summary] | UnsetType = UNSET
@@ -138,11 +149,11 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
             marks += _read_led_to(item, thoughts, len(turns))
             thoughts = []
         if kind == "message":
-            turns.append(_read_message(item, turns))
+            turns.append(_read_message(item, turns, marks))
         elif kind == "function_call":
             _add_call(_read_call(item), turns)
         else:
-            turns.append(_read_result(item))
+            turns.append(_read_result(item, len(turns), marks))
         if item.id is not UNSET or item.status is not UNSET:
             spelled = _SPELLED["assistant" if item.role == "assistant" else kind]
             marks.append((spelled, len(turns) - 1, 0))
@@ -216,16 +227,20 @@ def _read_call(item: _Item) -> Call:
     return Call(call_id, "function", Function(name, arguments))
 
 
-def _read_result(item: _Item) -> Result:
+def _read_result(item: _Item, number: int, marks: list[Mark]) -> Result:
     output, call_id = item.output, item.call_id
-    if type(output) is not str or type(call_id) is not str:
+    if not isinstance(output, (str, list)) or type(call_id) is not str:
         raise NotPlain
     if not _has_none(item.role, item.content, item.name, item.arguments):
         raise NotPlain
-    return Result(call_id, output)
+    if isinstance(output, str):
+        return Result(call_id, output)
+    read = _texts(output, _Input)
+    marks += [(ATTACHED, number, 0) for part in read if type(part) is Attachment]
+    return Result(call_id, read)
 
 
-def _read_message(item: _Item, turns: Turns) -> Turn:
+def _read_message(item: _Item, turns: Turns, marks: list[Mark]) -> Turn:
     content: Any = item.content
     if item.role is UNSET or not isinstance(content, (str, list)):
         raise NotPlain
@@ -236,6 +251,11 @@ def _read_message(item: _Item, turns: Turns) -> Turn:
             raise NotPlain  # the items of one turn are one message: two texts, or one behind calls
         return Assistant(_texts(content, _Output) if isinstance(content, list) else content)
     said = _texts(content, _Input) if isinstance(content, list) else content
+    for place, part in enumerate(said if isinstance(said, list) else ()):
+        if type(part) is Attachment:
+            if item.role != "user":
+                raise NotPlain
+            marks.append((ATTACHED, len(turns), place))
     return _SPEAKERS[item.role](said)
 
 
@@ -246,12 +266,28 @@ def _texts(content: list[Any], kind: type) -> list[Any]:
         if isinstance(part, kind) and isinstance(part, (_Input, _Output)):
             if isinstance(part, _Output) and (part.annotations or part.logprobs):
                 raise NotPlain
-            texts.append(Text(part.text))
-        elif type(part) is _Image and kind is _Input:
-            texts.append(Picture(PictureUrl(part.image_url)))
+            has_more = isinstance(part, _Input) and part.prompt_cache_breakpoint is not UNSET
+            texts.append(worded(part) if has_more else Text(part.text))
+        elif kind is _Input and isinstance(part, (_Image, _File)):
+            texts.append(_read_attachment(part))
         else:
             raise NotPlain
     return texts
+
+
+def _read_attachment(part: _Image | _File) -> Attachment:
+    if isinstance(part, _Image):
+        before, sample, data = addressed(part.image_url)
+        part.image_url = before + sample
+    elif type(part.file_data) is str and part.file_url is UNSET:
+        before, sample, data = addressed(part.file_data)
+        part.file_data = before + sample
+    elif type(part.file_url) is str and part.file_data is UNSET:
+        before, sample, data = addressed(part.file_url)
+        part.file_url = before + sample
+    else:
+        raise NotPlain
+    return attachment(part, sample, data)
 
 
 def _add_call(call: Call, turns: Turns) -> None:
@@ -272,7 +308,7 @@ def _write(turns: list[Any], _names: Names) -> list[Any]:
         content = turn.content
         if kind is Result or kind is FailedResult:
             made = _Answered if kind is Result else _Failed
-            items.append(made(content, turn.tool_call_id))
+            items.append(made(_written_content(content), turn.tool_call_id))
         elif kind is Assistant:
             if type(content) is str:
                 items.append(_Spoken("assistant", content))
@@ -285,17 +321,14 @@ def _write(turns: list[Any], _names: Names) -> list[Any]:
                 items.append(_Called(function.name, function.arguments, call.id))
         else:
             role = "user" if kind is User or kind is UserBesideResults else kind.__name__.lower()
-            if type(content) is list:
-                content = list(map(_written_part, content))
-            items.append(_Spoken(role, content))
+            items.append(_Spoken(role, _written_content(content)))
     return items
 
 
-def _written_part(part: Text | Picture) -> Any:
-    if isinstance(part, Text):
-        return _Input(part.text)
-    inline(part)  # raises where it is neither data nor a link
-    return _Image(part.image_url.url, "auto")
+def _written_content(content: Any) -> str | list[Any]:
+    if type(content) is not list:
+        return content  # type: ignore[no-any-return]  # a text
+    return [_Input(part.text) if type(part) is Text else part for part in content]
 
 
 def _mark(items: list[Any], mark: Mark) -> None:

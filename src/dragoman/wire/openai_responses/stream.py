@@ -14,6 +14,7 @@ from dragoman.model import events
 from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.frozen import EMPTY
+from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.lane.templates import ASCII_TEXT, INTEGER, Growth, Noises
@@ -26,7 +27,7 @@ from dragoman.wire.openai_responses.response import (
     probabilities_of,
 )
 from dragoman.wire.openai_responses.stream_items import GrowingItem, GrowingPart, Item, Items
-from dragoman.wire.overlay import overlay_of
+from dragoman.wire.overlay import fields_of, overlay_of
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in, stream_error
 
 _KEPT_ALIVE = frozenset({"keepalive", "ping"})
@@ -37,6 +38,7 @@ _FIELDS = _DROPPED | {
     "arguments", "input", "code", "call_id", "status",
 }  # fmt: skip
 """What the events that are understood are made of."""
+_CHANGING_ID: Noises = {"item_id": ASCII_TEXT}
 _DETAILS = frozenset({"logprobs"})  # of a text that a server did not even announce
 _PROGRESS = ("response.shell_call_command.", "response.apply_patch_call_operation_diff.")
 """Pieces of calls that the client runs: their items have all of it in the end."""
@@ -133,6 +135,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         self._items = Items(self._emit)
         self._head: Item | None = None
         self._id: Any = None
+        self._settings: Mapping[str, Any] = EMPTY  # of the response, as the last head had them
+        self._item_id: Any = None  # of the event before, if something grew
         self._has_failed = False
         self._is_over = False
 
@@ -187,7 +191,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def _emit_head(self, head: Item) -> None:
         """What is known of the response beside its items; GitHub's ids change on the way."""
         named = {"id": self._id} if type(self._id) is str else {}
-        known = decode_head({**head, **named}, *decode_finish(head, ()))
+        known = decode_head({**self._as_frozen(head), **named}, *decode_finish(head, ()))
+        self._settings = fields_of(known.extras, NAME)
         self._emit(
             events.ResponseStart(
                 id=known.id,
@@ -199,6 +204,16 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         )
         if known.usage is not None:
             self._emit(events.UsageUpdate(known.usage))
+
+    def _as_frozen(self, head: Item) -> Item:
+        """The head with what was there before as it was frozen then: tools come with every one."""
+        known, same = self._settings, dict[str, Any]()
+        for key, value in head.items():
+            if value and type(value) in (dict, list) and key in known:
+                before = known[key]
+                if value == before and dumps(value) == dumps(before):
+                    same[key] = before
+        return {**head, **same}
 
     def _terminal(self, wire: Item, kind: str) -> bool:
         """The end, which has all of it once more; Codex' backend leaves the items out."""
@@ -271,7 +286,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             extras = {NAME: {"logprobs": logprobs}} if logprobs else EMPTY
             grown = PartDelta(part.number, delta, extras=extras)
             self._emit_delta(grown)
-            self._growth = None if logprobs else Growth(grown, ("delta",))
+            self._growth = None if logprobs else self._growth_of(wire, grown)
         return True
 
     def _unannounced(self, item: GrowingItem | None, kind: Kind, wire: Item) -> GrowingPart | None:
@@ -306,8 +321,14 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         if number is not None and delta:
             grown = PartDelta(number, delta)
             self._emit_delta(grown)
-            self._growth = Growth(grown, ("delta",), kept=item.pieces)
+            self._growth = self._growth_of(wire, grown, item.pieces)
         return number is not None
+
+    def _growth_of(self, wire: Item, grown: PartDelta, kept: tuple[list[str], ...] = ()) -> Growth:
+        """What an event let grow. Its item is found by its place: GitHub's ids change each time."""
+        known, self._item_id = self._item_id, wire.get("item_id")
+        is_loose = known != self._item_id and type(wire.get("output_index")) is int
+        return Growth(grown, ("delta",), (), kept, None, _CHANGING_ID if is_loose else None)
 
     def _repeated(self, _wire: Item, _kind: str) -> bool:
         """The whole of a text, which the end of its part or item says again."""

@@ -22,7 +22,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import sse
-from dragoman.wire.lane.flows import Delta, Encode, Flow, encode_text
+from dragoman.wire.lane.flows import Delta, Flow, Writer, encode_text, lines_of
 from dragoman.wire.openai_responses.content import encode_citation, encode_unknown_part
 from dragoman.wire.openai_responses.content_items import is_content, shown_form
 from dragoman.wire.openai_responses.content_turns import MessageWriter, made_id
@@ -125,7 +125,7 @@ class Answer:
         listed = dumps(logprobs) if logprobs else b"[]"
         return _TEXT_DELTA % (self._number, item_id, *place, dumps(text), listed)
 
-    def flow(self, form: bytes) -> Encode:
+    def flow(self, form: bytes) -> Writer:
         """What writes one delta after the other, each with the next number."""
 
         def encode(text: str) -> bytes:
@@ -133,7 +133,13 @@ class Answer:
             self._number += 1
             return form % (self._number, written)
 
-        return encode
+        def encode_all(texts: list[str]) -> bytes:
+            lines = lines_of(texts).split(b"\n")
+            first = self._number + 1
+            self._number += len(lines)
+            return b"".join(map(form.__mod__, enumerate(lines, first)))
+
+        return Writer(encode, encode_all)
 
     def came_from(self, origin: Origin | None) -> None:
         """Where it comes from is known."""

@@ -1,0 +1,16 @@
+"""The lane is on in its own tests, whatever `DRAGOMAN_LANE` says, and takes many frames at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dragoman.wire.lane import switch
+from tests.wire.lane.changing import columns_at_once
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _lane_is_on() -> Iterator[None]:
+    with switch.on(), columns_at_once():
+        yield
