@@ -6,24 +6,48 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from sys import modules
 from typing import Any
+from warnings import warn
+
+Homes = Mapping[str, tuple[str, ...]]
 
 
 def lazily(
-    package: str, homes: Mapping[str, tuple[str, ...]]
+    package: str,
+    homes: Homes,
+    *,
+    inner: Homes | None = None,
+    moved: Homes | None = None,
+    submodules: tuple[str, ...] = (),
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package, by the modules that its names live in."""
-    home_of = {name: home for home, names in homes.items() for name in names}
+    """The `__getattr__` and `__dir__` of a package, by the modules that its names live in.
+
+    `inner` names are found but not listed; so are those that have `moved`, with a warning.
+    """
+    listed, moved_to = _by_name(homes), _by_name(moved or {})
+    found = {**_by_name(inner or {}), **listed}
 
     def attribute(name: str) -> Any:
-        home = home_of.get(name)
-        if home is None:
+        home = found.get(name)
+        if home is not None:
+            value = getattr(import_module(f"{package}.{home}"), name)
+        elif name in submodules:
+            value = import_module(f"{package}.{name}")
+        elif name in moved_to:
+            place = f"{package}.{moved_to[name]}"
+            msg = f"{package}.{name} is in {place}: from {place} import {name}"
+            warn(msg, DeprecationWarning, stacklevel=2)
+            return getattr(import_module(place), name)
+        else:
             msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg)
-        value = getattr(import_module(f"{package}.{home}"), name)
         vars(modules[package])[name] = value  # found at once from here on
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(modules[package]), *home_of})
+        return sorted({*vars(modules[package]), *listed, *submodules})
 
     return attribute, names
+
+
+def _by_name(homes: Homes) -> dict[str, str]:
+    return {name: home for home, names in homes.items() for name in names}

@@ -8,12 +8,12 @@ DragomanError
 ├ LossError                             strict translation would lose something (.losses)
 ├ ConfigError                           missing key, unknown provider or model string
 │   └ NotRecorded                       a replayed session has no such request (.paths)
-├ TransportError                        the network failed (.sent)
+├ TransportError                        the network failed (.sent .provider .host .model)
 │   ├ ConnectError                      .retryable
 │   ├ TimeoutError (also builtins.TimeoutError)
 │   └ StreamInterrupted                 .partial holds what had arrived
-├ ProviderError                         .provider .status .code .param .request_id .retryable
-│                                       .retry_after .partial
+├ ProviderError                         .provider .host .model .status .code .param .request_id
+│                                       .retryable .retry_after .partial .provider_message
 │   ├ AuthenticationError
 │   ├ PermissionDenied
 │   ├ RateLimited
@@ -36,15 +36,24 @@ DragomanError
     └ ContextTooSmall
 ```
 
+Families, the classes that others derive from or that stand at the first level, end in `Error`. A
+case of a family says what happened (`RateLimited`, `NotFound`), and ends in `Error` only where the
+word alone would name no failure (`ServerError`).
+
 No message quotes content, arguments or keys, and none is raised while another exception that
-does is being handled: `__cause__` and `__context__` are as safe to log as the text.
+does is being handled: `__cause__` and `__context__` are as safe to log as the text. What a provider
+said in its own words is `ProviderError.provider_message`; only under `dragoman.reveal()` is it in
+the text as well.
 """
 
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
+
+from dragoman._reveal import is_revealed
 
 __all__ = [
     "AllFailed",
@@ -80,6 +89,10 @@ __all__ = [
     "TransportError",
     "WireError",
 ]
+
+
+# What may be shown of a name: hosts, providers and models are, sentences are not.
+_NAME = re.compile(r"[A-Za-z0-9_.:/@\[\]+-]{1,128}", re.ASCII)
 
 
 def _rebuild(cls: type[DragomanError], args: tuple[Any, ...], state: dict[str, Any]) -> Any:
@@ -136,7 +149,57 @@ class NotRecorded(ConfigError):
         self.paths = tuple(paths)
 
 
-class TransportError(DragomanError):
+class _Hidden:
+    """A text that does not show when an error's fields are printed, as error trackers do."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return repr(self.text) if self.text is None or is_revealed() else "'…'"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hidden) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+class _Remote:
+    """What happened between us and a provider: the text ends with whom it was about."""
+
+    args: tuple[Any, ...]
+    provider: str | None = None
+    host: str | None = None
+    """The host that was asked, with its port if it is not the usual one."""
+    model: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """The text without the provider, model and host."""
+        return str(self.args[0]) if self.args else ""
+
+    def asking(self, *, provider: str | None, host: str | None, model: str | None) -> Self:
+        """The same error, which now says who was asked; what it says already stays."""
+        for name, value in (("provider", provider), ("host", host), ("model", model)):
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+        return self
+
+    def __str__(self) -> str:
+        provider, model, host = map(_shown, (self.provider, self.model, self.host))
+        asked = ":".join(filter(None, (provider, model)))
+        where = " at ".join(filter(None, (asked, host)))
+        return f"{self.reason} [{where}]" if where else self.reason
+
+
+def _shown(name: str | None) -> str:
+    return name if isinstance(name, str) and _NAME.fullmatch(name) else ""
+
+
+class TransportError(_Remote, DragomanError):
     """The network failed before the provider could answer.
 
     `sent` tells whether the request may have arrived, and be acted upon; None: not known.
@@ -155,7 +218,7 @@ class ConnectError(TransportError):
         self.retryable = retryable
 
 
-class TimeoutError(TransportError, builtins.TimeoutError):  # noqa: A001 - the natural name; callers write dragoman.TimeoutError
+class TimeoutError(TransportError, builtins.TimeoutError):  # noqa: A001 - the natural name; callers write dragoman.errors.TimeoutError
     """The peer took longer than allowed."""
 
 
@@ -167,7 +230,7 @@ class StreamInterrupted(TransportError):
         self.partial = partial
 
 
-class ProviderError(DragomanError):
+class ProviderError(_Remote, DragomanError):
     """The provider answered with an error."""
 
     retryable_by_default = False
@@ -184,6 +247,7 @@ class ProviderError(DragomanError):
         retryable: bool | None = None,
         retry_after: float | None = None,
         partial: Any = None,
+        provider_message: str | None = None,
     ) -> None:
         super().__init__(message)
         self.provider = provider
@@ -196,6 +260,22 @@ class ProviderError(DragomanError):
         self.retry_after = retry_after
         self.partial = partial
         """The `Response` that the model gave and the provider could not use, if it shows it."""
+        self._provider_message = _Hidden(provider_message)
+
+    @property
+    def provider_message(self) -> str | None:
+        """What the provider said, keys masked. It may quote the conversation: not for logs."""
+        return self._provider_message.text
+
+    @provider_message.setter
+    def provider_message(self, text: str | None) -> None:
+        self._provider_message = _Hidden(text)
+
+    def __str__(self) -> str:
+        said = super().__str__()
+        if self.provider_message and is_revealed():
+            return f"{said}: {self.provider_message}"
+        return said
 
 
 class AuthenticationError(ProviderError):
@@ -245,11 +325,18 @@ class ServerError(ProviderError):
 
 
 class AllFailed(DragomanError):
-    """None of several models answered; `causes` are their failures, in the order of the models."""
+    """None of several models answered; `causes` are their failures, in the order of the models.
+
+    The text has a line for each of them.
+    """
 
     def __init__(self, message: str, *, causes: Sequence[DragomanError] = ()) -> None:
         super().__init__(message)
         self.causes = tuple(causes)
+
+    def __str__(self) -> str:
+        lines = (f"{type(cause).__name__}: {cause}" for cause in self.causes)
+        return "\n  ".join((super().__str__(), *lines))
 
     @property
     def retry_after(self) -> float | None:

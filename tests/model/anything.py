@@ -20,7 +20,8 @@ from dragoman.model.value import Value, unchecked
 
 def value_types() -> list[type[Value]]:
     """All types of the model that can be made, public or not."""
-    _ = [getattr(dragoman, name) for name in dragoman.__all__]  # load them all
+    for module in (dragoman, dragoman.model, dragoman.events, dragoman.tools):
+        _ = [getattr(module, name) for name in module.__all__]  # load them all
     found = {kind for kind in _below(Value) if kind.__struct_fields__ and _is_ours(kind)}
     return sorted(found - {dragoman.Image.__base__, dragoman.Text.__base__}, key=_name)
 

@@ -664,3 +664,11 @@ def test_frozen_mappings_have_changed_copies_of_their_own() -> None:
     assert old.without("nope") is old
     with pytest.raises(InvalidInputError, match="NaN"):
         old.with_item("b", float("nan"))
+
+
+def test_a_messages_field_may_be_set_by_either_name() -> None:
+    """`append_field` is seed 003's name for `with_field`."""
+    message = Message.user("look", Image.from_url("https://example.org/cat.png"))
+    closer = message.append_field("detail", "high")
+    assert closer == message.with_field("detail", "high")
+    assert closer != message

@@ -44,7 +44,7 @@ def test_content_is_made_from_whatever_people_write(value: Any, parts: tuple[Any
     content = Content.from_any(value)
     assert content == parts
     assert isinstance(content, Content)
-    assert dragoman.Content is Content
+    assert dragoman.model.Content is Content
 
 
 @pytest.mark.parametrize("value", [5, b"x", [5], [None], {"type": "hologram"}, {"a": 1},

@@ -832,12 +832,12 @@ class ConcurrentConversation(RuleBasedStateMachine):
 
 @pytest.mark.hypothesis  # for `make torture`
 def test_strict_histories_follow_the_rules() -> None:
-    """Any sequence of additions, batches, reloads and clearings: as the simple rules say."""
+    """Any sequence of additions, batches, reloads and clearings: as the machine's rules assert."""
     run_state_machine_as_test(StrictConversation)
 
 
 @pytest.mark.hypothesis
 def test_concurrent_histories_follow_the_rules() -> None:
-    """Any sequence of races between eight threads."""
+    """Any sequence of races between eight threads; the machine asserts after each."""
     few = settings(max_examples=max(10, settings().max_examples // 5), stateful_step_count=12)
     run_state_machine_as_test(ConcurrentConversation, settings=few)

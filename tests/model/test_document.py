@@ -138,7 +138,7 @@ def test_escaped_halves_are_read() -> None:
         lambda bad: Choice(0, Message.user("hi"), logprobs=bad),
         lambda bad: Response(created_at=bad),
         lambda bad: Embedding((1.0, bad)),
-        lambda bad: dragoman.Sampling(temperature=bad),
+        lambda bad: dragoman.model.Sampling(temperature=bad),
         lambda bad: dragoman.Request(metadata={"a": bad}),
         lambda bad: dragoman.Output(format="schema", schema={"a": bad}),
     ],

@@ -9,6 +9,7 @@ from threading import Barrier
 import pytest
 
 from dragoman.model import ids
+from dragoman.model.derived_ids import REQUEST, derived_call_id
 from dragoman.model.ids import new_id
 from dragoman.model.messages import Message
 
@@ -77,3 +78,12 @@ def test_a_fork_makes_other_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     made += [new_id("") for _ in range(3)]
     assert all(made)
     assert len(set(made)) == 6
+
+
+@pytest.mark.parametrize("argument", ["\ud800", float("inf"), object(), 1 << 70])
+def test_what_json_cannot_hold_is_no_obstacle_to_an_id(argument: object) -> None:
+    """It is then derived from the call's place and name, and the same each time."""
+    said = ("find\udc00" if argument == "\ud800" else "find", {"x": argument})
+    made = derived_call_id(REQUEST, (1, 2), said)
+    assert made == derived_call_id(REQUEST, (1, 2), said)
+    assert made != derived_call_id(REQUEST, (1, 3), said)

@@ -101,4 +101,4 @@ def test_repr_of_thinking_says_what_it_has() -> None:
         repr(Thinking("hm", data="x", signature="y")) == "Thinking(full, 2 chars, signed, sealed)"
     )
     assert repr(Text("hm", (Citation(kind="url"),))) == "Text(2 chars, 1 citations)"
-    assert repr(ServerToolResult("x", is_error=True)) == "ServerToolResult(error)"
+    assert repr(ServerToolResult("x", is_error=True)) == "ServerToolResult(x, error)"

@@ -80,6 +80,9 @@ def test_settings_are_equal_by_value(value: Any) -> None:
     (lambda: Sampling(stop="END"), "Sampling.stop must be a sequence, not str"),  # type: ignore[arg-type]
     (lambda: Sampling(seed="1"), "Sampling.seed must be int"),  # type: ignore[arg-type]
     (lambda: Sampling(logprobs=1), "Sampling.logprobs must be bool"),  # type: ignore[arg-type]
+    (lambda: Output(format="yaml"), "Output.format must be text, json or schema"),  # type: ignore[arg-type]
+    (lambda: Output(format=None), "Output.format must be"),  # type: ignore[arg-type]
+    (lambda: Output(format=["json"]), "Output.format must be"),  # type: ignore[arg-type]
     (lambda: Output(schema=[1]), "Output.schema must be a mapping"),  # type: ignore[arg-type]
 ])  # fmt: skip
 def test_wrong_types_are_refused(make: Callable[[], Any], problem: str) -> None:

@@ -360,7 +360,7 @@ _PROMISE = jsonschema.Draft202012Validator(document_schema())  # made once: that
 @given(_stores)
 def test_a_stores_document_is_what_the_schema_promises(store: MessageStore) -> None:
     """The one that ships with the package."""
-    _PROMISE.validate(json.loads(store.to_json()))
+    assert list(_PROMISE.iter_errors(json.loads(store.to_json()))) == []
 
 
 def test_a_stores_document_has_a_version() -> None:

@@ -45,6 +45,20 @@ def test_nothing_is_the_neutral_element(usage: Usage) -> None:
     assert sum([usage, usage], Usage()) == usage + usage
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        ({}, {}, {}),
+        ({"audio": 3}, {}, {"audio": 3}),
+        ({}, {"audio": 4}, {"audio": 4}),
+        ({"audio": 3, "image": 1}, {"audio": 4}, {"audio": 7, "image": 1}),
+    ],
+)
+def test_details_add_up(one: dict[str, int], other: dict[str, int], both: dict[str, int]) -> None:
+    """Each by its name, also where only one of two has any."""
+    assert (Usage(details=one) + Usage(details=other)).details == both
+
+
 def test_usage_adds_to_usage_only() -> None:
     """A number is not a usage."""
     with pytest.raises(TypeError):

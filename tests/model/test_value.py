@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from dragoman import reveal
 from dragoman.errors import InvalidInputError
+from dragoman.history.identity import SessionIdentity
+from dragoman.model.media import Image
 from dragoman.model.messages import Message
 from dragoman.model.parts import (
     CacheHint,
@@ -92,14 +95,20 @@ def test_repr_is_the_name_of_the_type_and_sizes(value: Value) -> None:
     (Text("hello"), "Text(5 chars)"),
     (Refusal("no"), "Refusal(2 chars)"),
     (Opaque("x", {"a": 1}), "Opaque(1 payload)"),
-    (ServerToolCall("web_search"), "ServerToolCall(1 call)"),
-    (ToolCall("c", "f", raw='{"a":1}'), "ToolCall(7 chars)"),
-    (ToolCall("c", "f", input={"a": 1}), "ToolCall(1 arguments)"),
-    (ToolResult.success("c", "fine"), "ToolResult(ok, 4 chars)"),
-    (ToolResult.error("c", "bad"), "ToolResult(error, 3 chars)"),
-    (Origin(dialect="gemini", model="m"), "Origin(dialect, model)"),
+    (ServerToolCall("web_search"), "ServerToolCall(web_search, 1 call)"),
+    (ToolCall("c", "f", raw='{"a":1}'), "ToolCall(f, c, 7 chars)"),
+    (ToolCall("c", "f", input={"a": 1}), "ToolCall(f, c, 1 arguments)"),
+    (ToolResult.success("c", "fine"), "ToolResult(c, ok, 4 chars)"),
+    (ToolResult.error("c", "bad"), "ToolResult(c, error, 3 chars)"),
+    (Origin(dialect="gemini", model="m"), "Origin(gemini, m)"),
     (Message.user("hello"), "Message(user, Text(5 chars))"),
     (Choice(0, Message.assistant("hi")), "Choice(Message(assistant, Text(2 chars)))"),
+    (ToolResult("c", data={"a": 1}, tool_name="f"), "ToolResult(f, c, ok, data of 1 fields)"),
+    (ToolCall("my secret", "f", raw="{}"), "ToolCall(f, 2 chars)"),
+    (Origin(dialect="gemini", model="my secret"), "Origin(gemini, model)"),
+    (Request(model="m", messages=(Message.user("hi"),)), "Request(m, 1 messages, 0 tools)"),
+    (Response(id="r1", model="m"), "Response(m, r1)"),
+    (SessionIdentity(chat="7", user="ana"), "SessionIdentity(chat=7, user)"),
     (Request(messages=(Message.user("hi"),)), "Request(1 messages, 0 tools)"),
     (Response(), "Response()"),
     (Embedding((1.0, 2.0)), "Embedding(2 dimensions)"),
@@ -107,6 +116,27 @@ def test_repr_is_the_name_of_the_type_and_sizes(value: Value) -> None:
 def test_repr_shows_kinds_and_sizes(value: Value, text: str) -> None:
     """A repr says what a value is and how large, never what it says."""
     assert repr(value) == text
+
+
+@given(some.values)
+def test_revealed_a_repr_shows_the_fields(value: Value) -> None:
+    """For debugging: in a block, and only there."""
+    hidden = repr(value)
+    with reveal():
+        shown = repr(value)
+    assert shown.startswith(f"{type(value).__name__}(")
+    for name, _ in value._told():
+        assert f"{name}=" in shown
+    assert repr(value) == hidden
+
+
+def test_revealed_messages_show_what_was_said() -> None:
+    """With the parts in them; pictures by their beginning."""
+    message = Message.user("hello", Image.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes(9999)))
+    assert "hello" not in repr(message)
+    with reveal():
+        assert "text='hello'" in repr(message)
+        assert len(repr(message)) < 3000
 
 
 @pytest.mark.parametrize(("left", "right"), [

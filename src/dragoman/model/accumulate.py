@@ -109,7 +109,8 @@ class GrowingPart:
         if self.data and isinstance(part, Thinking):
             changes["data"] = (part.data or "") + "".join(self.data)
         elif self.data and isinstance(part, Audio):
-            changes["data"] = _joined_base64([part.data or "", *self.data])
+            data = _joined_base64([part.data or "", *self.data])
+            changes |= {"data": data, "url": None, "file_id": None}  # it is one of the three
         if self.citations and isinstance(part, Text):
             changes["citations"] = (*part.citations, *self.citations)
         if self.extras:

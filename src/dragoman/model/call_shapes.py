@@ -18,7 +18,7 @@ _SHARED = frozenset({"id", "type", "signature"})
 def read_call(call: Any, identity: Identity, number: int) -> ToolCall:
     """A tool call from a dict: nested under `function` or `custom`, or flat.
 
-    One without a name is kept if it has an id: stored conversations may hold it (seed 001). An id
+    One without a name is kept if it has an id: stored conversations may hold it. An id
     that is missing is derived from the message's identity and the number of the call in it.
     """
     if isinstance(call, ToolCall):

@@ -8,7 +8,15 @@ from typing import Any, Self, overload
 from dragoman.model.frozen import EMPTY
 from dragoman.model.responses import Embedding
 from dragoman.model.usage import Usage
-from dragoman.model.value import Value, expect, expect_fields, expect_number, own_mapping, own_tuple
+from dragoman.model.value import (
+    Value,
+    expect,
+    expect_fields,
+    expect_number,
+    name_shown,
+    own_mapping,
+    own_tuple,
+)
 
 
 class ModelInfo(Value, frozen=True):
@@ -35,6 +43,7 @@ class ModelInfo(Value, frozen=True):
         return (self.id, self.name, self.context_window, self.created)
 
     def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.id)
         if self.context_window is not None:
             yield f"{self.context_window} tokens"
 

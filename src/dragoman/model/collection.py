@@ -159,7 +159,7 @@ class Messages(Sequence[Message]):
         return self._shared[self._length - 1] if self._length else None
 
     def at(self, index: int) -> Message | None:
-        """The message at a place, or None where there is no such place."""
+        """The message at an index; None if there is none."""
         return self[index] if -self._length <= index < self._length else None
 
     @property
@@ -296,7 +296,7 @@ class Messages(Sequence[Message]):
         return self.replace_last(self.last.with_field(key, value))
 
     def append_field(self, key: str, value: Any) -> Self:
-        """As `with_field`: seed 003's name for it."""
+        """As `with_field`, under its older name."""
         return self.with_field(key, value)
 
     def merged_per_role(self, separator: str = "\n\n") -> Self:
@@ -386,6 +386,8 @@ class Messages(Sequence[Message]):
             start, stop, step = index.indices(self._length)
             if start == 0 and step == 1:  # a beginning: nothing to copy
                 return self._view(self._shared, stop)
+            if step > 0:  # without a copy of all that is before it
+                return self._view(self._shared[start:stop:step])
             return self._view(self._shared[: self._length][index])
         if not -self._length <= index < self._length:
             msg = "there is no message in that place"
@@ -424,6 +426,12 @@ class Messages(Sequence[Message]):
         (False, True)
         """
         return isinstance(other, Messages) and comparison.equal_ignoring_call_ids(self, other)
+
+    def _repr_markdown_(self) -> str:
+        """What was said, for notebooks."""
+        from dragoman.model.markdown import markdown
+
+        return markdown(self)
 
     def __repr__(self) -> str:
         return f"Messages({', '.join(repr(message) for message in self)})"

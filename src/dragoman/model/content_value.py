@@ -1,4 +1,4 @@
-"""Content without a message: seed 003's `Content` and `ContentParts`, as one value."""
+"""Content without a message, as one value."""
 
 from __future__ import annotations
 

@@ -139,6 +139,18 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
+def opening_of(mime: str | None) -> bytes | None:
+    """The fewest first bytes that betray a type; None where none do.
+
+    >>> sniff(opening_of("image/webp") or b"")
+    'image/webp'
+    """
+    for found, magic, offset in _MAGIC:
+        if found == mime:
+            return _LEADS.get(offset, b"").ljust(offset, b"\0") + magic
+    return None
+
+
 def mime_of(head: bytes, name: str) -> str | None:
     r"""The mime type of a file: what its first bytes betray, or else its name.
 

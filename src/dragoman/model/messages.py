@@ -431,7 +431,7 @@ class Message(Value, frozen=True, metaclass=Checked):
         return self.extra(key, default)
 
     def normalized(self) -> str | list[dict[str, Any]]:
-        """The content as seed 003 has it: `""` for none, a text where that is all, or dicts."""
+        """The content as plain values: `""` for none, a text where that is all, or dicts."""
         parts = self.content_parts
         is_simple = len(parts) == 1 and (_is_plain_text(parts[0]) or _is_text_result(parts))
         return self.text if is_simple or not parts else [part_to_dict(part) for part in parts]
@@ -489,7 +489,7 @@ class Message(Value, frozen=True, metaclass=Checked):
         return self.replace(id=id)
 
     def with_role(self, role: Role | str) -> Self:
-        """Said by another; what the wire said of the old role's message is dropped."""
+        """The message in another role; what the wire said of the old role's message is dropped."""
         return self.replace(role=Role.parse(role), extras=self._own_extras())
 
     def with_name(self, name: str | None) -> Self:
@@ -537,7 +537,7 @@ class Message(Value, frozen=True, metaclass=Checked):
         return self.replace(parts=(*self.parts[:-1], self.parts[-1].with_field(key, value)))
 
     def append_field(self, key: str, value: Any) -> Self:
-        """As `with_field`: seed 003's name for it."""
+        """As `with_field`, under its older name."""
         return self.with_field(key, value)
 
     def with_image(self, image: Image | str, *, detail: str | None = None) -> Self:
@@ -602,6 +602,12 @@ class Message(Value, frozen=True, metaclass=Checked):
 
     def _said(self) -> tuple[Any, ...]:
         return (self.role, self.name, self.parts, self.metadata)
+
+    def _repr_markdown_(self) -> str:
+        """What was said, for notebooks."""
+        from dragoman.model.markdown import markdown
+
+        return markdown((self,))
 
     def _sizes(self) -> Iterator[str]:
         yield self.role.value

@@ -10,7 +10,15 @@ from typing import Any, ClassVar, Literal, Self
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, JsonObject
-from dragoman.model.value import Value, expect, expect_fields, own, own_mapping, own_tuple
+from dragoman.model.value import (
+    Value,
+    expect,
+    expect_fields,
+    name_shown,
+    own,
+    own_mapping,
+    own_tuple,
+)
 
 
 def own_extras(extras: Mapping[str, Any], dialect: str = "canonical") -> Mapping[str, Any]:
@@ -38,7 +46,10 @@ class Origin(Value, frozen=True, kw_only=True):
         return self.provider is None and (is_bare or self.response_id == "")
 
     def _sizes(self) -> Iterator[str]:
-        yield from (name for name in self.__struct_fields__ if getattr(self, name) is not None)
+        for field in self.__struct_fields__:
+            value = getattr(self, field)
+            if value is not None:
+                yield from name_shown(value) or (field,)
 
 
 class CacheHint(Value, frozen=True):
@@ -244,6 +255,7 @@ class ServerToolCall(Part, frozen=True, tag="server_tool_call"):
         return (self.call_id, self.name, self.input, self.server)
 
     def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.name)
         yield "1 call"
 
 
@@ -265,6 +277,7 @@ class ServerToolResult(Part, frozen=True, tag="server_tool_result"):
         return (self.call_id, self.name, self.content, self.is_error)
 
     def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.name)
         yield "error" if self.is_error else "1 result"
 
 
@@ -281,7 +294,7 @@ class Opaque(Part, frozen=True, tag="opaque"):
 
     @classmethod
     def custom(cls, kind: str, fields: Mapping[str, Any] = EMPTY) -> Self:
-        """A content part of a type of your own (seed 003's `ContentPart`).
+        """A content part of a type of your own.
 
         >>> Opaque.custom("custom", {"widget": "map"}).payload
         {'type': 'custom', 'widget': 'map'}

@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from threading import Event, Lock, Thread, current_thread
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from dragoman.errors import InvalidInputError
 
@@ -41,6 +41,45 @@ _lock = Lock()
 _portals: dict[int, _Portal] = {}
 # How many calls of users' code there are around this one. Contexts go along from thread to thread.
 _level: ContextVar[int] = ContextVar("dragoman_portal_level", default=0)
+
+
+@overload
+def run_sync(work: Coroutine[Any, Any, T]) -> T: ...
+@overload
+def run_sync(work: AsyncIterator[T]) -> Iterator[T]: ...
+def run_sync(work: Coroutine[Any, Any, T] | AsyncIterator[T]) -> T | Iterator[T]:
+    """Anything async, in a program that is not: its result, or what it yields, one by one.
+
+    ```python
+    problems = run_sync(storage.verify())
+    for line in run_sync(export(storage)): ...
+    ```
+
+    Where something has a twin of its own (`send_sync`, `open_sync`), that is quicker.
+    """
+    if isinstance(work, AsyncIterator):
+        return _each(work)
+    given: object = work
+    if not isinstance(given, Coroutine):
+        kind = type(given).__name__
+        msg = f"run_sync takes a coroutine or an async iterator, as storage.verify() is; not {kind}"
+        raise InvalidInputError(msg)
+    return run(work)
+
+
+def _each(items: AsyncIterator[T]) -> Iterator[T]:
+    async def next_ones() -> list[T]:
+        try:
+            return [await anext(items)]
+        except StopAsyncIteration:
+            return []
+
+    try:
+        while found := run(next_ones()):
+            yield from found
+    finally:
+        if isinstance(items, AsyncGenerator):
+            run(items.aclose())
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -19,6 +19,7 @@ from dragoman.model.value import (
     expect,
     expect_fields,
     expect_number,
+    name_shown,
     own_mapping,
     own_tuple,
 )
@@ -280,6 +281,7 @@ class Request(Value, frozen=True, kw_only=True):
         return tuple(getattr(self, name) for name in names)
 
     def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.model)
         yield f"{len(self.messages)} messages"
         yield f"{len(self.tools)} tools"
 

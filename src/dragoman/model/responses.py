@@ -16,6 +16,7 @@ from dragoman.model.value import (
     expect,
     expect_fields,
     expect_number,
+    name_shown,
     own,
     own_mapping,
     own_tuple,
@@ -109,6 +110,8 @@ class Response(Value, frozen=True, kw_only=True):
         return (self.choices,)
 
     def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.model)
+        yield from name_shown(self.id)
         yield from (repr(choice) for choice in self.choices)
 
 

@@ -12,7 +12,7 @@ All of them hold what an agent produces: thinking is in `reasoning_content`, a r
 `data`, and parts that the shape has no form for are in their canonical one. A message that is
 neither (a tool message without a result) is written as the canonical dict.
 
-`extras` is what seed 000 has: the message's own fields. Those of dialects are in `dialect_extras`.
+`extras` are the message's own fields, flat. Those of dialects are in `dialect_extras`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _optional(fields: dict[str, Any], key: str, kind: Any) -> dict[str, Any]:
 def _read_extras(fields: dict[str, Any]) -> Mapping[str, Any]:
     given = fields.get("extras") or EMPTY  # PHP writes an empty object as an empty list
     expect(given, Mapping, "the extras of a message")
-    # Flat, as seed 000 has them; those with an entry `canonical` are by dialect.
+    # Flat; those with an entry `canonical` are by dialect.
     kept = _keyed(given) if isinstance(given.get(_CANONICAL), Mapping) else {_CANONICAL: given}
     unknown = {key: value for key, value in fields.items() if key not in _KNOWN}
     if _is_by_dialect(unknown.get(_DIALECTS)):
@@ -190,7 +190,7 @@ def write(message: Any, shape: Shape) -> dict[str, Any] | None:
         written = {"id": message.id, **written}
     if message.name:
         written["name"] = message.name
-    # OpenAI's content is optional beside calls; seed 000 has none then, and neither has seed 004.
+    # OpenAI's content is optional beside calls; ours has none then.
     if fields["content"] is None and (shape == "flat" or (calls and shape == "openai")):
         del fields["content"]
     written |= fields

@@ -21,6 +21,7 @@ from dragoman.model.value import (
     Value,
     expect,
     expect_fields,
+    name_shown,
     own,
     own_mapping,
     own_tuple,
@@ -75,7 +76,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
 
     Either `raw` (the model's own text, kept byte for byte) or `input` (where a wire has an object)
     is set; `raw_arguments` and `arguments` give both forms, each made at most once. What people
-    make is checked (seed 004's rules); what decoders make is kept as it came.
+    make is checked; what decoders make is kept as it came.
     """
 
     schema_excludes: ClassVar[frozenset[str]] = Part.schema_excludes | {"wire_id"}
@@ -279,6 +280,8 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
         return (self.id, self.name, self.kind, self._parsed)
 
     def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.name)
+        yield from name_shown(self.id)
         size = len(self.raw) if self.raw is not None else len(self.input or ())
         yield f"{size} {'chars' if self.raw is not None else 'arguments'}"
 
@@ -388,8 +391,14 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
         return (self.call_id, content, self.data, self.tool_name, bool(self.is_error))
 
     def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.tool_name)
+        yield from name_shown(self.call_id)
         yield "error" if self.is_error else "ok"
-        yield f"{len(self.content)} {'chars' if isinstance(self.content, str) else 'parts'}"
+        if self.content or self.data is UNSET:
+            yield f"{len(self.content)} {'chars' if isinstance(self.content, str) else 'parts'}"
+        if self.data is not UNSET:
+            has_fields = isinstance(self.data, (Mapping, list, tuple))
+            yield f"data of {len(self.data)} fields" if has_fields else "data"
 
 
 _NO_HEADS = (None, None, None)
@@ -424,13 +433,14 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta")
             own_mapping(self, "extras")
 
     def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.name)
         yield f"{len(self.arguments_delta or '')} chars"
 
 
 class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass=Checked):
     """A tool that the model may call.
 
-    What people make is checked (seed 004's rules), whichever way they make it; what came off a
+    What people make is checked, whichever way they make it; what came off a
     wire keeps its name and its gaps, and is aliased for targets that would refuse them.
     """
 
@@ -473,7 +483,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
             force_setattr(self, "strict", True if self.origin is None else None)
 
     def check_made(self) -> None:
-        """Raise where it breaks seed 004's rules; a strict schema is closed."""
+        """Raise where its name, description or schema is not allowed; a strict schema is closed."""
         check_tool_name(self.name, "the name of a tool")
         self._check_description()
         self._check_parameters()
@@ -624,6 +634,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
                 self.defer_loading, self.allowed_callers, self.output_schema)  # fmt: skip
 
     def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.name)
         yield self.kind
         yield f"{len((self.parameters or EMPTY).get('properties') or ())} parameters"
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar
 
 import msgspec
+from msgspec import NODEFAULT
 from msgspec.structs import force_setattr
 
+from dragoman._reveal import is_revealed
 from dragoman.errors import InvalidInputError
 from dragoman.model import document
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze, freeze_mapping
@@ -17,6 +20,8 @@ from dragoman.model.jsontext import JsonText
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_LONGEST_SHOWN = 2000
+_is_shown = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII).fullmatch
 _construct: Any = msgspec.StructMeta.__call__
 _STRUCT: Any = msgspec.Struct  # it has more than its stub says
 shallow_copy: Callable[[Any], Any] = _STRUCT.__copy__
@@ -146,10 +151,22 @@ class Value(
         return iter(())
 
     def _shown(self) -> list[str]:
+        if is_revealed():
+            return [f"{name}={clipped(value)}" for name, value in self._told()]
         try:
             return list(map(str, self._sizes()))
         except Exception:  # noqa: BLE001 - a field of the wrong type must not hide itself in a log
             return ["malformed"]
+
+    def _told(self) -> Iterator[tuple[str, Any]]:
+        """The fields that have another value than the usual one, by name."""
+        fields, usual = self.__struct_fields__, self.__struct_defaults__
+        without = len(fields) - len(usual)
+        for place, name in enumerate(fields):
+            value = getattr(self, name)
+            default = usual[place - without] if place >= without else NODEFAULT
+            if value is not default and not (value is None or value == default):
+                yield name, value
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._shown())})"
@@ -157,6 +174,18 @@ class Value(
     def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich takes any iterable
         # msgspec's own would print every field, and rich uses it for tracebacks with locals.
         return iter(self._shown())
+
+
+def clipped(value: Any) -> str:
+    """A field's value as `reveal` shows it; long ones (pictures, sealed data) by their start."""
+    text = repr(value)
+    is_long = isinstance(value, (str, bytes)) and len(text) > _LONGEST_SHOWN
+    return f"{text[:_LONGEST_SHOWN]}… {len(value)} in all" if is_long else text
+
+
+def name_shown(name: object) -> tuple[str, ...]:
+    """A name or an id, for a repr; nothing where it may be a sentence: it may come off a wire."""
+    return (name,) if isinstance(name, str) and _is_shown(name) else ()
 
 
 def _restored(kind: type[T], fields: dict[str, Any]) -> T:

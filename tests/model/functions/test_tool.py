@@ -110,6 +110,7 @@ def test_what_is_read_can_be_changed() -> None:
     read = order.validate(freeze({"items": [{"a": 1}], "options": {"b": [2]}}))
     read["items"][0]["a"] = 2
     read["options"]["b"].append(3)
+    assert read == {"items": [{"a": 2}], "options": {"b": [2, 3]}}
 
 
 def test_options() -> None:

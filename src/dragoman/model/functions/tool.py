@@ -2,41 +2,64 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+import typing
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Never, ParamSpec, Protocol, overload
 
 from dragoman.errors import InvalidInputError
+from dragoman.model.functions.injection import Injected
 from dragoman.model.functions.signatures import signature_of
 from dragoman.model.provider_tools import ProviderTool
 from dragoman.model.tools import ToolDefinition
+from dragoman.model.type_parameters import TypeVar, filled
 from dragoman.model.validation.plain import plain_check
 from dragoman.model.value import expect_number
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R = typing.TypeVar("R")
+R_co = typing.TypeVar("R_co", covariant=True)
+Context = typing.TypeVar("Context", bound=Injected | None)
+C_contra = TypeVar("C_contra", default=Any, contravariant=True)
 Approval = bool | Callable[[Mapping[str, Any]], bool]
+Enabled = bool | Callable[[Any], bool | Awaitable[bool]]
 
 
-class Tool(Generic[P, R]):
+class Tool(Generic[P, R_co, C_contra]):
     """A function together with its definition. It is called as the function is.
 
-    `tool(**tool.validate(arguments))` calls it with what a model has sent.
+    `tool(**tool.validate(arguments))` calls it with what a model has sent. To type checkers it is
+    a `Tool[parameters, returned, context]`, where the context is the `RunContext[…]` that the
+    function wants (`object`, if none): an agent with other dependencies can't have it.
     """
 
     __name__: str
 
-    def __init__(
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, arguments: Any) -> Any:
+            return super().__class_getitem__(filled(cls.__parameters__, arguments, Any))
+
+    def __init__(  # noqa: PLR0913 - all but the first two by keyword, and optional
         self,
-        function: Callable[P, R],
+        function: Callable[P, R_co],
         definition: ToolDefinition,
         *,
         requires_approval: Approval = False,
+        enabled: Enabled = True,
         timeout: float | None = None,
+        retries: int | None = None,
+        concurrency: int | None = None,
+        max_chars: int | None = None,
         implements: ProviderTool | None = None,
     ) -> None:
         _check_options(requires_approval, timeout)
+        _check_enabled(enabled)
+        _check_count(retries, 0, "retries")
+        _check_count(concurrency, 1, "concurrency")
+        _check_count(max_chars, 1, "max_chars")
         _check_implemented(implements)
         self.function = function
         self.definition = definition
@@ -45,6 +68,16 @@ class Tool(Generic[P, R]):
         so."""
         self.timeout = timeout
         """Seconds that it may take; None: as the agent says."""
+        self.enabled = enabled
+        """Whether the model is told of it; or a function of the `RunContext` that says so, plain or
+        async, before each request."""
+        self.retries = retries
+        """How often in a row the model may get a call wrong and try again; None: as the agent
+        says."""
+        self.concurrency = concurrency
+        """How many calls of it run at a time; None: as many as of any tool."""
+        self.max_chars = max_chars
+        """How many characters its results may have; None: as the agent says."""
         self.implements = implements
         """The provider's tool that it is, where the provider has it: its calls are run by this."""
         self._signature = signature_of(function)
@@ -102,34 +135,69 @@ class Tool(Generic[P, R]):
         names = (self.definition.parameters or {}).get("properties", {})
         return self.implements.arguments_for(arguments, names)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function; parameters that it wants by position may be given by name."""
         names = self._signature.positional[len(args) :]
         if not names or names[0] not in kwargs:
             return self.function(*args, **kwargs)
         named: dict[str, Any] = dict(kwargs)
         moved = [named.pop(name) for name in names if name in named]
-        call: Callable[..., R] = self.function
+        call: Callable[..., R_co] = self.function
         return call(*args, *moved, **named)
 
-    def __get__(self, instance: object, _owner: type | None = None) -> Tool[..., R]:
+    def __get__(self, instance: object, _owner: type | None = None) -> Tool[..., R_co, C_contra]:
         """As a method: the tool of that object."""
         if instance is None or not hasattr(self.function, "__get__"):
             return self
-        return Tool(
-            self.function.__get__(instance),
-            self.definition,
-            requires_approval=self.requires_approval,
-            timeout=self.timeout,
-            implements=self.implements,
-        )
+        bound = copy.copy(self)
+        bound.function = self.function.__get__(instance)
+        bound._signature = signature_of(bound.function)
+        functools.update_wrapper(bound, bound.function)
+        return bound
 
     def __repr__(self) -> str:
         return f"Tool({self.name})"
 
 
+class _MakesTool(Protocol):
+    """`@tool(…)`, called with the function. See the overloads of `tool`."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> Tool[..., R, Context]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Never, Context, P], R], /
+    ) -> Tool[..., R, Context]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Never, Never, Context, P], R], /
+    ) -> Tool[..., R, Context]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Never, Never, Never, Context, P], R], /
+    ) -> Tool[..., R, Context]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Tool[P, R, object]: ...
+
+
+# The first ones are for functions that have the run's context among their first four parameters:
+# type checkers can't find it among any number of them, nor behind a `*`.
 @overload
-def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+def tool(function: Callable[Concatenate[Context, P], R], /) -> Tool[..., R, Context]: ...
+@overload
+def tool(function: Callable[Concatenate[Never, Context, P], R], /) -> Tool[..., R, Context]: ...
+@overload
+def tool(
+    function: Callable[Concatenate[Never, Never, Context, P], R], /
+) -> Tool[..., R, Context]: ...
+@overload
+def tool(
+    function: Callable[Concatenate[Never, Never, Never, Context, P], R], /
+) -> Tool[..., R, Context]: ...
+@overload
+def tool(function: Callable[P, R], /) -> Tool[P, R, object]: ...
 @overload
 def tool(
     *,
@@ -137,10 +205,14 @@ def tool(
     description: str | None = None,
     strict: bool = True,
     requires_approval: Approval = False,
+    enabled: Enabled = True,
     timeout: float | None = None,
+    retries: int | None = None,
+    concurrency: int | None = None,
+    max_chars: int | None = None,
     implements: ProviderTool | None = None,
-) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
-def tool(
+) -> _MakesTool: ...
+def tool(  # noqa: PLR0913 - all but the function by keyword, and optional
     function: Callable[..., Any] | None = None,
     /,
     *,
@@ -148,7 +220,11 @@ def tool(
     description: str | None = None,
     strict: bool = True,
     requires_approval: Approval = False,
+    enabled: Enabled = True,
     timeout: float | None = None,
+    retries: int | None = None,
+    concurrency: int | None = None,
+    max_chars: int | None = None,
     implements: ProviderTool | None = None,
 ) -> Any:
     """Make a tool of a function: what the model is told comes from its signature and docstring.
@@ -167,7 +243,10 @@ def tool(
     '1 days of rain in Basel'
 
     A tool that `requires_approval` (True, or a function of the arguments) is not run by an agent
-    before somebody agreed; `timeout` is the most seconds that it may take. A function that
+    before somebody agreed; the model is told of it while it is `enabled` (True, or a function of
+    the `RunContext`). `timeout` is the most seconds that it may take, `retries` how often in a row
+    a call may be wrong and be tried again, `concurrency` how many calls of it run at a time, and
+    `max_chars` the most characters of a result. A function that
     `implements` a tool which models know (`Shell()`, `ApplyPatch()`) answers the provider's own
     calls of it; a model that has none is told of the function.
     """
@@ -178,11 +257,27 @@ def tool(
             function,
             definition,
             requires_approval=requires_approval,
+            enabled=enabled,
             timeout=timeout,
+            retries=retries,
+            concurrency=concurrency,
+            max_chars=max_chars,
             implements=implements,
         )
 
     return made if function is None else made(function)
+
+
+def _check_count(value: object, least: int, what: str) -> None:
+    if value is not None and (type(value) is not int or value < least):
+        msg = f"{what} of a tool must be a whole number from {least} on, or None"
+        raise InvalidInputError(msg)
+
+
+def _check_enabled(enabled: object) -> None:
+    if not isinstance(enabled, bool) and not callable(enabled):
+        msg = "enabled must be True, False or a function of the run's context"
+        raise InvalidInputError(msg)
 
 
 def _check_implemented(implements: object) -> None:

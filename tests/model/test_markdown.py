@@ -1,0 +1,37 @@
+"""What notebooks show of messages."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import Image, Message, Messages, Thinking, ToolCall, ToolResult
+from dragoman.model.markdown import markdown
+
+
+def test_a_conversation_is_readable() -> None:
+    """Who said what, what was called, and what came of it."""
+    call = ToolCall("c1", "weather", raw='{"city": "Basel"}')
+    shown = Messages(
+        Message.user("Will it rain?", Image.from_bytes(b"\x89PNG\r\n\x1a\n")),
+        Message.assistant(Thinking("I should look."), call),
+        Message.tool("c1", "It will."),
+        Message.tool(ToolResult("c1", data={"rain": True})),
+    )._repr_markdown_()
+    for piece in ("**user**", "> Will it rain?", "image/png", "> I should look.", "`weather`",
+                  '{"city": "Basel"}', "It will.", '{"rain":true}'):  # fmt: skip
+        assert piece in shown
+
+
+@given(st.text(alphabet=st.sampled_from("<>&`~*_[]()#!|\n\r\u2028 ab-+.1")))
+def test_texts_bring_no_markup_of_their_own(text: str) -> None:
+    """No HTML, and nothing outside the quote or the fence."""
+    shown = markdown([Message.user(text)])
+    assert "<" not in shown
+    said = shown.removeprefix("**user**\n\n")
+    assert all(line.startswith("> ") for line in said.split("\n"))
+    fenced = markdown([Message.tool("c", text)]).split("\n")
+    fence = fenced[4]
+    assert set(fence) == {"`"}
+    assert fenced[-1] == fence
+    assert fence not in fenced[5:-1]
