@@ -8,21 +8,17 @@ import pytest
 
 import dragoman
 from dragoman import (
-    CacheHint,
     File,
     Message,
-    Origin,
     Request,
     Role,
-    Sampling,
     Text,
     Thinking,
-    ThinkingConfig,
     ToolCall,
-    ToolChoice,
     ToolDefinition,
     translate,
 )
+from dragoman.model import CacheHint, Origin, Sampling, ThinkingConfig, ToolChoice
 from dragoman.wire.encoded import Encoded
 
 OWN = Origin(dialect="openai-chat")

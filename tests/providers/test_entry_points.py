@@ -59,7 +59,7 @@ def install(folder: Path, code: str, **points: str) -> None:
 def test_a_package_brings_its_provider_along(installed: Path) -> None:
     """Found by name, however it is said, and by alias; listed; imported when it is used."""
     install(installed, PACKAGE, acme="acme_dragoman:PROVIDER")
-    assert "acme" in dragoman.provider_names()
+    assert "acme" in dragoman.providers.provider_names()
     assert "acme_dragoman" not in sys.modules
     assert dragoman.provider("Acme").url() == "https://acme.example/v1/chat/completions"
     assert dragoman.provider("The Acme Company").name == "acme"
@@ -73,7 +73,7 @@ def test_our_own_names_stay_ours(installed: Path) -> None:
     """A package can't take the place of a provider that everybody knows."""
     install(installed, PACKAGE, openai="acme_dragoman:PROVIDER")
     assert dragoman.provider("openai").base_url == "https://api.openai.com/v1"
-    assert dragoman.provider_names().count("openai") == 1
+    assert dragoman.providers.provider_names().count("openai") == 1
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_program_registers_its_own() -> None:
     mine = register(Provider("my house", (target,), "http://a.example", aliases=("home",)))
     assert dragoman.provider("my-house") is mine
     assert dragoman.provider("home") is mine
-    assert "my house" in dragoman.provider_names()
+    assert "my house" in dragoman.providers.provider_names()
     other = register(mine.replace(base_url="http://b.example"))
     assert dragoman.provider("my house") is other
     for taken in ("OpenAI", "grok", "lm-studio"):
@@ -113,7 +113,7 @@ def test_a_program_registers_its_own() -> None:
 
 def test_facts_need_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every provider can be looked at and made a client of; the key is wanted when it is used."""
-    for name in dragoman.provider_names():
+    for name in dragoman.providers.provider_names():
         found = dragoman.provider(name)
         for variable in found.keys:
             monkeypatch.delenv(variable, raising=False)

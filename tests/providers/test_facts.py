@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,14 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman import ConfigError, DragomanError, InvalidInputError, translate
+from dragoman import DragomanError, translate
+from dragoman.errors import ConfigError, InvalidInputError
+from dragoman.providers.context_windows import SIZES, context_window, max_output_tokens
 from dragoman.providers.facts import anthropic, google, openai
 from dragoman.providers.facts.listing import facts
 from dragoman.providers.facts.names import is_listed
 from dragoman.providers.facts.overrides import VARIABLE, override_facts
 from dragoman.providers.facts.sizes import Size
 from dragoman.providers.registry import providers
-from dragoman.providers.windows import SIZES, context_window, max_output_tokens
 
 HI = [{"role": "user", "content": "Hi"}]
 UP_TO_XHIGH = ("low", "medium", "high", "xhigh")
@@ -116,6 +118,25 @@ def test_sizes_of_the_newest_models() -> None:
     assert context_window("gpt-5.4-mini-2026-03-17") == 400_000
     assert max_output_tokens("anthropic:claude-haiku-4-5") == 64_000
     assert max_output_tokens("gpt-4o") is None
+
+
+@pytest.mark.parametrize(
+    ("model", "window", "output"),
+    [
+        ("claude-2.0", 100_000, None),
+        ("claude-instant-1.2", 100_000, None),
+        ("claude-2.1", 200_000, None),
+        ("claude-opus-4-1", 200_000, None),
+        ("claude-sonnet-4-5", 200_000, 64_000),
+        ("claude-mythos-5", 1_000_000, 128_000),
+        ("claude-fable-5-2", 1_000_000, 128_000),
+        ("claude-sonnet-5", 1_000_000, 128_000),
+    ],
+)
+def test_sizes_of_claudes_old_and_new(model: str, window: int, output: int | None) -> None:
+    """As Anthropic documents them; the first row that fits counts."""
+    assert context_window(f"anthropic:{model}") == window
+    assert max_output_tokens(f"anthropic:{model}") == output
 
 
 def test_a_model_that_always_thinks_is_asked_for_little() -> None:
@@ -319,7 +340,10 @@ def test_users_override_facts_in_a_file(
     file = tmp_path / name
     file.write_text(text)
     monkeypatch.setenv(VARIABLE, str(file))
-    assert dragoman.provider("openai").target("gpt-7-foo").thinking.efforts == ("low", "high")
+    assert dragoman.provider("openai").target("gpt-7-foo").thinking.efforts == (
+        "low",
+        "high",
+    )
     assert context_window("openai:gpt-7-foo") == 2_000_000
     (fact,) = [each for each in facts("openai:gpt-7-x") if each.name == "context_window"]
     assert (fact.source, fact.date) == ("release notes", "2026-12-01")
@@ -385,3 +409,21 @@ def test_rows_are_checked_when_they_are_made() -> None:
     for wrong in rows:
         with pytest.raises(InvalidInputError):
             Size(*wrong)
+
+
+@pytest.mark.parametrize("about", ["openai:gpt-5", "anthropic:claude-sonnet-4-5", "gemini-2.5-pro"])
+def test_a_fact_says_whose_it_is_and_where_from(about: str) -> None:
+    """A size is the model's own, in any dialect; a flag is that of a dialect."""
+    found = facts(about)
+    sizes = [fact for fact in found if "." not in fact.name]
+    assert sizes[0].name == "context_window"
+    assert {fact.name for fact in sizes} <= {"context_window", "max_output_tokens"}
+    assert len(sizes) < len(found)
+    for fact in found:
+        assert fact.models.partition(":")[2] == about.rpartition(":")[2]
+        assert (fact.dialect is None) is (fact in sizes)
+        assert fact.source
+        assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", fact.date)
+    for fact in sizes:
+        assert type(fact.value) is int
+        assert fact.value > 1000

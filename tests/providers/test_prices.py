@@ -310,3 +310,11 @@ def test_packages_are_looked_through_once_for_a_name(monkeypatch: pytest.MonkeyP
     for number in range(150):
         assert own.price(f"other{number}:x") is None
     assert len(own._places) < 100
+
+
+def test_an_answer_costs_no_less_than_a_question() -> None:
+    """So it is with all makers: a row that says otherwise has its figures swapped."""
+    for name, rows in price_list._LISTS.items():
+        for pattern, price in rows:
+            is_embedding = price.output == 0
+            assert is_embedding or price.output >= price.input, (name, pattern)

@@ -11,12 +11,13 @@ import pytest
 
 import dragoman
 import dragoman.providers
-from dragoman import ConfigError, InvalidInputError, Provider, Target, translate
+from dragoman import Provider, Target, translate
+from dragoman.errors import ConfigError, InvalidInputError
 from dragoman.providers.endpoints import USUAL, Endpoints
 from dragoman.providers.provider import Auth, Family
 from dragoman.wire.flags import SamplingFlags
 
-NAMES = dragoman.provider_names()
+NAMES = dragoman.providers.provider_names()
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 ACME = """
 from dragoman.providers.provider import Provider
@@ -90,7 +91,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def test_a_provider_is_added_by_one_file(folder: Path) -> None:
     """A file in the folder is all it takes: it is listed, found and translated to."""
     (folder / "acme_ai.py").write_text(ACME, encoding="utf-8")
-    assert "acme-ai" in dragoman.provider_names()
+    assert "acme-ai" in dragoman.providers.provider_names()
     body = {**HELLO, "messages": [{"role": "developer", "content": "Hi"}]}
     encoded = translate(body, source="openai-chat", target="acme-ai:large")
     assert encoded.body == {

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import ConfigError, LossError, Target, WireError, detect, translate
+from dragoman import Target, detect, translate
+from dragoman.errors import ConfigError, LossError, WireError
+from dragoman.providers.translation import lane_of
 from dragoman.wire.flags import IdFlags
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
@@ -73,7 +75,7 @@ def test_names_that_were_aliased_come_back() -> None:
     assert response.tool_calls[0].name == "a.b"
 
 
-@pytest.mark.parametrize("name", dragoman.provider_names())
+@pytest.mark.parametrize("name", dragoman.providers.provider_names())
 def test_a_greeting_goes_to_every_provider(name: str) -> None:
     """Each provider's name is a target, and so are its value and its own target."""
     encoded = translate(HELLO, source="openai-chat", target=f"{name}:some-model", strict=True)
@@ -117,3 +119,9 @@ def test_a_vertex_request_names_its_model_in_the_path() -> None:
     found: Any = translate(HELLO, source="openai-chat", target="vertex:claude-sonnet-4-5")
     assert found.body["anthropic_version"] == "vertex-2023-10-16"
     assert "model" not in found.body
+
+
+def test_only_dialects_of_our_own_have_a_fast_lane() -> None:
+    """What an installed package adds goes the general way, whatever it is made out of."""
+    assert all(lane_of(name) is not None for name in ("openai-chat", "anthropic", "gemini"))
+    assert lane_of("somebody-elses") is None

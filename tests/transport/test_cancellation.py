@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dragoman.transport.client import Client
-from dragoman.transport.gates import Limits
 from dragoman.transport.protocol import Timeouts
+from dragoman.transport.rate_limits import Limits
 from dragoman.transport.streaming import ResponseStream
 from tests.cancelling import ThreadWatch, cancelled_at
 from tests.environment import PATIENCE

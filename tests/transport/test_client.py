@@ -28,8 +28,8 @@ from dragoman.model.events import ResponseStart
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.transport.client import Client
-from dragoman.transport.gates import Limits
 from dragoman.transport.protocol import Timeouts
+from dragoman.transport.rate_limits import Limits
 from dragoman.transport.retries import Retries
 from tests.corpus import Corpus, Recording
 from tests.environment import PATIENCE
@@ -504,9 +504,9 @@ def test_a_timeout_is_a_number_of_seconds(seconds: Any) -> None:
 def test_what_can_not_be_said_is_known_before_it_is_sent() -> None:
     """As losses, or as an error where nothing may be lost."""
     request = dragoman.Request(
-        messages=(Message.user("hi"),), sampling=dragoman.Sampling(max_tokens=9, seed=7)
+        messages=(Message.user("hi"),), sampling=dragoman.model.Sampling(max_tokens=9, seed=7)
     )
     losses = Client("anthropic:claude-x", key="k").encode(request).losses
     assert [loss.path for loss in losses] == ["sampling.seed"]
-    with pytest.raises(dragoman.LossError):
+    with pytest.raises(dragoman.errors.LossError):
         Client("anthropic:claude-x", key="k", strict=True).encode(request)

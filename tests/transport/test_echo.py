@@ -10,7 +10,7 @@ from dragoman.model.requests import Request, Sampling
 from dragoman.model.tools import ToolResult
 from dragoman.model.usage import FinishReason
 from dragoman.transport.echo import EchoModel
-from dragoman.transport.played import words
+from dragoman.transport.synthetic_answers import words
 from dragoman.wire.dialect import dialect, dialects
 
 

@@ -152,7 +152,10 @@ async def test_when_all_fail_all_causes_are_there() -> None:
             await model.send("Hi")
     kinds = [type(cause) for cause in caught.value.causes]
     assert kinds == [RateLimited, AuthenticationError, ServerError]
-    assert "openai:m0 (RateLimited)" in str(caught.value)
+    first, *lines = str(caught.value).splitlines()
+    assert first == "none of 3 models answered"
+    assert [line.split(":")[0].strip() for line in lines] == [kind.__name__ for kind in kinds]
+    assert all(f"openai:m{place} at 127.0.0.1" in line for place, line in enumerate(lines))
     assert "secret" not in f"{caught.value!r}{caught.value}{caught.value.__context__!r}"
     assert caught.value.retry_after == 7
 
@@ -280,6 +283,15 @@ async def test_streams_go_on_before_their_first_event() -> None:
         assert stream.is_complete
         assert stream.response.text == "Hello"
     assert [len(vendor.came) for vendor in vendors] == [1, 1]
+
+
+async def test_a_stream_says_whether_a_model_was_asked() -> None:
+    """Nobody is before its first event is read: the blocking twin closes it only from then on."""
+    async with Vendors(always(streamed("Hel", "lo"))) as (model, _):
+        stream = model.stream("Hi")
+        assert not stream.has_started
+        await stream.collect()
+        assert stream.has_started
 
 
 async def test_a_stream_that_begins_and_breaks_off_is_the_readers() -> None:

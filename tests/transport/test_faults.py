@@ -14,6 +14,7 @@ import pytest
 
 from dragoman import errors
 from dragoman.errors import ConfigError, ConnectError, StreamInterrupted, TransportError, WireError
+from dragoman.model.events import Event, PartStart, PartStop
 from dragoman.transport.protocol import Timeouts
 from dragoman.transport.retries import Retries
 from tests.transport.answers import DIALECTS, TEXT, body, client, frames, kind, naps
@@ -45,11 +46,13 @@ async def test_nobody_listens() -> None:
 
 
 async def test_nobody_knows_the_name() -> None:
-    """The error does not repeat the address, which may hold what is secret."""
-    async with client(_DIALECT, "http://secret.invalid/v1", retries=_ONCE) as made:
+    """The error names the host, and not the rest of the address, which may hold secrets."""
+    url = "http://nobody.invalid:81/secret/v1"
+    async with client(_DIALECT, url, retries=_ONCE) as made:
         with pytest.raises(ConnectError, match="name") as raised:
             await made.send("hi")
     assert "secret" not in str(raised.value)
+    assert "at nobody.invalid:81]" in str(raised.value)
     assert raised.value.sent is False
 
 
@@ -479,3 +482,22 @@ async def test_a_proxy_of_another_kind_is_a_config_error(monkeypatch: pytest.Mon
 def test_chunks_are_written_as_http_has_them() -> None:
     """The tests' own server."""
     assert chunk(b"abc") == b"3\r\nabc\r\n"
+
+
+@pytest.mark.parametrize("dialect", ["ollama", "openai-chat"])
+async def test_a_part_that_is_broken_off_is_closed_before_the_error(dialect: str) -> None:
+    """Whoever shows events sees the end of what had begun, and then why there is no more."""
+    events: list[Event] = []
+
+    async def read(url: str) -> None:
+        async with client(dialect, url, retries=_ONCE) as made:
+            async for event in made.stream("hi"):
+                events.append(event)  # noqa: PERF401 - those before the error count
+
+    async with serving(streamed(*frames(dialect)[:-2], Fault.CLOSE)) as server:
+        with pytest.raises(StreamInterrupted):
+            await read(server.url)
+    begun = [event.index for event in events if isinstance(event, PartStart)]
+    ended = [event.index for event in events if isinstance(event, PartStop)]
+    assert begun
+    assert ended == begun

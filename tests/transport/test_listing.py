@@ -78,7 +78,7 @@ async def test_what_else_is_told_is_kept() -> None:
     async with serving(lambda _: Goes(body)) as vendor, client(vendor, "openai") as made:
         (info,) = await made.models()
     assert info.extras == {"openai": {"owned_by": "me", "pricing": {"prompt": "1"}}}
-    assert repr(info) == "ModelInfo()"
+    assert repr(info) == "ModelInfo(m)"
 
 
 async def test_pages_are_turned() -> None:

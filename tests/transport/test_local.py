@@ -26,7 +26,7 @@ from dragoman.transport.local import servers
 from dragoman.transport.local.cache import models_folder
 from dragoman.transport.local.fetching import fetch, is_kept, kept_at
 from dragoman.transport.local.model import LocalModel
-from dragoman.transport.local.starts import BegunReply, counted_start
+from dragoman.transport.local.stream_starts import BegunReply, counted_start
 from dragoman.transport.local.templates import SMOLLM2
 from dragoman.transport.protocol import HttpRequest, Timeouts
 from dragoman.transport.retries import Retries
@@ -660,3 +660,20 @@ async def test_an_answer_is_worth_more_than_its_price(answer: bytes | DragomanEr
     """Where the server does not count, the stream comes as it is."""
     got, _ = await _begun(_BLOCK, 4096, answer)
     assert got == _BLOCK
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system tells of it on Linux only")
+def test_the_serving_process_ends_with_its_stdin() -> None:
+    """Also while it is busy elsewhere: the system ends it, no thread of its own has to look."""
+    code = "import sys, time; sys.path.insert(0, sys.argv[1]); import serving"
+    code += "; serving._end_with_stdin(); print('ready', flush=True); time.sleep(600)"
+    place = str(Path(servers.__file__).parent)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process:
+        assert process.stdout.readline() == b"ready\n"
+        process.stdin.close()
+        assert process.wait(60) == -signal.SIGIO

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import ConfigError, InvalidInputError
-from dragoman.transport.names import ModelName, parse_model
+from dragoman.transport.model_names import ModelName, parse_model
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from typing import Any
 from dragoman.errors import ConfigError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.responses import Response
+from dragoman.model.spelling import normalised
 from dragoman.model.usage import Usage
 from dragoman.model.value import expect
-from dragoman.providers.hearing import as_heard
 from dragoman.providers.price import Price, price_of
 from dragoman.providers.price_list import LISTING, listed_price, undated
 from dragoman.providers.registry import provider as registered
@@ -110,7 +110,7 @@ class Prices:
             expect(provider, str, "the name of a provider")
             return self._provider(provider), _bare(model)
         head, colon, rest = model.partition(":")
-        if colon or as_heard(head) in _WITHOUT_MODELS:
+        if colon or normalised(head) in _WITHOUT_MODELS:
             return self._provider(head), _bare(rest)
         return None, _bare(model)
 
@@ -184,7 +184,7 @@ def _bare(model: str) -> str:
 
 
 def _is_provider(name: str) -> bool:
-    if name in LISTING or as_heard(name) in _WITHOUT_MODELS:
+    if name in LISTING or normalised(name) in _WITHOUT_MODELS:
         return True
     try:
         registered(name)
@@ -196,7 +196,7 @@ def _is_provider(name: str) -> bool:
 def _canonical(name: str) -> str:
     if name in LISTING:
         return name
-    heard = as_heard(name)
+    heard = normalised(name)
     if heard in _WITHOUT_MODELS:
         return heard
     try:

@@ -19,7 +19,7 @@ __all__ = ["BEARER", "Auth", "Family", "Provider"]
 
 
 class Auth(Value, frozen=True):
-    """How a key is shown: the header, and the word before the key."""
+    """How a key is sent: the header, and the word before the key."""
 
     header: str = "Authorization"
     scheme: str | None = "Bearer"
@@ -50,7 +50,7 @@ class Provider(Value, frozen=True, gc=True):
     base_url: str | None = None
     """What stands before every path; what is in braces is filled in. None: the user says."""
     auth: Auth | None = BEARER
-    """How a key is shown; None: there are no keys."""
+    """How a key is sent; None if there are no keys."""
     keys: tuple[str, ...] = ()
     """The environment variables that may hold the key, the best one first."""
     headers: Mapping[str, str] = EMPTY

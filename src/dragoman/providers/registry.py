@@ -19,10 +19,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from dragoman.errors import ConfigError
+from dragoman.model.spelling import did_you_mean, normalised
 from dragoman.model.value import expect
 from dragoman.providers.facts.overrides import family_overrides, overrides
 from dragoman.providers.facts.overrides import stamp as overrides_stamp
-from dragoman.providers.hearing import as_heard
 from dragoman.providers.provider import Provider
 from dragoman.wire.entry_points import EntryPoints
 
@@ -36,33 +36,34 @@ def provider(name: str) -> Provider:
     >>> provider("llama.cpp").name, provider("grok").name
     ('llama.cpp', 'xai')
     """
-    heard = as_heard(name)
+    heard = normalised(name)
     found = _named(heard) or _aliased(heard, _all()) or _registered.get(heard) or _added(heard)
     if found is None:
         _ADDED.refresh()
         found = _added(heard) or _aliased(heard, _others())
     if found is None:
-        msg = f"unknown provider; there are {', '.join(provider_names())}"
+        names = provider_names()
+        msg = f"unknown provider{did_you_mean(name, names)}; there are {', '.join(names)}"
         raise ConfigError(msg)
     return _with_overrides(found)
 
 
 def provider_names() -> tuple[str, ...]:
     """The names of all providers."""
-    own = {as_heard(one.name): one.name for one in (*_all(), *_registered.values())}
-    others = {as_heard(name): name for name in _ADDED.names()}
+    own = {normalised(one.name): one.name for one in (*_all(), *_registered.values())}
+    others = {normalised(name): name for name in _ADDED.names()}
     return tuple(sorted({**others, **own}.values()))
 
 
 def providers() -> list[Provider]:
     """All providers that can be used, by name."""
-    heard = {as_heard(one.name): one for one in (*_others(), *_all())}
+    heard = {normalised(one.name): one for one in (*_others(), *_all())}
     return sorted(map(_with_overrides, heard.values()), key=lambda one: one.name)
 
 
 def heard_names(found: Provider) -> set[str]:
     """How the names of a provider sound."""
-    return {as_heard(found.name), *map(as_heard, found.aliases)}
+    return {normalised(found.name), *map(normalised, found.aliases)}
 
 
 def _with_overrides(found: Provider) -> Provider:
@@ -86,7 +87,7 @@ def register(found: Provider) -> Provider:
     Registering another of the same name replaces it; our own stay what they are.
     """
     expect(found, Provider, "what is registered")
-    heard = as_heard(found.name)
+    heard = normalised(found.name)
     if _named(heard) is not None or _aliased(heard, _all()) is not None:
         msg = "there is a provider of that name already; give yours another"
         raise ConfigError(msg)
@@ -109,7 +110,7 @@ def _named(heard: str) -> Provider | None:
 
 def _aliased(heard: str, providers: Iterable[Provider]) -> Provider | None:
     """The provider that people call so."""
-    return next((one for one in providers if heard in map(as_heard, one.aliases)), None)
+    return next((one for one in providers if heard in map(normalised, one.aliases)), None)
 
 
 def _others() -> list[Provider]:
@@ -119,7 +120,7 @@ def _others() -> list[Provider]:
 
 def _added(heard: str) -> Provider | None:
     """The provider of an installed package that is called so; raises where it can't be used."""
-    name = next((name for name in _ADDED.names() if as_heard(name) == heard), None)
+    name = next((name for name in _ADDED.names() if normalised(name) == heard), None)
     return None if name is None else _ADDED.load(name)
 
 
@@ -146,5 +147,7 @@ def _loaded(module: str) -> Provider | None:
 
 @lru_cache(maxsize=8)
 def _modules(folders: tuple[str, ...]) -> dict[str, str]:
-    """The modules of the folder, by how their names sound."""
-    return {as_heard(found.name): found.name for found in iter_modules(folders) if not found.ispkg}
+    """The modules of the folder, by their normalised names."""
+    return {
+        normalised(found.name): found.name for found in iter_modules(folders) if not found.ispkg
+    }

@@ -1,16 +1,18 @@
-"""The blocking twin of a streamed answer."""
+"""Models without `await`: the twins of `send`, `stream` and `close`, in scripts and threads."""
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 from weakref import finalize
 
 from dragoman.errors import InvalidInputError
 from dragoman.model import portal
 from dragoman.model.events import Event
+from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 
 
@@ -44,6 +46,55 @@ class Batched(Protocol):
     async def close(self) -> None:
         """Stop listening."""
         ...
+
+
+class BlockingTwins(ABC):
+    """What a model has besides `send`, `stream` and `close`: `async with`, and all without `await`.
+
+    The twin of `x` is `x_sync`; it runs on a loop in the background.
+    """
+
+    @abstractmethod
+    async def send(self, request: Request | Any) -> Response:
+        """The model's answer. Takes a `Request`, or whatever `Messages.from_any` takes."""
+
+    @abstractmethod
+    def stream(self, request: Request | Any) -> Batched:
+        """The model's answer as it comes; to be gone through once."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of connections. Calling it again does nothing."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        await self.close()
+
+    def send_sync(self, request: Request | Any) -> Response:
+        """See `send`."""
+        return portal.run(self.send(request))
+
+    def stream_sync(self, request: Request | Any) -> BlockingStream:
+        """See `stream`; `for` and `with` go where `async for` and `async with` would."""
+        return BlockingStream(self.stream(request))
+
+    def close_sync(self) -> None:
+        """See `close`, for connections that the blocking methods made."""
+        portal.run(self.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.close_sync()
 
 
 class BlockingStream:

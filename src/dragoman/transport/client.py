@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError, TransportError
-from dragoman.model import portal
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.providers.provider import Provider
 from dragoman.transport.answers import read_answer
-from dragoman.transport.blocking import BlockingStream
+from dragoman.transport.blocking import BlockingTwins
 from dragoman.transport.deployments import Deployment
 from dragoman.transport.exchanges import Answer, Line
-from dragoman.transport.gates import NO_LIMITS, GatedReply, Limits, gate_for
-from dragoman.transport.incoming import Incoming
 from dragoman.transport.origins import made_at
 from dragoman.transport.other_endpoints import OtherEndpoints
 from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport, read_body, within
+from dragoman.transport.rate_limits import NO_LIMITS, GatedReply, Limits, gate_for
+from dragoman.transport.rejected_reasoning import verified
 from dragoman.transport.retries import Retries, repeated
+from dragoman.transport.stream_attempt import Incoming
 from dragoman.transport.streaming import ResponseStream, Source
-from dragoman.transport.unverified import verified
 from dragoman.wire.dialect import dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.inputs.reader import read_request
@@ -33,9 +31,10 @@ from dragoman.wire.target import Target
 _MOST = 256 * 1024 * 1024
 _MOST_OF_AN_ERROR = 1024 * 1024
 _REDIRECT, _FAILED = 300, 400
+_ATTEMPT = "the most that one attempt may take"
 
 
-class Client(OtherEndpoints):
+class Client(OtherEndpoints, BlockingTwins):
     """A model at a provider: `send` a request, or `stream` its answer.
 
     ```python
@@ -105,21 +104,16 @@ class Client(OtherEndpoints):
         if self._owns_transport:
             await self._transport.close()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:  # fmt: skip
-        await self.close()
-
     # --- asking
 
     async def send(self, request: Request | Any) -> Response:
         """The model's answer. Takes a `Request`, or whatever `Messages.from_any` takes."""
         asked = self._asked(request, stream=False)
-        return await within(self._timeouts.total, self._answer(asked))
+        try:
+            return await within(self._timeouts.answer_total, self._answer(asked))
+        except (TransportError, ProviderError) as error:
+            self._deployment.locate(error, asked.model)
+            raise
 
     async def _answer(self, request: Request) -> Response:
         try:
@@ -137,11 +131,7 @@ class Client(OtherEndpoints):
 
         async def attempt() -> Response:
             answer = await self._fetched(place, message)
-            try:
-                found = read_answer(place.dialect, answer.body, encoded.context, answer.headers)
-            except ProviderError as error:  # under 200
-                error.provider = self.provider.name
-                raise
+            found = read_answer(place.dialect, answer.body, encoded.context, answer.headers)
             return made_at(self.provider.name, found)
 
         return await repeated(attempt, self._retries, self._sleep)
@@ -157,8 +147,9 @@ class Client(OtherEndpoints):
         ```
         """
         source = Source(
-            self.provider.name, self._incoming, self._retries, self._timeouts.total, self._sleep
-        )
+            self._deployment.locate, self._incoming, self._retries, self._timeouts.stream_total,
+            self._sleep,
+        )  # fmt: skip
         return ResponseStream(source, self._asked(request, stream=True))
 
     async def _incoming(self, request: Request) -> Incoming:
@@ -172,29 +163,6 @@ class Client(OtherEndpoints):
             provider=self.provider.name,
             most=self._max_bytes,
         )
-
-    # --- the same without `await`: in scripts, in notebooks, in threads
-
-    def send_sync(self, request: Request | Any) -> Response:
-        """See `send`."""
-        return portal.run(self.send(request))
-
-    def stream_sync(self, request: Request | Any) -> BlockingStream:
-        """See `stream`; `for` and `with` go where `async for` and `async with` would."""
-        return BlockingStream(self.stream(request))
-
-    def close_sync(self) -> None:
-        """See `close`, for connections that the blocking methods made."""
-        portal.run(self.close())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:  # fmt: skip
-        self.close_sync()
 
     # --- for streams, and for the other endpoints
 
@@ -226,10 +194,17 @@ class Client(OtherEndpoints):
     async def _exchanged(self, place: Deployment, message: HttpRequest) -> Answer:
         """A whole answer, by as many attempts as it takes and are allowed."""
         asking = repeated(lambda: self._fetched(place, message), self._retries, self._sleep)
-        return await within(self._timeouts.total, asking)
+        try:
+            return await within(self._timeouts.answer_total, asking)
+        except (TransportError, ProviderError) as error:
+            place.locate(error)
+            raise
 
     async def _fetched(self, place: Deployment, message: HttpRequest) -> Answer:
         """A whole answer, by one attempt; raises what the provider says instead."""
+        return await within(self._timeouts.attempt, self._read(place, message), _ATTEMPT)
+
+    async def _read(self, place: Deployment, message: HttpRequest) -> Answer:
         reply = await self._opened(place, message)
         try:
             return Answer(reply.headers, await read_body(reply, self._max_bytes))
@@ -269,9 +244,7 @@ class Client(OtherEndpoints):
             body = await read_body(reply, _MOST_OF_AN_ERROR)
         except TransportError:
             body = b""  # the status says enough
-        error = place.dialect.decode_error(reply.status, body, reply.headers)
-        error.provider = self.provider.name
-        return error
+        return place.dialect.decode_error(reply.status, body, reply.headers)
 
 
 def _message(place: Deployment, endpoint: str, request: Request, encoded: Encoded) -> HttpRequest:

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from copy import copy
 from typing import Any
+from urllib.parse import urlsplit
 
 from dragoman._version import __version__
-from dragoman.errors import ConfigError, InvalidInputError
+from dragoman.errors import (
+    ConfigError,
+    DragomanError,
+    InvalidInputError,
+    ModelNotFound,
+    ProviderError,
+    TransportError,
+)
 from dragoman.model.frozen import EMPTY
+from dragoman.model.spelling import did_you_mean
 from dragoman.model.value import expect
 from dragoman.providers.provider import BEARER, Provider
 from dragoman.providers.registry import provider
-from dragoman.transport.names import ModelName, parse_model
+from dragoman.transport.model_names import ModelName, parse_model
 from dragoman.transport.protocol import HttpRequest
 from dragoman.wire.dialect import Dialect, dialect
+from dragoman.wire.key_masking import masked
 from dragoman.wire.target import Target
 
 _OURS = {"Content-Type": "application/json", "User-Agent": f"dragoman/{__version__}"}
@@ -95,6 +106,34 @@ class Deployment:
             raise ConfigError(msg)
         ours = {**_OURS, **self.provider.headers, **self._shown_key(), **headers}
         return HttpRequest(url=url, method=method, headers=_merged(ours, self._headers), body=body)
+
+    def locate(self, error: DragomanError, model: str | None = None) -> None:
+        """Tell an error who was asked, and mask our keys in what the provider said."""
+        if not isinstance(error, (TransportError, ProviderError)):
+            return
+        error.asking(provider=self.provider.name, host=self._host(), model=model)
+        if isinstance(error, ModelNotFound) and model is not None:
+            error.args = (f"{error.reason}{did_you_mean(model, self._models())}",)
+        if isinstance(error, ProviderError) and error.provider_message:
+            error.provider_message = masked(error.provider_message, self._secrets())
+        if isinstance(error.__cause__, ProviderError):
+            self.locate(error.__cause__, model)
+
+    def _models(self) -> list[str]:
+        return [name for name in self.provider.names if "*" not in name]
+
+    def _host(self) -> str | None:
+        try:
+            url = self._base_url or self.provider.url("models", parameters=self._filled())
+            return urlsplit(url).netloc.rpartition("@")[2] or None
+        except (ConfigError, ValueError):
+            return None
+
+    def _secrets(self) -> Iterator[str]:
+        """What of our headers must not be seen, with and without the word before it."""
+        with suppress(ConfigError):
+            for value in (*self._shown_key().values(), *self._headers.values()):
+                yield from (value, value.rpartition(" ")[2])
 
     def _filled(self) -> dict[str, str]:
         """What has to stand in the address: given, or in the environment."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import Event, PartDelta
@@ -18,12 +17,19 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, make_call
 from dragoman.model.usage import FinishReason
-from dragoman.transport.played import PlayedStream, estimated_usage, request_of, spoken, words
+from dragoman.transport.blocking import BlockingTwins
+from dragoman.transport.synthetic_answers import (
+    PlayedStream,
+    estimated_usage,
+    request_of,
+    spoken,
+    words,
+)
 
 _CALL = re.compile(r"/tool[ \t]+(\S+)[ \t]*(.*)")
 
 
-class EchoModel:
+class EchoModel(BlockingTwins):
     """Repeats the last thing it was told: the user's text, or what the tools answered.
 
     ```python
@@ -51,15 +57,6 @@ class EchoModel:
 
     async def close(self) -> None:
         """Nothing is open."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:  # fmt: skip
-        await self.close()
 
     async def send(self, request: Request | Any) -> Response:
         """The echo. Takes a `Request`, or whatever `Messages.from_any` takes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 from dragoman.errors import (
     ConfigError,
@@ -16,11 +16,10 @@ from dragoman.errors import (
     TransportError,
     WireError,
 )
-from dragoman.model import portal
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.providers.provider import Provider
-from dragoman.transport.blocking import BlockingStream
+from dragoman.transport.blocking import BlockingTwins
 from dragoman.transport.client import Client
 from dragoman.transport.fallback_stream import FallbackStream, all_failed, request_for
 from dragoman.transport.model import Model, open_model
@@ -44,7 +43,7 @@ def another_may_answer(error: DragomanError) -> bool:
     return isinstance(error, (ProviderError, TransportError, WireError, ConfigError))
 
 
-class FallbackModel:
+class FallbackModel(BlockingTwins):
     """A list of models, tried in order at each request until one answers.
 
     ```python
@@ -96,12 +95,6 @@ class FallbackModel:
         for model in self._own:
             await model.close()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        await self.close()
-
     async def send(self, request: Request | Any) -> Response:
         """The answer of the first model that gives one."""
         asked = read_request(request)
@@ -119,26 +112,6 @@ class FallbackModel:
         """The answer of the first model that begins one, as it comes; to be gone through once."""
         asked, goes_on = read_request(request), self._when
         return FallbackStream(self._models, asked, goes_on, interrupted=self._interrupted)
-
-    # --- the same without `await`: in scripts, in notebooks, in threads
-
-    def send_sync(self, request: Request | Any) -> Response:
-        """See `send`."""
-        return portal.run(self.send(request))
-
-    def stream_sync(self, request: Request | Any) -> BlockingStream:
-        """See `stream`; `for` and `with` go where `async for` and `async with` would."""
-        return BlockingStream(self.stream(request))
-
-    def close_sync(self) -> None:
-        """See `close`, for connections that the blocking methods made."""
-        portal.run(self.close())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close_sync()
 
 
 def _opened(model: str | Provider | Model, retries: Retries) -> Model:

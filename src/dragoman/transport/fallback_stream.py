@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Self
 
-from dragoman.errors import AllFailed, DragomanError, InvalidInputError
+from dragoman.errors import (
+    AllFailed,
+    DragomanError,
+    InvalidInputError,
+    ProviderError,
+    TransportError,
+)
 from dragoman.model.events import Event, OpaqueEvent, ResponseStart
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
@@ -151,9 +157,11 @@ class FallbackStream:
 
 def all_failed(models: Sequence[Model], causes: Sequence[DragomanError]) -> AllFailed:
     """What to raise where none of these models answered."""
-    pairs = zip(models, causes, strict=True)
-    said = ", ".join(f"{model.name} ({type(cause).__name__})" for model, cause in pairs)
-    return AllFailed(f"no model answered: {said}; see causes", causes=causes)
+    for model, cause in zip(models, causes, strict=True):
+        if isinstance(cause, (TransportError, ProviderError)):
+            provider, _, name = model.name.partition(":")
+            cause.asking(provider=provider, host=None, model=name or None)
+    return AllFailed(f"none of {len(causes)} models answered", causes=causes)
 
 
 def request_for(model: Model, request: Request) -> Request:

@@ -24,8 +24,8 @@ from dragoman.errors import (
     TimeoutError,  # noqa: A004 - ours, which is the builtin's as well
     TransportError,
 )
+from dragoman.transport.connections import Sessions
 from dragoman.transport.protocol import HttpRequest, Timeouts
-from dragoman.transport.sessions import Sessions
 
 _PIECE = 512 * 1024
 
@@ -45,15 +45,17 @@ class HttpTransport:
         """Send a request; returns when the head of the reply is there."""
         way = self._sessions.way(request.url, timeouts)
         try:
-            response = await way.session.request(
-                request.method,
-                request.url,
-                data=_piecewise(request.body),
-                headers=request.headers,
-                proxy=way.proxy,
-                timeout=way.limits,
-                allow_redirects=False,
-            )
+            # aiohttp's limit is for each piece: a head may come byte by byte, for ever.
+            async with asyncio.timeout(timeouts.head(len(request.body or b""))):
+                response = await way.session.request(
+                    request.method,
+                    request.url,
+                    data=_piecewise(request.body),
+                    headers=request.headers,
+                    proxy=way.proxy,
+                    timeout=way.limits,
+                    allow_redirects=False,
+                )
         except (aiohttp.ClientError, builtins.TimeoutError, ValueError, OSError) as error:
             raised = _explained(error)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from inspect import isawaitable, iscoroutine
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, overload, runtime_checkable
 
@@ -11,7 +12,9 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.events import Event
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.model.value import expect
 from dragoman.providers.provider import Provider
+from dragoman.transport.blocking import BlockingStream
 
 _OWN = re.compile(r"(local|echo|scripted)(?:[:/](.*))?", re.DOTALL)
 
@@ -74,7 +77,7 @@ class OpenedStream(ModelStream, Protocol):
 
 
 class OpenedModel(Model, Protocol):
-    """A model that was opened by name: `async with` closes it."""
+    """A model that was opened by name: `async with` closes it. The twin of `x` is `x_sync`."""
 
     def stream(self, request: Request | Any, /) -> OpenedStream:
         """The model's answer as it comes."""
@@ -87,8 +90,29 @@ class OpenedModel(Model, Protocol):
         trace: TracebackType | None, /,
     ) -> None: ...  # fmt: skip
 
+    def send_sync(self, request: Request | Any, /) -> Response:
+        """See `send`."""
+        ...
+
+    def stream_sync(self, request: Request | Any, /) -> BlockingStream:
+        """See `stream`; `for` and `with` go where `async for` and `async with` would."""
+        ...
+
+    def close_sync(self) -> None:
+        """See `close`."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None, /,
+    ) -> None: ...  # fmt: skip
+
 
 _MEMBERS = ("name", "send", "stream", "close")
+_MEMBERS_OF_STREAMS = ("__aiter__", "response", "is_complete", "close")
+_METHODS = frozenset({"send", "stream", "close", "__aiter__"})
 M = TypeVar("M", bound=Model)
 
 
@@ -122,15 +146,52 @@ def open_model(model: str | Provider | Model, **settings: Any) -> Model:
 
 
 def _expect_model(model: object) -> None:
-    is_class = isinstance(model, type)  # which has the methods of its instances
-    kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
-    missing = [name for name in _MEMBERS if not hasattr(model, name)]
-    if is_class or len(missing) == len(_MEMBERS):
-        msg = f"a model is a name, as in `provider:model`, a Provider or a Model, not {kind}"
+    if isinstance(model, type):  # which has the methods of its instances
+        msg = f"a model is an object, not the class {model.__name__}: write {model.__name__}(…)"
+        raise InvalidInputError(msg)
+    kind, missing = type(model).__name__, _missing(model, _MEMBERS)
+    if missing == _MEMBERS:
+        msg = (
+            f"a model is a name, as in `provider:model`, a Provider, or an object that has"
+            f" {', '.join(_MEMBERS)}; not {kind}, which has none of these"
+        )
         raise InvalidInputError(msg)
     if missing:
         msg = f"a model has {', '.join(_MEMBERS)}; {kind} has no {', '.join(missing)}"
         raise InvalidInputError(msg)
+    expect(model.name, str, f"the name of the model {kind}")  # type: ignore[attr-defined]  # it is there
+
+
+def expect_stream(stream: object, model: Model) -> None:
+    """Raise unless what a model's `stream` returned is a `ModelStream`; says what is missing."""
+    missing = _missing(stream, _MEMBERS_OF_STREAMS)
+    if not missing:
+        return
+    if iscoroutine(stream):
+        stream.close()  # nobody will await it
+    msg = (
+        f"what {type(model).__name__}.stream returns has no {', '.join(missing)}; a ModelStream"
+        f" has {', '.join(_MEMBERS_OF_STREAMS)}, and stream is not async"
+    )
+    raise InvalidInputError(msg)
+
+
+def expect_awaitable(answer: object, model: Model) -> None:
+    """Raise unless it can be awaited, as what a model's `send` returns."""
+    if not isawaitable(answer):
+        msg = f"{type(model).__name__}.send must be async: `async def send(self, request)`"
+        raise InvalidInputError(msg)
+
+
+def _missing(value: object, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The members that it has not, methods that are none included."""
+    return tuple([name for name in names if not _has(value, name)])
+
+
+def _has(value: object, name: str) -> bool:
+    if name in _METHODS:
+        return callable(getattr(value, name, None))
+    return hasattr(type(value), name) or hasattr(value, name)  # the first asks no property
 
 
 def _client(model: str | Provider, settings: dict[str, Any]) -> OpenedModel:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from dragoman.errors import (
     InvalidInputError,
@@ -18,6 +19,8 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.value import expect_number
 
 T = TypeVar("T")
+_TOTAL = 1800.0
+_SLOWEST = 50_000  # bytes a second that an upload takes at worst
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,18 +29,38 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     connect: float | None = 10.0
     """For a connection."""
     first_byte: float | None = 300.0
-    """For the first byte of the reply, from when the request is on its way."""
+    """For the head of the reply, from when the request is on its way."""
     between: float | None = 120.0
     """For the next bytes of a body that has begun."""
-    total: float | None = None
-    """For everything together, further attempts and the waits between them included."""
+    attempt: float | None = 900.0
+    """For one attempt at a whole answer. Streams have none: `between` ends those that stall."""
+    total: float | UnsetType | None = UNSET
+    """For everything together, further attempts and the waits between them included; unless it is
+    given, half an hour for whole answers, and none for streams."""
 
     def __post_init__(self) -> None:
-        for seconds in (self.connect, self.first_byte, self.between, self.total):
+        total = None if self.total is UNSET else self.total
+        for seconds in (self.connect, self.first_byte, self.between, self.attempt, total):
             expect_number(seconds, "a timeout")
             if seconds is not None and not seconds > 0:
                 msg = "a timeout is a number of seconds above zero, or None"
                 raise InvalidInputError(msg)
+
+    @property
+    def answer_total(self) -> float | None:
+        """For everything that it takes to have a whole answer."""
+        return _TOTAL if isinstance(self.total, UnsetType) else self.total
+
+    @property
+    def stream_total(self) -> float | None:
+        """For all of a stream."""
+        return None if isinstance(self.total, UnsetType) else self.total
+
+    def head(self, body: int) -> float | None:
+        """For a connection, sending a body of that many bytes, and the head of the reply."""
+        if self.first_byte is None or self.connect is None:
+            return None
+        return self.connect + self.first_byte + body / _SLOWEST
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +131,9 @@ def too_much(most: int) -> TransportError:
     return TransportError(msg, sent=True)
 
 
-async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
+async def within(
+    seconds: float | None, work: Coroutine[Any, Any, T], why: str = "the total that is allowed"
+) -> T:
     """What the work returns, if it takes no longer than that."""
     if seconds is None:
         return await work
@@ -119,5 +144,5 @@ async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
     except builtins.TimeoutError:
         if not timer.expired():  # the work's own
             raise
-    msg = f"the answer was not complete after {seconds:g} seconds, the total that is allowed"
+    msg = f"the answer was not complete after {seconds:g} seconds, {why}"
     raise TimeoutError(msg)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -23,7 +23,13 @@ from dragoman.transport.recordings import (
     read_recording,
     unpack,
 )
-from dragoman.transport.scrubbing import come_headers, place_of, sent_headers
+from dragoman.transport.scrubbing import (
+    come_headers,
+    place_of,
+    secrets_in,
+    sent_headers,
+    without_secrets,
+)
 
 Mode = Literal["replay", "record", "auto"]
 _MODES = ("replay", "record", "auto")
@@ -144,7 +150,7 @@ class ReplayTransport:
             status=reply.status, headers=come_headers(reply.headers, self._secrets)
         )
         exchange = Exchange(number=number, request=sent, reply=head)
-        return _Listening(reply, exchange, self._write)
+        return _Listening(reply, exchange, self._write, secrets_in(request.headers, self._secrets))
 
     def _write(self, exchange: Exchange) -> None:
         with self._lock:
@@ -186,7 +192,14 @@ class _Played:
 class _Listening:
     """A reply that is written down while it is read."""
 
-    def __init__(self, reply: Reply, exchange: Exchange, write: Callable[[Exchange], None]) -> None:
+    def __init__(
+        self,
+        reply: Reply,
+        exchange: Exchange,
+        write: Callable[[Exchange], None],
+        secrets: Collection[bytes],
+    ) -> None:
+        self._secrets = secrets
         self._reply = reply
         self._exchange = exchange
         self._write: Callable[[Exchange], None] | None = write
@@ -227,7 +240,7 @@ class _Listening:
         reply = RecordedReply(
             status=head.status,
             headers=head.headers,
-            chunks=tuple(map(pack, self._chunks)),
+            chunks=tuple(map(pack, without_secrets(self._chunks, self._secrets))),
             end=self._end,
         )
         write(Exchange(number=self._exchange.number, request=self._exchange.request, reply=reply))

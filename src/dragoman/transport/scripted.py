@@ -6,7 +6,6 @@ import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -20,7 +19,8 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason
-from dragoman.transport.played import PlayedStream, estimated_usage, request_of, spoken
+from dragoman.transport.blocking import BlockingTwins
+from dragoman.transport.synthetic_answers import PlayedStream, estimated_usage, request_of, spoken
 
 _EVENTS = Event.__args__
 
@@ -30,7 +30,7 @@ with an exception where the stream breaks off; or a function of the request that
 these (it may be a coroutine function)."""
 
 
-class ScriptedModel:
+class ScriptedModel(BlockingTwins):
     """Answers requests from a script, in order, and keeps what it was asked in `requests`.
 
     ```python
@@ -88,15 +88,6 @@ class ScriptedModel:
 
     async def close(self) -> None:
         """Nothing is open."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:  # fmt: skip
-        await self.close()
 
     async def send(self, request: Request | Any) -> Response:
         """The next answer. Takes a `Request`, or whatever `Messages.from_any` takes."""

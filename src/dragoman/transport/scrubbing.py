@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 SCRUBBED = "***"
+_SHORTEST = 8  # characters of a key that is looked for in replies
 
 # Of what is sent, these only: whatever else there is, a user put there, and may be a key.
 _SENT = frozenset({
@@ -46,6 +47,22 @@ def sent_headers(headers: Mapping[str, str], more: Collection[str] = ()) -> dict
         else SCRUBBED
         for name, value in headers.items()
     }  # fmt: skip
+
+
+def secrets_in(headers: Mapping[str, str], more: Collection[str] = ()) -> list[bytes]:
+    """The keys in the headers of a request, with and without the word before them."""
+    values = [value for name, value in headers.items() if is_secret(name, more)]
+    found = {word for value in values for word in (value, value.rpartition(" ")[2])}
+    return sorted((w.encode() for w in found if len(w) >= _SHORTEST), key=len, reverse=True)
+
+
+def without_secrets(chunks: list[bytes], secrets: Collection[bytes]) -> list[bytes]:
+    """The pieces of a reply; one piece, where a key that it repeats had to be taken out."""
+    whole = b"".join(chunks)
+    found = [secret for secret in secrets if secret in whole]
+    for secret in found:
+        whole = whole.replace(secret, SCRUBBED.encode())
+    return [whole] if found else chunks
 
 
 def come_headers(headers: Mapping[str, str], more: Collection[str] = ()) -> dict[str, str]:

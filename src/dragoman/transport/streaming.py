@@ -12,16 +12,17 @@ from dragoman.errors import DragomanError, InvalidInputError, ProviderError
 from dragoman.model.events import Event
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
-from dragoman.transport.incoming import Incoming
 from dragoman.transport.protocol import within
+from dragoman.transport.rejected_reasoning import verified
 from dragoman.transport.retries import Retries
-from dragoman.transport.unverified import verified
+from dragoman.transport.stream_attempt import Incoming
 
 
 class Source(NamedTuple):
     """Where streams come from, and what to do about those that fail."""
 
-    provider: str
+    locate: Callable[[DragomanError, str | None], None]
+    """Tells an error who was asked."""
     open: Callable[[Request], Awaitable[Incoming]]
     """Makes one attempt."""
     retries: Retries
@@ -131,8 +132,10 @@ class ResponseStream:
                 await within(self._left(), self._step())
             else:  # nearly always, and by few coroutines: each of them costs, for every piece
                 self._take(await live.read())
-        except BaseException:
+        except BaseException as error:
             await self.close()
+            if isinstance(error, DragomanError):
+                self._source.locate(error, self._request.model)
             raise
         finally:
             self._is_waiting = False
@@ -184,7 +187,6 @@ class ResponseStream:
     async def _recover(self, error: DragomanError) -> None:
         """Wait before another attempt; raises where there is none."""
         if isinstance(error, ProviderError):
-            error.provider = self._source.provider
             plain = self._request if self._has_begun else verified(self._request, error)
             if plain is not self._request:
                 self._request = plain

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from dragoman.errors import ConfigError
+from dragoman.providers.context_windows import SIZES, size_of
 from dragoman.providers.facts.names import base_of, is_listed, without_guesses
 from dragoman.providers.facts.overrides import overrides
 from dragoman.providers.facts.sizes import Size
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import provider, providers
-from dragoman.providers.windows import SIZES, size_of
 
 _FIELDS = ("context_window", "max_output_tokens")
 

@@ -27,11 +27,11 @@ from typing import Any, NamedTuple, get_type_hints
 import msgspec
 
 from dragoman.errors import ConfigError, InvalidInputError
+from dragoman.model.spelling import normalised
 from dragoman.model.value import expect
 from dragoman.providers.facts.names import pattern_of
 from dragoman.providers.facts.sizes import Size
 from dragoman.providers.family import Family
-from dragoman.providers.hearing import as_heard
 from dragoman.wire.target import GROUPS, Target, is_flag
 
 VARIABLE = "DRAGOMAN_FACTS"
@@ -53,7 +53,7 @@ class Override(NamedTuple):
         """What it calls models, at a provider that sounds like these names."""
         yield self.key
         head, colon, rest = self.key.partition(":")
-        if colon and rest and as_heard(head) in places:
+        if colon and rest and normalised(head) in places:
             yield rest
 
     def family(self, name: str) -> Family:

@@ -13,15 +13,15 @@ from dragoman.errors import ConfigError, ConnectError, InvalidInputError
 from dragoman.providers.llamacpp import PROVIDER
 from dragoman.providers.provider import Provider
 from dragoman.transport.client import Client
-from dragoman.transport.gates import Limits
 from dragoman.transport.local.catalogue import Packaged
 from dragoman.transport.local.fetching import Progress, fetch, is_kept, kept_at
 from dragoman.transport.local.files import check_file, found
 from dragoman.transport.local.servers import Server, Settings, current, hold, release
-from dragoman.transport.local.starts import MESSAGES, BegunReply, counted_start, is_stream
+from dragoman.transport.local.stream_starts import MESSAGES, BegunReply, counted_start, is_stream
 from dragoman.transport.local.templates import Template
-from dragoman.transport.names import ModelName
+from dragoman.transport.model_names import ModelName
 from dragoman.transport.protocol import HttpRequest, Reply, Timeouts
+from dragoman.transport.rate_limits import Limits
 from dragoman.transport.retries import Retries
 
 _PLACE = "http://local.invalid"  # until the server has an address; RFC 6761: nobody's, ever

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from dragoman.errors import InvalidInputError
-from dragoman.transport import gates
-from dragoman.transport.gates import NO_LIMITS, Gate, Limits, gate_for
+from dragoman.transport import rate_limits
+from dragoman.transport.rate_limits import NO_LIMITS, Gate, Limits, gate_for
 from tests.environment import PATIENCE
 
 
@@ -122,7 +122,7 @@ def test_each_loop_has_its_own_and_ended_loops_are_forgotten() -> None:
 
     first, second = asyncio.run(wait()), asyncio.run(wait())
     assert first is not second
-    assert sum(loop.is_closed() for loop in gates._gates) <= 1
+    assert sum(loop.is_closed() for loop in rate_limits._gates) <= 1
 
 
 @pytest.mark.parametrize("limits", [{"concurrent": 0}, {"per_minute": -1}, {"concurrent": 1.5},

@@ -6,8 +6,10 @@ from contextlib import suppress
 
 from dragoman.errors import (
     DragomanError,
+    ProviderError,
     StreamInterrupted,
     TimeoutError,  # noqa: A004 - ours, which is the builtin's as well
+    TransportError,
     WireError,
 )
 from dragoman.model.events import Event, PartDelta, PartStart, ResponseStart, StreamError
@@ -136,7 +138,7 @@ class Incoming:
         elif not self._has_begun and not self._decoder.response.choices:
             self.failure = error  # it never was a stream
         if self.failure is None and not self._decoder.is_complete:
-            self._interrupt(str(error))
+            self._interrupt(_reason(error))
         return events
 
     def _interrupt(self, text: str) -> None:
@@ -153,10 +155,16 @@ class Incoming:
         if not self._has_begun and not any(isinstance(each, _SPEAKS) for each in events):
             self.failure = error
             return []
-        error.provider = self._provider
-        self.failure = StreamInterrupted(str(error), partial=_failed(self.response, error.partial))
+        self.failure = StreamInterrupted(
+            error.reason, partial=_failed(self.response, error.partial)
+        )
         self.failure.__cause__ = error
         return events
+
+
+def _reason(error: DragomanError) -> str:
+    """The text without whom it was about: that is added once, at the end."""
+    return error.reason if isinstance(error, (TransportError, ProviderError)) else str(error)
 
 
 def _failed(heard: Response, failed: Response | None) -> Response:

@@ -101,6 +101,24 @@ class PlayedStream:
         """Whether the model said that it is done."""
         return self._heard.is_complete
 
+    @property
+    def has_started(self) -> bool:
+        """Whether somebody listens, or did."""
+        return self._events is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come, for whatever reason."""
+        return self._is_closed
+
+    async def batch(self) -> list[Event]:
+        """The next event; none when all have been."""
+        events = self._events or aiter(self)
+        try:
+            return [await anext(events)]
+        except StopAsyncIteration:
+            return []
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -6,10 +6,10 @@ import re
 from functools import lru_cache
 
 from dragoman.errors import ConfigError
+from dragoman.model.spelling import normalised
 from dragoman.providers.facts import anthropic, google, open_models, openai
 from dragoman.providers.facts.overrides import overrides, size_override
 from dragoman.providers.facts.sizes import Size
-from dragoman.providers.hearing import as_heard
 from dragoman.providers.registry import heard_names, provider
 
 SIZES: tuple[Size, ...] = (
@@ -56,7 +56,7 @@ def _places(name: str) -> set[str]:
     try:
         return heard_names(provider(name))
     except ConfigError:
-        return {as_heard(name)}
+        return {normalised(name)}
 
 
 @lru_cache(maxsize=256)
