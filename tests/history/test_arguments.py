@@ -16,12 +16,12 @@ from dragoman import ChatHistory, ChatHistoryConfig, Message, SessionIdentity
 from dragoman.errors import DragomanError, InvalidInputError, StoreError
 from dragoman.history import MemoryStorage, Retention, import_lines, sweep
 from dragoman.history.branches import Branch
-from dragoman.history.keeping import Damaged
 from dragoman.history.storage.protocol import Entry
+from dragoman.history.stored_session import Damaged
 from dragoman.model import portal
 
 SECRET = "zqzq-the-secret"
-ONE = SessionIdentity(agent=SECRET, chat="7", user=SECRET)
+ONE = SessionIdentity(agent="guide", chat="7", user=SECRET)
 
 
 class Stranger:
@@ -37,7 +37,7 @@ JUNK: list[Any] = [
     None, True, -1, 0, 1, 2**31, 10**12, 10**30, 1.5, nan, inf, "", SECRET, "\ud800", "\0", "é" * 9,
     b"", SECRET.encode(), [], [SECRET], [None], {}, {SECRET: SECRET}, {"role": SECRET}, object(),
     Stranger(), SECRET.encode, iter([SECRET]), {"role": "user", "content": SECRET}, ("a", 1),
-    SessionIdentity(chat=SECRET), Message.user(SECRET), Branch(99, SECRET, SECRET, is_active=True),
+    SessionIdentity(user=SECRET), Message.user(SECRET), Branch(99, SECRET, SECRET, is_active=True),
 ]  # fmt: skip
 
 

@@ -8,10 +8,10 @@ from threading import Thread
 
 import pytest
 
-from dragoman import BlockingChatHistory, ChatHistory, ChatHistoryConfig, Message, SessionIdentity
+from dragoman import ChatHistory, ChatHistoryConfig, Message, SessionIdentity
 from dragoman.errors import ConfigError, Conflict, NotFound
-from dragoman.history import MemoryStorage
-from dragoman.history.places import default_file, storage_at
+from dragoman.history import BlockingChatHistory, MemoryStorage
+from dragoman.history.storage_urls import default_file, storage_at
 from tests.history.conftest import Backend
 
 ONE = SessionIdentity(chat="7")

@@ -7,21 +7,11 @@ from typing import Any
 
 import pytest
 
-from dragoman import (
-    Image,
-    Message,
-    Messages,
-    Origin,
-    Refusal,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
+from dragoman import Image, Message, Messages, Refusal, Text, Thinking, ToolCall, ToolResult, Usage
 from dragoman.errors import Conflict, InvalidInputError, NotFound, StoreError
 from dragoman.history import ChatHistory, ChatHistoryConfig, MemoryStorage, SessionIdentity
 from dragoman.history.storage.protocol import Appended, Entry
+from dragoman.model import Origin
 from tests.history.conftest import Backend
 
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")

@@ -18,8 +18,8 @@ from dragoman import ChatHistory, ChatHistoryConfig, Message, SessionIdentity
 from dragoman.errors import InvalidInputError, StoreError
 from dragoman.history import MemoryStorage
 from dragoman.history.blocking import BlockingChatHistory
-from dragoman.history.places import storage_at
 from dragoman.history.storage.protocol import Appended
+from dragoman.history.storage_urls import storage_at
 from tests.history.conftest import Backend
 
 ONE = SessionIdentity(agent="guide", chat="7")
@@ -221,8 +221,6 @@ def test_a_program_may_end_without_closing_anything(kind: str, script: str, tmp_
     if kind == "memory" and script is LEAVING:
         pytest.skip("two histories in memory share nothing")
     if kind == "postgres":
-        if script is LEAVING_A_LOOP:
-            pytest.skip("psycopg_pool's workers swallow cancellations while they connect")
         with backend_postgres.schema() as name:
             ends_well(script, f"{backend_postgres.URL}?schema={name}", tmp_path)
         return

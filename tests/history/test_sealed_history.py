@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from io import StringIO
 
+import msgspec
 import pytest
 from rich.console import Console
 
-from dragoman import ChatHistory, ConfigError, Message, SessionIdentity
+from dragoman import ChatHistory, Message, SessionIdentity
+from dragoman.errors import ConfigError
 from dragoman.history import ChatHistoryConfig, Filter, MemoryStorage, SealedStorage
+from dragoman.history.remembered_cuts import StoredWindow
 from dragoman.history.storage.protocol import Entry
+from dragoman.history.truncation import Cut, Summarise, notes
+from dragoman.model import document
 
 ONE = SessionIdentity(chat="7", user="Ana Secret")
 
@@ -27,8 +32,6 @@ async def test_without_its_keys_it_says_so() -> None:
 
 async def test_a_summary_is_sealed_as_well() -> None:
     """What stands for old turns says what was in them."""
-    from dragoman.history.truncation import Summarise
-
     inner = MemoryStorage()
     sealed = SealedStorage(inner, keys={"k": bytes(32)}, current="k")
     config = ChatHistoryConfig(
@@ -45,8 +48,8 @@ async def test_a_summary_is_sealed_as_well() -> None:
     assert [message.text for message in again] == [message.text for message in window]
     session = await inner.session(ONE)
     assert session is not None
-    assert session.window is not None
-    assert b"summary of secrets" not in session.window
+    assert session.windows is not None
+    assert b"summary of secrets" not in session.windows
 
 
 async def test_what_stores_hand_out_shows_nothing_when_printed() -> None:
@@ -59,3 +62,23 @@ async def test_what_stores_hand_out_shows_nothing_when_printed() -> None:
     given = [*rows, session, *hits, Filter(user="Ana Secret"), Entry("id", b"secret", 1.0)]
     Console(file=shown, width=500).print(*given)
     assert "ecret" not in shown.getvalue() + repr(given)
+
+
+async def test_what_an_earlier_release_cut_is_rotated_too() -> None:
+    """Its summary of deleted messages is all there is of them: it goes on under the new key."""
+    plain = MemoryStorage()
+    history = await ChatHistory.open(ONE, plain)
+    first = await history.add("What is left")
+    rows, session = await plain.rows(ONE), await plain.session(ONE)
+    assert session is not None
+    cut = Cut(first.id, notes=(notes.summary("They talked of secrets.", 7),), left_out=7)
+    window = document.write("Window", StoredWindow(0, cut))
+    inner = MemoryStorage()
+    old, new = {"old": bytes(32)}, {"new": bytes([1]) * 32}
+    copy = msgspec.structs.replace(session, window=window)
+    assert await SealedStorage(inner, keys=old, current="old").restore(copy, rows)
+    await SealedStorage(inner, keys={**old, **new}, current="new").rotate()
+    only_new = SealedStorage(inner, keys=new, current="new", accept_plain=False)
+    shown = await (await ChatHistory.open(ONE, only_new)).window()
+    assert any("They talked of secrets." in message.text for message in shown)
+    assert shown.omitted == 7

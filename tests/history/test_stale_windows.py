@@ -9,14 +9,20 @@ import pytest
 
 from dragoman import Message, Messages, ToolCall, ToolResult
 from dragoman.history import ChatHistory, ChatHistoryConfig, MemoryStorage, SessionIdentity
+from dragoman.history.remembered_cuts import Key
+from dragoman.history.remembered_cuts import written as written_cuts
 from dragoman.history.storage.protocol import Row, Storage
 from dragoman.history.truncation import Cut, Summarise, notes
-from dragoman.history.windows import written
 from tests.history.conftest import Backend
 
 ONE = SessionIdentity(agent="guide", chat="7")
 SMALL = ChatHistoryConfig(context_window=1_000, reserved_for_completion=200)
 LAZY = ChatHistoryConfig(context_window=1_000, reserved_for_completion=200, autosave=False)
+
+
+def written(branch: int, cut: Cut) -> bytes:
+    """The stored form of the cut of a branch, for the config's window."""
+    return written_cuts({Key(branch, None, 800): cut}) or b""
 
 
 def turn(number: int) -> list[Message]:
@@ -117,6 +123,9 @@ async def test_damaged_and_foreign_windows_are_made_anew() -> None:
         b"{",
         b'{"dragoman":2,"kind":"Window","value":{"branch":0,"cut":{}}}',
         b'{"dragoman":1,"kind":"Window","value":{"branch":0,"cut":{"first":7}}}',
+        b'{"dragoman":99,"kind":"Windows","value":[]}',
+        b'{"dragoman":2,"kind":"Windows","value":[{"branch":0,"cut":{},"more":1}]}',
+        b'{"dragoman":2,"kind":"Windows","value":7}',
         Message.user("x").to_json(),
         written(0, Cut(first=messages[70].id, ratio=1e400)),
         written(0, Cut(first=messages[70].id, ratio=-1.0)),
@@ -125,10 +134,10 @@ async def test_damaged_and_foreign_windows_are_made_anew() -> None:
         written(0, Cut(first=aside.id)),
         written(0, Cut(first="msg_unknown")),
     ):
-        await storage.keep_window(ONE, window)
+        await storage.keep_windows(ONE, window)
         fresh = await ChatHistory.open(ONE, storage, SMALL)
         assert said(await fresh.window()) == whole
-    await storage.keep_window(ONE, written(0, Cut(first=messages[79].id, kept=(aside.id,))))
+    await storage.keep_windows(ONE, written(0, Cut(first=messages[79].id, kept=(aside.id,))))
     fresh = await ChatHistory.open(ONE, storage, SMALL)
     assert "aside" not in said(await fresh.window())
 
@@ -147,7 +156,7 @@ async def test_a_cut_made_before_the_first_save_is_the_one_that_is_stored() -> N
     )  # fmt: skip
     storage = MemoryStorage()
     history = await filled(storage, config=config)
-    before = await history.window(600)
+    before = await history.window()
     calls = len(asked)
     await history.save()
     after = await history.window()
@@ -170,9 +179,9 @@ async def test_a_session_that_is_deleted_meanwhile_stops_no_window() -> None:
     """There is nothing to keep the cut with."""
 
     class Vanishing(MemoryStorage):
-        async def keep_window(self, identity: SessionIdentity, window: bytes | None) -> None:
+        async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
             await self.delete(identity)
-            await super().keep_window(identity, window)
+            await super().keep_windows(identity, windows)
 
     history = await filled(Vanishing())
     assert said(await history.window())[-1] == "answer 39"

@@ -111,7 +111,7 @@ async def test_a_damaged_window_does_not_cost_its_session() -> None:
     """It is left out of the export; windows can be made anew."""
     storage, other = MemoryStorage(), MemoryStorage()
     await branched(storage)
-    await storage.keep_window(ONE, b"{broken")
+    await storage.keep_windows(ONE, b"{broken")
     report = await import_lines(other, [line async for line in export(storage)])
     assert (report.sessions, report.problems) == (1, [])
 

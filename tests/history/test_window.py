@@ -195,7 +195,7 @@ async def test_hooks_are_told_of_a_cut_and_may_prevent_it() -> None:
         await history.window()
     session = await storage.session(ONE)
     assert session is not None
-    assert session.window is None
+    assert session.windows is None
 
 
 async def test_what_is_not_saved_yet_is_sent_all_the_same() -> None:

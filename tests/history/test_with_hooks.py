@@ -9,16 +9,9 @@ from typing import Any
 
 import pytest
 
-from dragoman import (
-    BlockingChatHistory,
-    ChatHistory,
-    ChatHistoryConfig,
-    Message,
-    Messages,
-    SessionIdentity,
-)
+from dragoman import ChatHistory, ChatHistoryConfig, Message, Messages, SessionIdentity
 from dragoman.errors import InvalidInputError, StoreError
-from dragoman.history import MemoryStorage
+from dragoman.history import BlockingChatHistory, MemoryStorage
 from dragoman.history.config import Hook
 from dragoman.history.hooks import NOTIFICATIONS
 from tests.history.conftest import Backend

@@ -74,7 +74,7 @@ PLACES: Mapping[str, Callable[[Path], AbstractContextManager[Place]]] = {
 # Forked from a process that has everything loaded: a start takes milliseconds.
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
-    ["dragoman.history", "dragoman.history.storage.files", "psycopg", "psycopg_pool", "redis"]
+    ["dragoman.history", "dragoman.history.storage.files", "psycopg", "redis"]
 )
 
 

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from dragoman.history.chat import ChatHistory
     from dragoman.history.config import ChatHistoryConfig
     from dragoman.history.identity import SessionIdentity
-    from dragoman.history.keeping import Damaged
-    from dragoman.history.places import storage_at
     from dragoman.history.retention import Retention, Swept, sweep
+    from dragoman.history.sent_window import Window
     from dragoman.history.storage.chain import ChainStorage
     from dragoman.history.storage.files import FileStorage
     from dragoman.history.storage.memory import MemoryStorage
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from dragoman.history.storage.redis import RedisStorage
     from dragoman.history.storage.sealed import SealedStorage
     from dragoman.history.storage.sqlite import SQLiteStorage
+    from dragoman.history.storage_urls import storage_at
+    from dragoman.history.stored_session import Damaged
     from dragoman.history.transfer import Imported, export, import_lines
 
 _HOMES = {
@@ -34,9 +35,10 @@ _HOMES = {
     "chat": ("ChatHistory",),
     "config": ("ChatHistoryConfig",),
     "identity": ("SessionIdentity",),
-    "keeping": ("Damaged",),
-    "places": ("storage_at",),
+    "stored_session": ("Damaged",),
+    "storage_urls": ("storage_at",),
     "retention": ("Retention", "Swept", "sweep"),
+    "sent_window": ("Window",),
     "storage.chain": ("ChainStorage",),
     "storage.files": ("FileStorage",),
     "storage.memory": ("MemoryStorage",),
@@ -71,6 +73,7 @@ __all__ = [
     "Storage",
     "Swept",
     "Total",
+    "Window",
     "export",
     "import_lines",
     "storage_at",

@@ -71,20 +71,24 @@ def _most(message: Message, usage: Usage, *, is_dear: bool) -> float:
 # --- thinking
 
 
-def thinking_tokens(messages: Sequence[Message], index: int, usage: Usage, *, goes_on: bool) -> int:
+def thinking_tokens(
+    messages: Sequence[Message], index: int, usage: Usage, *, goes_on: bool, since: int = 0
+) -> int:
     """What of the thinking comes back: as earlier in this list, or as it does elsewhere."""
     expected = _thought(messages[index], usage.thinking, goes_on=goes_on)
     if usage.thinking <= 0:
         return expected
-    came_back = _precedent(messages, index, goes_on=goes_on)
+    came_back = _precedent(messages, index, goes_on=goes_on, since=since)
     if came_back is None:
         return expected
     return max(expected, usage.thinking) if came_back else 0
 
 
-def _precedent(messages: Sequence[Message], index: int, *, goes_on: bool) -> bool | None:
+def _precedent(
+    messages: Sequence[Message], index: int, *, goes_on: bool, since: int
+) -> bool | None:
     """Whether thinking came back when a turn last went on like this one; None where none tells."""
-    answers = [at for at in range(max(0, index - _BACK), index + 1) if _reports(messages[at])]
+    answers = [at for at in range(max(since, index - _BACK), index + 1) if _reports(messages[at])]
     for at, following in reversed(list(pairwise(answers))):
         if goes_on_after(messages, at) == goes_on:
             came_back = _came_back(messages, at, following)

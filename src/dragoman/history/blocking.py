@@ -6,14 +6,15 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from dragoman.history import outside
+from dragoman.history import model_lookups
 from dragoman.history.branches import Branch
 from dragoman.history.chat import ChatHistory
 from dragoman.history.config import ChatHistoryConfig, Hook
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.keeping import Damaged
-from dragoman.history.places import StoragePlace, storage_at
+from dragoman.history.sent_window import Window
 from dragoman.history.storage.protocol import Storage
+from dragoman.history.storage_urls import StoragePlace, storage_at
+from dragoman.history.stored_session import Damaged
 from dragoman.model import portal
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
@@ -219,16 +220,20 @@ class BlockingChatHistory:
 
     def window(
         self,
-        model: str | int | outside.HasContextWindow | None = None,
+        model: str | int | model_lookups.HasContextWindow | None = None,
         *,
         tools: Iterable[AnyTool] = (),
         system: Iterable[AnyPart] = (),
-    ) -> Messages:
+    ) -> Window:
         """See `ChatHistory.window`."""
         return self._run(self._history.window(model, tools=tools, system=system))
 
     def to_wire(
-        self, dialect: str | outside.EncodesRequests, *, model: str | None = None, **settings: Any
+        self,
+        dialect: str | model_lookups.EncodesRequests,
+        *,
+        model: str | None = None,
+        **settings: Any,
     ) -> Any:
         """See `ChatHistory.to_wire`."""
         return self._run(self._history.to_wire(dialect, model=model, **settings))

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from dragoman.history.branch_paths import read_tail, stretches
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.paths import read_tail, stretches
 from dragoman.history.storage.protocol import MAIN, Session, Storage
 
 

@@ -9,22 +9,22 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dragoman.errors import InvalidInputError, NotFound, StoreError
-from dragoman.history import arguments, outside
+from dragoman.history import arguments, model_lookups
+from dragoman.history.branch_paths import read_path, stretches
 from dragoman.history.branches import Branch, branches_of
-from dragoman.history.calling import Calls
 from dragoman.history.config import ChatHistoryConfig, Hook
 from dragoman.history.hooks import with_hooks as joined_hooks
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.keeping import PINNED, Damaged, Keeper
-from dragoman.history.paths import read_path, stretches
-from dragoman.history.pending import Pending
-from dragoman.history.places import StoragePlace, storage_at
-from dragoman.history.records import message_of
-from dragoman.history.saving import Turns
+from dragoman.history.records import message_in
+from dragoman.history.save_lock import Turns
+from dragoman.history.sent_window import Window
 from dragoman.history.state import State
 from dragoman.history.storage.protocol import NO_MESSAGE, Filter, Storage, conflict
+from dragoman.history.storage_urls import StoragePlace, storage_at
+from dragoman.history.stored_session import PINNED, Damaged, Keeper
 from dragoman.history.trimming import Trimmer
-from dragoman.history.truncation import NOTHING_CUT
+from dragoman.history.unsaved_changes import Pending
+from dragoman.history.user_callbacks import Calls
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.ids import new_id
@@ -45,8 +45,7 @@ class ChatHistory:
     """The messages of one session, in order, on one of its branches.
 
     ```python
-    history = await ChatHistory.open(SessionIdentity(chat="7"), storage="sqlite:///chats.db")
-    async with history:
+    async with ChatHistory(SessionIdentity(chat="7"), "sqlite:///chats.db") as history:
         await history.add(Message.user("Where is the Old Bridge?"))
         request = await history.to_wire("anthropic", model="claude-sonnet-4-5")
     ```
@@ -54,21 +53,27 @@ class ChatHistory:
     With `autosave` (the default) every change is durable when its call returns; without, `save`
     writes them. Any number of histories may be open on one session, in any number of processes:
     reading sees what the others wrote.
+
+    `storage` is a URL, a backend, or a list of either (a chain); by default a SQLite file in the
+    user's data directory. `async with` opens it (`await ChatHistory.open(...)` does it without),
+    and saves and closes at the end; a backend that was handed in stays open. Nothing is loaded
+    until it is needed. `ChatHistory.open_sync(...)` is the same history without `await`.
     """
 
     def __init__(
         self,
         identity: SessionIdentity,
-        storage: Storage,
+        storage: StoragePlace = None,
         config: ChatHistoryConfig | Mapping[str, Any] | None = None,
         *,
-        owns_storage: bool = False,
+        owns_storage: bool | None = None,
     ) -> None:
         expect(identity, SessionIdentity, "the identity of a session")
         self._config = ChatHistoryConfig.of(config)
-        self._storage = storage
-        self._state = State(owns_storage=owns_storage)
-        self._keeper = Keeper(identity, storage, store_meta=self._config.store_meta)
+        self._storage, is_made_here = storage_at(storage)
+        owned = is_made_here if owns_storage is None else owns_storage
+        self._state = State(owns_storage=owned)
+        self._keeper = Keeper(identity, self._storage, store_meta=self._config.store_meta)
         self._calls = Calls(self)
         self._turns = Turns()
         self._trimmer = Trimmer(self._keeper, self._config, self._calls, self._state)
@@ -80,14 +85,8 @@ class ChatHistory:
         storage: StoragePlace = None,
         config: ChatHistoryConfig | Mapping[str, Any] | None = None,
     ) -> Self:
-        """The history of a session, new or not; nothing is loaded until it is needed.
-
-        `storage` is a URL, a backend, or a list of either (a chain); by default a SQLite file in
-        the user's data directory. What is opened here is closed with the history; a backend that
-        was handed in stays open.
-        """
-        place, owned = storage_at(storage)
-        history = cls(identity, place, config, owns_storage=owned)
+        """The history of a session, opened without `async with`: `close` it in the end."""
+        history = cls(identity, storage, config)
         await history._begin()
         return history
 
@@ -107,6 +106,7 @@ class ChatHistory:
             with suppress(StoreError):  # what went wrong first is what people need to know
                 await self.close()
             raise
+        self._state.is_open = True
         if session is not None:
             self._keeper.branch = session.active
 
@@ -135,6 +135,8 @@ class ChatHistory:
             raise
 
     async def __aenter__(self) -> Self:
+        if not self._state.is_open:
+            await self._begin()
         return self
 
     async def __aexit__(
@@ -250,7 +252,7 @@ class ChatHistory:
                 return found
         if self._pending.knows(id):
             raise NotFound(NO_MESSAGE)
-        return message_of((await self._keeper.row(id)).body)
+        return message_in(await self._keeper.row(id))
 
     def __getitem__(self, id: str) -> Awaitable[Message]:
         """`await history[id]`: as `message`."""
@@ -412,7 +414,7 @@ class ChatHistory:
             await self._expect(expected)
         changes = Pending() if self._config.autosave else self._pending
         changes.clear()
-        self._trimmer.forget(NOTHING_CUT)
+        self._trimmer.forget()
         await self._autosaved(changes, expected)
 
     async def delete(self) -> bool:
@@ -569,6 +571,7 @@ class ChatHistory:
         await self.save()
         await self._keeper.storage.activate(self.identity, number)
         self._move(number)
+        await self._keeper.session()  # under encryption it is a version later
 
     def _move(self, branch: int) -> None:
         self._keeper.move(branch)
@@ -578,43 +581,60 @@ class ChatHistory:
 
     async def window(
         self,
-        model: str | int | outside.HasContextWindow | None = None,
+        model: str | int | model_lookups.HasContextWindow | None = None,
         *,
         tools: Iterable[AnyTool] = (),
         system: Iterable[AnyPart] = (),
-    ) -> Messages:
+    ) -> Window:
         """The messages to send: all that fit, whole turns, from the latest back.
 
         `model` says how many tokens fit: its name, a number, or anything with a
         `context_window`; the config's otherwise. Tools and system instructions that are sent
-        beside the messages take their share. Raises `ContextTooSmall` where not even the last
-        turn fits.
+        beside the messages take their share. `window.omitted` says how many messages are left
+        out. What is cut for one model and limit is out of no other's window. Raises
+        `ContextTooSmall` where not even the last turn fits.
         """
-        size = outside.window_of(model) or self._config.context_window
-        return await self._trimmer.window(
-            self._pending, size, arguments.tools_of(tools), arguments.parts_of(system)
-        )
+        size = model_lookups.window_of(model) or self._config.context_window
+        sent = arguments.tools_of(tools), arguments.parts_of(system)
+        return await self._trimmer.window(self._pending, model, size, *sent)
 
     async def to_wire(
         self,
-        dialect: str | outside.EncodesRequests,
+        dialect: str | model_lookups.EncodesRequests,
         *,
         model: str | None = None,
         tools: Iterable[AnyTool] = (),
         system: Iterable[AnyPart] = (),
         **settings: Any,
     ) -> Any:
-        """The window as a request in a dialect: an `Encoded`, with its losses.
+        """The window as a request: an `Encoded`, with its losses.
 
-        `settings` are further fields of `Request`, or of its `Sampling`: `max_tokens=500`.
+        `dialect` is a dialect, a provider or `provider:model`, as `translate` takes them; a model
+        that is named there counts. `settings` are further fields of `Request`, or of its
+        `Sampling`: `max_tokens=500`. Messages that are left out are one of its `repairs`, of the
+        rule `window`.
         """
-        encoder = outside.dialect_of(dialect)
         expect(model, (str, type(None)), "the model's name")
+        recipient = model_lookups.recipient_of(dialect, model)
         request = _request(settings).replace(
-            model=model, tools=arguments.tools_of(tools), system=arguments.parts_of(system)
+            model=recipient.model,
+            tools=arguments.tools_of(tools),
+            system=arguments.parts_of(system),
         )
-        messages = await self.window(model, tools=request.tools, system=request.system)
-        return encoder.encode_request(request.replace(messages=tuple(messages)))
+        window = await self.window(recipient.spoken, tools=request.tools, system=request.system)
+        encoded = recipient.encoded(request.replace(messages=tuple(window)))
+        _report(encoded, window)
+        return encoded
+
+
+def _report(encoded: Any, window: Window) -> None:
+    """Say in a request what of the history is not in it; a dialect of one's own may not have it."""
+    if not window.omitted or not isinstance(getattr(encoded, "repairs", None), tuple):
+        return
+    they = "message of the history is" if window.omitted == 1 else "messages of the history are"
+    reason = f"{window.omitted} earlier {they} left out before this one: they do not fit"
+    repair = model_lookups.omission(f"messages[{window.omitted_at}]", reason)
+    encoded.repairs = (repair, *encoded.repairs)
 
 
 def _request(settings: dict[str, Any]) -> Request:

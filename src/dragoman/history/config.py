@@ -1,4 +1,4 @@
-"""How a chat history behaves; seed 001's `ChatHistoryConfig`."""
+"""How a chat history behaves."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ChatHistoryConfig:
                 raise InvalidInputError(msg)
         for name in ("store_meta", "autosave", "delete_truncated"):
             expect(getattr(self, name), bool, f"ChatHistoryConfig.{name}")
-        # All of it may be reserved, as in seed 001's own tests: then nothing fits.
+        # All of it may be reserved, and then nothing fits.
         if self.reserved_for_completion > self.context_window:
             msg = "ChatHistoryConfig.reserved_for_completion must not exceed the context_window"
             raise InvalidInputError(msg)

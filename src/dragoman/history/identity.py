@@ -9,9 +9,10 @@ from hashlib import blake2b
 from urllib.parse import unquote_to_bytes
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.value import Value, expect, expect_fields
+from dragoman.model.value import Value, expect, expect_fields, name_shown
 
 FIELDS = ("agent", "chat", "user", "group", "scope")
+_OF_PEOPLE = frozenset({"user", "group"})
 _MOST = 64 * 1024
 # Uppercase is escaped as well: some file systems and collations don't tell it from lowercase.
 _UNSAFE = re.compile(rb"[^a-z0-9_-]")
@@ -66,8 +67,13 @@ class SessionIdentity(Value, frozen=True):
         return (self.agent, self.chat, self.user, self.group, self.scope)  # asked at each write
 
     def _sizes(self) -> Iterator[str]:
-        # Which names there are, not what they say: a user's may be an address.
-        yield from (field for field in FIELDS if getattr(self, field) is not None)
+        for field in FIELDS:
+            name = getattr(self, field)
+            if name is None:
+                continue
+            # A user's and a group's may be an address, or somebody's name.
+            shown = () if field in _OF_PEOPLE else name_shown(name)
+            yield f"{field}={shown[0]}" if shown else field
 
 
 def escaped(name: str) -> str:

@@ -8,20 +8,22 @@
 A body is a document of its own, with its own version, on every backend. Files, exports and Redis
 hold these lines; the databases have columns in their place. Frozen: every later version reads them.
 
-Version 2 knows what protects a history from damage and attack: checksums, a chain from row to row,
-a seal, and windows by model. They are kept where they are found; today nothing makes them.
+Version 2 knows what protects a history from damage and attack: checksums, places and numbers that
+are written twice (`chain`), a seal, and windows by model.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from dragoman.errors import Corrupt, InvalidInputError
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.integrity import damage_to
 from dragoman.history.storage.protocol import MAIN, Fork, Row, Session
 from dragoman.model import document
+from dragoman.model.frozen import frozen_hook
 from dragoman.model.jsontext import JsonText, dumps, loads
 from dragoman.model.messages import Message
 from dragoman.model.usage import Usage
@@ -37,8 +39,8 @@ class StoredRow(_Stored, kw_only=True):
     """A row in a line. The message comes last: what is before it can be read where it is damaged.
 
     `version` (the session's, since this row) and `more` (how many rows of the same write follow)
-    are a log's; an export has neither. The `checksum` is the row's own, the `chain` ties it to the
-    one before.
+    are a log's; an export has neither. The `checksum` is that of its content, the `chain` repeats
+    its place.
     """
 
     seq: int
@@ -63,7 +65,7 @@ class StoredFork(_Stored):
 
 
 class StoredSession(_Stored):
-    """A session in a line. Its `chain` is the last row's, so that the end can't go unnoticed."""
+    """A session in a line. Its `chain` says how many rows it has: none goes missing unnoticed."""
 
     identity: SessionIdentity
     version: int
@@ -188,8 +190,30 @@ def body_of(message: Message) -> bytes:
     return message.to_json()
 
 
+def message_in(row: Row) -> Message:
+    """The message in a row; raises `Corrupt` where it is none, or not as it was written."""
+    problem = damage_to(row)
+    if problem is not None:
+        raise Corrupt(problem)
+    return message_of(row.body)
+
+
+class _MessageDocument(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    dragoman: Annotated[int, msgspec.Meta(ge=document.OLDEST, le=document.VERSION)]
+    kind: Literal["Message"]
+    value: Message
+
+
+_messages = msgspec.json.Decoder(_MessageDocument, dec_hook=frozen_hook)
+
+
 def message_of(body: bytes) -> Message:
     """The message in a body; raises `Corrupt` where it is none."""
+    # A history is loaded message by message: as they mostly are, they are read in one step.
+    try:
+        return _messages.decode(body).value
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        pass  # it is read again, with its reasons
     try:
         return Message.from_json(body)
     except InvalidInputError as error:

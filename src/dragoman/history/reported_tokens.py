@@ -13,7 +13,7 @@ from math import ceil
 from typing import NamedTuple
 
 from dragoman.history.answer_tokens import answer_tokens, goes_on_after, is_hosted, thinking_tokens
-from dragoman.history.outside import tool_input_count
+from dragoman.history.model_lookups import tool_input_count
 from dragoman.history.part_tokens import Size, size_of_message, size_of_parts
 from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, Part, ServerToolCall, ServerToolResult, Thinking
@@ -24,7 +24,7 @@ from dragoman.model.usage import Usage
 _MOST = 10**8  # tokens: ten times the largest window there is
 _SLIVER = 10  # a report below a tenth of the estimate is about something else
 _STEADY = 400  # tokens: a report on little text says little about the next
-_LEAST_RATIO, _MOST_RATIO = 1.0, 1.5  # outside of these it is not the text that differs
+LEAST_RATIO, MOST_RATIO = 1.0, 1.5  # outside of these it is not the text that differs
 _LEAST_FRAME, _MEAGRE = 0.2, 2  # calls of half our estimate or more: as others count
 _DEAR = 1.2  # for a token of our estimate, of tools too: this provider wraps much around calls
 
@@ -53,8 +53,18 @@ class Sent(NamedTuple):
         return self.messages + self.around
 
 
-def anchored(messages: Sequence[Message], index: int, sent: Sent) -> Anchor | None:
-    """What the answer at this place says of the tokens up to and including it, if that can be."""
+class Reading(NamedTuple):
+    """What a report says of a list without a closer look: of the prompt, or of the answer too."""
+
+    tokens: int
+    is_prompt: bool
+
+
+def anchored(messages: Sequence[Message], index: int, sent: Sent, since: int = 0) -> Anchor | None:
+    """What the answer at this place says of the tokens up to and including it, if that can be.
+
+    `since`: what was reported before that place is about another list.
+    """
     message = messages[index]
     usage = usage_of(message) if message.role is Role.ASSISTANT else None
     if usage is None or max(usage.total_input, usage.total_output) > _MOST:
@@ -65,7 +75,7 @@ def anchored(messages: Sequence[Message], index: int, sent: Sent) -> Anchor | No
         is_dear = prompt - sent.total.media > _DEAR * sent.total.written
         tokens = _changed(prompt, sent)
         tokens += answer_tokens(message, usage, goes_on=goes_on, is_dear=is_dear)
-        tokens += thinking_tokens(messages, index, usage, goes_on=goes_on)
+        tokens += thinking_tokens(messages, index, usage, goes_on=goes_on, since=since)
     else:
         tokens, prompt = usage.total, usage.total - usage.total_output
     # Where the provider has compacted the conversation (an opaque item), little is right.
@@ -77,7 +87,7 @@ def anchored(messages: Sequence[Message], index: int, sent: Sent) -> Anchor | No
 
 
 def usage_of(message: Message) -> Usage | None:
-    """The answer's usage, or seed 001's: `metadata["usage"]["total_tokens"]`, the total alone."""
+    """The answer's usage, or that in `metadata["usage"]["total_tokens"]`: the total alone."""
     if message.usage is not None:
         return message.usage
     usage = message.metadata.get("usage")
@@ -85,6 +95,16 @@ def usage_of(message: Message) -> Usage | None:
     if type(total) is float and total.is_integer():  # JSON knows no difference
         total = int(total)
     return Usage(reported_total=total) if type(total) is int and total >= 0 else None
+
+
+def reading(message: Message) -> Reading | None:
+    """What an answer reported; None where rounds of a provider's own tools are in it."""
+    usage = usage_of(message)
+    if usage is None or any(map(is_hosted, message.parts)):
+        return None
+    is_prompt = usage.total_input > 0
+    tokens = usage.total_input - _brought(usage) if is_prompt else usage.total
+    return Reading(tokens, is_prompt) if 0 < tokens <= _MOST else None
 
 
 # --- how this provider counts
@@ -95,7 +115,7 @@ def _ratio(prompt: int, before: Size) -> float:
     if before.media > before.written:
         return 1.0
     ratio = (min(max(prompt - before.media, 0), _MOST) + _STEADY) / (before.written + _STEADY)
-    return min(max(ratio, _LEAST_RATIO), _MOST_RATIO)
+    return min(max(ratio, LEAST_RATIO), MOST_RATIO)
 
 
 def _frame(message: Message, usage: Usage) -> float:
@@ -177,6 +197,6 @@ def _changed(prompt: int, sent: Sent) -> int:
     more = sent.around_now.total - sent.around.total
     ratio = prompt / max(1, sent.total.total)
     if more > 0:
-        return prompt + ceil(more * min(ratio, _MOST_RATIO))
+        return prompt + ceil(more * min(ratio, MOST_RATIO))
     kept = (sent.messages + sent.around_now).total
     return max(prompt + ceil(more * ratio), min(prompt, kept))

@@ -11,8 +11,9 @@ import msgspec
 
 from dragoman.errors import Conflict, InvalidInputError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.keeping import Keeper
 from dragoman.history.storage.protocol import Filter, Session, Storage
+from dragoman.history.storage.soundness import is_damaged
+from dragoman.history.stored_session import Keeper
 from dragoman.history.transfer import every_session
 from dragoman.history.truncation.groups import Group, grouped, is_instruction
 from dragoman.model.messages import Message
@@ -48,7 +49,7 @@ async def sweep(
     """Remove what the rules of its scope no longer keep; run it as often as you like.
 
     `None` stands for sessions without a scope. Branched sessions are kept whole: only their age
-    counts.
+    counts. Damaged sessions are left as they are, until they are repaired.
     """
     _check(rules, now)
     swept = Swept()
@@ -56,10 +57,12 @@ async def sweep(
         if rule.max_age is not None:
             until = (time() if now is None else now) - rule.max_age
             async for session in every_session(storage, Filter(scope=scope, until=until)):
-                await _delete(storage, session.identity, until, swept)
+                if not is_damaged(session):  # nobody knows how old it is
+                    await _delete(storage, session.identity, until, swept)
         if rule.max_messages is not None:
             async for session in every_session(storage, Filter(scope=scope)):
-                swept.messages += await _shortened(storage, session, rule.max_messages)
+                if not is_damaged(session):
+                    swept.messages += await _shortened(storage, session, rule.max_messages)
     return swept
 
 

@@ -9,12 +9,10 @@ break the next call.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
-from itertools import accumulate
-from math import ceil
 from typing import NamedTuple, Protocol
 
+from dragoman.history.counted_tokens import ALL_REPORTS, Cover, Measured, estimated
 from dragoman.history.part_tokens import Size, size_of_message, size_of_parts, size_of_tools
-from dragoman.history.reported_tokens import Sent, anchored
 from dragoman.model.messages import Message
 from dragoman.model.parts import Part
 from dragoman.model.requests import AnyTool
@@ -89,12 +87,16 @@ def count(
     """
     around = size_of_parts(system) + size_of_tools(tools)
     then = around if before is None else before.size
-    sizes = list(accumulate(map(size_of_message, messages), Size.__add__, initial=Size()))
-    for index in range(len(messages) - 1, -1, -1):
-        anchor = anchored(messages, index, Sent(sizes[index], then, around))
-        if anchor is not None:
-            text, frame, media = sizes[-1] - sizes[index + 1]
-            estimated = ceil(text * anchor.ratio + frame * min(anchor.ratio, anchor.frame)) + media
-            return Count(anchor.tokens + estimated, anchor.tokens, estimated, anchor.ratio)
-    total = (sizes[-1] + around).total
-    return Count(total, estimated=total)
+    return count_measured(Measured(messages), now=around, then=then)
+
+
+def count_measured(
+    measured: Measured, *, now: Size, then: Size, cover: Cover = ALL_REPORTS
+) -> Count:
+    """As `count`, of messages whose sizes are known, and by the reports that are about them."""
+    counted = measured.counted(then, now, cover)
+    if counted.anchor is None:
+        total = (counted.rest + now).total
+        return Count(total, estimated=total)
+    tokens, rest = counted.anchor.tokens, estimated(counted)
+    return Count(tokens + rest, tokens, rest, counted.anchor.ratio)

@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.errors import Conflict, Corrupt, InvalidInputError
 from dragoman.history.records import read_line, row_line, session_line
+from dragoman.history.storage.integrity import missing_rows, tally_of
 from dragoman.history.storage.protocol import EVERYTHING, MAIN, Filter, Fork, Row, Session, Storage
 from dragoman.model.jsontext import JsonText, loads
 from dragoman.model.value import expect
@@ -49,6 +50,8 @@ async def every_row(storage: Storage, session: Session) -> AsyncIterator[Row]:
         while rows := await storage.rows(session.identity, branch=branch, after=after, limit=_PAGE):
             for row in rows:
                 yield row
+            if rows[-1].seq <= after:  # damaged: numbers in no order must not be read for ever
+                break
             after = rows[-1].seq
 
 
@@ -56,9 +59,10 @@ async def export(storage: Storage, which: Filter = EVERYTHING) -> AsyncIterator[
     """The sessions as lines, each session before its messages; see `dragoman.history.records`.
 
     Messages come out byte for byte as they are stored: encrypted ones stay so, unless the store
-    was opened with its keys.
+    was opened with its keys. Raises `Corrupt` at a session whose numbers are damaged.
     """
     async for session in every_session(storage, which):
+        tally_of(session)  # what is damaged is not exported as if it were whole
         yield session_line(_with_sound_windows(session))
         async for row in every_row(storage, session):
             if row.seq <= session.last_seq:  # later ones belong to a later version
@@ -143,11 +147,23 @@ async def _put(
         return
     session = _with_sound_branches(session, report)
     sound = _sound(session, rows, report)
+    session = _with_new_tally(session, len(sound), report)
     if not await _restored(storage, session, sound, on_conflict):
         report.skipped += 1
         return
     report.sessions += 1
     report.messages += len(sound)
+
+
+def _with_new_tally(session: Session, rows: int, report: Imported) -> Session:
+    """The session, to be counted anew where it goes; what is missing of it is reported."""
+    try:
+        problem = missing_rows(session, rows)
+    except Corrupt:
+        problem = "its numbers are damaged"
+    if problem is not None:
+        report.problems.append(f"session {session.identity.digest}: {problem}")
+    return msgspec.structs.replace(session, chain=None)
 
 
 async def _restored(

@@ -7,16 +7,22 @@ from contextlib import suppress
 from typing import Any
 
 from dragoman.errors import Conflict, ContextTooSmall, NotFound
-from dragoman.history import windows
-from dragoman.history.calling import Calls
+from dragoman.history import remembered_cuts, window_messages
 from dragoman.history.config import ChatHistoryConfig
-from dragoman.history.keeping import Keeper
-from dragoman.history.pending import Pending
+from dragoman.history.live_windows import Live, shown
+from dragoman.history.remembered_cuts import Key
 from dragoman.history.reported_tokens import usage_of
+from dragoman.history.sent_window import Window
 from dragoman.history.state import State
 from dragoman.history.storage.protocol import Fork, Session
-from dragoman.history.truncation import NOTHING_CUT, Callback, Cut, FitWindow, Strategy, truncate
+from dragoman.history.stored_session import Keeper
+from dragoman.history.truncation import NOTHING_CUT, Callback, Cut, FitWindow, Strategy
+from dragoman.history.truncation.counting import tallied
 from dragoman.history.truncation.enduring import enduring
+from dragoman.history.truncation.strategy import Room
+from dragoman.history.truncation.truncating import acts_when_exceeded, truncate_into
+from dragoman.history.unsaved_changes import Pending
+from dragoman.history.user_callbacks import Calls
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
@@ -24,7 +30,7 @@ from dragoman.model.requests import AnyTool
 
 
 class Trimmer:
-    """What of a history is left out of its window."""
+    """What of a history is left out of its windows."""
 
     def __init__(
         self, keeper: Keeper, config: ChatHistoryConfig, calls: Calls, state: State
@@ -34,103 +40,234 @@ class Trimmer:
         self._calls = calls
         self._state = state
 
-    def forget(self, cut: Cut | None = None) -> None:
-        """Begin anew: with what is stored, or with another cut."""
-        self._state.cut = cut
+    def forget(self) -> None:
+        """Begin anew, with what is stored."""
+        self._state.cuts.clear()
+        self._state.live.clear()
 
     async def window(
-        self, pending: Pending, size: int, tools: tuple[AnyTool, ...], system: tuple[AnyPart, ...]
-    ) -> Messages:
-        """The messages that fit into so many tokens."""
-        messages, cut = await self._uncut(pending)
+        self,
+        pending: Pending,
+        model: Any,
+        size: int,
+        tools: tuple[AnyTool, ...],
+        system: tuple[AnyPart, ...],
+    ) -> Window:
+        """The messages that fit into so many tokens, as a model gets them."""
+        session = await self._keeper.session()
         limit = max(size - self._config.reserved_for_completion, 0)
-        new = await self._truncated(messages, cut, limit, tools=tools, system=system)
-        if new != cut:
-            await self._calls.hook(self._config.before_truncate, cut.apply(messages))
-            await self._keep(new, pending)
+        key = Key.of(self._keeper.branch, model, limit)
+        self._state.remembered(session)
+        room = self._room(key, limit, tools, system)
+        live = self._followed(session, pending, key)
+        window = live.fitting(room) if live is not None and self._is_predictable else None
+        if window is not None:
+            return window
+        if live is not None:
+            messages, start = live.rest, live.cut
+        else:
+            messages, start = await self._uncut(session, pending, key)
+        new = await self._cut(messages, start, key, room)
+        if new != start:
+            await self._calls.hook(self._config.before_truncate, start.apply(messages))
+            await self._keep(pending, {key: new})
             await self._calls.hook(self._config.after_truncate, new.apply(messages))
-        return new.apply(messages)
+        found, at = new.apply(messages), new.rest_of(messages).at
+        if session is not None and not pending:
+            self._remember(
+                key, Live(new, found, at, session, self._state.sizes), moved=new != start
+            )
+        return shown(found, new, at)
 
     async def pinned(self, pending: Pending) -> None:
-        """Take into the window what has been pinned of what was left out of it."""
-        _, cut = await self._found(pending)
-        if not cut.first:
+        """Take into the windows what has been pinned of what was left out of them."""
+        session = await self._keeper.session()
+        remembered = self._cuts(session, pending)
+        own = {k: cut for k, cut in remembered.items() if k.branch == self._keeper.branch}
+        if not own:
             return
-        messages = pending.over(await self._keeper.stored(await self._keeper.session()))
-        new = windows.with_pinned(cut, messages)
-        if new is not cut:
-            await self._keep(new, pending)
+        messages = pending.over(await self._keeper.stored(session))
+        new = {key: window_messages.with_pinned(cut, messages) for key, cut in own.items()}
+        changed = {key: cut for key, cut in new.items() if cut is not own[key]}
+        if changed:
+            await self._keep(pending, changed)
 
     async def saved(self) -> None:
-        """Store the cut that was made before the messages were."""
-        if self._state.cut is not None:
-            await self._keep(self._state.cut, Pending())
+        """Store the cuts that were made before the messages were stored."""
+        made = dict(self._state.cuts)
+        if made:
+            await self._keep(Pending(), made)
+            for key, cut in made.items():
+                if self._state.cuts.get(key) is cut:
+                    del self._state.cuts[key]
 
     async def at_save(self, pending: Pending) -> None:
         """Cut the window; with `delete_truncated`, remove what was left out of the store."""
         if await self._fits_surely():
             return
-        messages, cut = await self._uncut(pending)
+        session = await self._keeper.session()
+        key = Key.of(self._keeper.branch, None, self._config.limit)
+        if not self._config.delete_truncated and self._is_unasked(session, pending, key):
+            return
+        messages, start = await self._uncut(session, pending, key)
         if not messages:
             return
+        self._state.remembered(session)
+        room = self._room(key, self._config.limit)
         try:
-            new = await self._truncated(messages, cut, self._config.limit)
+            new = await self._cut(messages, start, key, room)
         except ContextTooSmall:
-            # Between turns nothing has to be sent yet. Seed 001 makes room all the same.
+            # Between turns nothing has to be sent yet. Room is made all the same.
             if self._config.delete_truncated:
-                await self._make_room(messages, cut)
+                await self._make_room(session, pending, start)
             return
-        if new == cut:
+        if new == start and not self._config.delete_truncated:
             return
-        await self._calls.hook(self._config.before_truncate, cut.apply(messages))
+        surplus: list[str] = []
         if self._config.delete_truncated:
-            await self._remove_all_but(new.rest_of(messages).messages, messages)
-        await self._keep(new, pending)
+            # A window may have left out what is still stored: that goes now.
+            surplus = await self._surplus(session, pending, new.rest_of(messages).messages)
+            if new == start and not surplus:
+                return
+        await self._calls.hook(self._config.before_truncate, start.apply(messages))
+        made = {key: new}
+        if self._config.delete_truncated:
+            await self._remove(surplus)
+            made[Key(key.branch)] = new  # of what was deleted, its notes are all that is left
+        await self._keep(pending, made)
         await self._calls.hook(self._config.after_truncate, new.apply(messages))
+
+    # --- what is remembered
+
+    def _cuts(self, session: Session | None, pending: Pending) -> dict[Key, Cut]:
+        """The cuts that are stored, and those that will be."""
+        stored = {} if pending.cleared else self._state.remembered(session)
+        return {**stored, **self._state.cuts}
+
+    def _is_unasked(self, session: Session | None, pending: Pending, key: Key) -> bool:
+        """Whether only other windows are asked for: then this one need not be made at a save."""
+        asked = {each for each in self._cuts(session, pending) if each.limit is not None}
+        asked = {each for each in (*asked, *self._state.live) if each.branch == key.branch}
+        return bool(asked) and key not in asked
+
+    def _followed(self, session: Session | None, pending: Pending, key: Key) -> Live | None:
+        """The window that was sent last, with what has come since, if that can be told.
+
+        Costs what has come since, whatever the length of the history.
+        """
+        live = self._state.live.get(key)
+        if live is None or session is None or pending:
+            return None
+        if not self._is_up_to_date(live, session, key) or not live.follow(self._keeper, session):
+            self._state.live.pop(key, None)
+            return None
+        return live
+
+    def _is_up_to_date(self, live: Live, session: Session, key: Key) -> bool:
+        """Whether nobody has moved the cut."""
+        if live.windows == session.windows:
+            return True
+        remembered = self._state.remembered(session)
+        if remembered.get(key, NOTHING_CUT) != live.cut or Key(key.branch) in remembered:
+            return False
+        live.windows = session.windows
+        return True
+
+    @property
+    def _is_predictable(self) -> bool:
+        """Whether a window that fits by reports and estimates is sent as it is."""
+        return self._config.token_counter is None and acts_when_exceeded(self._strategy)
+
+    def _remember(self, key: Key, live: Live, *, moved: bool) -> None:
+        if moved:
+            live.windows = self._state.written
+        self._state.live.pop(key, None)
+        self._state.live[key] = live
+        if len(self._state.live) > remembered_cuts.MOST:
+            del self._state.live[next(iter(self._state.live))]
+
+    async def _uncut(
+        self, session: Session | None, pending: Pending, key: Key
+    ) -> tuple[Messages, Cut]:
+        """The messages that a window is made of, and the cut that was made of them before."""
+        remembered = self._cuts(session, pending)
+        own = remembered.get(key)
+        if own is not None:
+            messages = await window_messages.uncut(self._keeper, session, pending, own)
+            if own.place_in(messages) is not None:
+                return Messages.wrapping(own.rest_of(messages).messages), own
+        messages = pending.over(await self._keeper.stored(session))
+        left = remembered.get(Key(key.branch))
+        return messages, NOTHING_CUT if left is None else remembered_cuts.uncovered(left, messages)
+
+    async def _keep(self, pending: Pending, made: dict[Key, Cut]) -> None:
+        """Remember cuts; where several do so at once, the last one's word counts."""
+        if pending:
+            self._state.cuts.update(made)
+            return
+        with suppress(NotFound):  # somebody deleted the session: there is nothing to cut
+            remembered = self._state.remembered(await self._keeper.session())
+            for key, cut in made.items():
+                remembered = remembered_cuts.with_cut(remembered, key, cut)
+            self._state.written = remembered_cuts.written(remembered)
+            await self._keeper.storage.keep_windows(self._keeper.identity, self._state.written)
 
     # --- cutting
 
-    async def _truncated(self, messages: Messages, cut: Cut, limit: int, **sent: Any) -> Cut:
-        config = self._config
-        running = truncate(
-            messages,
-            limit=limit,
-            strategy=self._strategy,
-            cut=cut,
-            counter=config.token_counter,
-            config=config,
-            **sent,
+    def _room(
+        self,
+        key: Key,
+        limit: int,
+        tools: tuple[AnyTool, ...] = (),
+        system: tuple[AnyPart, ...] = (),
+    ) -> Room:
+        others = (*self._state.live, *self._state.known, *self._state.cuts)
+        is_shared = any(
+            each.branch == key.branch and each.limit is not None and each != key for each in others
         )
+        config = self._config
+        sizes = self._state.sizes
+        return Room(limit, tools, system, config.token_counter, config, is_shared, key.model, sizes)
+
+    async def _cut(self, messages: Messages, start: Cut, key: Key, room: Room) -> Cut:
+        running = self._cut_of(messages, start, key, room)
+        config = self._config
         theirs = (config.strategy, config.truncation_callback, config.token_counter)
         if any(each is not None for each in theirs):
             return await self._calls.run(running)
         return await running
+
+    async def _cut_of(self, messages: Messages, start: Cut, key: Key, room: Room) -> Cut:
+        taken = await self._taken_over(messages, start, key, room)
+        return taken or await truncate_into(room, messages, self._strategy, start)
+
+    async def _taken_over(self, messages: Messages, start: Cut, key: Key, room: Room) -> Cut | None:
+        """The cut of a smaller window, where that shows more than a cut made anew would.
+
+        Cuts are made with room to spare: just after one was, the window of a smaller model, which
+        was cut some turns ago, may be the longer one.
+        """
+        slack: float | None = getattr(self._strategy, "slack", None)
+        known = {**self._state.known, **self._state.cuts}
+        others = [cut for cut in remembered_cuts.smaller(known, key) if cut.first]
+        if slack is None or not others or await _fits(messages, start, room):
+            return None
+        try:
+            plain = await truncate_into(room, messages, FitWindow(slack=slack), start)
+        except ContextTooSmall:
+            return None
+        anew = plain.place_in(messages) or 0
+        places = {place: cut for cut in others if (place := cut.place_in(messages)) is not None}
+        for place in sorted(places):
+            if place < anew and await _fits(messages, places[place], room):
+                return places[place]
+        return None
 
     @property
     def _strategy(self) -> Strategy:
         if self._config.truncation_callback is not None:
             return Callback(self._config.truncation_callback)
         return self._config.strategy or FitWindow()
-
-    async def _found(self, pending: Pending) -> tuple[Session | None, Cut]:
-        session = await self._keeper.session()
-        if not pending:
-            self._state.cut = None
-        stored = windows.read(session, self._keeper.branch)
-        return session, stored if self._state.cut is None else self._state.cut
-
-    async def _uncut(self, pending: Pending) -> tuple[Messages, Cut]:
-        session, cut = await self._found(pending)
-        return await windows.uncut(self._keeper, session, pending, cut), cut
-
-    async def _keep(self, cut: Cut, pending: Pending) -> None:
-        if pending:
-            self._state.cut = cut
-            return
-        self._state.cut = None
-        window = windows.written(self._keeper.branch, cut) if cut != NOTHING_CUT else None
-        with suppress(NotFound):  # somebody deleted the session: there is nothing to cut
-            await self._keeper.storage.keep_window(self._keeper.identity, window)
 
     async def _fits_surely(self) -> bool:
         """Whether the latest usage says so: a long history need not be loaded to be sure."""
@@ -142,18 +279,27 @@ class Trimmer:
 
     # --- removing
 
-    async def _make_room(self, messages: Messages, cut: Cut) -> None:
+    async def _make_room(self, session: Session | None, pending: Pending, cut: Cut) -> None:
+        messages = pending.over(await self._keeper.stored(session))
         kept = enduring(messages)
+        surplus = await self._surplus(session, pending, kept)
         if len(kept) == len(messages):
             return
         await self._calls.hook(self._config.before_truncate, cut.apply(messages))
-        await self._remove_all_but(kept, messages)
+        await self._remove(surplus)
         await self._calls.hook(self._config.after_truncate, Messages.wrapping(kept))
 
-    async def _remove_all_but(self, kept: Iterable[Message], messages: Messages) -> None:
+    async def _surplus(
+        self, session: Session | None, pending: Pending, kept: Iterable[Message]
+    ) -> list[str]:
+        """The ids of those that can be removed, of all but the messages that are kept."""
         ids = {message.id for message in kept}
-        surplus = [message.id for message in messages if message.id not in ids]
-        if not (await self._removable(surplus))[0]:
+        messages = pending.over(await self._keeper.stored(session))
+        found = [message.id for message in messages if message.id not in ids]
+        return (await self._removable(found))[0]
+
+    async def _remove(self, surplus: list[str]) -> None:
+        if not surplus:
             return
         await self._calls.hook(self._config.on_before_save)
         removed, version = await self._removable(surplus)
@@ -175,3 +321,7 @@ class Trimmer:
         shared = max((fork.at for fork in forks if fork.parent == branch), default=0)
         rows = await self._keeper.storage.rows(self._keeper.identity, branch=branch, after=shared)
         return {row.id for row in rows}
+
+
+async def _fits(messages: Messages, cut: Cut, room: Room) -> bool:
+    return (await tallied(messages, cut, room)).total <= room.limit

@@ -33,7 +33,6 @@ def place(_tmp_path: Path) -> Generator[Callable[[], Storage]]:
 def schema() -> Generator[str]:
     """The name of a schema, which is gone afterwards; skips where there is no server."""
     psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
-    pytest.importorskip("psycopg_pool", reason="psycopg_pool is not installed")
     try:
         connection = psycopg.connect(URL, autocommit=True, connect_timeout=30)
     except psycopg.OperationalError:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import time
+from typing import TypeVar
+
+import msgspec
 
 from dragoman import Message, Usage
 from dragoman.history.identity import SessionIdentity
@@ -18,6 +21,7 @@ from dragoman.history.storage.protocol import (
     Storage,
 )
 
+Value = TypeVar("Value", Row, Session)
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
 TWO = SessionIdentity(agent="guide", chat="8", user="Ben")
 NOON = 1_763_294_400.0  # 2025-11-16 12:00 UTC
@@ -40,6 +44,13 @@ def entry(
 def texts(found: Sequence[Row]) -> list[str]:
     """What these messages say."""
     return [message_of(row.body).text for row in found]
+
+
+def bare(found: Value) -> Value:
+    """A row or a session without what shows damage to it."""
+    if isinstance(found, Row):
+        return msgspec.structs.replace(found, checksum=None, chain=None)
+    return msgspec.structs.replace(found, chain=None, seal=None)
 
 
 def said(hits: Sequence[Hit]) -> list[str]:

@@ -7,13 +7,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
+import msgspec
 import pytest
 
-from dragoman.errors import ConfigError, Conflict, InvalidInputError, StoreError
+from dragoman.errors import ConfigError, Conflict, Corrupt, InvalidInputError, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.chain import ChainStorage
 from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.protocol import MAIN, DuplicateIds, Entry, Session, Storage
+from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.storage.sqlite import SQLiteStorage
 from tests.history.storage.making import NOON, ONE, TWO, entry, fill, head, texts
 
@@ -81,7 +83,7 @@ async def everything_of(storage: Storage, who: SessionIdentity = ONE) -> Any:
     branches = (MAIN, *(fork.number for fork in session.forks))
     rows = [await storage.rows(who, branch=branch) for branch in branches]
     # The moment of a rewrite or a fork is each member's own.
-    return session.version, session.last_seq, session.active, session.forks, session.window, rows
+    return session.version, session.last_seq, session.active, session.forks, session.windows, rows
 
 
 @pytest.fixture
@@ -178,7 +180,7 @@ async def every_write(chain: Storage) -> None:
     await chain.fork(ONE, parent=MAIN, at=2, expected=4)
     await chain.append(ONE, [entry("d")], branch=1)
     await chain.activate(ONE, 1)
-    await chain.keep_window(ONE, b'{"w":1}')
+    await chain.keep_windows(ONE, b'{"w":1}')
     await chain.set_aside(ONE, [2], "broken")
 
 
@@ -231,20 +233,20 @@ async def every_write_after(chain: Storage) -> None:
     """Writes to a session that is there."""
     await fill(chain, "b")
     await chain.fork(ONE, parent=MAIN, at=1)
-    await chain.keep_window(ONE, b'{"w":1}')
+    await chain.keep_windows(ONE, b'{"w":1}')
     await chain.activate(ONE, MAIN)
     await chain.set_aside(ONE, [1], "broken")
     await chain.clear(ONE, at=NOON)
     await fill(chain, "c")
 
 
-@pytest.mark.parametrize("method", ["keep_window", "activate"])
+@pytest.mark.parametrize("method", ["keep_windows", "activate"])
 async def test_what_has_no_version_is_mended_as_well(trio: Trio, method: str) -> None:
     """By a repair that finds the same version on both sides."""
     await fill(trio.chain, "a")
     await trio.chain.fork(ONE, parent=MAIN, at=1)
     trio.third.down = frozenset({method})
-    await trio.chain.keep_window(ONE, b'{"w":2}')
+    await trio.chain.keep_windows(ONE, b'{"w":2}')
     await trio.chain.activate(ONE, MAIN)
     trio.third.down = False
     assert (await trio.chain.repair()).mended == 1
@@ -590,3 +592,98 @@ def test_blocking_code_can_run_a_blocking_chain() -> None:
     ):
         with pytest.raises(StopIteration):
             call.send(None)
+
+
+# --- damage
+
+
+def damage(storage: MemoryStorage, id: str) -> None:
+    """Alter a stored message, as a bad disk does."""
+    kept = storage._sessions[ONE.digest]
+    row = kept.by_id[id]
+    kept.by_id[id] = msgspec.structs.replace(row, body=row.body[:-9] + b"?" + row.body[-8:])
+    kept.branches[row.branch][kept.index(row)] = kept.by_id[id]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+async def test_a_damaged_message_is_replaced_from_a_sound_copy(trio: Trio, number: int) -> None:
+    """Whichever member it is on; it is told, and all are alike and sound then."""
+    made = await fill(trio.chain, "a", "b", "c")
+    await trio.chain.fork(ONE, parent=MAIN, at=2)
+    damage(trio.members[number].inner, made[1].id)
+    assert any("checksum" in problem for problem in await trio.chain.verify())
+    done = await trio.chain.repair()
+    assert done.problems == ()
+    assert [(each.member, "was damaged" in each.problem) for each in done.healed] == [
+        (f"member{number}", True)
+    ]
+    assert trio.chain.reports[-1:] == done.healed
+    assert await trio.chain.verify() == []
+    assert texts(await trio.primary.inner.rows(ONE)) == ["a", "b", "c"]
+    await trio.alike()
+    assert (await trio.chain.repair()).healed == ()
+
+
+@pytest.mark.parametrize("number", [0, 1])
+async def test_a_missing_message_is_brought_back_from_a_sound_copy(trio: Trio, number: int) -> None:
+    """The tally of the member that lost it says so."""
+    made = await fill(trio.chain, "a", "b", "c")
+    kept = trio.members[number].inner._sessions[ONE.digest]
+    row = kept.by_id.pop(made[2].id)
+    kept.branches[MAIN].remove(row)
+    assert len((await trio.chain.repair(ONE)).healed) == 1
+    assert await trio.chain.verify() == []
+    assert texts(await trio.chain.rows(ONE)) == ["a", "b", "c"]
+    await trio.alike()
+
+
+async def test_damaged_numbers_are_replaced_from_a_sound_copy(trio: Trio) -> None:
+    """Also where the primary can't even say which version it has."""
+    await fill(trio.chain, "a", "b")
+    trio.primary.down = frozenset({"session"})
+    trio.primary.error = Corrupt("the numbers are damaged")
+
+    async def recover() -> None:
+        trio.primary.down = False
+
+    trio.primary.meanwhile["delete"] = recover
+    assert len((await trio.chain.repair(ONE)).healed) == 1
+    assert await trio.chain.verify() == []
+    await trio.alike()
+
+
+async def test_without_a_sound_copy_of_the_same_state_nothing_is_replaced(trio: Trio) -> None:
+    """Copies that are damaged as well are left alone; it is told."""
+    made = await fill(trio.chain, "a", "b")
+    for member in trio.members:
+        damage(member.inner, made[0].id)
+    before = [await everything_of(member.inner) for member in trio.members]
+    done = await trio.chain.repair()
+    assert done.healed == ()
+    assert ["no member has a sound one" in each.problem for each in done.problems] == [True] * 3
+    assert [await everything_of(member.inner) for member in trio.members] == before
+
+
+async def test_a_sealed_chain_is_mended_without_its_keys(trio: Trio) -> None:
+    """Seals go to all members with each write, and stay right when a copy is replaced."""
+    sealed = SealedStorage(trio.chain, keys={"k": bytes(32)}, current="k")
+    made = await fill(sealed, "a", "b", "c")
+    await sealed.rewrite(ONE, replaced=[entry("B", id=made[1].id)])
+    await sealed.fork(ONE, parent=MAIN, at=2)
+    await sealed.activate(ONE, MAIN)
+    await trio.alike()
+    for member in trio.members:
+        damage(member.inner, made[1].id)
+        assert len((await trio.chain.repair()).healed) == 1
+        assert await sealed.verify() == []
+        assert texts(await sealed.rows(ONE)) == ["a", "B", "c"]
+        await trio.alike()
+    trio.third.down = True
+    await fill(sealed, "d")
+    trio.third.down = False
+    await fill(sealed, "e")
+    await trio.alike()
+    await sealed.set_aside(ONE, [1], "for the test")
+    await sealed.clear(ONE, at=NOON)
+    await trio.alike()
+    assert await sealed.verify() == []

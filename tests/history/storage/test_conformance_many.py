@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import InvalidInputError, Usage
+from dragoman import Usage
+from dragoman.errors import InvalidInputError
 from dragoman.history.identity import FIELDS, SessionIdentity
 from dragoman.history.storage.protocol import (
     MAIN,
@@ -204,7 +205,7 @@ async def test_nothing_is_wrong_with_a_store_in_use(backend: Backend) -> None:
         await storage.append(ONE, [entry("d")], branch=1)
         await storage.rewrite(ONE, removed=[kept[0].id])
         await storage.set_aside(ONE, [2], "for the test")
-        await storage.keep_window(ONE, b"{}")
+        await storage.keep_windows(ONE, b"{}")
         await storage.restore(*copy_of(5, 1, who=TWO))
         assert await storage.verify() == []
 

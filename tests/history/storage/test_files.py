@@ -15,13 +15,15 @@ from typing import Any
 
 import pytest
 
-from dragoman import Message
+from dragoman import ChatHistory, Message
 from dragoman.errors import Corrupt, NotFound, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import body_of, message_of, read_line, row_line
 from dragoman.history.storage.files import FileStorage, directory, ids, log
 from dragoman.history.storage.files.lines import aside_of
+from dragoman.history.storage.integrity import damage_to, tally_of
 from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter, Row, Session
+from tests.history.storage.making import bare
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files need POSIX locks")
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
@@ -68,6 +70,12 @@ async def texts(storage: FileStorage) -> list[str]:
     return [message_of(row.body).text for row in await storage.rows(ONE)]
 
 
+async def readable(storage: FileStorage) -> list[str]:
+    """What those of its messages say that are sound."""
+    rows = await storage.rows(ONE)
+    return [message_of(row.body).text for row in rows if damage_to(row) is None]
+
+
 async def filled(root: Path, *groups: int) -> FileStorage:
     """A storage with so many messages, added in groups, called x0, x1, ..."""
     storage = await opened(root)
@@ -87,8 +95,9 @@ async def test_a_file_is_the_session_and_its_messages_in_lines(tmp_path: Path) -
     first, *rest = file_of(tmp_path).read_bytes().splitlines()
     head = read_line(first)
     assert isinstance(head, Session)
-    assert head.identity == ONE
-    assert [read_line(line) for line in rest] == await storage.rows(ONE)
+    assert (head.identity, head.version, head.last_seq) == (ONE, 2, 3)
+    found = [row for row in map(read_line, rest) if isinstance(row, Row)]
+    assert [bare(row) for row in found] == [bare(row) for row in await storage.rows(ONE)]
 
 
 async def test_only_the_owner_may_look(tmp_path: Path) -> None:
@@ -172,7 +181,7 @@ async def test_a_torn_end_is_no_message_and_is_set_aside(
     path = file_of(tmp_path)
     whole = path.read_bytes()
     await storage.append(ONE, entries(3, "torn"))
-    path.write_bytes(tear(path.read_bytes()))
+    path.write_bytes(tear(whole + path.read_bytes()[len(whole) :]))  # its numbers come last
     torn = path.read_bytes()[len(whole) :]
     assert await texts(storage) == ["x0", "x1"]
     assert await version(storage) == 2
@@ -185,6 +194,136 @@ async def test_a_torn_end_is_no_message_and_is_set_aside(
     aside = aside_of(line)
     assert aside is not None
     assert (aside.identity, aside.offset, aside.raw) == (ONE, len(whole), torn)
+
+
+@pytest.mark.parametrize("tear", [_half_a_line, _half_a_batch, _rubbish])
+async def test_the_end_of_what_was_acknowledged_is_no_torn_end(
+    tmp_path: Path, tear: Callable[[bytes], bytes]
+) -> None:
+    """Once its numbers are written, a write was acknowledged: what is missing of it is told."""
+    storage = await filled(tmp_path, 1, 1)
+    await storage.append(ONE, entries(3, "y"))
+    path = file_of(tmp_path)
+    path.write_bytes(tear(path.read_bytes()))
+    assert await readable(storage) == ["x0", "x1", "y0", "y1"]
+    assert await version(storage) == 3
+    problems = await storage.verify()
+    assert problems
+    assert "torn" not in str(problems)
+    history = await ChatHistory.open(ONE, storage=storage)
+    await history.messages()
+    assert len(history.damaged) == 1
+    assert (await storage.append(ONE, [entry("on")])).last_seq == 6
+    assert await readable(storage) == ["x0", "x1", "y0", "y1", "on"]
+    assert await storage.verify()  # it is not forgotten
+    await storage.set_aside(ONE, [], "test")
+    assert await storage.verify() == []
+    assert await texts(storage) == ["x0", "x1", "y0", "y1", "on"]
+
+
+async def test_a_line_that_lost_no_more_than_its_end_is_read(tmp_path: Path) -> None:
+    """And the next one does not run into it."""
+    storage = await filled(tmp_path, 1, 1)
+    path = file_of(tmp_path)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert await texts(storage) == ["x0", "x1"]
+    assert len(await storage.rows(ONE, limit=1, newest=True)) == 1
+    await storage.append(ONE, [entry("on")])
+    assert await texts(storage) == ["x0", "x1", "on"]
+    assert await storage.verify() == []
+
+
+async def test_numbers_that_are_behind_are_no_damage(tmp_path: Path) -> None:
+    """A crash between the rows and the numbers leaves a session that is whole, and goes on."""
+    storage = await filled(tmp_path, 1)
+    path = file_of(tmp_path)
+    before = path.read_bytes()
+    await storage.append(ONE, entries(2, "y"), seal=b'{"s":1}')
+    await storage.append(ONE, entries(1, "z"))
+    path.write_bytes(before + path.read_bytes()[len(before) :])
+    for _ in range(2):
+        session = await storage.session(ONE)
+        assert session is not None
+        assert (session.version, session.last_seq, session.seal) == (3, 4, b'{"s":1}')
+        assert session.chain == "n1-3.4.4.0"
+        assert await storage.verify() == []
+        await storage.activate(ONE, 0, seal=b'{"s":1}')
+    assert (await storage.append(ONE, [entry("on")])).last_seq == 5
+    assert await texts(storage) == ["x0", "y0", "y1", "z0", "on"]
+    assert await storage.verify() == []
+
+
+async def test_an_emptied_file_is_no_empty_session(tmp_path: Path) -> None:
+    """It is an error, for who reads and for who writes; files appear only when they are whole."""
+    storage = await filled(tmp_path, 3)
+    file_of(tmp_path).write_bytes(b"")
+    for call in (storage.session(ONE), storage.append(ONE, [entry("a")]), storage.clear(ONE, at=1)):
+        with pytest.raises(Corrupt, match="the file is empty"):
+            await call
+    assert [problem for problem in await storage.verify() if "empty" in problem]
+    assert file_of(tmp_path).read_bytes() == b""
+    assert await storage.set_aside(ONE, [], "it is empty") == 0
+    assert await storage.verify() == []
+    await storage.append(ONE, [entry("on")])
+    assert await texts(storage) == ["on"]
+
+
+async def test_another_sessions_line_is_no_message_of_this_one(tmp_path: Path) -> None:
+    """Even where its number fits."""
+    storage = await filled(tmp_path, 1, 1, 1)
+    other = SessionIdentity(chat="other")
+    for text in ("secret", "of", "others"):
+        await storage.append(other, [entry(text)])
+    path = file_of(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = file_of(tmp_path, who=other).read_bytes().splitlines(keepends=True)[2]
+    path.write_bytes(b"".join(lines))
+    assert await readable(storage) == ["x0", "x2"]
+    assert [row.seq for row in await storage.rows(ONE)] == [1, 2, 3]
+    assert len(await storage.verify()) == 1
+
+
+@pytest.mark.parametrize(
+    "raw", [b"\0" * 5000, b"\xff\xfe\0" * 999, b'{"a":' * 5000, b"x" * 900_000]
+)
+async def test_rubbish_of_any_kind_is_one_damaged_message(tmp_path: Path, raw: bytes) -> None:
+    """However it looks, wherever it is; the numbers of the others stay."""
+    storage = await filled(tmp_path, 1, 1, 1, 1)
+    path = file_of(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[3] = raw + b"\n"
+    path.write_bytes(b"".join(lines))
+    rows = await storage.rows(ONE)
+    assert [(row.seq, row.id == "") for row in rows] == [
+        (1, False),
+        (2, False),
+        (3, True),
+        (4, False),
+    ]
+    assert await readable(storage) == ["x0", "x1", "x3"]
+    for newest in (True, False):
+        assert [r.seq for r in await storage.rows(ONE, upto=3, limit=9, newest=newest)] == [1, 2, 3]
+        assert [r.seq for r in await storage.rows(ONE, after=2, limit=9, newest=newest)] == [3, 4]
+    assert len(await storage.verify()) == 1
+    assert await storage.set_aside(ONE, [3], "rubbish") == 1
+    assert await storage.verify() == []
+    aside = aside_of(file_of(tmp_path, ".aside").read_bytes())
+    assert aside is not None
+    assert aside.raw == raw
+
+
+async def test_setting_aside_spares_a_sound_neighbour(tmp_path: Path) -> None:
+    """A line too many has no number of its own: what has it stays."""
+    storage = await filled(tmp_path, 1, 1)
+    path = file_of(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], lines[1], b"rubbish\n", lines[2]]))
+    rows = await storage.rows(ONE)
+    assert [row.seq for row in rows] == [1, 1, 1, 2]
+    assert [row.seq for row in await storage.rows(ONE, limit=1)] == [1, 1, 1]
+    assert await storage.set_aside(ONE, [1], "twice") == 2
+    assert await texts(storage) == ["x0", "x1"]
+    assert await storage.verify() == []
 
 
 async def test_what_was_set_aside_is_never_written_over(tmp_path: Path) -> None:
@@ -234,32 +373,98 @@ async def test_a_line_that_is_no_record_is_reported_and_passed_over(tmp_path: Pa
     lines = path.read_bytes().splitlines(keepends=True)
     lines[2] = b"rubbish\n"
     path.write_bytes(b"".join(lines))
-    assert await texts(storage) == ["x0", "x2"]
-    assert [message_of(row.body).text for row in await storage.rows(ONE, after=1)] == ["x2"]
+    assert await readable(storage) == ["x0", "x2"]
+    assert [row.seq for row in await storage.rows(ONE, after=1)] == [2, 3]
     place = f"{ONE.digest[:2]}/{ONE.digest}.jsonl:3:"
     assert [problem.split()[0] for problem in await storage.verify()] == [place]
-    await storage.keep_window(ONE, b'{"a":1}')
+    await storage.keep_windows(ONE, b'{"a":1}')
     assert b"rubbish\n" in path.read_bytes()
     assert await storage.set_aside(ONE, [], "no record") == 1
     assert await storage.verify() == []
     assert b"rubbish" not in path.read_bytes()
 
 
-async def test_a_broken_first_line_does_not_take_the_messages_with_it(tmp_path: Path) -> None:
-    """The session goes on; what the line said is kept when it is written anew."""
+@pytest.mark.parametrize("marker", [b'"version":4', b'"at":1', b'"created_at":', b'"chain":"f1-'])
+async def test_a_broken_first_line_does_not_take_the_messages_with_it(
+    tmp_path: Path, marker: bytes
+) -> None:
+    """Nobody writes to the session until it is mended: then its branches are as they were."""
     storage = await filled(tmp_path, 1, 1)
-    path = file_of(tmp_path)
-    path.write_bytes(b"#" + path.read_bytes())
-    assert await texts(storage) == ["x0", "x1"]
-    assert (await storage.append(ONE, [entry("on")], expected=2)).last_seq == 3
-    assert len(await storage.verify()) == 1
-    assert "can't be read" in (await storage.forget("Bob")).remains[1]
     await storage.fork(ONE, parent=0, at=1)
+    await storage.append(ONE, [entry("branch")], branch=1)
+    before = await storage.session(ONE)
+    assert before is not None
+    path = file_of(tmp_path)
+    line, newline, rest = path.read_bytes().partition(b"\n")
+    at = line.index(marker) + len(marker) - 1
+    broken = line[:at] + b"#" + line[at + 1 :] + newline + rest
+    path.write_bytes(broken)
+    for change in (
+        storage.session(ONE),
+        storage.append(ONE, [entry("a")]),
+        storage.fork(ONE, parent=0, at=1),
+        storage.keep_windows(ONE, b"{}"),
+    ):
+        with pytest.raises(Corrupt, match="history repair"):
+            await change
+    assert path.read_bytes() == broken
+    assert await texts(storage) == ["x0", "x1"]
+    assert len(await storage.verify()) == 1
+    (listed,) = await storage.sessions()
+    assert listed.identity == ONE
+    with pytest.raises(Corrupt):
+        tally_of(listed)
+    await storage.set_aside(ONE, [], "mended")
     assert await storage.verify() == []
+    after = await storage.session(ONE)
+    assert after is not None
+    if marker != b'"at":1':  # where the branch begins is known from its own messages only
+        assert (after.forks, after.active) == (before.forks, before.active)
+    assert (after.version, after.last_seq) == (before.version + 1, before.last_seq)
+    assert [message_of(row.body).text for row in await storage.rows(ONE, branch=1)] == ["branch"]
     aside = aside_of(file_of(tmp_path, ".aside").read_bytes())
     assert aside is not None
-    assert (aside.offset, aside.raw[:2]) == (0, b"#{")
-    assert await texts(storage) == ["x0", "x1", "on"]
+    assert aside.raw == broken.partition(b"\n")[0]
+
+
+async def test_a_first_line_that_is_altered_but_whole_is_noticed(tmp_path: Path) -> None:
+    """The branch that a history opens on is not simply another one."""
+    storage = await filled(tmp_path, 1, 1)
+    await storage.fork(ONE, parent=0, at=1)
+    path = file_of(tmp_path)
+    path.write_bytes(path.read_bytes().replace(b'"active":1', b'"active":0', 1))
+    with pytest.raises(Corrupt):
+        await storage.session(ONE)
+
+
+async def test_who_is_forgotten_is_so_with_a_damaged_first_line(tmp_path: Path) -> None:
+    """As long as the names can be read; otherwise it is said that something remains."""
+    storage = await filled(tmp_path, 1)
+    path = file_of(tmp_path)
+    path.write_bytes(path.read_bytes().replace(b'"created_at"', b'"created#at"', 1))
+    unknown = SessionIdentity(user="Bob")
+    await storage.append(unknown, [entry("a")])
+    file_of(tmp_path, who=unknown).write_bytes(b"rubbish")
+    erased = await storage.forget("Ana")
+    assert (erased.sessions, erased.messages) == (1, 1)
+    assert not path.exists()
+    assert "can't be read" in erased.remains[1]
+
+
+async def test_who_forgets_does_not_wait_for_a_lock_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that can't be read is looked at again under its lock, unless that is held already."""
+    storage = await filled(tmp_path, 1)
+    file_of(tmp_path).write_bytes(b"rubbish")
+
+    def waiting(_seconds: float) -> None:
+        pytest.fail("it waits for itself")
+
+    monkeypatch.setattr(directory, "sleep", waiting)
+    erased = await storage.forget("Ana")
+    assert erased.sessions == 0
+    assert "1 files whose first line can't be read" in erased.remains[1]
 
 
 async def test_rubbish_is_an_error_not_an_empty_session(tmp_path: Path) -> None:
@@ -295,7 +500,7 @@ async def test_a_body_that_is_not_on_one_line_stays_in_its_own(tmp_path: Path) -
     assert first.body == good
     with pytest.raises(Corrupt):
         message_of(second.body)
-    assert await storage.verify() == []
+    assert [problem.split(":")[1] for problem in await storage.verify()] == ["3"]
 
 
 async def test_lines_that_others_wrote_are_read(tmp_path: Path) -> None:
@@ -363,7 +568,7 @@ async def test_the_table_of_ids_follows_every_change(tmp_path: Path) -> None:
         assert table.exists()
 
     await check()
-    await storage.keep_window(ONE, b'{"a":1}')
+    await storage.keep_windows(ONE, b'{"a":1}')
     await check()
     table.write_bytes(table.read_bytes()[:1000])
     await check()
@@ -379,6 +584,32 @@ async def test_the_table_of_ids_follows_every_change(tmp_path: Path) -> None:
     assert not table.exists()
     assert await storage.restore(copy, kept)
     await check(gone=rows[350].id)
+
+
+async def test_a_reader_makes_a_table_that_is_missing(tmp_path: Path) -> None:
+    """So that the next ones find messages without reading the whole file."""
+    storage = await filled(tmp_path, 700, 1)
+    rows = await storage.rows(ONE)
+    await storage.close()
+    table = file_of(tmp_path, ".ids")
+    table.unlink()
+    reader = await opened(tmp_path)
+    assert await reader.row(ONE, rows[350].id) == rows[350]
+    assert table.exists()
+    assert await reader.row(ONE, rows[-1].id) == rows[-1]
+
+
+async def test_what_is_remembered_of_the_last_line_is_compared(tmp_path: Path) -> None:
+    """Damage to it between two appends is seen by the second as by anybody else."""
+    storage = await filled(tmp_path, 3, 1)
+    path = file_of(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + b"#")  # its end is gone: the next line must not run into it
+    await storage.append(ONE, [entry("more")])
+    lines = path.read_bytes().splitlines()
+    assert len(lines) == 6
+    assert message_of((await storage.rows(ONE))[-1].body).text == "more"
+    assert await storage.verify() != []
 
 
 async def test_a_table_grows_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -439,8 +670,8 @@ async def test_a_full_disk_is_an_error_and_loses_nothing(
     storage = await filled(tmp_path, 1, 1)
     before = file_of(tmp_path).read_bytes()
 
-    def full(fd: int, raw: bytes) -> None:
-        os.write(fd, raw[:100])
+    def full(fd: int, raw: bytes, at: int) -> None:
+        os.pwrite(fd, raw[:100], at)
         raise OSError(errno.ENOSPC, "no room for message text")
 
     with monkeypatch.context() as patch:
@@ -592,6 +823,23 @@ async def test_processes_that_write_at_once_lose_and_mix_up_nothing(tmp_path: Pa
     assert await storage.verify() == []
 
 
+async def test_who_reads_while_others_write_sees_no_damage(tmp_path: Path) -> None:
+    """The first line is written over all the time: it is never taken for damaged, nor ahead."""
+    storage = await filled(tmp_path, 1)
+    writers = [spawn.Process(target=_write, args=(tmp_path, n, 150)) for n in range(2)]
+    for process in writers:
+        process.start()
+    while any(process.is_alive() for process in writers):
+        session = await storage.session(ONE)
+        assert session is not None
+        tally = tally_of(session)
+        assert tally is not None
+        held = [row for row in await storage.rows(ONE) if row.seq <= session.last_seq]
+        assert len(held) == tally.rows == session.last_seq
+        assert await storage.verify() == []
+    assert await storage.count(ONE) == 301
+
+
 def _write_until_killed(root: Path, acknowledged: Path) -> None:
     import asyncio
 
@@ -603,7 +851,7 @@ def _write_until_killed(root: Path, acknowledged: Path) -> None:
             await storage.append(ONE, group)
             os.write(told, "".join(f"{each.id}\n" for each in group).encode())
             if number % 50 == 49:
-                await storage.keep_window(ONE, b"%d" % number)
+                await storage.keep_windows(ONE, b"%d" % number)
                 await storage.rewrite(ONE, replaced=[group[0]])
 
     asyncio.run(run())
@@ -640,5 +888,5 @@ async def test_a_session_that_is_not_there_is_not_made_by_asking(tmp_path: Path)
     assert await storage.session(ONE) is None
     assert await storage.rows(ONE) == []
     with pytest.raises(NotFound):
-        await storage.keep_window(ONE, None)
+        await storage.keep_windows(ONE, None)
     assert {path.name for path in files_in(tmp_path) if path.is_file()} <= {"lock"}

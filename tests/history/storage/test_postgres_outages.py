@@ -214,6 +214,7 @@ async def test_two_tasks_may_open_a_store_at_once(place: str) -> None:
     storage = PostgresStorage(f"{URL}?application_name={place}", schema=place)
     await asyncio.gather(*(storage.open() for _ in range(3)))
     await storage.append(ONE, [entry()])
+    assert await storage.count(ONE) == 1
     await storage.close()
     while await asked(place, _CONNECTED, (place,)) != [(0,)]:  # noqa: ASYNC110 - they end soon
         await asyncio.sleep(0.01)
@@ -298,9 +299,7 @@ WHERE wait_event_type = 'Lock' AND query LIKE %s"""
 
 async def _terminate(place: str, storage: PostgresStorage) -> None:
     """End every connection that lies ready in a store."""
-    await storage.count(ONE)  # the first is made in the background
-    pool = storage._connections._pool
-    pids = [connection.info.backend_pid for connection in pool._pool]
+    pids = [each[0].info.backend_pid for each in storage._connections._pool.ready]
     assert pids
     await asked(place, _TERMINATE, (pids,))
 

@@ -12,16 +12,20 @@ from time import time
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 
-from dragoman import Message
+from dragoman import Message, Usage
 from dragoman.errors import ConfigError, Conflict, InvalidInputError, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import body_of, message_of, read_line
-from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter
-from dragoman.history.storage.redis import RedisStorage, reading, server
+from dragoman.history.storage.integrity import damage_to
+from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter, Fork
+from dragoman.history.storage.redis import RedisStorage, listing, reading, server
 from dragoman.history.storage.redis.connection import promise_of
+from dragoman.history.storage.soundness import unreadable_row
 from tests.history.storage.backend_redis import URL, emptied, expect_server
+from tests.history.storage.making import copy_of
 
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
 spawn = multiprocessing.get_context("spawn")
@@ -208,7 +212,7 @@ async def test_a_cluster_is_refused(prefix: str, monkeypatch: pytest.MonkeyPatch
         return {"redis_mode": "cluster"}
 
     monkeypatch.setattr(Redis, "info", info)
-    with pytest.raises(StoreError, match="cluster"):
+    with pytest.raises(ConfigError, match="cluster-enabled no"):
         await RedisStorage(URL, prefix=prefix).open()
 
 
@@ -246,7 +250,9 @@ async def test_records_are_lines(prefix: str) -> None:
 async def test_ids_with_quotes_in_them_are_kept(prefix: str) -> None:
     """Whatever they look like."""
     async with opened(prefix) as storage:
-        odd = [Entry(id, b"{}", 1.0) for id in (',"version":1,', '"', "é🙂", "a b\n", "\\")]
+        odd = [
+            Entry(id, entry("odd").body, 1.0) for id in (',"version":1,', '"', "é🙂", "a b\n", "\\")
+        ]
         await storage.append(ONE, odd)
         assert [row.id for row in await storage.rows(ONE)] == [each.id for each in odd]
         for each in odd:
@@ -303,13 +309,15 @@ async def test_what_does_not_fit_together_is_told(prefix: str) -> None:
         await client.hdel(f"{key}:records", "2")  # type: ignore[misc, unused-ignore]
         await client.hset(f"{key}:records", "3", "rubbish")  # type: ignore[misc, unused-ignore]
         await client.zrem(f"{prefix}:sessions", other.digest)
+        damage = damage_to(unreadable_row(1, 0))
         assert sorted(problem.split(": ", 1)[1] for problem in await storage.verify()) == [
             "it has 2 records, 3 ids and 3 places on branches",
             "it is not in the list of sessions",
             "message 2: its id leads nowhere",
-            "message 3: the record can't be read",
+            f"message 2: {damage}",
+            f"message 3: {damage}",
         ]
-        assert await texts(storage) == ["a"]
+        assert [damage_to(row) for row in await storage.rows(ONE)] == [None, damage, damage]
         assert await storage.set_aside(ONE, [2, 3], "broken") == 2
         aside: Any = await client.lrange(f"{key}:aside", 1, -1)  # type: ignore[misc, unused-ignore]
         assert sorted(text.split(b" ", 1)[1] for text in aside) == [
@@ -414,4 +422,95 @@ async def test_processes_that_write_at_once_lose_and_mix_up_nothing(prefix: str)
         said = [message_of(row.body).text.split("-") for row in rows]
         for writer in "0123":
             assert [n for who, n in said if who == writer] == [str(n) for n in range(100)]
+        assert await storage.verify() == []
+
+
+# --- what random mutants of the source survived
+
+
+async def test_more_sessions_than_a_page_are_all_listed(prefix: str) -> None:
+    """In order, whatever is asked for: a list, a search, sums, a check, an erasure."""
+    async with opened(prefix) as storage:
+        people = [SessionIdentity(chat=str(n), user="Ana") for n in range(2 * listing.AT_ONCE + 1)]
+        for who in people:
+            await storage.append(who, [entry("alpha")])
+        digests = sorted(who.digest for who in people)
+        listed = await storage.sessions()
+        assert [each.identity.digest for each in listed] == digests
+        behind = await storage.sessions(after=digests[listing.AT_ONCE - 1], limit=3)
+        assert [each.identity.digest for each in behind] == digests[listing.AT_ONCE :][:3]
+        found = await storage.sessions(limit=listing.AT_ONCE + 1)
+        assert [each.identity.digest for each in found] == digests[: listing.AT_ONCE + 1]
+        assert len(await storage.search("alpha", limit=1000)) == len(people)
+        assert await storage.verify() == []
+        assert (await storage.forget("Ana")).sessions == len(people)
+        assert await storage.sessions() == []
+
+
+@pytest.mark.parametrize("change", ["body", "model", "usage"])
+@pytest.mark.parametrize("expected", [None, 1])
+async def test_another_message_of_the_same_id_and_time_is_not_taken_for_ours(
+    prefix: str, change: str, expected: int | None
+) -> None:
+    """The request was lost; what is there under the id is somebody else's."""
+    values = {"body": entry("other").body, "model": "m", "usage": Usage(input=1)}
+    async with proxied(prefix) as (proxy, storage), opened(prefix) as other:
+        ours = entry("ours")
+        theirs = msgspec.structs.replace(ours, **{change: values[change]})
+        proxy.before = lambda: other.append(ONE, [theirs])
+        with pytest.raises(Conflict):
+            await storage.append(ONE, [ours], expected=expected)
+        assert await storage.count(ONE) == 2
+
+
+async def test_a_message_that_was_there_before_is_no_answer_to_an_expectation(prefix: str) -> None:
+    """The very same is stored already, by an earlier write: the version is another."""
+    async with proxied(prefix) as (proxy, storage):
+        ours = entry("ours")
+        await storage.append(ONE, [ours])
+        await storage.append(ONE, [entry("more")])
+        proxy.before = nothing
+        with pytest.raises(DuplicateIds):
+            await storage.append(ONE, [ours], expected=3)
+
+
+async def test_no_branch_key_is_left_by_a_restore(prefix: str) -> None:
+    """Neither of the branches that were there, nor of rows on branches that are none."""
+    from redis.asyncio import Redis
+
+    async with opened(prefix) as storage, Redis.from_url(URL) as client:
+        await storage.append(ONE, [entry("a"), entry("b")])
+        await storage.fork(ONE, parent=0, at=1)
+        await storage.append(ONE, [entry("c")], branch=1)
+        session, rows = copy_of(9, 2, 4)
+        strays = [msgspec.structs.replace(row, branch=7) for row in rows[1:]]
+        assert await storage.restore(session, [rows[0], *strays]) is True
+        assert await _branches(client, prefix) == ["0", "7"]
+        assert (await storage.append(ONE, [entry("d")], branch=1)).last_seq == 21
+        assert await _branches(client, prefix) == ["0", "1", "7"]
+        later, only = copy_of(30, 6)
+        assert await storage.restore(later, only) is True
+        assert await _branches(client, prefix) == ["0"]
+        await storage.append(ONE, [entry("e")], branch=1)
+        await storage.clear(ONE, at=1.0)
+        assert await _branches(client, prefix) == []
+        assert await storage.fork(ONE, parent=0, at=0) == 1
+        await storage.append(ONE, [entry("f")], branch=1)
+        assert await storage.verify() == []
+        await storage.delete(ONE)
+        assert await _branches(client, prefix) == []
+
+
+async def _branches(client: Any, prefix: str) -> list[str]:
+    keys = [key.decode() async for key in client.scan_iter(f"{prefix}:*:branch:*")]
+    return sorted(key.rpartition(":")[2] for key in keys)
+
+
+async def test_a_branch_made_after_a_restore_has_a_number_of_its_own(prefix: str) -> None:
+    """Above all that are there, whatever was said of them."""
+    async with opened(prefix) as storage:
+        session, rows = copy_of(9, 2, 3)
+        forks = (*session.forks, Fork(4, 1, 3))
+        await storage.restore(msgspec.structs.replace(session, forks=forks), rows)
+        assert await storage.fork(ONE, parent=4, at=3) == 5
         assert await storage.verify() == []

@@ -17,13 +17,15 @@ import pytest
 
 from dragoman.errors import ConfigError, Corrupt, InvalidInputError, StoreError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.records import is_sealed, message_of
+from dragoman.history.records import is_sealed, message_in, message_of
 from dragoman.history.storage.chain import ChainStorage
 from dragoman.history.storage.memory import MemoryStorage
-from dragoman.history.storage.protocol import MAIN, Entry, Row
-from dragoman.history.storage.sealed import SealedStorage
+from dragoman.history.storage.protocol import MAIN, Row
+from dragoman.history.storage.sealed import SealedStorage, rotation
+from dragoman.history.storage.sealed.state import new_state
 from dragoman.history.storage.sqlite import SQLiteStorage
-from tests.history.storage.making import NOON, ONE, TWO, entry, fill, head, texts
+from tests.history.attacker import alter_row
+from tests.history.storage.making import ONE, TWO, entry, fill, head, texts
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
 KEYS = {"2025": OLD, "2026": NEW}
@@ -43,7 +45,7 @@ def holding(directory: Path, text: str) -> list[str]:
 
 async def alter(inner: MemoryStorage, id: str, body: bytes) -> None:
     """Put another body in place, as somebody with access to the store can."""
-    await inner.rewrite(ONE, replaced=[Entry(id, body, NOON)])
+    await alter_row(inner, ONE, id, body=body)
 
 
 # --- nothing in plain text
@@ -55,7 +57,7 @@ async def test_the_files_hold_no_plain_text(tmp_path: Path) -> None:
     await storage.open()
     made = await fill(storage, SENTINEL, f"{SENTINEL} again", "short")
     await storage.rewrite(ONE, replaced=[entry(f"new {SENTINEL}", id=made[0].id)])
-    await storage.keep_window(ONE, WINDOW)
+    await storage.keep_windows(ONE, WINDOW)
     await storage.set_aside(ONE, [2], "for the test")
     with pytest.raises(StoreError):
         await storage.search("zanzibar")
@@ -87,8 +89,12 @@ async def test_the_stored_form_is_a_document_of_its_own() -> None:
     (row,) = await inner.rows(ONE)
     read = msgspec.json.decode(row.body)
     assert (read["dragoman"], read["kind"]) == (2, "SealedMessage")
-    assert list(read["value"]) == ["key", "check", "nonce", "data"]
+    assert list(read["value"]) == ["key", "check", "nonce", "data", "place"]
     assert read["value"]["key"] == "2026"
+    assert read["value"]["place"].endswith(".0.1")
+    seal = (await head(inner)).seal
+    assert seal is not None
+    assert msgspec.json.decode(seal)["kind"] == "SealedHead"
 
 
 async def test_search_is_refused_with_the_reason() -> None:
@@ -160,31 +166,57 @@ async def test_a_swapped_window_is_left_out(caplog: pytest.LogCaptureFixture) ->
     storage = sealed(inner)
     await fill(storage, "a")
     await fill(storage, "b", who=TWO)
-    await storage.keep_window(ONE, WINDOW)
-    await inner.keep_window(TWO, (await head(inner)).window)
+    await storage.keep_windows(ONE, WINDOW)
+    await inner.keep_windows(TWO, (await head(inner)).windows)
     with caplog.at_level(logging.WARNING, "dragoman.history"):
-        assert (await head(storage, TWO)).window is None
+        assert (await head(storage, TWO)).windows is None
     assert "can't be opened" in caplog.text
-    assert (await head(storage)).window == WINDOW
+    assert (await head(storage)).windows == WINDOW
 
 
 async def test_plain_text_from_before_is_read_unless_refused() -> None:
     """Once all is sealed, nobody can put words into the store."""
     inner = MemoryStorage()
     await fill(inner, "from before")
-    await inner.keep_window(ONE, WINDOW)
-    storage = sealed(inner)
+    await inner.keep_windows(ONE, WINDOW)
+    storage = sealed(inner, accept_plain=True)
     await fill(storage, "from now on")
     assert texts(await storage.rows(ONE)) == ["from before", "from now on"]
-    assert (await head(storage)).window == WINDOW
-    strict = sealed(inner, accept_plain=False)
-    rows = await strict.rows(ONE)
-    with pytest.raises(Corrupt):
-        message_of(rows[0].body)
-    assert texts(rows[1:]) == ["from now on"]
-    assert (await head(strict)).window is None
-    await strict.rotate()
+    assert (await head(storage)).windows == WINDOW
+    for strict in (sealed(inner), sealed(inner)):
+        rows = await strict.rows(ONE)
+        with pytest.raises(Corrupt):
+            message_in(rows[0])
+        with pytest.raises(Corrupt):
+            message_of(rows[0].body)
+        assert texts(rows[1:]) == ["from now on"]
+        assert (await head(strict)).windows is None
+        assert (await strict.rotate()).plain == 1
+    done = await storage.rotate()
+    assert (done.sealed, done.broken) == (2, 0)
+    strict = sealed(inner)
     assert texts(await strict.rows(ONE)) == ["from before", "from now on"]
+    assert await strict.verify() == []
+
+
+async def test_a_history_in_plain_text_says_how_to_encrypt_it() -> None:
+    """It is neither empty nor damaged; nothing is read or written, unless it is accepted."""
+    inner = MemoryStorage()
+    made = await fill(inner, "from before")
+    storage = sealed(inner)
+    for call in (
+        storage.rows(ONE),
+        storage.row(ONE, made[0].id),
+        storage.append(ONE, [entry("more")]),
+    ):
+        with pytest.raises(ConfigError, match="accept_plain=True"):
+            await call
+    done = await storage.rotate()
+    assert (done.sealed, done.broken, done.plain) == (0, 1, 1)
+    assert any("accept_plain" in problem for problem in await storage.verify())
+    await sealed(inner, accept_plain=True).rotate()
+    assert texts(await storage.rows(ONE)) == ["from before"]
+    assert await storage.verify() == []
 
 
 # --- keys
@@ -238,9 +270,10 @@ def test_keys_that_are_none_are_refused_without_being_quoted(keys: Any, current:
 def test_keys_are_neither_shown_nor_copied_nor_pickled() -> None:
     """Not even by accident, in a process pool."""
     storage = sealed(MemoryStorage())
-    keyring = storage._keyring
+    keyring = storage._records.keyring
     shown = (
         f"{storage!r} {storage} {vars(storage)} {keyring!r} {keyring._ciphers} {keyring._checks}"
+        f" {vars(storage._records)} {new_state(1.0)!r}"
     )
     assert repr(OLD)[2:-1] not in shown
     assert OLD.hex() not in shown
@@ -274,13 +307,13 @@ async def test_rotation_seals_everything_under_the_current_key() -> None:
     """What was under an old key or none, all branches, windows; then the old key can go."""
     inner = MemoryStorage()
     await fill(inner, "plain")
-    old = sealed(inner, "2025")
+    old = sealed(inner, "2025", accept_plain=True)
     await fill(old, "old")
     await old.fork(ONE, parent=MAIN, at=1)
     await old.append(ONE, [entry("branch")], branch=1)
-    await old.keep_window(ONE, WINDOW)
+    await old.keep_windows(ONE, WINDOW)
     await fill(old, "two", who=TWO)
-    storage = sealed(inner)
+    storage = sealed(inner, accept_plain=True)
     await fill(storage, "new")
     before = await storage.rows(ONE)
     done = await storage.rotate()
@@ -289,7 +322,7 @@ async def test_rotation_seals_everything_under_the_current_key() -> None:
     only_new = SealedStorage(inner, keys={"2026": NEW}, current="2026")
     assert await only_new.rows(ONE) == before
     assert texts(await only_new.rows(ONE, branch=1)) == ["branch"]
-    assert (await head(only_new)).window == WINDOW
+    assert (await head(only_new)).windows == WINDOW
     assert texts(await only_new.rows(TWO)) == ["two"]
 
 
@@ -310,7 +343,7 @@ async def test_rotation_passes_over_what_it_cannot_open() -> None:
     made = await fill(sealed(inner, "2025"), "a", "b")
     rows = await inner.rows(ONE)
     await alter(inner, made[0].id, rows[1].body)
-    await inner.keep_window(ONE, b'{"dragoman":1,"kind":"SealedWindow","value":{}}')
+    await inner.keep_windows(ONE, b'{"dragoman":1,"kind":"SealedWindow","value":{}}')
     done = await sealed(inner).rotate()
     assert (done.sealed, done.broken) == (1, 2)
     assert (await inner.rows(ONE))[0].body == rows[1].body
@@ -377,18 +410,20 @@ async def test_rotation_while_others_write_loses_nothing(tmp_path: Path) -> None
         assert len(texts(await new.rows(ONE))) == 60
 
 
-async def test_rotation_gives_up_on_a_session_that_never_rests() -> None:
+async def test_rotation_gives_up_on_a_session_that_never_rests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """With an error that says to run it again."""
     inner = MemoryStorage()
     await fill(sealed(inner, "2025"), "a")
-    session = inner.session
+    rewrite = inner.rewrite
 
-    async def busy(identity: SessionIdentity) -> Any:
-        found = await session(identity)
-        await fill(inner, "more")
-        return found
+    async def busy(*args: Any, **kwargs: Any) -> Any:
+        await fill(sealed(inner), "more")
+        return await rewrite(*args, **kwargs)
 
-    inner.session = busy  # type: ignore[method-assign]  # somebody always writes in between
+    inner.rewrite = busy  # type: ignore[method-assign]  # somebody always writes in between
+    monkeypatch.setattr(rotation, "_TRIES", 20)
     with pytest.raises(StoreError, match="run the rotation again"):
         await sealed(inner).rotate()
 
@@ -414,15 +449,34 @@ async def test_a_session_deleted_during_rotation_is_fine() -> None:
 async def test_a_chain_of_sealed_members_keeps_them_alike() -> None:
     """Each under its own keys; what is mended is sealed anew."""
     left, right = MemoryStorage(), MemoryStorage()
-    chain = ChainStorage(sealed(left), SealedStorage(right, keys={"x": OLD}, current="x"))
+    chain = ChainStorage(
+        sealed(left, accept_plain=True), SealedStorage(right, keys={"x": OLD}, current="x")
+    )
     await fill(left, "from before")
     await fill(chain, "a")
-    await chain.keep_window(ONE, WINDOW)
+    await chain.keep_windows(ONE, WINDOW)
     assert await keys_of(right) == ["x", "x"]
     assert texts(await chain.rows(ONE)) == ["from before", "a"]
-    copy_of_window = (await head(right)).window
+    copy_of_window = (await head(right)).windows
     assert copy_of_window is not None
     assert SENTINEL.encode() not in copy_of_window
+
+
+@pytest.mark.parametrize("encrypted", [(0,), (1,), (0, 1)])
+async def test_a_chain_may_have_members_in_plain_text(encrypted: tuple[int, ...]) -> None:
+    """Their versions stay alike, though a branch that is chosen is a version under encryption."""
+    inners = [MemoryStorage(), MemoryStorage()]
+    members = [sealed(inner) if n in encrypted else inner for n, inner in enumerate(inners)]
+    chain = ChainStorage(*members)
+    await fill(chain, "a")
+    await chain.fork(ONE, parent=MAIN, at=1)
+    await chain.activate(ONE, MAIN)
+    await fill(chain, "b")
+    assert chain.reports == ()
+    first, second = [await head(member) for member in members]
+    assert (first.version, first.active, first.last_seq) == (second.version, MAIN, 2)
+    assert texts(await members[0].rows(ONE)) == texts(await members[1].rows(ONE)) == ["a", "b"]
+    assert await chain.verify() == []
 
 
 async def test_a_copy_of_a_sealed_session_can_be_restored_as_it_is() -> None:
@@ -430,11 +484,11 @@ async def test_a_copy_of_a_sealed_session_can_be_restored_as_it_is() -> None:
     inner, other = MemoryStorage(), MemoryStorage()
     storage = sealed(inner)
     await fill(storage, "a")
-    await storage.keep_window(ONE, WINDOW)
+    await storage.keep_windows(ONE, WINDOW)
     await sealed(other).restore(await head(inner), await inner.rows(ONE))
     assert texts(await sealed(other).rows(ONE)) == ["a"]
-    assert (await head(sealed(other))).window == WINDOW
-    assert [each.window for each in await sealed(other).sessions()] == [WINDOW]
+    assert (await head(sealed(other))).windows == WINDOW
+    assert [each.windows for each in await sealed(other).sessions()] == [WINDOW]
 
 
 def test_it_is_named_and_blocks_as_the_storage_beneath(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from dragoman.history.storage.postgres.schema import MIGRATIONS as POSTGRES
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from dragoman.history.storage.redis import RedisStorage
 from dragoman.history.storage.sealed import SealedStorage
+from dragoman.history.storage.sealed.binding import message_bound, window_bound
 from dragoman.history.storage.sqlite import SQLiteStorage
 from dragoman.history.storage.sqlite.schema import MIGRATIONS as SQLITE
 from dragoman.model.usage import Usage
@@ -33,6 +34,8 @@ _MADE = "(number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT no
 
 async def plant(storage: Storage, session: Session, rows: Sequence[Row]) -> None:
     """Make a store of version 1 where this one, not opened yet, will look for its own."""
+    if isinstance(storage, SealedStorage):
+        session, rows = sealed_then(storage, session, rows)
     for each in _parts(storage):
         if isinstance(each, MemoryStorage):
             await each.restore(session, rows)
@@ -117,6 +120,7 @@ def _as_version_1(line: bytes) -> bytes:
 
 
 def _plant_sqlite(storage: SQLiteStorage, session: Session, rows: Sequence[Row]) -> None:
+    storage._path.touch(0o600)  # as careful people made it: version 1 left that to the umask
     with closing(sqlite3.connect(storage._path)) as db, db:
         db.execute("PRAGMA journal_mode=WAL")
         db.executescript(SQLITE[0])
@@ -226,3 +230,19 @@ def _plant_redis(storage: RedisStorage, session: Session, rows: Sequence[Row]) -
             client.hset(_key(storage, session, "rows"), str(row.seq), line)
             client.hset(_key(storage, session, "ids"), row.id, f"{row.seq} {row.branch}")
             client.zadd(_key(storage, session, f"branch:{row.branch}"), {str(row.seq): row.seq})
+
+
+def sealed_then(
+    storage: SealedStorage, session: Session, rows: Sequence[Row]
+) -> tuple[Session, list[Row]]:
+    """A session as it was sealed before records were bound to their places."""
+    keyring, identity = storage._records.keyring, session.identity
+
+    def sealed(row: Row) -> Row:
+        body = keyring.seal("SealedMessage", row.body, message_bound(identity, row, None))
+        return msgspec.structs.replace(row, body=body)
+
+    window = session.window
+    if window is not None:
+        window = keyring.seal("SealedWindow", window, window_bound(identity, "window", None))
+    return msgspec.structs.replace(session, window=window), [sealed(row) for row in rows]

@@ -17,7 +17,9 @@ from dragoman.model import document
 from dragoman.model.frozen import frozen_hook
 
 _MESSAGE = b',"message":'
-_VERSION = re.compile(rb'\{"dragoman":(\d+),"kind":')
+_VERSION = re.compile(rb'\{"dragoman":(\d{1,9}),"kind":')
+_SHORT = 1024  # bytes, up to which reading a line as a whole is quicker than cutting it up
+_TRIES = 8  # how often "message" is looked for: a line that is damaged may be full of it
 
 
 class _RowDocument(msgspec.Struct, forbid_unknown_fields=True):
@@ -31,7 +33,8 @@ _decoder = msgspec.json.Decoder(_RowDocument, dec_hook=frozen_hook)
 
 def parsed(line: bytes) -> StoredRow | None:
     """The row in a line; its message may be broken. None where not even its place can be read."""
-    found = _head(line) or _decoded(line)
+    short = _decoded(line) if len(line) <= _SHORT else None
+    found = short or _head(line) or _decoded(line)
     if found is None:
         refuse_newer(line)
     return found
@@ -40,11 +43,15 @@ def parsed(line: bytes) -> StoredRow | None:
 def _head(line: bytes) -> StoredRow | None:
     # Messages can be large, and most are passed over: they are cut out, not read. A usage's own
     # fields come before it and may be called "message" too, but the cut is inside of them then.
+    if not line.endswith(b"}}"):
+        return None
     cut = line.find(_MESSAGE)
-    while cut >= 0:
+    for _ in range(_TRIES):
+        if cut < 0:
+            break
         start = cut + len(_MESSAGE)
         found = _decoded(line[:start] + b"0}}")
-        if found is not None and line.endswith(b"}}"):
+        if found is not None:
             found.message = msgspec.Raw(line[start:-2])
             return found
         cut = line.find(_MESSAGE, start) if b'"usage":' in line[:cut] else -1

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
 from threading import RLock
 from time import time
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from dragoman.errors import NotFound
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.integrity import Tally, damage_in, protected
 from dragoman.history.storage.protocol import (
     CLEARED,
     EVERYTHING,
@@ -28,6 +30,7 @@ from dragoman.history.storage.protocol import (
     Group,
     Hit,
     Row,
+    Seal,
     Session,
     Total,
     conflict,
@@ -48,10 +51,24 @@ class _Kept:
 
     def put(self, row: Row) -> None:
         self.by_id[row.id] = row
-        self.branches.setdefault(row.branch, []).append(row)
+        insort(self.branches.setdefault(row.branch, []), row, key=_seq)
+
+    def write(self, at: float, **changes: Any) -> None:
+        """Raise the version, with what else changes in the head."""
+        head = msgspec.structs.replace(
+            self.head, version=self.head.version + 1, updated_at=at, **changes
+        )
+        self.head = msgspec.structs.replace(head, chain=self.tally(head))
+
+    def tally(self, head: Session) -> str:
+        return str(Tally(head.version, head.last_seq, len(self.by_id), len(head.forks)))
 
     def index(self, row: Row) -> int:
-        return bisect_right(self.branches[row.branch], row.seq, key=_seq) - 1
+        rows = self.branches[row.branch]
+        at = bisect_right(rows, row.seq, key=_seq) - 1
+        while rows[at].id != row.id:  # a copy may have brought a number twice
+            at -= 1
+        return at
 
 
 class MemoryStorage:
@@ -85,6 +102,7 @@ class MemoryStorage:
         *,
         branch: int = MAIN,
         expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> Appended:
         """See `Storage.append`."""
         with self._lock:
@@ -99,7 +117,7 @@ class MemoryStorage:
             for seq, entry in enumerate(entries, first):
                 kept.put(placed(entry, seq, branch))
             last = first + len(entries) - 1
-            kept.head = _written(kept.head, entries[-1].at, last_seq=last)
+            kept.write(entries[-1].at, last_seq=last, **_sealed(seal))
             self._sessions[identity.digest] = kept
             return Appended(kept.head.version, last)
 
@@ -144,6 +162,7 @@ class MemoryStorage:
         replaced: Sequence[Entry] = (),
         removed: Sequence[str] = (),
         expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> int:
         """See `Storage.rewrite`."""
         with self._lock:
@@ -158,23 +177,34 @@ class MemoryStorage:
             for id in removed:
                 old = kept.by_id.pop(id)
                 del kept.branches[old.branch][kept.index(old)]
-            kept.head = _written(kept.head, time())
+            kept.write(time(), **_sealed(seal))
             return kept.head.version
 
     async def clear(
-        self, identity: SessionIdentity, *, at: float, expected: int | None = None
+        self,
+        identity: SessionIdentity,
+        *,
+        at: float,
+        expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> int:
         """See `Storage.clear`."""
         with self._lock:
             kept = self._sessions.get(identity.digest)
             head = _new(identity, at) if kept is None else kept.head
             _expect(head, expected)
-            head = _written(head, at, **CLEARED)
-            self._sessions[identity.digest] = _Kept(head)
-            return head.version
+            cleared = self._sessions[identity.digest] = _Kept(head)
+            cleared.write(at, **{**CLEARED, **_sealed(seal)})
+            return cleared.head.version
 
     async def fork(
-        self, identity: SessionIdentity, *, parent: int, at: int, expected: int | None = None
+        self,
+        identity: SessionIdentity,
+        *,
+        parent: int,
+        at: int,
+        expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> int:
         """See `Storage.fork`."""
         with self._lock:
@@ -184,22 +214,29 @@ class MemoryStorage:
             number = max(kept.branches) + 1
             kept.branches[number] = []
             forks = (*kept.head.forks, Fork(number, parent, at))
-            kept.head = _written(kept.head, time(), active=number, forks=forks)
+            kept.write(time(), active=number, forks=forks, **_sealed(seal))
             return number
 
-    async def activate(self, identity: SessionIdentity, branch: int) -> None:
+    async def activate(
+        self,
+        identity: SessionIdentity,
+        branch: int,
+        *,
+        expected: int | None = None,
+        seal: Seal = UNSET,
+    ) -> None:
         """See `Storage.activate`."""
         with self._lock:
-            kept = self._existing(identity, None)
+            kept = self._existing(identity, expected)
             if branch not in kept.branches:
                 raise NotFound(NO_BRANCH)
-            kept.head = msgspec.structs.replace(kept.head, active=branch)
+            kept.head = msgspec.structs.replace(kept.head, active=branch, **_sealed(seal))
 
-    async def keep_window(self, identity: SessionIdentity, window: bytes | None) -> None:
-        """See `Storage.keep_window`."""
+    async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
+        """See `Storage.keep_windows`."""
         with self._lock:
             kept = self._existing(identity, None)
-            kept.head = msgspec.structs.replace(kept.head, window=window)
+            kept.head = msgspec.structs.replace(kept.head, window=None, windows=windows)
 
     async def delete(self, identity: SessionIdentity) -> bool:
         """See `Storage.delete`."""
@@ -217,19 +254,29 @@ class MemoryStorage:
             for fork in session.forks:
                 kept.branches[fork.number] = []
             for row in sorted(rows, key=_seq):
-                kept.put(row)
+                kept.put(protected(row))
+            if session.chain is None:
+                kept.head = msgspec.structs.replace(session, chain=kept.tally(session))
             return True
 
-    async def set_aside(self, identity: SessionIdentity, seqs: Sequence[int], reason: str) -> int:
+    async def set_aside(
+        self,
+        identity: SessionIdentity,
+        seqs: Sequence[int],
+        reason: str,
+        *,
+        expected: int | None = None,
+        seal: Seal = UNSET,
+    ) -> int:
         """See `Storage.set_aside`."""
         with self._lock:
-            kept = self._existing(identity, None)
+            kept = self._existing(identity, expected)
             broken = [row for row in kept.by_id.values() if row.seq in set(seqs)]
             for row in broken:
                 self._aside.append((identity, row, reason))
                 del kept.by_id[row.id]
                 del kept.branches[row.branch][kept.index(row)]
-            kept.head = _written(kept.head, time())
+            kept.write(time(), **_sealed(seal))
             return len(broken)
 
     # --- many sessions
@@ -263,8 +310,12 @@ class MemoryStorage:
         return Erasure(len(gone), messages)
 
     async def verify(self) -> list[str]:
-        """Nothing can be wrong with memory."""
-        return []
+        """See `Storage.verify`: a copy may have brought damage with it."""
+        return [
+            f"session {session.identity.digest}: {problem}"
+            for session in await self.sessions()
+            async for problem in damage_in(self, session)
+        ]
 
     def _existing(self, identity: SessionIdentity, expected: int | None) -> _Kept:
         kept = self._sessions.get(identity.digest)
@@ -288,9 +339,8 @@ def _new(identity: SessionIdentity, at: float) -> Session:
     return Session(identity, version=0, last_seq=0, created_at=at, updated_at=at)
 
 
-def _written(head: Session, at: float, **changes: Any) -> Session:
-    version = head.version + 1
-    return msgspec.structs.replace(head, version=version, updated_at=at, **changes)
+def _sealed(seal: Seal) -> dict[str, Any]:
+    return {} if seal is UNSET else {"seal": seal}
 
 
 def _expect(head: Session, expected: int | None) -> None:

@@ -13,17 +13,19 @@ up to `at`, then its own messages. A linear conversation is branch 0 and has no 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, TypeGuard, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman.errors import Conflict, InvalidInputError
 from dragoman.history.identity import FIELDS, SessionIdentity, escaped
+from dragoman.history.storage.integrity import checksum_of, place_of
 from dragoman.model.usage import Usage
 from dragoman.model.value import expect, expect_number
 
 MAIN = 0
+Seal = bytes | UnsetType | None
 Group = Literal["session", "user", "model", "day"]
 
 
@@ -59,7 +61,7 @@ class Row(Entry, frozen=True, gc=False, kw_only=True):
     seq: int
     branch: int = MAIN
     checksum: str | None = None
-    """Of the row itself, and `chain` of it and the row before. Kept; nothing makes them yet."""
+    """Of its content; `chain` repeats its place. See `dragoman.history.storage.integrity`."""
     chain: str | None = None
 
 
@@ -85,11 +87,11 @@ class Session(_Discreet, frozen=True, gc=False):
     window: bytes | None = None
     """What was cut from what is sent; see `dragoman.history.truncation`."""
     windows: bytes | None = None
-    """The same by branch, model and limit: a document. Kept, as the next two; none makes it yet."""
+    """The same by branch, model and limit: a document."""
     chain: str | None = None
-    """The chain of its last row."""
+    """Its numbers again, and how many rows it has; see `dragoman.history.storage.integrity`."""
     seal: bytes | None = None
-    """A document that proves the session's state under encryption."""
+    """A document that proves the session's state under encryption; a backend only keeps it."""
 
     def __repr__(self) -> str:
         return f"Session({self.identity!r}, version {self.version})"
@@ -161,7 +163,13 @@ class Erasure(msgspec.Struct, frozen=True):
 
 
 class Storage(Protocol):
-    """A backend. Every method raises `StoreError` where the backend fails, and is atomic."""
+    """A backend. Every method raises `StoreError` where the backend fails, and is atomic.
+
+    What it holds may be damaged: what can't be read of a session's numbers is `Corrupt`, what
+    can't be read of a row is a `Row` that shows its damage (`integrity.damage_to`, or a body that
+    is no message), never another exception and never silence. A method that takes a `seal` keeps
+    it with the session, in the same step; UNSET leaves the one that is there.
+    """
 
     @property
     def name(self) -> str:
@@ -194,6 +202,7 @@ class Storage(Protocol):
         *,
         branch: int = MAIN,
         expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> Appended:
         """Add messages, one at least, at a branch's end; make the session if need be; all or none.
 
@@ -234,6 +243,7 @@ class Storage(Protocol):
         replaced: Sequence[Entry] = (),
         removed: Sequence[str] = (),
         expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> int:
         """Replace and remove messages by id, all or none; returns the version.
 
@@ -242,26 +252,48 @@ class Storage(Protocol):
         ...
 
     async def clear(
-        self, identity: SessionIdentity, *, at: float, expected: int | None = None
+        self,
+        identity: SessionIdentity,
+        *,
+        at: float,
+        expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> int:
         """Remove all messages and branches, make the session if need be; returns the version.
 
-        Its numbers go on where they were.
+        Its numbers go on where they were. Its seal is gone, unless another is given.
         """
         ...
 
     async def fork(
-        self, identity: SessionIdentity, *, parent: int, at: int, expected: int | None = None
+        self,
+        identity: SessionIdentity,
+        *,
+        parent: int,
+        at: int,
+        expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> int:
         """Make a branch, and make it the active one; returns its number."""
         ...
 
-    async def activate(self, identity: SessionIdentity, branch: int) -> None:
+    async def activate(
+        self,
+        identity: SessionIdentity,
+        branch: int,
+        *,
+        expected: int | None = None,
+        seal: Seal = UNSET,
+    ) -> None:
         """Make another branch the active one."""
         ...
 
-    async def keep_window(self, identity: SessionIdentity, window: bytes | None) -> None:
-        """Remember what was cut. Neither this nor `activate` changes the version."""
+    async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
+        """Remember what was cut, in the place of an earlier release's `window` too.
+
+        Neither this nor `activate` changes the version.
+        (Under encryption `activate` does: what proves a session's state goes by its version.)
+        """
         ...
 
     async def delete(self, identity: SessionIdentity) -> bool:
@@ -271,12 +303,26 @@ class Storage(Protocol):
     async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
         """Put a copy of a session in place of what is there, if that is older (by version).
 
-        Returns whether it did.
+        Returns whether it did. Rows without a checksum get one (`integrity.protected`), a session
+        without a tally gets that of its rows; those that have one keep it, so that what was damaged
+        before stays visible.
         """
         ...
 
-    async def set_aside(self, identity: SessionIdentity, seqs: Sequence[int], reason: str) -> int:
-        """Move broken records out of the session to where they do no harm; returns how many."""
+    async def set_aside(
+        self,
+        identity: SessionIdentity,
+        seqs: Sequence[int],
+        reason: str,
+        *,
+        expected: int | None = None,
+        seal: Seal = UNSET,
+    ) -> int:
+        """Move broken records out of the session to where they do no harm; returns how many.
+
+        The session's numbers and tally are then made anew from the rows that are left, even where
+        they could not be read (and with no `seqs`, only that is done).
+        """
         ...
 
     # --- many sessions
@@ -303,8 +349,21 @@ class Storage(Protocol):
         ...
 
     async def verify(self) -> list[str]:
-        """What is wrong with the store itself (not with its records), in plain words."""
+        """What is wrong with the store, in plain words: its structure, and each damaged record."""
         ...
+
+
+class Proving(Protocol):
+    """A storage that can tell whether a session as a whole is as its owner left it."""
+
+    def problem_of(self, identity: SessionIdentity) -> str | None:
+        """What reading has shown to be wrong, in plain words; asked after each reading."""
+        ...
+
+
+def is_proving(storage: object) -> TypeGuard[Proving]:
+    """Whether a storage is one of these; asked with every history that is opened."""
+    return hasattr(storage, "problem_of")  # `isinstance` with a protocol takes thirty times as long
 
 
 class DuplicateIds(Conflict):
@@ -340,7 +399,10 @@ NO_MESSAGE = "the session has no message with this id"
 
 def placed(entry: Entry, seq: int, branch: int) -> Row:
     """A row: an entry that has got its place."""
-    return Row(entry.id, entry.body, entry.at, entry.model, entry.usage, seq=seq, branch=branch)
+    return Row(
+        entry.id, entry.body, entry.at, entry.model, entry.usage, seq=seq, branch=branch,
+        checksum=checksum_of(entry), chain=place_of(branch, seq),
+    )  # fmt: skip
 
 
 def conflict(expected: int, actual: int) -> Conflict:

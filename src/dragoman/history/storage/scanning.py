@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from dragoman.errors import Corrupt, InvalidInputError
-from dragoman.history.records import message_of
+from dragoman.history.records import message_in
 from dragoman.history.storage.protocol import Group, Hit, Row, Session, Total
 from dragoman.model.usage import Usage
 
@@ -29,7 +29,7 @@ def searchable(row: Row) -> str:
     Cut up and folded here, as the words of a search are: an index has rules of its own.
     """
     try:
-        text = message_of(row.body).text
+        text = message_in(row).text
     except Corrupt:
         return ""  # reported when the history is loaded or verified
     return " ".join(_WORD.findall(text.casefold()))
@@ -71,6 +71,9 @@ def _keyed(by: Group, rows: Iterable[tuple[Session, Row]]) -> Iterator[tuple[str
             yield day_of(row.at), row.usage
 
 
-def day_of(at: float) -> str:
-    """The day, in UTC, as `2026-11-16`."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+def day_of(at: float) -> str | None:
+    """The day, in UTC, as `2026-11-16`; None where a damaged time is of no day."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+    except (OSError, OverflowError, ValueError):
+        return None

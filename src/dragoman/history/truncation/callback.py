@@ -1,4 +1,4 @@
-"""Truncation by a function of one's own (seed 001)."""
+"""Truncation by a function of one's own."""
 
 from __future__ import annotations
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from inspect import isawaitable
 from math import ceil
 from typing import NamedTuple
 
-from dragoman.history.tokens import count, estimate
+from dragoman.history.counted_tokens import Cover, Measured, place_of
+from dragoman.history.part_tokens import Size
+from dragoman.history.reported_tokens import LEAST_RATIO, MOST_RATIO
+from dragoman.history.tokens import Count, count_measured
 from dragoman.history.truncation.cut import Cut
 from dragoman.history.truncation.strategy import Counter, Room
 from dragoman.model.collection import Messages
@@ -32,15 +36,56 @@ async def tallied(messages: Messages, cut: Cut, room: Room) -> Tally:
     window = cut.apply(messages)
     if room.count is not None:
         return await _asked(window, room, room.count)
-    found = count(_reported_since(cut, window), tools=room.tools, system=room.system)
+    return tally_of(Measured(window, room.sizes), cut, room)
+
+
+def tally_of(window: Measured, cut: Cut, room: Room) -> Tally:
+    """As `tallied`, of a window whose messages have been measured, by reports and estimates."""
+    cover = cover_of(cut, room, reported_since(cut, window.messages))
+    found = counted(window, cut, room, cover)
+    if cut.since and not found.anchored:
+        return Tally(found.total, cut.ratio)
+    slope = window.slope(_beside(room), cover) if found.anchored else None
+    return Tally(found.total, _ratio(cut, found, slope))
+
+
+def cover_of(cut: Cut, room: Room, since: int) -> Cover:
+    """Which reports are about the window under a cut."""
+    return Cover(since, cut.ratio, bool(cut.since), room.is_shared, room.model)
+
+
+def counted(window: Measured, cut: Cut, room: Room, cover: Cover) -> Count:
+    """The tokens of a window, by the reports that are about it."""
+    beside = _beside(room)
+    found = count_measured(window, now=beside, then=beside, cover=cover)
     if found.anchored or not cut.since:
-        return Tally(found.total, found.ratio)
-    return Tally(scaled(found.total, cut.ratio), cut.ratio)
+        return found
+    plain = room.sizes.weight_of(cut.notes) + beside.total
+    total = cost(max(found.total - plain, 0), plain, cut.ratio)
+    return Count(total, estimated=total, ratio=cut.ratio)
+
+
+def _beside(room: Room) -> Size:
+    return room.sizes.beside(room.tools, room.system)
+
+
+def reported_since(cut: Cut, window: Sequence[Message]) -> int:
+    """The place in a window from which on reports are about it."""
+    last = place_of(cut.since, window) if cut.since else None
+    return 0 if last is None else last + 1
+
+
+def _ratio(cut: Cut, found: Count, slope: float | None) -> float:
+    """How this provider counts: by how much its reports grew, or as one of them shows."""
+    if slope is not None:
+        return slope
+    was_measured = cut.since and not LEAST_RATIO <= cut.ratio <= MOST_RATIO
+    return cut.ratio if was_measured else found.ratio
 
 
 def around(room: Room) -> int:
     """The estimated tokens of what is sent besides the messages."""
-    return count((), tools=room.tools, system=room.system).total
+    return _beside(room).total
 
 
 def scaled(estimated: int, ratio: float) -> int:
@@ -48,23 +93,25 @@ def scaled(estimated: int, ratio: float) -> int:
     return ceil(estimated * ratio)
 
 
+def cost(weight: int, plain: int, ratio: float) -> int:
+    """The tokens of messages, and of plain words beside them: tools, system and notes.
+
+    What reports grew by says what messages of this conversation cost, such as those with media that
+    we can't see into. It says less of words that anybody can count.
+    """
+    usual = usual_ratio(ratio)
+    if usual == ratio:
+        return scaled(weight + plain, ratio)
+    return scaled(weight, ratio) + scaled(plain, usual)
+
+
+def usual_ratio(ratio: float) -> float:
+    """The nearest ratio at which text may be counted."""
+    return min(max(ratio, LEAST_RATIO), MOST_RATIO)
+
+
 async def _asked(window: Messages, room: Room, counter: Counter) -> Tally:
     answer = counter(window)
     total = (await answer if isawaitable(answer) else answer) + around(room)
-    estimated = sum(map(estimate, window)) + around(room)
+    estimated = room.sizes.weight_of(window) + around(room)
     return Tally(total, total / estimated if estimated else 1.0)
-
-
-def _reported_since(cut: Cut, window: Messages) -> Messages:
-    """The window, without what was reported of an earlier one."""
-    if not cut.since:
-        return window
-    places = range(len(window) - 1, -1, -1)
-    last = next((place for place in places if window[place].id == cut.since), -1)
-    return Messages.wrapping((*map(_unreported, window[: last + 1]), *window[last + 1 :]))
-
-
-def _unreported(message: Message) -> Message:
-    if message.usage is None and "usage" not in message.metadata:  # where seed 001 has it
-        return message
-    return message.without_metadata("usage").replace(usage=None)

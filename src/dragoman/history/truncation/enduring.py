@@ -1,4 +1,4 @@
-"""What is left of a history when all its turns are over and done with (seed 001)."""
+"""What is left of a history when all its turns are over and done with."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class FitWindow(msgspec.Struct, frozen=True):
             found = window.first_fit(boundaries, ceiling, most if is_stated else ())
             if found:
                 made = stated.notes(found.gone) if is_stated else ()
-                tokens = window.cost(found.weight + weight_of(made))
+                tokens = window.cost(found.weight, weight_of(made))
                 return _Choice(window.cut_at(found.place, made), tokens)
         return None
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from dragoman.history.counted_tokens import Sizes
 from dragoman.history.truncation.cut import Cut
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
@@ -29,6 +30,12 @@ class Room(msgspec.Struct, frozen=True):
     """Counts messages alone, without tools and system; None: what was reported, and estimates."""
     config: Any = None
     """The settings of the history, for callbacks."""
+    is_shared: bool = False
+    """Whether other windows of the same history are sent as well, such as to smaller models."""
+    model: str | None = None
+    """Which model it is for, where that is known."""
+    sizes: Sizes = msgspec.field(default_factory=Sizes)
+    """What messages were estimated at already."""
 
     def __repr__(self) -> str:
         return f"Room({self.limit} tokens, {len(self.tools)} tools)"  # settings may be secret

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dragoman.errors import ContextTooSmall, InvalidInputError
+from dragoman.history.truncation.callback import Callback
+from dragoman.history.truncation.chained import Chained
 from dragoman.history.truncation.checking import check
-from dragoman.history.truncation.counting import tallied
+from dragoman.history.truncation.counting import tallied, usual_ratio
 from dragoman.history.truncation.cut import NOTHING_CUT, Cut
 from dragoman.history.truncation.fit_window import FitWindow
 from dragoman.history.truncation.shortage import shortage
 from dragoman.history.truncation.strategy import Counter, Room, Strategy
+from dragoman.history.truncation.summarise import Summarise
+from dragoman.history.truncation.symbolise import Symbolise
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.ids import new_id
@@ -19,6 +23,8 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool
 
 DEFAULT = FitWindow()
+# Not what somebody derives from them: that may do anything.
+_PATIENT: frozenset[type] = frozenset({FitWindow, Summarise, Symbolise, Callback})
 
 
 async def truncate(
@@ -38,14 +44,26 @@ async def truncate(
     has to be done. A strategy's window that does not fit is cut further, as by `FitWindow`; if
     not even the shortest fits, that is `ContextTooSmall`.
     """
-    given = messages if isinstance(messages, Messages) else Messages.wrapping(messages)
     room = Room(limit, tuple(tools), tuple(system), counter, config)
+    return await truncate_into(room, messages, strategy, cut)
+
+
+async def truncate_into(
+    room: Room, messages: Sequence[Message], strategy: Strategy, cut: Cut
+) -> Cut:
+    """As `truncate`, for the room that there is."""
+    given = messages if isinstance(messages, Messages) else Messages.wrapping(messages)
     present = cut if not cut.first or cut.place_in(given) is not None else NOTHING_CUT
     made = await _run(strategy, given, present, room)
     is_fitting = await _fits(given, made, room)
     if not is_fitting and not isinstance(strategy, FitWindow):
         plain = FitWindow(marker=bool(getattr(strategy, "marker", True)))
         made = await _run(plain, given, made, room)
+        is_fitting = await _fits(given, made, room)
+    if not is_fitting and room.count is None and made.ratio > usual_ratio(made.ratio):
+        # Reports grew by more than messages say, but that may have been a tool or a document that
+        # came in once: it is no reason to refuse the smallest window.
+        made = made.replace(ratio=usual_ratio(made.ratio))
         is_fitting = await _fits(given, made, room)
     if not is_fitting:
         raise ContextTooSmall(await shortage(given, made, room))
@@ -81,6 +99,13 @@ def fit(
     running.close()
     msg = "the strategy or the counter has to wait for something: use `await truncate(…)`"
     raise InvalidInputError(msg)
+
+
+def acts_when_exceeded(strategy: Strategy) -> bool:
+    """Whether a strategy is known to do nothing as long as the window fits."""
+    if isinstance(strategy, Chained):
+        return all(map(acts_when_exceeded, strategy.strategies))
+    return type(strategy) in _PATIENT
 
 
 async def _run(strategy: Strategy, messages: Messages, cut: Cut, room: Room) -> Cut:

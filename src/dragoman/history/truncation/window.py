@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import NamedTuple, Self
 
 from dragoman.history.tokens import estimate
-from dragoman.history.truncation.counting import Tally, around, scaled, tallied
+from dragoman.history.truncation.counting import Tally, around, cost, tallied
 from dragoman.history.truncation.cut import Cut
 from dragoman.history.truncation.groups import Group, grouped, is_instruction, rounds
 from dragoman.history.truncation.strategy import Room
@@ -40,15 +40,16 @@ class Window:
         self.groups = grouped(self.messages)
         self._around = around(room)
         self._limit = room.limit
+        self._estimate = room.sizes.estimate
 
     @classmethod
     async def opened(cls, messages: Messages, cut: Cut, room: Room) -> Self:
         """The window, counted."""
         return cls(messages, cut, room, await tallied(messages, cut, room))
 
-    def cost(self, weight: int) -> int:
-        """The tokens of a prompt whose messages have this weight."""
-        return scaled(weight + self._around, self.ratio)
+    def cost(self, weight: int, notes: int = 0) -> int:
+        """The tokens of a prompt whose messages and notes have these weights."""
+        return cost(weight, notes + self._around, self.ratio)
 
     # --- where it may be cut
 
@@ -88,7 +89,7 @@ class Window:
         """
         extra = notes if isinstance(notes, int) else weight_of(notes)
         for each in boundaries:
-            if self.cost(each.weight + extra) <= ceiling and (each.gone or self._drops(extra)):
+            if self.cost(each.weight, extra) <= ceiling and (each.gone or self._drops(extra)):
                 return each
         return None
 
@@ -159,17 +160,17 @@ class Window:
         Most of a long history lies before it, and need not be weighed.
         """
         place = self.groups[-1].start if self.groups else 0
-        weight = weight_of(self.messages[place:])
+        weight = sum(map(self._estimate, self.messages[place:]))
         while place and self.cost(weight) <= self._limit:
             place -= 1
-            weight += estimate(self.messages[place])
+            weight += self._estimate(self.messages[place])
         return place
 
     @cached_property
     def _weights(self) -> list[int]:
         """What the messages weigh that stay, or lie after the horizon."""
         return [
-            estimate(message) if stays or index >= self._horizon else 0
+            self._estimate(message) if stays or index >= self._horizon else 0
             for index, (message, stays) in enumerate(zip(self.messages, self._stays, strict=True))
         ]
 

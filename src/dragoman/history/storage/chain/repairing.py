@@ -6,10 +6,11 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
-from dragoman.errors import DragomanError, StoreError
+from dragoman.errors import Corrupt, DragomanError, StoreError
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.chain.catching_up import ANOTHER, LEFT_OVER, mend
+from dragoman.history.storage.chain.damaged_copies import heal
 from dragoman.history.storage.chain.members import Member, Report
-from dragoman.history.storage.chain.mending import ANOTHER, LEFT_OVER, mend
 from dragoman.history.storage.chain.replicas import Replicas
 from dragoman.history.storage.protocol import Session
 
@@ -22,6 +23,8 @@ class Repair(msgspec.Struct, frozen=True):
     sessions: int
     mended: int
     problems: tuple[Report, ...] = ()
+    healed: tuple[Report, ...] = ()
+    """Copies that were damaged, and replaced by sound ones."""
 
 
 async def repair(replicas: Replicas, identity: SessionIdentity | None) -> Repair:
@@ -32,9 +35,10 @@ async def repair(replicas: Replicas, identity: SessionIdentity | None) -> Repair
     else:
         async for session in _everything(replicas.primary):
             await work.mend(session.identity, replicas.secondaries)
+            work.seen.add(session.identity.digest)
         for member in replicas.secondaries:
             await work.look_for_more(member)
-    return Repair(work.sessions, work.mended, tuple(work.problems))
+    return Repair(work.sessions, work.mended, tuple(work.problems), tuple(work.healed))
 
 
 class _Work:
@@ -45,11 +49,16 @@ class _Work:
         self.sessions = 0
         self.mended = 0
         self.problems: list[Report] = []
+        self.healed: list[Report] = []
+        self.seen: set[str] = set()
 
     async def mend(self, identity: SessionIdentity, members: list[Member]) -> None:
         """Mend every member's copy of a session."""
         async with self._replicas.turn(identity):
             self.sessions += 1
+            healed, failed = await heal(self._replicas, identity)
+            self.healed += healed
+            self.problems += failed
             # A primary that fails is no member's fault, and nothing can be mended from it.
             await self._replicas.primary.has(identity)
             for member in members:
@@ -69,7 +78,15 @@ class _Work:
         primary = self._replicas.primary
         try:
             async for session in _everything(member):
-                if not await primary.has(session.identity):
+                if session.identity.digest in self.seen:
+                    continue
+                try:
+                    is_there = await primary.has(session.identity)
+                except Corrupt:  # so it was not in the listing
+                    await self.mend(session.identity, self._replicas.secondaries)
+                    self.seen.add(session.identity.digest)
+                    continue
+                if not is_there:
                     self.problems.append(self._replicas.reports.add(member, "repair", LEFT_OVER))
         except DragomanError as error:
             self.problems.append(self._replicas.reports.add(member, "repair", error))

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from dragoman.errors import Conflict, DragomanError, NotFound, StoreError
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.chain.catching_up import mend, snapshot
 from dragoman.history.storage.chain.members import Member, Report, Reports
-from dragoman.history.storage.chain.mending import mend, snapshot
-from dragoman.history.storage.chain.turns import Turns
 from dragoman.history.storage.protocol import Row, Session, Storage
+from dragoman.history.storage.turns import Turns
 
 T = TypeVar("T")
 Ask = Callable[[Storage], Awaitable[T]]

@@ -16,8 +16,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
-from typing import Literal
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Literal, TypeVar
+
+from msgspec import UNSET
 
 from dragoman.errors import Conflict, InvalidInputError, StoreError
 from dragoman.history.identity import SessionIdentity
@@ -34,12 +36,16 @@ from dragoman.history.storage.protocol import (
     Group,
     Hit,
     Row,
+    Seal,
     Session,
     Storage,
     Total,
     expect_query,
+    is_proving,
 )
 from dragoman.model.value import expect
+
+T = TypeVar("T")
 
 
 class ChainStorage:
@@ -106,6 +112,12 @@ class ChainStorage:
 
     # --- one session
 
+    def problem_of(self, identity: SessionIdentity) -> str | None:
+        """What an encrypted member has found to be wrong with a session as a whole."""
+        storages = (member.storage for member in self._replicas.members)
+        told = (each.problem_of(identity) for each in storages if is_proving(each))
+        return next((problem for problem in told if problem is not None), None)
+
     async def session(self, identity: SessionIdentity) -> Session | None:
         """The session; None where the primary says that there is none, and nobody has it."""
         return await self._replicas.read(lambda storage: storage.session(identity), identity)
@@ -117,11 +129,12 @@ class ChainStorage:
         *,
         branch: int = MAIN,
         expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> Appended:
         """See `Storage.append`."""
 
         def write(storage: Storage, expected: int | None) -> Awaitable[Appended]:
-            return storage.append(identity, entries, branch=branch, expected=expected)
+            return storage.append(identity, entries, branch=branch, expected=expected, seal=seal)
 
         return await self._replicas.write(
             identity,
@@ -163,12 +176,24 @@ class ChainStorage:
         replaced: Sequence[Entry] = (),
         removed: Sequence[str] = (),
         expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> int:
         """See `Storage.rewrite`."""
 
         def write(storage: Storage, expected: int | None) -> Awaitable[int]:
-            return storage.rewrite(identity, replaced=replaced, removed=removed, expected=expected)
+            return storage.rewrite(
+                identity, replaced=replaced, removed=removed, expected=expected, seal=seal
+            )
 
+        return await self._write(identity, expected, write)
+
+    async def _write(
+        self,
+        identity: SessionIdentity,
+        expected: int | None,
+        write: Callable[[Storage, int | None], Awaitable[int]],
+    ) -> int:
+        """Write what makes a version: on the secondaries, that same one."""
         return await self._replicas.write(
             identity,
             lambda storage: write(storage, expected),
@@ -176,40 +201,66 @@ class ChainStorage:
         )
 
     async def clear(
-        self, identity: SessionIdentity, *, at: float, expected: int | None = None
+        self,
+        identity: SessionIdentity,
+        *,
+        at: float,
+        expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> int:
         """See `Storage.clear`."""
-        return await self._replicas.write(
-            identity,
-            lambda storage: storage.clear(identity, at=at, expected=expected),
-            lambda storage, version: storage.clear(identity, at=at, expected=version - 1),
-        )
+
+        def write(storage: Storage, expected: int | None) -> Awaitable[int]:
+            return storage.clear(identity, at=at, expected=expected, seal=seal)
+
+        return await self._write(identity, expected, write)
 
     async def fork(
-        self, identity: SessionIdentity, *, parent: int, at: int, expected: int | None = None
+        self,
+        identity: SessionIdentity,
+        *,
+        parent: int,
+        at: int,
+        expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> int:
         """See `Storage.fork`."""
+
+        def write(storage: Storage, expected: int | None) -> Awaitable[int]:
+            return storage.fork(identity, parent=parent, at=at, expected=expected, seal=seal)
+
         number, _ = await self._replicas.write(
             identity,
-            lambda storage: _forked(storage, identity, parent, at, expected),
-            lambda storage, made: storage.fork(identity, parent=parent, at=at, expected=made[1]),
+            lambda storage: _known(storage, identity, expected, write),
+            lambda storage, made: write(storage, made[1]),
         )
         return number
 
-    async def activate(self, identity: SessionIdentity, branch: int) -> None:
+    async def activate(
+        self,
+        identity: SessionIdentity,
+        branch: int,
+        *,
+        expected: int | None = None,
+        seal: Seal = UNSET,
+    ) -> None:
         """See `Storage.activate`."""
-        await self._replicas.write(
-            identity,
-            lambda storage: storage.activate(identity, branch),
-            lambda storage, _: storage.activate(identity, branch),
-        )
 
-    async def keep_window(self, identity: SessionIdentity, window: bytes | None) -> None:
-        """See `Storage.keep_window`."""
+        def write(storage: Storage) -> Awaitable[None]:
+            return storage.activate(identity, branch, expected=expected, seal=seal)
+
+        async def follow(storage: Storage, _: None) -> bool:
+            await write(storage)
+            return not is_proving(storage)  # that makes a version of it: compare
+
+        await self._replicas.write(identity, write, follow)
+
+    async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
+        """See `Storage.keep_windows`."""
         await self._replicas.write(
             identity,
-            lambda storage: storage.keep_window(identity, window),
-            lambda storage, _: storage.keep_window(identity, window),
+            lambda storage: storage.keep_windows(identity, windows),
+            lambda storage, _: storage.keep_windows(identity, windows),
         )
 
     async def delete(self, identity: SessionIdentity) -> bool:
@@ -241,12 +292,25 @@ class ChainStorage:
                 await replicas.copy(session.identity, lambda each: each.restore(session, rows))
         return restored
 
-    async def set_aside(self, identity: SessionIdentity, seqs: Sequence[int], reason: str) -> int:
-        """See `Storage.set_aside`."""
+    async def set_aside(
+        self,
+        identity: SessionIdentity,
+        seqs: Sequence[int],
+        reason: str,
+        *,
+        expected: int | None = None,
+        seal: Seal = UNSET,
+    ) -> int:
+        """See `Storage.set_aside`; `repair` first, where another member may have sound copies."""
+
+        async def follow(storage: Storage, _: int) -> Literal[False]:
+            await storage.set_aside(identity, seqs, reason, seal=seal)
+            return False  # the version was not asked for, so let it be compared after
+
         return await self._replicas.write(
             identity,
-            lambda storage: storage.set_aside(identity, seqs, reason),
-            lambda storage, _: _set_aside(storage, identity, seqs, reason),
+            lambda storage: storage.set_aside(identity, seqs, reason, expected=expected, seal=seal),
+            follow,
         )
 
     # --- many sessions
@@ -297,32 +361,28 @@ class ChainStorage:
     async def repair(self, identity: SessionIdentity | None = None) -> Repair:
         """Bring one session, or all, of every secondary up to the primary's.
 
-        Raises where the primary fails. What a secondary has and the primary has not, or has an
-        older or another state of, is told and left as it is: neither deleted nor overwritten,
-        nor brought to the primary.
+        A copy that is damaged, also the primary's, is replaced by a sound one of the same state,
+        if a member has one. Raises where the primary fails. What a secondary has and the primary
+        has not, or has an older or another state of, is told and left as it is: neither deleted
+        nor overwritten, nor brought to the primary.
         """
         return await repair(self._replicas, identity)
 
 
-async def _forked(
-    storage: Storage, identity: SessionIdentity, parent: int, at: int, expected: int | None
-) -> tuple[int, int]:
-    """Make a branch; its number, and the version that the session had before."""
+async def _known(
+    storage: Storage,
+    identity: SessionIdentity,
+    expected: int | None,
+    write: Callable[[Storage, int | None], Awaitable[T]],
+) -> tuple[T, int]:
+    """Write; what that made, and the version that the session had before."""
     while True:
         session = None if expected is not None else await storage.session(identity)
         before = expected if session is None else session.version
         try:
-            number = await storage.fork(identity, parent=parent, at=at, expected=before)
+            made = await write(storage, before)
         except Conflict:
             if expected is not None:
                 raise
         else:
-            return number, before or 0
-
-
-async def _set_aside(
-    storage: Storage, identity: SessionIdentity, seqs: Sequence[int], reason: str
-) -> Literal[False]:
-    """Set records aside; the version was not asked for, so let it be compared after."""
-    await storage.set_aside(identity, seqs, reason)
-    return False
+            return made, before or 0

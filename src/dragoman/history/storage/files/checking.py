@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dragoman.errors import StoreError
+from dragoman.errors import Corrupt, StoreError
+from dragoman.history.records import is_sealed, message_of
 from dragoman.history.storage.files.directory import Directory, explanation, place
-from dragoman.history.storage.files.log import Log
+from dragoman.history.storage.files.log import Line, Log
+from dragoman.history.storage.files.placing import is_unreadable, placed
 from dragoman.history.storage.files.reading import read
-from dragoman.history.storage.protocol import MAIN
+from dragoman.history.storage.integrity import damage_to, missing_rows
+from dragoman.history.storage.protocol import MAIN, Row
 
 _TORN = "torn off by a crash; the next write sets it aside"
 
@@ -25,7 +28,7 @@ def verify(directory: Directory) -> list[str]:
 def _problems(directory: Directory, digest: str) -> list[str]:
     try:
         with read(directory, digest) as log:
-            found = [": the file is empty"] if log is None else list(_of(log))
+            found = [] if log is None else list(_of(log))  # None: deleted just now
     except OSError as error:
         return [f": {explanation(error, 'file')}"]
     except StoreError as error:
@@ -36,27 +39,57 @@ def _problems(directory: Directory, digest: str) -> list[str]:
 
 
 def _is_torn(directory: Directory, digest: str) -> bool:
-    with directory.locked(digest), read(directory, digest) as log:
+    with directory.locked(digest), read(directory, digest, is_locked=True) as log:
         return log is not None and log.end < log.size
 
 
 def _of(log: Log) -> Iterator[str]:
+    if log.size == 0:
+        yield ": the file is empty"
+        return
     if log.head is None:
         yield ":1: the line can't be read, or is another session's; branches are not known"
-    branches = {MAIN, *(fork.number for fork in log.head.forks)} if log.head else None
     seen: set[str] = set()
-    seq, number = 0, 1
-    for number, line in enumerate(log.lines(), 2):
-        if line.row is None:
-            yield f":{number}: the line can't be read"
-            continue
-        if line.row.seq <= seq:
-            yield f":{number}: its number is not above the one before"
-        if line.row.id in seen:
-            yield f":{number}: its id is there twice"
-        if branches is not None and line.row.branch not in branches:
-            yield f":{number}: it is on a branch that the session does not have"
-        seq = line.row.seq
-        seen.add(line.row.id)
+    held, number = 0, 1
+    for number, (line, row) in enumerate(placed(log), 2):
+        held += 1
+        problem = _problem(log, line, row)
+        if problem is None and row.id in seen:
+            problem = "its id is there twice"
+        if problem is not None:
+            yield f":{number}: {problem}"
+        seen.add(row.id)
+    if log.head is not None:
+        yield from _miscounted(log, held)
     if log.end < log.size:
         yield f":{number + 1}: {_TORN}"
+
+
+def _problem(log: Log, line: Line, row: Row) -> str | None:
+    if is_unreadable(row):
+        return _strangeness(log, line)
+    problem = damage_to(row)
+    if problem is None and not is_sealed(row.body):
+        try:
+            message_of(row.body)
+        except Corrupt as error:
+            problem = str(error)
+    return problem
+
+
+def _strangeness(log: Log, line: Line) -> str:
+    if line.row is None:
+        return "the line can't be read, or is not from here"
+    known = {MAIN, *(fork.number for fork in log.head.fixed.forks)} if log.head else None
+    if known is not None and line.row.branch not in known:
+        return "it is on a branch that the session does not have"
+    return "its number is not above the one before"
+
+
+def _miscounted(log: Log, held: int) -> Iterator[str]:
+    try:
+        problem = missing_rows(log.session(), held)
+    except Corrupt as error:
+        problem = str(error)
+    if problem is not None:
+        yield f": {problem}"

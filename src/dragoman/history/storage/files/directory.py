@@ -59,10 +59,11 @@ class Directory:
 
     # --- opening
 
-    def opened(self, name: str, flags: int = os.O_RDONLY) -> int | None:
+    def opened(self, name: str, flags: int = os.O_RDONLY, *, is_locked: bool = False) -> int | None:
         """A file of ours; None where there is none."""
         try:
-            self._expect_directory(name[:2])
+            if not is_locked:  # who took the lock has looked at the directory
+                self._expect_directory(name[:2])
             fd = os.open(name, flags | _SAFE, 0o600, dir_fd=self._root)
         except FileNotFoundError:
             return None
@@ -95,8 +96,17 @@ class Directory:
         finally:
             os.close(lock)  # and with it the lock
 
-    def replace(self, digest: str, suffix: str, chunks: Iterable[bytes]) -> None:
-        """Put a whole file in place, or leave what is there."""
+    def replace(
+        self,
+        digest: str,
+        suffix: str,
+        chunks: Iterable[bytes],
+        amended: Callable[[], tuple[int, bytes]] | None = None,
+    ) -> None:
+        """Put a whole file in place, or leave what is there: it never appears half written.
+
+        What is `amended`, asked for when all the rest is written, goes to a place within.
+        """
         temporary = place(digest, ".tmp")
         self._unlink(temporary)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE
@@ -105,6 +115,9 @@ class Directory:
             with os.fdopen(fd, "wb", 1 << 16) as file:
                 file.writelines(chunks)
                 file.flush()
+                if amended is not None:
+                    at, raw = amended()
+                    os.pwrite(fd, raw, at)
                 self.sync(fd)
             target = place(digest, suffix)
             os.rename(temporary, target, src_dir_fd=self._root, dst_dir_fd=self._root)
@@ -115,10 +128,12 @@ class Directory:
 
     def add(self, digest: str, suffix: str, raw: bytes) -> None:
         """Add to the end of a file, made if need be."""
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _SAFE
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _SAFE
         fd = os.open(place(digest, suffix), flags, 0o600, dir_fd=self._root)
         try:
             size = os.fstat(fd).st_size
+            if size and os.pread(fd, 1, size - 1) != b"\n":
+                raw = b"\n" + raw  # a crash left half a line
             write_at_end(fd, size, [raw], self.sync)
         finally:
             os.close(fd)
@@ -228,19 +243,21 @@ def _wait_for(lock: int) -> None:
 def write_at_end(fd: int, size: int, chunks: Iterable[bytes], sync: Callable[[int], None]) -> None:
     """Write at `size`, the end of a file; where that fails, cut off what was written."""
     try:
+        at = size
         for chunk in chunks:
-            _write_all(fd, chunk)
+            _write_all(fd, chunk, at)
             sync(fd)
+            at += len(chunk)
     except BaseException:
         with suppress(OSError):  # what is left of it is seen as torn, and cut off later
             os.ftruncate(fd, size)
         raise
 
 
-def _write_all(fd: int, raw: bytes) -> None:
-    view = memoryview(raw)
-    while view:
-        view = view[os.write(fd, view) :]
+def _write_all(fd: int, raw: bytes, at: int) -> None:
+    written = os.pwrite(fd, raw, at)
+    while written < len(raw):
+        written += os.pwrite(fd, memoryview(raw)[written:], at + written)
 
 
 def explanation(error: OSError, name: str) -> StoreError:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dragoman.history.storage.files.directory import Directory
 from dragoman.history.storage.files.lines import Aside, aside_of
 from dragoman.history.storage.files.reading import read
+from dragoman.history.storage.files.salvaging import identity_in
 from dragoman.history.storage.protocol import Erasure
 
 _OUTSIDE = "backups and snapshots of the directory, and blocks that the disk no longer uses"
@@ -23,34 +24,42 @@ def forget(directory: Directory, user: str) -> Erasure:
             elif owner == (user,):
                 directory.remove(digest)
                 sessions, messages = sessions + 1, messages + held
-    _forget_aside(directory, user)
+    unread = _forget_aside(directory, user)
     remains = [_OUTSIDE]
     if unknown:
         remains.append(f"{unknown} files whose first line can't be read: see `verify`")
+    if unread:
+        remains.append(f"{unread} files of what was set aside, in which a line can't be read")
     return Erasure(sessions, messages, tuple(remains))
 
 
 def _owner(directory: Directory, digest: str) -> tuple[tuple[str | None] | None, int]:
     """Whose session it is (None: that can't be told), and how many messages it holds."""
-    with read(directory, digest) as log:
-        if log is None or log.head is None:
+    with read(directory, digest, is_locked=True) as log:
+        if log is None:
             return None, 0
+        identity = identity_in(log) if log.head is None else log.head.fixed.identity
         held = sum(line.row is not None for line in log.lines())
-        return (log.head.identity.user,), held
+        return (None if identity is None else (identity.user,)), held
 
 
-def _forget_aside(directory: Directory, user: str) -> None:
-    """Also of sessions that are there no more."""
+def _forget_aside(directory: Directory, user: str) -> int:
+    """Also of sessions that are there no more; returns how many files leave open whose they are."""
+    unread = 0
     for digest in list(directory.digests(".aside")):
         with directory.locked(digest):
-            if any(aside.identity.user == user for aside in set_aside(directory, digest)):
+            found = list(set_aside(directory, digest))
+            if any(aside is not None and aside.identity.user == user for aside in found):
                 directory.remove(digest, [".aside"])
+            elif None in found:
+                unread += 1
+    return unread
 
 
-def set_aside(directory: Directory, digest: str) -> Iterator[Aside]:
-    """What was set aside of a session."""
+def set_aside(directory: Directory, digest: str) -> Iterator[Aside | None]:
+    """What was set aside of a session; None for a line that can't be read."""
     with directory.reading(digest, ".aside") as fd:
         if fd is None:
             return
         with open(fd, "rb", closefd=False) as file:
-            yield from filter(None, map(aside_of, file))
+            yield from map(aside_of, file)

@@ -48,13 +48,6 @@ def added(directory: Directory, log: Log, entries: Sequence[Entry], lines: Seque
         table.note(pairs, starts[0], end)
 
 
-def count(directory: Directory, log: Log) -> int:
-    """How many messages the file holds."""
-    with _table(directory, log) as table:
-        used, covered = (0, 0) if table is None else (table.used, table.covered)
-        return used + sum(line.row is not None for line in log.lines(log.begin + covered))
-
-
 @contextmanager
 def moved(directory: Directory, log: Log) -> Generator[None]:
     """Keep the table through the writing of a new file that has the same rows."""

@@ -3,11 +3,14 @@
 It makes finding one message, and the check that no id is there twice, as quick at 100,000 messages
 as at ten, in a process that has read nothing yet. It is no more than an aid: the file counts. What
 the table does not cover is read from the file, what it says is checked there, and where it is
-missing, of another file, or from before the machine's last start (when parts of it may not have
-reached the disk) it is made anew.
+missing, of another file, damaged, or from before the machine's last start (when parts of it may
+not have reached the disk) it is made anew.
 
-    magic, slots, used, covered, stamp, start of the machine     64 bytes
-    hash of an id, place of its line + 1 (0: free)               16 bytes a slot
+    magic, slots, used, covered, stamp, start of the machine, checksum     80 bytes
+    hash of an id, place of its line + 1, checksum                         16 bytes a slot
+
+A free slot holds its own number and ones, and a checksum covers the number of its slot: zeros,
+which disks leave behind, and what has moved are noticed.
 
 Places are counted from the first row, so that a new first line does not change them.
 """
@@ -25,6 +28,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from uuid import UUID
+from zlib import crc32
 
 import msgspec
 
@@ -35,10 +39,17 @@ SMALL = 64 * 1024  # a file up to this size needs no table
 _LAG = 16 * 1024  # so much of it may be uncovered: that is searched in no time
 _KEPT = 16  # tables that are kept open
 _HEADER = struct.Struct("<8sQQQ16s16s")
+_CHECK = 16
+_START = _HEADER.size + _CHECK
 _SLOT = struct.Struct("<QQ")
-_FREE = bytes(_SLOT.size)
-_MAGIC = b"dragids1"
+_SIZE = _SLOT.size
+_PLACE = 40  # bits of a place; the other 24 are its checksum
+_PLACES = (1 << _PLACE) - 1
+_CHECKED = 13  # bytes of a slot before its checksum
+_ONES = (1 << 64) - 1
+_MAGIC = b"dragids2"
 _CLUSTER = 8
+_PAGE = 4096  # slots that are read at once
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -50,7 +61,27 @@ class _Header(msgspec.Struct):
     boot: bytes
 
     def packed(self) -> bytes:
-        return _HEADER.pack(_MAGIC, self.slots, self.used, self.covered, self.stamp, self.boot)
+        raw = _HEADER.pack(_MAGIC, self.slots, self.used, self.covered, self.stamp, self.boot)
+        return raw + blake2b(raw, digest_size=_CHECK).digest()
+
+
+def _free(slot: int) -> bytes:
+    return _SLOT.pack(slot, _ONES)
+
+
+def _packed(slot: int, hashed: int, at: int) -> bytes:
+    bare = _SLOT.pack(hashed, at)[:_CHECKED]
+    return bare + (crc32(bare, slot & 0xFFFFFFFF) >> 8).to_bytes(3, "little")
+
+
+def _unpacked(slot: int, raw: bytes) -> tuple[int, int]:
+    """A hash and its place, 0 where the slot is free; raises where it is damaged."""
+    hashed, checked = _SLOT.unpack(raw)
+    if checked == _ONES and hashed == slot:
+        return 0, 0
+    if crc32(raw[:_CHECKED], slot & 0xFFFFFFFF) >> 8 != checked >> _PLACE:
+        raise OSError(errno.EIO, "")
+    return hashed, checked & _PLACES
 
 
 class Ids:
@@ -76,18 +107,21 @@ class Ids:
     def find(self, log: Log, id: str) -> Line | None:
         """The line of a message, as far as the table covers the file."""
         wanted = _hash(id)
+        if self._is_free(wanted % self._header.slots):  # as mostly, for a new message
+            return None
         for _, hashed, at in self._probe(wanted):
             if at and hashed == wanted:
                 line = log.line_at(log.begin + at - 1)
-                if line is not None and line.row is not None and line.row.id == id:
-                    return line
+                if line is None or line.row is None or line.row.id != id:
+                    raise OSError(errno.EIO, "")  # one of them is not as it was
+                return line
         return None
 
     def is_of(self, log: Log) -> bool:
         """Whether it is the table of this very file."""
         if self._file is None and self._header.stamp == _stamp(log):
-            self._file = log.inode, log.first_line
-        return self._file == (log.inode, log.first_line)
+            self._file = log.inode, log.generation
+        return self._file == (log.inode, log.generation)
 
     def has_room(self, more: int) -> bool:
         """Whether so many may be added: a table that is over half full gets slow."""
@@ -115,7 +149,7 @@ class Ids:
     def add_noted(self, log: Log) -> bool:
         """Add what was remembered; whether that is all there is to add."""
         is_all = self._noted_upto == log.end - log.begin and self.has_room(len(self._noted))
-        if not is_all or os.pread(self._fd, _HEADER.size, 0) != self._header.packed():
+        if not is_all or os.pread(self._fd, _START, 0) != self._header.packed():
             return False  # others were at it as well
         self.add(self._noted.items(), self._noted_upto)
         self._noted.clear()
@@ -128,25 +162,33 @@ class Ids:
 
     def entries(self) -> Iterator[tuple[int, int]]:
         """The slots that are in use."""
-        table = os.pread(self._fd, self._header.slots * _SLOT.size, _HEADER.size)
-        whole = len(table) - len(table) % _SLOT.size
-        return ((h, at) for h, at in _SLOT.iter_unpack(table[:whole]) if at)
+        page = b""
+        for slot in range(self._header.slots):
+            if slot % _PAGE == 0:
+                page = os.pread(self._fd, _PAGE * _SIZE, _START + slot * _SIZE)
+            start = slot % _PAGE * _SIZE
+            found = _unpacked(slot, page[start : start + _SIZE].ljust(_SIZE, b"\0"))
+            if found[1]:
+                yield found
 
     def close(self) -> None:
         """Let go of it."""
         os.close(self._fd)
 
     def _put(self, hashed: int, at: int) -> None:
-        first = _HEADER.size + hashed % self._header.slots * _SLOT.size
-        if os.pread(self._fd, _SLOT.size, first) == _FREE:  # as mostly
-            os.pwrite(self._fd, _SLOT.pack(hashed, at), first)
+        first = hashed % self._header.slots
+        if self._is_free(first):  # as mostly
+            os.pwrite(self._fd, _packed(first, hashed, at), _START + first * _SIZE)
             return
         for slot, there, place_there in self._probe(hashed):
             if (there, place_there) == (hashed, at):
                 return
             if not place_there:
-                os.pwrite(self._fd, _SLOT.pack(hashed, at), _HEADER.size + slot * _SLOT.size)
+                os.pwrite(self._fd, _packed(slot, hashed, at), _START + slot * _SIZE)
                 return
+
+    def _is_free(self, slot: int) -> bool:
+        return os.pread(self._fd, _SIZE, _START + slot * _SIZE) == _free(slot)
 
     def _probe(self, hashed: int) -> Iterator[tuple[int, int, int]]:
         """The slots where a hash may be, up to the first free one."""
@@ -154,10 +196,11 @@ class Ids:
         slot = hashed % slots
         for _ in range(0, slots, _CLUSTER):
             count = min(_CLUSTER, slots - slot)
-            raw = os.pread(self._fd, count * _SLOT.size, _HEADER.size + slot * _SLOT.size)
-            if len(raw) < count * _SLOT.size:
+            raw = os.pread(self._fd, count * _SIZE, _START + slot * _SIZE)
+            if len(raw) < count * _SIZE:
                 raise OSError(errno.EIO, "")  # somebody cut it off
-            for n, (there, at) in enumerate(_SLOT.iter_unpack(raw)):
+            for n in range(count):
+                there, at = _unpacked(slot + n, raw[n * _SIZE : (n + 1) * _SIZE])
                 yield slot + n, there, at
                 if not at:
                     return
@@ -169,14 +212,13 @@ def opened(directory: Directory, log: Log, flags: int = os.O_RDONLY) -> Ids | No
     fd = directory.opened(place(log.digest, ".ids"), flags)
     if fd is None:
         return None
-    raw = os.pread(fd, _HEADER.size, 0)
-    if len(raw) == _HEADER.size:
-        magic, *fields = _HEADER.unpack(raw)
-        header = _Header(*fields)
+    raw = os.pread(fd, _START, 0)
+    if len(raw) == _START:
+        header = _Header(*_HEADER.unpack(raw[: _HEADER.size])[1:])
         if (
-            (magic, header.stamp, header.boot) == (_MAGIC, _stamp(log), _boot())
+            (raw, header.stamp, header.boot) == (header.packed(), _stamp(log), _boot())
             and header.covered <= log.end - log.begin
-            and os.fstat(fd).st_size == _HEADER.size + header.slots * _SLOT.size > _HEADER.size
+            and os.fstat(fd).st_size == _START + header.slots * _SIZE > _START
         ):
             return Ids(fd, header)
     os.close(fd)
@@ -232,8 +274,10 @@ def _pairs(log: Log, covered: int) -> Iterator[tuple[str, int]]:
 def _made(directory: Directory, log: Log, old: Ids | None, new: list[tuple[str, int]]) -> Ids:
     entries = [(_hash(id), at + 1) for id, at in new]
     if old is not None:
-        entries += old.entries()
-        old.close()
+        try:
+            entries += old.entries()
+        finally:
+            old.close()
     slots = max(1024, 1 << (3 * len(entries)).bit_length())
     header = _Header(slots, len(entries), log.end - log.begin, _stamp(log), _boot())
     directory.replace(log.digest, ".ids", [header.packed(), _table(entries, slots)])
@@ -244,24 +288,27 @@ def _made(directory: Directory, log: Log, old: Ids | None, new: list[tuple[str, 
 
 
 def _table(entries: Iterable[tuple[int, int]], slots: int) -> bytes:
-    table = array("Q", bytes(slots * _SLOT.size))
+    free = array("Q", [_ONES]) * (2 * slots)
+    free[::2] = array("Q", range(slots))
+    if sys.byteorder == "big":
+        free.byteswap()
+    table = bytearray(free.tobytes())
     for hashed, at in entries:
         slot = hashed % slots
-        while table[2 * slot + 1]:
+        while table[slot * _SIZE : (slot + 1) * _SIZE] != _free(slot):
             slot = (slot + 1) % slots
-        table[2 * slot], table[2 * slot + 1] = hashed, at
-    if sys.byteorder == "big":
-        table.byteswap()
-    return table.tobytes()
+        table[slot * _SIZE : (slot + 1) * _SIZE] = _packed(slot, hashed, at)
+    return bytes(table)
 
 
+@lru_cache(1024)  # of an id that is new: asked for once, and once more when it is added
 def _hash(id: str) -> int:
     raw = id.encode(errors="surrogatepass")
     return int.from_bytes(blake2b(raw, digest_size=8).digest(), "little")
 
 
 def _stamp(log: Log) -> bytes:
-    return blake2b(b"%d %b" % (log.inode, log.first_line), digest_size=16).digest()
+    return blake2b(b"%d %b" % (log.inode, log.generation), digest_size=16).digest()
 
 
 @lru_cache

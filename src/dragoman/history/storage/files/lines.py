@@ -1,18 +1,30 @@
-"""The lines of a file: its first, those of one write, and what was set aside."""
+"""The lines of a file's rows, and what was set aside.
+
+A row's `chain` in a file is of the file's own form: `f1-<session>.<branch>.<seq>.<version>.<more>`
+with the first eight digits of the session's digest, so that a line that was moved, or is another
+session's, is noticed. The last row of a write carries the session's seal behind it, in base64:
+both are there or neither is.
+"""
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import UNSET
 
-from dragoman.errors import Corrupt, InvalidInputError
+from dragoman.errors import InvalidInputError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.records import read_line, row_line
-from dragoman.history.storage.lines import refuse_newer
-from dragoman.history.storage.protocol import Entry, Row, Session, placed
+from dragoman.history.records import StoredRow, row_line
+from dragoman.history.storage.integrity import checksum_of, damage_to, place_of
+from dragoman.history.storage.lines import parsed
+from dragoman.history.storage.protocol import Entry, Row, Seal
 from dragoman.model import document
 from dragoman.model.jsontext import dumps, loads
+
+_FORM = "f1-"
 
 
 class Aside(msgspec.Struct, forbid_unknown_fields=True):
@@ -31,40 +43,104 @@ class Aside(msgspec.Struct, forbid_unknown_fields=True):
 document.register("Aside", Aside)
 
 
-def session_of(line: bytes) -> Session | None:
-    """The session in a first line; None where it can't be read."""
-    try:
-        found = read_line(line)
-    except Corrupt:
-        found = None
-    if isinstance(found, Session):
-        return found
-    refuse_newer(line)
-    return None
+# --- rows
 
 
-def batch(entries: Sequence[Entry], seq: int, branch: int, version: int) -> list[bytes]:
-    """The lines of one write, with their ends; each says how many are still to come."""
-    last = len(entries) - 1
-    return [
-        line_of(placed(entry, seq + n, branch), version=version, more=last - n)
-        for n, entry in enumerate(entries)
-    ]
+def batch(
+    entries: Sequence[Entry],
+    seq: int,
+    branch: int,
+    version: int,
+    digest: str,
+    seal: Seal = UNSET,
+) -> tuple[list[bytes], StoredRow]:
+    """The lines of one write, with their ends, and what the last of them says.
+
+    Each says how many are still to come.
+    """
+    mark, last = mark_of(digest), len(entries) - 1
+    rows: list[StoredRow] = []
+    for number, entry in enumerate(entries):
+        more = last - number
+        chain = f"{mark}{branch}.{seq + number}.{version}.{more}"
+        if seal is not UNSET and not more:
+            chain = f"{chain}-{urlsafe_b64encode(seal or b'').decode()}"
+        if b"\n" in entry.body:
+            entry = msgspec.structs.replace(entry, body=_on_one_line(entry))  # noqa: PLW2901
+        rows.append(StoredRow(
+            seq=seq + number, id=entry.id, at=entry.at, branch=branch, version=version, more=more,
+            model=entry.model, usage=entry.usage, checksum=checksum_of(entry), chain=chain,
+            message=msgspec.Raw(entry.body),
+        ))  # fmt: skip
+    return [document.write("Record", row) + b"\n" for row in rows], rows[-1]
 
 
-def line_of(row: Row, *, version: int = 0, more: int = 0) -> bytes:
-    """A row as a line, with its end."""
+def line_of(row: Row, digest: str) -> bytes:
+    """A row of a file that is written as a whole, as a line with its end."""
+    if row.chain == place_of(row.branch, row.seq):
+        chain = f"{mark_of(digest)}{row.branch}.{row.seq}.0.0"
+        row = msgspec.structs.replace(row, chain=chain)
     if b"\n" in row.body:
-        row = msgspec.structs.replace(row, body=_on_one_line(row.body))
-    return row_line(row, version=version, more=more) + b"\n"
+        changed = msgspec.structs.replace(row, body=_on_one_line(row))
+        if (row.checksum or "").startswith("c1-") and damage_to(row) is None:
+            changed = msgspec.structs.replace(changed, checksum=checksum_of(changed))
+        row = changed
+    return row_line(row) + b"\n"
 
 
-def _on_one_line(body: bytes) -> bytes:
+def mark_of(digest: str) -> str:
+    """What the chains of a session's rows begin with, in its file."""
+    return f"{_FORM}{digest[:8]}."
+
+
+def row_in(raw: bytes, mark: str) -> StoredRow | None:
+    """The row in a line; None where it can't be read, or is not where it was written."""
+    row = parsed(raw)
+    if row is None or row.chain is None:
+        return row
+    chain = f"{mark}{row.branch}.{row.seq}.{row.version}.{row.more}"
+    if row.chain == chain or row.chain.startswith(f"{chain}-"):
+        return row
+    if row.chain.startswith((_FORM, "p1-")) and row.chain != place_of(row.branch, row.seq):
+        return None
+    return row
+
+
+def row_of(stored: StoredRow) -> Row:
+    """The row, as the protocol has it."""
+    chain = stored.chain
+    if chain is not None and chain.startswith(_FORM):
+        chain = place_of(stored.branch, stored.seq)
+    return Row(
+        stored.id, bytes(stored.message), stored.at, stored.model, stored.usage,
+        seq=stored.seq, branch=stored.branch, checksum=stored.checksum, chain=chain,
+    )  # fmt: skip
+
+
+def seal_in(row: StoredRow) -> Seal:
+    """The seal that was written with a row; UNSET where there was none."""
+    chain = row.chain or ""
+    if not chain.startswith(_FORM):
+        return UNSET
+    _, mark, coded = chain[len(_FORM) :].partition("-")
+    if not mark:
+        return UNSET
     try:
-        return dumps(loads(body))
+        return urlsafe_b64decode(coded) or None
+    except (Error, ValueError):
+        return None  # who reads the seal will miss it
+
+
+def _on_one_line(entry: Entry) -> bytes:
+    """A body without ends of lines in it."""
+    try:
+        return dumps(loads(entry.body))
     except InvalidInputError:
         # Damaged elsewhere, and copied here: still no message, and still all there.
-        return msgspec.json.encode(body.decode(errors="backslashreplace"))
+        return msgspec.json.encode(entry.body.decode(errors="backslashreplace"))
+
+
+# --- what was set aside
 
 
 def aside_line(aside: Aside) -> bytes:

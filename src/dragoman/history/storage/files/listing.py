@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from dragoman.history.records import row_of
+from dragoman.errors import Corrupt
 from dragoman.history.storage.files.directory import Directory
 from dragoman.history.storage.files.log import Log
+from dragoman.history.storage.files.placing import is_unreadable, placed
 from dragoman.history.storage.files.reading import read
+from dragoman.history.storage.files.salvaging import identity_in, salvaged
 from dragoman.history.storage.protocol import Filter, Group, Hit, Row, Session, Total
 from dragoman.history.storage.scanning import found, summed
 
@@ -31,18 +33,26 @@ def totals(directory: Directory, by: Group, which: Filter) -> list[Total]:
 def _logs(directory: Directory, which: Filter, after: str = "") -> Iterator[tuple[Session, Log]]:
     """The files of the sessions that are meant, open while they are looked at.
 
-    One whose first line can't be read is nobody's; `verify` tells.
+    One whose first line is damaged is there as far as its names can be read, with a tally that is
+    `Corrupt` for who looks at it: so it can be mended. `verify` tells of the others.
     """
     for digest in directory.digests(after=after):
         with read(directory, digest) as log:
-            if log is not None and log.head is not None:
-                session = log.session(None)
-                if which.takes(session):
-                    yield session, log
+            session = None if log is None else _session(log)
+            if log is not None and session is not None and which.takes(session):
+                yield session, log
+
+
+def _session(log: Log) -> Session | None:
+    try:
+        return log.session()
+    except Corrupt:
+        identity = identity_in(log) if log.head is None else log.head.fixed.identity
+        return None if identity is None else salvaged(log, identity)
 
 
 def _rows(directory: Directory, which: Filter) -> Iterator[tuple[Session, Row]]:
     for session, log in _logs(directory, which):
-        for line in log.lines():
-            if line.row is not None:
-                yield session, row_of(line.row)
+        for _, row in placed(log):
+            if not is_unreadable(row):
+                yield session, row

@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 
+from dragoman.errors import StoreError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.records import row_of
 from dragoman.history.storage.files import finding
 from dragoman.history.storage.files.directory import Directory
+from dragoman.history.storage.files.lines import row_of
 from dragoman.history.storage.files.log import Log
-from dragoman.history.storage.protocol import (
-    MAIN,
-    Row,
-    Session,
+from dragoman.history.storage.files.placing import (
+    Placed,
+    is_unreadable,
+    placed,
+    placed_after,
+    placed_before,
 )
+from dragoman.history.storage.protocol import MAIN, Row, Session
 
 
 @contextmanager
-def read(directory: Directory, digest: str) -> Generator[Log | None]:
+def read(directory: Directory, digest: str, *, is_locked: bool = False) -> Generator[Log | None]:
     """What a session's file holds; None where there is none."""
     with directory.reading(digest) as fd:
         log = None if fd is None else Log(fd, digest)
-        # An empty file is what a power cut leaves of one that was never brought to the disk.
-        yield None if log is None or log.size == 0 else log
+        if log is not None and log.head is None and not is_locked:
+            log = _read_again(directory, log)
+        yield log
+
+
+def _read_again(directory: Directory, log: Log) -> Log:
+    """Its first line may just have been written over: looked at again while nobody writes."""
+    with suppress(OSError, StoreError), directory.locked(log.digest):
+        return Log(log.fd, log.digest)
+    return log
 
 
 def session(directory: Directory, identity: SessionIdentity) -> Session | None:
     """The session; None where there is none."""
     with read(directory, identity.digest) as log:
-        return None if log is None else log.session(identity)
+        return None if log is None else log.session()
 
 
 def rows(
@@ -46,27 +58,24 @@ def rows(
         if log is None or limit == 0:
             return []
         if newest and limit is not None:
-            return _newest(log, branch, after, upto, limit)
-        found: list[Row] = []
-        for line in log.lines_after(after):
-            if line.row is None or line.row.branch != branch:
-                continue
-            if (upto is not None and line.row.seq > upto) or len(found) == limit:
-                break
-            found.append(row_of(line.row))
-        return found
+            last = placed_before(log, upto, branch, limit)
+            return _chosen(last, branch, after, upto)[-limit:]
+        return _chosen(placed_after(log, after), branch, after, upto, limit)
 
 
-def _newest(log: Log, branch: int, after: int, upto: int | None, limit: int) -> list[Row]:
+def _chosen(
+    lines: Iterable[Placed], branch: int, after: int, upto: int | None, limit: int | None = None
+) -> list[Row]:
     found: list[Row] = []
-    for line in log.lines_before(upto):
-        if line.row is None:
+    for _, row in lines:
+        if row.branch != branch or row.seq <= after:
             continue
-        if line.row.seq <= after or len(found) == limit:
+        if upto is not None and row.seq > upto:
             break
-        if line.row.branch == branch:
-            found.append(row_of(line.row))
-    found.reverse()
+        # A line that can't be read may share a number with its neighbour: they stay together.
+        if limit is not None and len(found) >= limit and row.seq != found[-1].seq:
+            break
+        found.append(row)
     return found
 
 
@@ -80,11 +89,14 @@ def row(directory: Directory, identity: SessionIdentity, id: str) -> Row | None:
 
 
 def count(directory: Directory, identity: SessionIdentity, branch: int | None) -> int:
-    """See `Storage.count`."""
+    """See `Storage.count`; lines that can't be read are no messages."""
     with read(directory, identity.digest) as log:
         if log is None:
             return 0
-        is_all = branch is None or (branch == MAIN and log.head is not None and not log.head.forks)
-        if is_all:
-            return finding.count(directory, log)
-        return sum(line.row is not None and line.row.branch == branch for line in log.lines())
+        # With branches, who asks may want to know whether one is missing: they are counted.
+        is_linear = log.head is not None and not log.head.fixed.forks
+        if is_linear and branch in {None, MAIN} and not log.is_cut and log.rows is not None:
+            return log.rows
+        return sum(
+            not is_unreadable(row) and branch in {None, row.branch} for _, row in placed(log)
+        )

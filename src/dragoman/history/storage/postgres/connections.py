@@ -19,7 +19,6 @@ import psycopg
 from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8Dumper
-from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from dragoman.errors import InvalidInputError, StoreError
 from dragoman.history.storage.postgres import schema
@@ -32,6 +31,7 @@ from dragoman.history.storage.postgres.failures import (
     Unreachable,
 )
 from dragoman.history.storage.postgres.link import Connection, Link
+from dragoman.history.storage.postgres.pool import Closed, Exhausted, Pool
 from dragoman.history.storage.postgres.settings import Settings
 
 P = ParamSpec("P")
@@ -39,7 +39,6 @@ T = TypeVar("T")
 Work = Callable[Concatenate[Link, P], Awaitable[T]]
 _ATTEMPTS = 3
 _SLOW = 20  # times as long for what goes through many sessions
-_PATIENCE = 5.0
 _CONNECT = 10  # seconds; another attempt is better than a long wait
 # At other levels, writers that meet at a session don't wait for each other but fail.
 _READ_COMMITTED = r"-c default_transaction_isolation=read\ committed"
@@ -58,9 +57,7 @@ class _CutOff(StoreError):  # noqa: N818 - named as in `dragoman.errors`
 class Connections:
     """A pool of connections to one server, open."""
 
-    def __init__(
-        self, settings: Settings, pool: AsyncConnectionPool[Connection], *, is_old: bool
-    ) -> None:
+    def __init__(self, settings: Settings, pool: Pool, *, is_old: bool) -> None:
         self._settings = settings
         self._pool = pool
         self._is_old = is_old
@@ -80,24 +77,18 @@ class Connections:
             if done == 0:
                 await _transaction(link, schema.migrate, ())
             [(level,)] = await link.fetch("SELECT current_setting('default_transaction_isolation')")
-        finally:
+        except BaseException:
             await first.close()
+            raise
         if level != "read committed":
             options["options"] = f"{options.get('options', '')} {_READ_COMMITTED}".strip()
-        pool = AsyncConnectionPool(
-            connection_class=Connection,
-            kwargs=options,
-            min_size=1,
-            max_size=settings.connections,
-            timeout=settings.timeout,
-            # The pool waits twice as long after each failure, for minutes in the end: it is made
-            # to begin anew, so that a server that is back is noticed.
-            reconnect_timeout=_PATIENCE,
-            reconnect_failed=AsyncConnectionPool.check,
-            open=False,
-            name="dragoman",
-        )
-        await pool.open()
+            await first.close()
+
+        async def connect() -> Connection:
+            return await psycopg.AsyncConnection.connect(**options)
+
+        pool = Pool(connect, settings.connections, settings.timeout)
+        pool.keep(first)
         return cls(settings, pool, is_old=0 < done < len(schema.MIGRATIONS))
 
     async def close(self) -> None:
@@ -233,17 +224,17 @@ class Connections:
             raise
         finally:
             await link.end(problem)
-            await self._pool.putconn(connection)
+            await self._pool.give(connection)
 
     async def _taken(self) -> Connection:
         try:
-            return await self._pool.getconn()
-        except PoolTimeout:
+            return await self._pool.take()
+        except Exhausted:
             reason = (
                 f"no connection within {self._settings.timeout:g} seconds; the server does not"
                 f" answer, or all {self._settings.connections} connections are in use"
             )
-        except PoolClosed:
+        except Closed:
             reason = "it is closed"
         raise Unreachable(self.name, reason)
 
@@ -260,7 +251,7 @@ class Connections:
                 await connection.close()
             finally:
                 if not works:
-                    await self._pool.putconn(connection)
+                    await self._pool.give(connection)
             if works:
                 return connection
         raise Unreachable(self.name, "connections break as soon as they are made")

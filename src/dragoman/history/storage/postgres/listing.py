@@ -1,13 +1,15 @@
-"""What is asked of many sessions: lists, sums, and checks of the store itself."""
+"""What is asked of many sessions: lists and sums."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dragoman.errors import Corrupt
 from dragoman.history.identity import unescaped
 from dragoman.history.storage.postgres.schema import BEGINNING
-from dragoman.history.storage.postgres.values import SESSION, name_of, session_of
+from dragoman.history.storage.postgres.values import SESSION, identity_in, name_of, session_of
 from dragoman.history.storage.protocol import Filter, Group, Session, Total, columns_of
+from dragoman.history.storage.soundness import listed_as_damaged
 from dragoman.model.usage import Usage
 
 if TYPE_CHECKING:
@@ -17,20 +19,36 @@ _KEYS = {
     "session": "s.digest",
     "user": 's."user"',
     "model": "m.model",
-    "day": "to_char(to_timestamp(m.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+    # A time that was altered may be none: years 1 to 9999.
+    "day": "CASE WHEN m.at >= -62135596800 AND m.at < 253402300800 THEN"
+    " to_char(to_timestamp(m.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD') END",
 }
 _INDEXED = {"user", "chat", "group"}
 
 
 async def sessions(link: Link, which: Filter, limit: int | None, after: str) -> list[Session]:
-    """See `Storage.sessions`."""
+    """See `Storage.sessions`; one that can't be read is passed over, and `verify` tells of it."""
     clause, values = where(which)
-    found = await link.fetch(
-        f"SELECT {SESSION} FROM our.heads s WHERE digest > %s {clause} ORDER BY digest LIMIT %s",
-        (after, *values, limit),
-        plan=False,
-    )
-    return [session_of(each) for each in found]
+    listed: list[Session] = []
+    while limit is None or len(listed) < limit:
+        asked = None if limit is None else limit - len(listed)
+        found = await link.fetch(
+            f"SELECT {SESSION} FROM our.heads s WHERE digest > %s {clause}"
+            " ORDER BY digest LIMIT %s",
+            (after, *values, asked),
+            plan=False,
+        )
+        for each in found:
+            try:
+                listed.append(session_of(each))
+            except Corrupt:
+                identity = identity_in(each)
+                if identity is not None:  # `verify` tells of the others
+                    listed.append(listed_as_damaged(identity))
+        if asked is None or len(found) < asked:
+            break
+        after = found[-1][0]
+    return listed
 
 
 async def totals(link: Link, by: Group, which: Filter) -> list[Total]:
@@ -54,11 +72,18 @@ async def totals(link: Link, by: Group, which: Filter) -> list[Total]:
 def _total(by: Group, found: tuple[Any, ...]) -> Total:
     key, given, out, read, written, thought, total, reported, messages = found
     if by == "user":
-        key = unescaped(key)
+        key = _name(key)
     elif by == "model" and key is not None:
         key = name_of(key)
     usage = Usage(given, out, read, written, thought, total if reported else None)
     return Total(key, usage, messages)
+
+
+def _name(column: str | None) -> str | None:
+    try:
+        return unescaped(column)
+    except ValueError:
+        return None  # altered; `verify` tells of it
 
 
 def where(which: Filter) -> tuple[str, list[Any]]:
@@ -82,30 +107,3 @@ def where(which: Filter) -> tuple[str, list[Any]]:
             clauses.append(test)
             values.append(float(moment))
     return " ".join(clauses), values
-
-
-async def problems(link: Link) -> list[str]:
-    """What is wrong with the store itself."""
-    found: list[str] = []
-    for text, template in _CHECKS.items():
-        [(number,)] = await link.fetch(template, plan=False)
-        if number:
-            found.append(text.format(number))
-    return found
-
-
-_CHECKS = {
-    "the server runs with fsync off: a power cut can destroy the store": """
-SELECT count(*) FROM pg_settings WHERE name = 'fsync' AND setting = 'off'""",
-    "the server runs with synchronous_commit off: its crash loses the last messages": """
-SELECT count(*) FROM pg_settings WHERE name = 'synchronous_commit' AND setting = 'off'""",
-    "indexes are not valid ({} of them): REINDEX them": """
-SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid WHERE NOT i.indisvalid
-AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'our.texts'::regclass)""",
-    "messages belong to sessions that are not there ({} of them)": """
-SELECT count(DISTINCT m.session) FROM our.messages m
-WHERE NOT EXISTS (SELECT 1 FROM our.heads s WHERE s.id = m.session)""",
-    "sessions hold messages beyond their last number ({} of them)": """
-SELECT count(*) FROM our.heads s WHERE s.last_seq <
-(SELECT max(seq) FROM our.messages m WHERE m.session = s.id)""",
-}

@@ -24,8 +24,13 @@ _LONGEST = 500  # characters of a word; an index takes about 2,700 bytes
 _BEHIND = """
 SELECT s.id, s.last_seq - s.indexed FROM our.heads s
 WHERE s.id > %s AND s.indexed < s.last_seq {} ORDER BY s.id LIMIT 100"""
-_LOCK = """
-SELECT id, indexed, least(last_seq, indexed + %s) FROM our.heads
+# The last batch goes to the last number, however far that is: it may have been altered.
+_LOCK = f"""
+SELECT id, indexed, CASE WHEN indexed + {_BATCH} < (SELECT max(t.top) FROM
+    (SELECT 0 AS branch UNION ALL SELECT unnest(forks[:][1:1])) AS b CROSS JOIN LATERAL
+    (SELECT m.seq AS top FROM our.messages m WHERE m.session = heads.id AND m.branch = b.branch
+     AND m.seq <= heads.last_seq ORDER BY m.seq DESC LIMIT 1) AS t)
+THEN indexed + {_BATCH} ELSE last_seq END FROM our.heads
 WHERE id = ANY (%s::bigint[]) AND indexed < last_seq ORDER BY id FOR UPDATE"""
 # By branch, as the rows' index is: else each batch would go through the whole session.
 _ROWS = f"""
@@ -49,18 +54,22 @@ JOIN our.messages m ON m.session = t.session AND m.branch = t.branch AND m.seq =
 ORDER BY m.at DESC, m.seq DESC"""
 
 
-async def search(link: Link, words: Sequence[str], which: Filter, limit: int) -> list[Hit]:
+async def search(link: Link, text: str, which: Filter, limit: int) -> list[Hit]:
     """See `Storage.search`; the caller has caught up."""
     clause, values = where(which)
+    words = [_indexable(word) for word in words_of(text)]
     found = await link.fetch(
-        _FOUND.format(row=ROW, clause=clause), (list(words), *values, limit), plan=False
+        _FOUND.format(row=ROW, clause=clause), (words, *values, limit), plan=False
     )
-    return [Hit(SessionIdentity.from_columns(each[:5]), row_of(each[5:])) for each in found]
+    return [hit for each in found if (hit := _hit(each)) is not None]
 
 
-def wanted(text: str) -> list[str]:
-    """The words of a search as they are indexed."""
-    return [_indexable(word) for word in words_of(text)]
+def _hit(found: Sequence[Any]) -> Hit | None:
+    """A hit; None where the session's names were altered, as `verify` tells."""
+    try:
+        return Hit(SessionIdentity.from_columns(tuple(found[:5])), row_of(found[5:]))
+    except ValueError:
+        return None
 
 
 async def behind(link: Link, which: Filter, after: int) -> list[int]:
@@ -79,7 +88,7 @@ async def behind(link: Link, which: Filter, after: int) -> list[int]:
 
 async def catch_up(link: Link, sessions: list[int]) -> None:
     """Index messages of these that are not yet, up to a batch of each."""
-    parts = await link.fetch(_LOCK, (_BATCH, sessions))
+    parts = await link.fetch(_LOCK, (sessions,))
     if not parts:
         return  # another was quicker
     ids, lows, highs = (list(column) for column in zip(*parts, strict=True))
@@ -120,7 +129,12 @@ async def _index(link: Link, rows: Sequence[tuple[int, Row]]) -> None:
 
 
 def _words(row: Row) -> str:
-    return " ".join(map(_indexable, set(searchable(row).split())))
+    return " ".join(words_in(row))
+
+
+def words_in(row: Row) -> set[str]:
+    """The words of a message as they are indexed."""
+    return set(map(_indexable, searchable(row).split()))
 
 
 def _indexable(word: str) -> str:

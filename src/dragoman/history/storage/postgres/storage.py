@@ -10,36 +10,31 @@ replica can be read by a store of its own: it writes nothing as long as only rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.errors import ConfigError, StoreError
-from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.postgres import appending, erasing, listing, search, tables
-from dragoman.history.storage.postgres.settings import settings
-from dragoman.history.storage.protocol import (
-    EVERYTHING,
-    MAIN,
-    Appended,
-    Entry,
-    Erasure,
-    Filter,
-    Group,
-    Hit,
-    Row,
-    Session,
-    Total,
-    expect_query,
+from dragoman.errors import ConfigError
+from dragoman.history.storage.backend import Backend, Operations, expect_open
+from dragoman.history.storage.postgres import (
+    appending,
+    checking,
+    erasing,
+    listing,
+    repairing,
+    search,
+    tables,
 )
-from dragoman.model.value import expect
+from dragoman.history.storage.postgres.settings import settings
+from dragoman.history.storage.protocol import Erasure, Filter
 
 if TYPE_CHECKING:
     from dragoman.history.storage.postgres.connections import Connections
+    from dragoman.history.storage.postgres.link import Link  # noqa: F401 - below, in a text
 
 
-class PostgresStorage:
+class PostgresStorage(Backend["Link"]):
     """A backend in a PostgreSQL database, in a schema of its own.
 
     >>> PostgresStorage("postgresql://me:secret@db.example/chats?connections=8").name
@@ -50,6 +45,24 @@ class PostgresStorage:
     """
 
     is_blocking = False
+    _operations = Operations(
+        session=tables.session,
+        append=appending.append,
+        rows=tables.rows,
+        row=tables.row,
+        count=tables.count,
+        rewrite=tables.rewrite,
+        clear=tables.clear,
+        fork=tables.fork,
+        activate=tables.activate,
+        keep_windows=tables.keep_windows,
+        delete=tables.delete,
+        restore=tables.restore,
+        set_aside=repairing.set_aside,
+        sessions=listing.sessions,
+        search=search.search,
+        totals=listing.totals,
+    )
 
     def __init__(
         self,
@@ -89,113 +102,28 @@ class PostgresStorage:
 
     @property
     def _connections(self) -> Connections:
-        if self._opened is None:
-            msg = f"the store {self.name} is not open"
-            raise StoreError(msg)
-        return self._opened
+        return expect_open(self._opened, self.name)
 
-    # --- one session
+    # --- how calls run
 
-    async def session(self, identity: SessionIdentity) -> Session | None:
-        """The session; None where there is none."""
-        return await self._connections.read(tables.session, identity)
+    async def _read(self, work: Callable[..., Any], *arguments: Any, **_none: Any) -> Any:
+        return await self._connections.read(work, *arguments)
 
-    async def append(
-        self,
-        identity: SessionIdentity,
-        entries: Sequence[Entry],
-        *,
-        branch: int = MAIN,
-        expected: int | None = None,
-    ) -> Appended:
-        """See `Storage.append`; where the connection breaks, it is sent again, and stored once."""
-        return await self._connections.repeat(
-            appending.append, appending.append_again, identity, entries, branch, expected
-        )
+    async def _read_slowly(self, work: Callable[..., Any], *arguments: Any, **_none: Any) -> Any:
+        return await self._connections.read_slowly(work, *arguments)
 
-    async def rows(
-        self,
-        identity: SessionIdentity,
-        *,
-        branch: int = MAIN,
-        after: int = 0,
-        upto: int | None = None,
-        limit: int | None = None,
-        newest: bool = False,
-    ) -> list[Row]:
-        """See `Storage.rows`."""
-        return await self._connections.read(
-            tables.rows, identity, branch, after, upto, limit, newest
-        )
+    async def _write(self, work: Callable[..., Any], *arguments: Any, **_none: Any) -> Any:
+        return await self._connections.write(work, *arguments)
 
-    async def row(self, identity: SessionIdentity, id: str) -> Row | None:
-        """One message, on any branch."""
-        return await self._connections.read(tables.row, identity, id)
+    async def _write_slowly(self, work: Callable[..., Any], *arguments: Any, **_none: Any) -> Any:
+        return await self._connections.write_slowly(work, *arguments)
 
-    async def count(self, identity: SessionIdentity, branch: int | None = None) -> int:
-        """See `Storage.count`."""
-        return await self._connections.read(tables.count, identity, branch)
-
-    async def rewrite(
-        self,
-        identity: SessionIdentity,
-        *,
-        replaced: Sequence[Entry] = (),
-        removed: Sequence[str] = (),
-        expected: int | None = None,
-    ) -> int:
-        """See `Storage.rewrite`."""
-        return await self._connections.write(tables.rewrite, identity, replaced, removed, expected)
-
-    async def clear(
-        self, identity: SessionIdentity, *, at: float, expected: int | None = None
-    ) -> int:
-        """See `Storage.clear`."""
-        return await self._connections.write(tables.clear, identity, at, expected)
-
-    async def fork(
-        self, identity: SessionIdentity, *, parent: int, at: int, expected: int | None = None
-    ) -> int:
-        """See `Storage.fork`."""
-        return await self._connections.write(tables.fork, identity, parent, at, expected)
-
-    async def activate(self, identity: SessionIdentity, branch: int) -> None:
-        """See `Storage.activate`."""
-        await self._connections.write(tables.activate, identity, branch)
-
-    async def keep_window(self, identity: SessionIdentity, window: bytes | None) -> None:
-        """See `Storage.keep_window`."""
-        await self._connections.write(tables.keep_window, identity, window)
-
-    async def delete(self, identity: SessionIdentity) -> bool:
-        """See `Storage.delete`."""
-        return await self._connections.write(tables.delete, identity)
-
-    async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
-        """See `Storage.restore`."""
-        return await self._connections.write_slowly(tables.restore, session, rows)
-
-    async def set_aside(self, identity: SessionIdentity, seqs: Sequence[int], reason: str) -> int:
-        """See `Storage.set_aside`; they are kept in the table `aside`."""
-        return await self._connections.write(tables.set_aside, identity, seqs, reason)
+    async def _append(self, work: Callable[..., Any], *arguments: Any, **_none: Any) -> Any:
+        return await self._connections.repeat(work, appending.append_again, *arguments)
 
     # --- many sessions
 
-    async def sessions(
-        self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
-    ) -> list[Session]:
-        """See `Storage.sessions`."""
-        expect_query(which, limit=limit)
-        return await self._connections.read_slowly(listing.sessions, which, limit, after)
-
-    async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
-        """See `Storage.search`."""
-        expect_query(which, text=text, limit=limit)
-        words = search.wanted(text)
-        await self._catch_up(which)
-        return await self._connections.read_slowly(search.search, words, which, limit)
-
-    async def _catch_up(self, which: Filter) -> None:
+    async def _index(self, which: Filter) -> None:
         # In batches, so that writers get their turn, and only where there is something to do, so
         # that a replica can be searched.
         after = 0
@@ -203,21 +131,14 @@ class PostgresStorage:
             await self._connections.write_slowly(search.catch_up, ids)
             after = ids[-1] - 1  # the last may have more than a batch
 
-    async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
-        """See `Storage.totals`."""
-        expect_query(which, by=by)
-        return await self._connections.read_slowly(listing.totals, by, which)
-
-    async def forget(self, user: str) -> Erasure:
-        """See `Storage.forget`: the rows are removed for good, their space is freed."""
-        expect(user, str, "the user to forget")
+    async def _forget(self, user: str) -> Erasure:
         erased = await self._connections.write_slowly(erasing.erase, user)
-        remains = await self._connections.read_slowly(erasing.scrub)
+        remains = await self._connections.read_slowly(erasing.scrub)  # frees the rows' space
         return msgspec.structs.replace(erased, remains=remains)
 
     async def verify(self) -> list[str]:
         """What is wrong with the tables, and with how the server is set up to keep them."""
-        return await self._connections.read_slowly(listing.problems)
+        return await checking.verify(self, self._connections)
 
 
 def _connections() -> type[Connections]:

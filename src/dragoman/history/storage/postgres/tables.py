@@ -1,17 +1,21 @@
 """What is asked of the tables: functions of a link, writes within the caller's transaction.
 
 A write locks its session's row first, in a statement of its own: the next ones then see all that
-was written before it.
+was written before it. The last one writes the session's numbers and its tally.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from time import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import UNSET
 
 from dragoman.errors import NotFound
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.integrity import Tally, protected, tally_of
 from dragoman.history.storage.postgres import search
 from dragoman.history.storage.postgres.values import (
     ENTRY,
@@ -21,18 +25,23 @@ from dragoman.history.storage.postgres.values import (
     SESSION,
     body_text,
     columns_of_entry,
+    columns_of_row,
     maybe,
+    proof_of,
     row_of,
     session_of,
     text_of,
 )
 from dragoman.history.storage.protocol import (
+    CLEARED,
     MAIN,
     NO_BRANCH,
     NO_MESSAGE,
     NO_SESSION,
     Entry,
+    Fork,
     Row,
+    Seal,
     Session,
     conflict,
 )
@@ -48,18 +57,22 @@ _ROWS = (
     f"SELECT {ROW} FROM our.messages m WHERE m.session = {_ID} AND m.branch = %s AND m.seq > %s"
     " AND m.seq <= %s ORDER BY m.seq"
 )
-_TOUCH = """
-INSERT INTO our.heads AS s (digest, agent, chat, "user", "group", scope, version, last_seq,
-                            created_at, updated_at)
-VALUES (%s, %s, %s, %s, %s, %s, 1, 0, %s, %s)
-ON CONFLICT (digest) DO UPDATE SET version = s.version + 1, updated_at = excluded.updated_at
-RETURNING id, version"""
-_EXISTING = """
-UPDATE our.heads SET version = version + 1, updated_at = %s WHERE digest = %s
-RETURNING id, version, indexed, forks"""
+# Those that can be read: by numbers that were given out, on branches that there are.
+_HELD = """
+SELECT count(*) FROM our.heads s JOIN our.messages m ON m.session = s.id
+WHERE s.digest = %s AND m.seq BETWEEN 1 AND s.last_seq
+AND (m.branch = 0 OR m.branch = ANY (s.forks[:][1:1]))"""
+_BEGIN = """
+INSERT INTO our.heads (digest, agent, chat, "user", "group", scope, version, last_seq, created_at,
+                       updated_at)
+VALUES (%s, %s, %s, %s, %s, %s, 0, 0, %s, %s) ON CONFLICT (digest) DO NOTHING"""
+_LOCK = f"SELECT s.id, s.indexed, {SESSION} FROM our.heads s WHERE s.digest = %s FOR UPDATE"
+_WRITE = """
+UPDATE our.heads SET version = %s, last_seq = %s, updated_at = %s, active = %s,
+forks = %s::bigint[], "window" = %s, windows = %s, chain = %s, seal = %s WHERE id = %s"""
 _RESTORE = """
-INSERT INTO our.heads AS s (digest, agent, chat, "user", "group", scope, version, last_seq,
-                            created_at, updated_at, active, forks, "window", windows, chain, seal)
+INSERT INTO our.heads AS s (digest, agent, chat, "user", "group", scope, created_at, version,
+    last_seq, updated_at, active, forks, "window", windows, chain, seal)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::bigint[], %s, %s, %s, %s)
 ON CONFLICT (digest) DO UPDATE SET version = excluded.version, last_seq = excluded.last_seq,
     created_at = excluded.created_at, updated_at = excluded.updated_at, indexed = 0,
@@ -72,11 +85,20 @@ _INSERT = (
     f"INSERT INTO our.messages (session, seq, branch, {ENTRY}) SELECT %s, e.* FROM"
     f" unnest(%s::bigint[], %s::integer[], {_ARRAYS}) AS e"
 )
+_OF_PLACE = OF_ENTRY.replace("e.chain", "'p1-' || m.branch || '.' || m.seq")
 _REPLACE = (
-    f"UPDATE our.messages m SET ({ENTRY}) = ({OF_ENTRY})"
+    f"UPDATE our.messages m SET ({ENTRY}) = ({_OF_PLACE})"
     f" FROM unnest({_ARRAYS}) AS e ({ENTRY}) WHERE m.session = %s AND m.id = e.id"
     f" RETURNING {ROW}"
 )
+
+
+class Locked(NamedTuple):
+    """A session that is about to be changed: its row's id, how far it is indexed, and itself."""
+
+    id: int
+    indexed: int
+    session: Session
 
 
 # --- reading
@@ -118,10 +140,11 @@ async def row(link: Link, identity: SessionIdentity, id: str) -> Row | None:
 
 async def count(link: Link, identity: SessionIdentity, branch: int | None) -> int:
     """See `Storage.count`."""
-    template = f"SELECT count(*) FROM our.messages m WHERE m.session = {_ID}"
+    template = _HELD
     values: tuple[Any, ...] = (identity.digest,)
     if branch is not None:
-        template, values = f"{template} AND m.branch = %s", (*values, branch)
+        template = f"SELECT count(*) FROM our.messages m WHERE m.session = {_ID} AND m.branch = %s"
+        values = (identity.digest, branch)
     [(number,)] = await link.fetch(template, values)
     return int(number)
 
@@ -135,34 +158,39 @@ async def rewrite(
     replaced: Sequence[Entry],
     removed: Sequence[str],
     expected: int | None,
+    seal: Seal,
 ) -> int:
     """See `Storage.rewrite`."""
-    id, version, indexed, _ = await _existing(link, identity, expected)
-    # What proves a row (checksum and chain) does not prove what takes its place.
-    new = {e.id: Entry(e.id, e.body, e.at, e.model, e.usage) for e in replaced}
+    locked = await _existing(link, identity, expected)
+    held = await _rows_of(link, locked.session)
+    new = {entry.id: entry for entry in replaced}
     for batch in _batches(list(new.values())):
-        changed = await link.fetch(_REPLACE, (*_columns(batch), id), plan=False)
+        columns = _columns([columns_of_entry(entry) for entry in batch])
+        changed = await link.fetch(_REPLACE, (*columns, locked.id), plan=False)
         if len(changed) < len(batch):
             raise NotFound(NO_MESSAGE)
-        await search.index_anew(link, id, [row_of(each) for each in changed], indexed)
-    gone = await _removed(link, id, "id = ANY (%s::text[])", [text_of(name) for name in removed])
+        rows = [row_of(each) for each in changed]
+        await search.index_anew(link, locked.id, rows, locked.indexed)
+    names = [text_of(name) for name in removed]
+    gone = await taken_out(link, locked.id, "id = ANY (%s::text[])", names) if names else 0
     if gone < len(removed):
         raise NotFound(NO_MESSAGE)
-    return version
+    return await _written(link, locked, rows=held - gone, at=time(), **_sealed(seal))
 
 
-async def clear(link: Link, identity: SessionIdentity, at: float, expected: int | None) -> int:
+async def clear(
+    link: Link, identity: SessionIdentity, at: float, expected: int | None, seal: Seal
+) -> int:
     """See `Storage.clear`."""
-    [(id, version)] = await link.fetch(_TOUCH, (identity.digest, *identity.columns, at, at))
-    if expected is not None and version - 1 != expected:
-        raise conflict(expected, version - 1)
-    await empty(link, [id])
-    await link.run(
-        "UPDATE our.heads SET active = 0, forks = '{}', \"window\" = NULL, windows = NULL,"
-        " chain = NULL, seal = NULL WHERE id = %s",
-        (id,),
-    )
-    return int(version)
+    locked = await _locked(link, identity)
+    if locked is None:
+        await link.run(_BEGIN, (identity.digest, *identity.columns, at, at))
+        locked = await _locked(link, identity)
+        if locked is None:
+            raise NotFound(NO_SESSION)  # made by somebody else, and deleted at once
+    _expect(locked.session, expected)
+    await empty(link, [locked.id])
+    return await _written(link, locked, rows=0, at=at, **{**CLEARED, **_sealed(seal)})
 
 
 async def empty(link: Link, ids: Sequence[int]) -> int:
@@ -174,119 +202,146 @@ async def empty(link: Link, ids: Sequence[int]) -> int:
 
 
 async def fork(
-    link: Link, identity: SessionIdentity, parent: int, at: int, expected: int | None
+    link: Link, identity: SessionIdentity, parent: int, at: int, expected: int | None, seal: Seal
 ) -> int:
     """See `Storage.fork`."""
-    id, _, _, forks = await _existing(link, identity, expected)
-    numbers = {MAIN, *(number for number, _, _ in forks)}
+    locked = await _existing(link, identity, expected)
+    forks = locked.session.forks
+    numbers = {MAIN, *(fork.number for fork in forks)}
     if parent not in numbers:
         raise NotFound(NO_BRANCH)
     number = max(numbers) + 1
-    await link.run(
-        "UPDATE our.heads SET active = %s, forks = %s::bigint[] WHERE id = %s",
-        (number, [*forks, [number, parent, at]], id),
-    )
+    changes = {"active": number, "forks": (*forks, Fork(number, parent, at)), **_sealed(seal)}
+    rows = await _rows_of(link, locked.session)
+    await _written(link, locked, rows=rows, at=time(), **changes)
     return number
 
 
-async def activate(link: Link, identity: SessionIdentity, branch: int) -> None:
+async def activate(
+    link: Link, identity: SessionIdentity, branch: int, expected: int | None, seal: Seal
+) -> None:
     """See `Storage.activate`."""
-    found = await _locked(link, identity)
-    if found is None:
-        raise NotFound(NO_SESSION)
-    id, forks = found
-    if branch != MAIN and branch not in {number for number, _, _ in forks}:
+    locked = await _existing(link, identity, expected)
+    session = locked.session
+    if branch not in {MAIN, *(fork.number for fork in session.forks)}:
         raise NotFound(NO_BRANCH)
-    await link.run("UPDATE our.heads SET active = %s WHERE id = %s", (branch, id))
+    await write(link, locked.id, msgspec.structs.replace(session, active=branch, **_sealed(seal)))
 
 
-async def keep_window(link: Link, identity: SessionIdentity, window: bytes | None) -> None:
-    """See `Storage.keep_window`."""
-    text = maybe(body_text, window)
+async def keep_windows(link: Link, identity: SessionIdentity, windows: bytes | None) -> None:
+    """See `Storage.keep_windows`."""
+    text = maybe(body_text, windows)
     changed = await link.run(
-        'UPDATE our.heads SET "window" = %s WHERE digest = %s', (text, identity.digest)
+        'UPDATE our.heads SET "window" = NULL, windows = %s WHERE digest = %s',
+        (text, identity.digest),
     )
     if not changed:
         raise NotFound(NO_SESSION)
 
 
 async def delete(link: Link, identity: SessionIdentity) -> bool:
-    """See `Storage.delete`."""
-    found = await _locked(link, identity)
-    if found is None:
+    """See `Storage.delete`; a session that can't be read can be deleted."""
+    found = await link.fetch(
+        "SELECT id FROM our.heads WHERE digest = %s FOR UPDATE", (identity.digest,)
+    )
+    if not found:
         return False
-    await empty(link, [found[0]])
-    await link.run("DELETE FROM our.heads WHERE id = %s", (found[0],))
+    [(id,)] = found
+    await empty(link, [id])
+    await link.run("DELETE FROM our.heads WHERE id = %s", (id,))
     return True
 
 
 async def restore(link: Link, copy: Session, rows: Sequence[Row]) -> bool:
     """See `Storage.restore`."""
     identity = copy.identity
-    forks = [[fork.number, fork.parent, fork.at] for fork in copy.forks]
-    windows = (maybe(body_text, copy.window), maybe(body_text, copy.windows))
-    proofs = (copy.chain, maybe(body_text, copy.seal))
-    times = (copy.created_at, copy.updated_at)
-    numbers = (copy.version, copy.last_seq)
-    rest = (*numbers, *times, copy.active, forks, *windows, *proofs)
-    found = await link.fetch(_RESTORE, (identity.digest, *identity.columns, *rest))
+    await _locked(link, identity)  # raises where its version may be another than it says
+    if copy.chain is None:
+        copy = _counted(copy, len(rows))
+    values = (identity.digest, *identity.columns, copy.created_at, *_values(copy))
+    found = await link.fetch(_RESTORE, values)
     if not found:
         return False
-    id = found[0][0]
+    [(id,)] = found
     await empty(link, [id])
-    for batch in _batches(rows):
+    for batch in _batches(list(map(protected, rows))):
         places = [row.seq for row in batch], [row.branch for row in batch]
-        await link.run(_INSERT, (id, *places, *_columns(batch)))
+        await link.run(_INSERT, (id, *places, *_columns(list(map(columns_of_row, batch)))))
     return True
 
 
-async def set_aside(link: Link, identity: SessionIdentity, seqs: Sequence[int], reason: str) -> int:
-    """See `Storage.set_aside`."""
-    id, *_ = await _existing(link, identity, None)
-    await link.run(
-        'INSERT INTO our.aside SELECT s.digest, s."user", m.seq, m.branch, m.at, m.id, %s, m.body'
-        " FROM our.messages m JOIN our.heads s ON s.id = m.session"
-        " WHERE m.session = %s AND m.seq = ANY (%s::bigint[])",
-        (text_of(reason), id, list(seqs)),
-    )
-    return await _removed(link, id, "seq = ANY (%s::bigint[])", list(seqs))
-
-
-async def _removed(link: Link, session: int, condition: str, values: list[Any]) -> int:
+async def taken_out(link: Link, session: int, condition: str, values: list[Any]) -> int:
     """Remove messages and what is indexed of them; returns how many there were."""
-    if not values:
-        return 0
     gone = await link.fetch(
-        f"DELETE FROM our.messages WHERE session = %s AND {condition} RETURNING branch, seq",
+        f"DELETE FROM our.messages WHERE session = %s AND ({condition}) RETURNING branch, seq",
         (session, values),
     )
     await search.unindex(link, session, gone)
     return len(gone)
 
 
-async def _existing(
-    link: Link, identity: SessionIdentity, expected: int | None
-) -> tuple[int, int, int, list[list[int]]]:
-    """A session that is there and about to be changed: id, new version, indexed, forks."""
-    found = await link.fetch(_EXISTING, (time(), identity.digest))
-    if not found:
+async def write(link: Link, id: int, session: Session) -> None:
+    """Put a session in the place of what was there of it, under its lock."""
+    await link.run(_WRITE, (*_values(session), id))
+
+
+async def _written(link: Link, locked: Locked, *, rows: int, at: float, **changes: Any) -> int:
+    """Write a session back under the next version, which is returned."""
+    version = locked.session.version + 1
+    session = msgspec.structs.replace(locked.session, version=version, updated_at=at, **changes)
+    await write(link, locked.id, _counted(session, rows))
+    return version
+
+
+def _counted(session: Session, rows: int) -> Session:
+    tally = Tally(session.version, session.last_seq, rows, len(session.forks))
+    return msgspec.structs.replace(session, chain=str(tally))
+
+
+def _values(session: Session) -> tuple[Any, ...]:
+    """What changes of a session, in the order of `_WRITE`."""
+    forks = [[fork.number, fork.parent, fork.at] for fork in session.forks]
+    return (
+        session.version, session.last_seq, session.updated_at, session.active, forks,
+        maybe(body_text, session.window), maybe(body_text, session.windows), proof_of(session),
+        maybe(body_text, session.seal),
+    )  # fmt: skip
+
+
+async def _rows_of(link: Link, session: Session) -> int:
+    """How many rows a session that is locked has; counted where no tally says it."""
+    tally = tally_of(session)
+    return await count(link, session.identity, None) if tally is None else tally.rows
+
+
+async def _existing(link: Link, identity: SessionIdentity, expected: int | None) -> Locked:
+    """A session that is there, locked."""
+    locked = await _locked(link, identity)
+    if locked is None:
         raise NotFound(NO_SESSION)
-    id, version, indexed, forks = found[0]
-    if expected is not None and version - 1 != expected:
-        raise conflict(expected, version - 1)
-    return id, version, indexed, forks
+    _expect(locked.session, expected)
+    return locked
 
 
-async def _locked(link: Link, identity: SessionIdentity) -> tuple[int, list[list[int]]] | None:
-    """A session's id and forks, locked."""
-    found = await link.fetch(
-        "SELECT id, forks FROM our.heads WHERE digest = %s FOR UPDATE", (identity.digest,)
-    )
-    return (found[0][0], found[0][1]) if found else None
+async def _locked(link: Link, identity: SessionIdentity) -> Locked | None:
+    found = await link.fetch(_LOCK, (identity.digest,))
+    if not found:
+        return None
+    id, indexed, *columns = found[0]
+    return Locked(id, indexed, session_of(columns))
 
 
-def _columns(entries: Sequence[Entry]) -> list[list[Any]]:
-    return [list(column) for column in zip(*map(columns_of_entry, entries), strict=True)]
+def _expect(session: Session, expected: int | None) -> None:
+    if expected is not None and session.version != expected:
+        raise conflict(expected, session.version)
+
+
+def _sealed(seal: Seal) -> dict[str, Any]:
+    return {} if seal is UNSET else {"seal": seal}
+
+
+def _columns(entries: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*entries, strict=True)]
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:

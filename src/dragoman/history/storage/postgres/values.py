@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any, TypeVar
 
+from dragoman.errors import Corrupt
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.integrity import checksum_of, damaged, place_of
 from dragoman.history.storage.protocol import Entry, Fork, Row, Session
+from dragoman.history.storage.soundness import expect_sound, shape_of, unreadable_row
 from dragoman.model.usage import Usage
 
 A = TypeVar("A")
@@ -46,22 +50,36 @@ def body_text(body: bytes) -> str:
 
 
 def body_bytes(text: str) -> bytes:
-    """The body that was made a text."""
+    """The body that was made a text; raises ValueError where it was altered."""
     if text.startswith(_BINARY):
-        return b64decode(text.removeprefix(_BINARY))
+        return b64decode(text.removeprefix(_BINARY), validate=True)
     return text.encode()
 
 
-def columns_of_entry(entry: Entry) -> tuple[Any, ...]:
-    """An entry in the order of `ENTRY`."""
+def document_bytes(text: str) -> bytes:
+    """The same for a window or a seal: whoever reads one finds out that it is none."""
+    try:
+        return body_bytes(text)
+    except ValueError:
+        return text.encode()
+
+
+def columns_of_entry(entry: Entry, chain: str = "") -> tuple[Any, ...]:
+    """An entry in the order of `ENTRY`; its `chain` is as given, or as a row has it."""
     used = entry.usage
     usage = _NO_USAGE if used is None else (
         used.input, used.output, used.cache_read, used.cache_write, used.thinking,
         used.reported_total,
     )  # fmt: skip
     model = None if entry.model is None else text_of(entry.model)
-    proofs = (entry.checksum, entry.chain) if isinstance(entry, Row) else (None, None)
+    proofs = (checksum_of(entry), chain)
     return (entry.at, text_of(entry.id), model, *usage, *proofs, body_text(entry.body))
+
+
+def columns_of_row(row: Row) -> tuple[Any, ...]:
+    """The same for a row, with the proofs that it has."""
+    *columns, _, _, body = columns_of_entry(row)
+    return (*columns, row.checksum, row.chain, body)
 
 
 ENTRY = (
@@ -78,32 +96,82 @@ ROW = (
     " m.thinking, m.reported_total, m.checksum, m.chain, m.body"
 )
 SESSION = (
-    's.agent, s.chat, s."user", s."group", s.scope, s.version, s.last_seq, s.created_at,'
+    's.digest, s.agent, s.chat, s."user", s."group", s.scope, s.version, s.last_seq, s.created_at,'
     ' s.updated_at, s.active, s.forks, s."window", s.windows, s.chain, s.seal'
 )
+_BEHIND_TALLY = " f1-"
 
 
 def row_of(found: Sequence[Any]) -> Row:
-    """A row from the columns of `ROW`."""
+    """A row from the columns of `ROW`; what was altered shows."""
     seq, branch, at, id, model, *usage, checksum, chain, body = found
-    used = None if usage[0] is None else Usage(*usage)
-    model = None if model is None else name_of(model)
-    return Row(
-        name_of(id), body_bytes(body), at, model, used,
-        seq=seq, branch=branch, checksum=checksum, chain=chain,
-    )  # fmt: skip
+    try:
+        used = None if usage[0] is None else Usage(*usage)
+        row = Row(
+            name_of(id), body_bytes(body), at, maybe(name_of, model), used,
+            seq=seq, branch=branch, checksum=checksum, chain=chain,
+        )  # fmt: skip
+    except (ValueError, TypeError, AttributeError):
+        row = None
+    if row is None or not isfinite(row.at):
+        return unreadable_row(seq, branch, (body or "").encode(), name_of(id or ""))
+    return row
 
 
 def session_of(found: Sequence[Any]) -> Session:
-    """A session from the columns of `SESSION`."""
-    *columns, version, last, created, updated, active, forks, window, windows, chain, seal = found
-    return Session(
-        SessionIdentity.from_columns(tuple(columns)), version, last, created, updated, active,
-        tuple(Fork(*fork) for fork in forks), maybe(body_bytes, window),
-        maybe(body_bytes, windows), chain, maybe(body_bytes, seal),
+    """A session from the columns of `SESSION`; raises `Corrupt` where it was altered."""
+    digest = found[0]
+    try:
+        return expect_sound(*_parts(found))
+    except Corrupt:
+        raise
+    except (ValueError, TypeError):
+        problem = damaged(digest)
+    raise problem
+
+
+def identity_in(found: Sequence[Any]) -> SessionIdentity | None:
+    """Whose the columns of `SESSION` are, whatever else is wrong with them; None: nobody knows."""
+    try:
+        identity = SessionIdentity.from_columns(tuple(found[1:6]))
+    except (ValueError, TypeError, AttributeError):
+        return None
+    return identity if identity.digest == found[0] else None
+
+
+def _parts(found: Sequence[Any]) -> tuple[Session, str, str | None]:
+    """A session as it is stored, its digest, and the hash of its branches."""
+    digest, *names, version, last, created, updated, active, forks = found[:12]
+    window, windows, proof, seal = found[12:]
+    chain, shape = chain_and_shape(proof)
+    session = Session(
+        SessionIdentity.from_columns(tuple(names)), version, last, created, updated, active,
+        tuple(Fork(*fork) for fork in forks), maybe(document_bytes, window),
+        maybe(document_bytes, windows), chain, maybe(document_bytes, seal),
     )  # fmt: skip
+    return session, digest, shape
+
+
+def chain_and_shape(proof: str | None) -> tuple[str | None, str | None]:
+    """What the column `chain` holds: the tally, and the hash of the branches if there are any."""
+    if proof is None:
+        return None, None
+    chain, mark, rest = proof.partition(_BEHIND_TALLY)
+    return chain, (mark.strip() + rest if mark else None)
+
+
+def proof_of(session: Session) -> str | None:
+    """What goes into the column `chain`."""
+    if session.chain is None or not session.forks:
+        return session.chain
+    return f"{session.chain} {shape_of(session)}"
 
 
 def maybe(convert: Callable[[A], B], value: A | None) -> B | None:
     """The value in its other form; None stays None."""
     return None if value is None else convert(value)
+
+
+def place_prefix(branch: int) -> str:
+    """What stands before a message's number in its `chain`."""
+    return place_of(branch, 0)[:-1]

@@ -6,65 +6,96 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from dragoman.errors import Corrupt
+from dragoman.history.storage.integrity import damage_in
 from dragoman.history.storage.lines import parsed
-from dragoman.history.storage.protocol import MAIN, Session
+from dragoman.history.storage.protocol import MAIN, Session, Storage
+from dragoman.history.storage.redis.fields import place_in
 from dragoman.history.storage.redis.listing import digests_above
-from dragoman.history.storage.redis.scripts import COUNT, LINES
+from dragoman.history.storage.redis.scripts import LINES, RECORDS
 from dragoman.history.storage.redis.server import PAGE, Server
 
+_LIST = "the list of sessions is damaged: repairing a session puts it there again"
+_REPAIR = "`dragoman history repair` makes it anew from its messages"
 
-async def verify(server: Server) -> list[str]:
+
+async def verify(storage: Storage, server: Server) -> list[str]:
     """See `Storage.verify`."""
     problems: list[str] = []
     listed: set[str] = set()
-    async for digests in digests_above(server):
-        for digest in digests:
-            listed.add(digest)
-            problems += [f"session {digest}: {what}" async for what in _of(server, digest)]
+    try:
+        async for digests in digests_above(server):
+            for digest in digests:
+                listed.add(digest)
+                about = [what async for what in _of(storage, server, digest)]
+                problems += [f"session {digest}: {what}" for what in about]
+        if await _is_out_of_order(server):
+            problems.append(_LIST)
+    except Corrupt:
+        problems.append(_LIST)
     unlisted = {digest async for digest in _heads(server)} - listed
     problems += [f"session {digest}: it is not in the list of sessions" for digest in unlisted]
     return problems
 
 
+async def _is_out_of_order(server: Server) -> bool:
+    """Whether the list of sessions, which has one score for all, is not in their order."""
+    client, listed = server.client, server.keys.sessions
+    sound: Any = await server.ask(lambda: client.zcount(listed, 0, 0))
+    return bool(sound != await server.ask(lambda: client.zcard(listed)))
+
+
 async def _heads(server: Server) -> AsyncIterator[str]:
     keys = server.keys
     for pattern in keys.heads():
-        async for head in server.client.scan_iter(match=pattern, count=PAGE):
-            yield keys.digest_of(head.decode())
+        cursor = 0
+        while True:
+            reply: Any = await server.ask(
+                lambda cursor=cursor, pattern=pattern: server.client.scan(  # type: ignore[misc]
+                    cursor, match=pattern, count=PAGE
+                )
+            )
+            cursor, found = reply
+            for head in found:
+                yield keys.digest_of(head.decode("utf-8", "replace"))
+            if cursor == 0:
+                break
 
 
-async def _of(server: Server, digest: str) -> AsyncIterator[str]:
+async def _of(storage: Storage, server: Server, digest: str) -> AsyncIterator[str]:
     try:
         session = await server.session(digest)
+        if session is None:
+            yield "it is in the list of sessions, but not there"
+            return
+        held = await _counts(server, digest, session)
+        if len(set(held)) > 1:
+            yield "it has {} records, {} ids and {} places on branches".format(*held)
+        async for problem in damage_in(storage, session):
+            yield problem
+        async for problem in _ids(server, digest):
+            yield problem
     except Corrupt:
-        yield "its head can't be read"
-        return
-    if session is None:
-        yield "it is in the list of sessions, but not there"
-        return
-    held = await _counts(server, digest, session)
-    if len(set(held)) > 1:
-        yield "it has {} records, {} ids and {} places on branches".format(*held)
-    async for problem in _rows(server, digest, session):
-        yield problem
+        yield f"its numbers, names or keys are damaged: {_REPAIR}"
 
 
 async def _counts(server: Server, digest: str, session: Session) -> list[int]:
     keys = server.keys
+    known = (MAIN, *(fork.number for fork in session.forks))
 
     async def ask() -> list[int]:
         async with server.client.pipeline(transaction=True) as pipeline:
             pipeline.hlen(keys.of(digest, "ids"))
-            for branch in (MAIN, *(fork.number for fork in session.forks)):
+            for branch in known:
                 pipeline.zcard(keys.of(digest, f"branch:{branch}"))
             return await pipeline.execute()
 
-    rows = await server.told(COUNT, digest)
+    rows = await server.told(RECORDS, digest)
     ids, *branches = await server.ask(ask)
     return [rows, ids, sum(branches)]
 
 
-async def _rows(server: Server, digest: str, session: Session) -> AsyncIterator[str]:
+async def _ids(server: Server, digest: str) -> AsyncIterator[str]:
+    """Where ids lead to something else than their message."""
     ids = server.keys.of(digest, "ids")
     cursor = 0
     while True:
@@ -72,23 +103,26 @@ async def _rows(server: Server, digest: str, session: Session) -> AsyncIterator[
             lambda cursor=cursor: server.client.hscan(ids, cursor, count=PAGE)  # type: ignore[misc]
         )
         cursor, found = reply
-        places = {id: place.split()[0] for id, place in found.items()}
-        if places:
-            lines: Any = await server.told(LINES, digest, *places.values())
-            for (id, seq), line in zip(places.items(), lines, strict=True):
-                problem = _problem(id, int(seq), line, session)
+        places = {id: place_in(place) for id, place in found.items()}
+        for _ in range(sum(place is None for place in places.values())):
+            yield "an id leads nowhere"
+        sound = {id: place for id, place in places.items() if place is not None}
+        if sound:
+            seqs = [seq for seq, _ in sound.values()]
+            lines: Any = await server.told(LINES, digest, *seqs)
+            for (id, place), line in zip(sound.items(), lines, strict=True):
+                problem = _problem(id, place, line)
                 if problem is not None:
-                    yield f"message {int(seq)}: {problem}"
+                    yield f"message {place[0]}: {problem}"
         if cursor == 0:
             return
 
 
-def _problem(id: bytes, seq: int, line: bytes, session: Session) -> str | None:
+def _problem(id: bytes, place: tuple[int, int], line: bytes) -> str | None:
     if not line:
         return "its id leads nowhere"
     row = parsed(line)
     if row is None:
-        return "the record can't be read"
-    if (row.id.encode(), row.seq) != (id, seq):
-        return "its id leads to another record"
-    return "its number was not given out yet" if seq > session.last_seq else None
+        return None  # told of already
+    is_there = (row.id.encode("utf-8", "surrogatepass"), row.seq, row.branch) == (id, *place)
+    return None if is_there else "its id leads to another record"

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from dragoman.errors import ConfigError, InvalidInputError, StoreError
+from dragoman.errors import ConfigError, Corrupt, InvalidInputError, StoreError
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -71,17 +71,22 @@ def place_of(url: str) -> str:
 
 def explanation(error: Exception, name: str) -> StoreError:
     """What happened, and what to do about it; the server's own words may quote values."""
-    return StoreError(f"the store {name} failed: {_reason(error)}")
+    kind = Corrupt if "WRONGTYPE" in str(error) else StoreError  # within a script's error as well
+    return kind(f"the store {name} failed: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:
     for kind in type(error).__mro__:
         if kind.__name__ in _REASONS:
             return _REASONS[kind.__name__]
-    word = str(error).split(" ", 1)[0]
+    word = "WRONGTYPE" if "WRONGTYPE" in str(error) else str(error).split(" ", 1)[0]
     return _WORDS.get(word, f"{type(error).__name__}; the write was not acknowledged")
 
 
+CLUSTER = (
+    "it is a cluster, which is not supported, as the list of sessions is in another slot than they"
+    " are; nothing was written: use a server without cluster mode (cluster-enabled no), or Sentinel"
+)
 _REASONS = {
     "AuthenticationError": "user or password are wrong, or missing",
     "AuthorizationError": "user or password are wrong, or missing",
@@ -94,13 +99,21 @@ _REASONS = {
     "ConnectionError": "the connection was lost, or could not be made; whether a write was done is"
     " not known: load the session again",
     "OSError": "the connection was lost, or could not be made",
+    "ClusterError": CLUSTER,
+    "ClusterDownError": CLUSTER,
+    "ClusterCrossSlotError": CLUSTER,
+    "AskError": CLUSTER,
+    "TryAgainError": CLUSTER,
 }
 _WORDS = {
     "DB": "the server has no database of this number; nothing was written",
     "OOM": _REASONS["OutOfMemoryError"],
-    "CROSSSLOT": "it is a cluster, which is not supported: use one server, or Sentinel",
-    "MOVED": "it is a cluster, which is not supported: use one server, or Sentinel",
-    "WRONGTYPE": "another program uses its keys; nothing was written, choose another prefix",
+    "CROSSSLOT": CLUSTER,
+    "MOVED": CLUSTER,
+    "CLUSTERDOWN": CLUSTER,
+    "WRONGTYPE": "a key is of another type than was written: it is damaged (`dragoman history"
+    " repair` makes the session anew), or another program uses its keys (choose another prefix);"
+    " nothing was written",
     "MISCONF": "the server can't save to its disk, and takes no writes; nothing was written",
     "NOREPLICAS": "the server has too few replicas to take writes; nothing was written",
 }

@@ -30,7 +30,8 @@ class Keys:
 
     def written(self, digest: str) -> list[str]:
         """What a writing script is given."""
-        return [*self.read(digest), self.sessions, self.of(digest, "aside"), self.asides]
+        own = (self.of(digest, "aside"), self.asides, self.of(digest, "done"))
+        return [*self.read(digest), self.sessions, *own]
 
     def heads(self) -> list[str]:
         """Patterns that all heads match."""

@@ -2,57 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from dragoman.errors import Corrupt
 from dragoman.history.storage.protocol import MAIN, Filter, Group, Hit, Row, Session, Total
-from dragoman.history.storage.redis.fields import session_of
+from dragoman.history.storage.redis.fields import identity_in, session_of
 from dragoman.history.storage.redis.scripts import HEAD
 from dragoman.history.storage.redis.server import Server, in_pairs
 from dragoman.history.storage.scanning import found, summed, words_of
+from dragoman.history.storage.soundness import listed_as_damaged
 
-_AT_ONCE = 200
+AT_ONCE = 200
 
 
 async def each(server: Server, which: Filter, after: str = "") -> AsyncIterator[Session]:
-    """The sessions that are meant, in order."""
+    """The sessions that are meant, in order; one whose names can't be read is `verify`'s matter."""
+    async for digest, fields in every_head(server, after):
+        session: Session | None
+        try:
+            session = session_of(fields, digest)
+        except Corrupt:
+            identity = identity_in(fields, digest)
+            session = None if identity is None else listed_as_damaged(identity)
+        if session is not None and which.takes(session):
+            yield session
+
+
+async def every_head(
+    server: Server, after: str = ""
+) -> AsyncIterator[tuple[str, Mapping[bytes, bytes]]]:
+    """The digests of all sessions and what is in their hashes; empty where that is no hash."""
     async for digests in digests_above(server, after):
-        for fields in await _heads(server, digests):
-            if fields:  # else it was deleted meanwhile
-                session = session_of(fields)
-                if which.takes(session):
-                    yield session
+        for digest, fields in zip(digests, await _heads(server, digests), strict=True):
+            if fields is not None:  # else it was deleted meanwhile
+                yield digest, fields
 
 
 async def digests_above(server: Server, after: str = "") -> AsyncIterator[list[str]]:
     """The digests of all sessions, in order, some at a time."""
+    last = after.encode()
     while True:
-        low = f"({after}" if after else "-"
+        low = b"(" + last if last else b"-"
         found: Any = await server.ask(
             lambda low=low: server.client.zrangebylex(  # type: ignore[misc]
-                server.keys.sessions, low, "+", start=0, num=_AT_ONCE
+                server.keys.sessions, low, "+", start=0, num=AT_ONCE
             )
         )
-        digests = [raw.decode() for raw in found]
-        if digests:
-            yield digests
-        if len(digests) < _AT_ONCE:
+        if found:
+            yield [raw.decode("ascii", "replace") for raw in found]
+        if len(found) < AT_ONCE or found[-1] <= last:  # out of order: `verify` tells of it
             return
-        after = digests[-1]
+        last = found[-1]
 
 
-async def _heads(server: Server, digests: list[str]) -> list[dict[bytes, bytes]]:
-    async def ask() -> list[dict[bytes, bytes]]:
+async def _heads(server: Server, digests: list[str]) -> list[Mapping[bytes, bytes] | None]:
+    async def ask() -> list[Any]:
         async with server.client.pipeline(transaction=False) as pipeline:
             for digest in digests:
                 pipeline.hgetall(server.keys.of(digest, "session"))
-            return await pipeline.execute()
+            return await pipeline.execute(raise_on_error=False)
 
     found = await server.ask(ask)
     return [
-        fields or in_pairs(await server.told(HEAD, digest))  # those of version 1 are elsewhere
+        fields if isinstance(fields, dict) and fields else await _other(server, digest, fields)
         for digest, fields in zip(digests, found, strict=True)
     ]
+
+
+async def _other(server: Server, digest: str, found: Any) -> Mapping[bytes, bytes] | None:
+    """What there is of a session in the place of its hash."""
+    if isinstance(found, Exception):
+        return {}
+    try:
+        return in_pairs(await server.told(HEAD, digest)) or None  # of version 1: elsewhere
+    except Corrupt:
+        return {}
 
 
 async def sessions(server: Server, which: Filter, limit: int | None, after: str) -> list[Session]:
@@ -95,5 +120,8 @@ def _added(one: Total, other: Total) -> Total:
 async def _pages(server: Server, which: Filter) -> AsyncIterator[tuple[Session, list[Row]]]:
     async for session in each(server, which):
         for branch in (MAIN, *(fork.number for fork in session.forks)):
-            async for rows in server.pages(session.identity.digest, branch):
-                yield session, rows
+            try:
+                async for rows in server.pages(session.identity.digest, branch):
+                    yield session, rows
+            except Corrupt:
+                break  # a key of another type: `verify` tells of it

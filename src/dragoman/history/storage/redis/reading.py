@@ -4,79 +4,92 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.history.records import row_of
-from dragoman.history.storage.lines import parsed
-from dragoman.history.storage.protocol import Row
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.protocol import MAIN, Row, Session
+from dragoman.history.storage.redis.fields import place_in, row_at
 from dragoman.history.storage.redis.scripts import COUNT
-from dragoman.history.storage.redis.server import PAGE, Server, rows_in
+from dragoman.history.storage.redis.server import HIGHEST, PAGE, Found, Server, rows_in
+from dragoman.history.storage.soundness import unreadable_row
 
 _TRIES = 5
 _ALL = 1 << 53
 
 
+async def session(server: Server, identity: SessionIdentity) -> Session | None:
+    """The session; None where there is none."""
+    return await server.session(identity.digest)
+
+
 async def rows(
     server: Server,
-    digest: str,
+    identity: SessionIdentity,
     branch: int,
     after: int,
     upto: int | None,
     limit: int | None,
-    *,
-    newest: bool,
+    newest: bool,  # noqa: FBT001 - called with what `Storage.rows` was given
 ) -> list[Row]:
     """See `Storage.rows`."""
+    digest = identity.digest
     wanted = _ALL if limit is None else limit
     order = "newest" if newest else "oldest"
-    found: list[tuple[int, bytes]] | None = None
+    high = HIGHEST if upto is None else str(upto)
+    found: list[Found] | None = None
     size = PAGE
     for attempt in range(_TRIES):
         if attempt == _TRIES - 1:
             size = _ALL  # rewritten all the time: then in one go, though the others have to wait
-        found = await _in_pages(server, digest, branch, after, upto, wanted, order, size)
+        found = await _in_pages(server, digest, branch, str(after), high, wanted, order, size)
         if found is not None:
             break
-    found = found or []
-    return rows_in(found[::-1] if newest else found)
+    listed, last = rows_in(found or [], branch), int(high)
+    # A place that was altered is not where its number says.
+    return [row for row in (listed[::-1] if newest else listed) if after < row.seq <= last]
 
 
 async def _in_pages(
     server: Server,
     digest: str,
     branch: int,
-    after: int,
-    upto: int | None,
+    low: str,
+    high: str,
     wanted: int,
     order: str,
     size: int,
-) -> list[tuple[int, bytes]] | None:
-    """Lines with their numbers; None where the session was changed between two pages."""
-    found: list[tuple[int, bytes]] = []
+) -> list[Found] | None:
+    """What stands between two places; None where the session was changed between two pages."""
+    found: list[Found] = []
     begun: bytes | None = None
     while len(found) < wanted:
         asked = min(size, wanted - len(found))
-        generation, page = await server.page(digest, branch, after, upto, asked, order)
+        generation, page = await server.page(digest, branch, low, high, asked, order)
         if begun not in {None, generation}:
             return None
         begun = generation
         found += page
         if len(page) < asked:
             break
-        after, upto = (after, page[-1][0] - 1) if order == "newest" else (page[-1][0], upto)
+        last = page[-1].place
+        low, high = (low, f"({last}") if order == "newest" else (last, high)
     return found
 
 
-async def row(server: Server, digest: str, id: str) -> Row | None:
+async def row(server: Server, identity: SessionIdentity, id: str) -> Row | None:
     """One message, on any branch."""
-    (line,) = await server.lines_by_id(digest, [id])
-    stored = parsed(line) if line else None
-    return None if stored is None else row_of(stored)
+    [(place, line)] = await server.lines_by_id(identity.digest, [id])
+    if not place:
+        return None
+    found = place_in(place)
+    if found is None:
+        return unreadable_row(0, MAIN, line, id)
+    return row_at(*found, line, id)
 
 
-async def count(server: Server, digest: str, branch: int | None) -> int:
-    """See `Storage.count`."""
-    client, keys = server.client, server.keys
+async def count(server: Server, identity: SessionIdentity, branch: int | None) -> int:
+    """See `Storage.count`: those that are on the session's branches."""
+    client, keys, digest = server.client, server.keys, identity.digest
     if branch is None:
-        held: Any = await server.told(COUNT, digest)
+        held: Any = await server.told(COUNT, digest, keys.of(digest, "branch:"))
     else:
         own = keys.of(digest, f"branch:{branch}")
         held = await server.ask(lambda: client.zcard(own))

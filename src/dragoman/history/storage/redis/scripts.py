@@ -7,6 +7,7 @@ A session has, all in one slot (`{digest}`):
     <prefix>:{digest}:ids          hash    id → "<seq> <branch>"
     <prefix>:{digest}:branch:<n>   zset    the numbers of a branch's own messages
     <prefix>:{digest}:aside        list    whose, then what was set aside
+    <prefix>:{digest}:done         list    the latest writes, for ten minutes
 
 and beside them are `<prefix>:sessions`, a sorted set of all digests, and `<prefix>:asides`, a set
 of those that have something set aside. These are why a cluster won't do: they are in other slots.
@@ -16,8 +17,12 @@ first write gives both their new names, and puts a text in their places: a progr
 finds keys of the wrong type, whatever it tries, and writes nothing.
 
 `generation` changes with everything but an append, so that a reader of many pages can tell that
-they belong together. `token` is the last append's, with what it made: sent again, it is not done
-again.
+they belong together. `token` is the last append's, with what it made, and `done` has those of the
+other writes: sent again, because its answer was lost, a write is not done again.
+
+`chain` is the tally (`integrity`), `shape` a hash of the branches (`soundness`). A script that
+finds other numbers than these changes nothing and says "damaged". One that meets a key of another
+type fails: it touches them all, before it writes.
 """
 
 from __future__ import annotations
@@ -34,19 +39,30 @@ local function bar()
   redis.call('MSET', old_head, text, old_rows, text)
 end
 
+local is_lost = false -- the head, of a session that was there
 if redis.call('EXISTS', head) == 0 and redis.call('EXISTS', old_head) == 1 then
-  redis.call('HLEN', old_head) -- fails, before anything is written, where it is somebody else's
-  redis.call('RENAME', old_head, head)
-  if redis.call('EXISTS', old_rows) == 1 then redis.call('RENAME', old_rows, rows) end
-  bar()
+  if redis.call('TYPE', old_head).ok == 'string' then
+    is_lost = string.sub(redis.call('GET', old_head), 1, 15) == 'kept in version'
+  end
+  if not is_lost then
+    redis.call('HLEN', old_head) -- fails, before anything is written, where it is somebody else's
+    redis.call('RENAME', old_head, head)
+    if redis.call('EXISTS', old_rows) == 1 then redis.call('RENAME', old_rows, rows) end
+    bar()
+  end
 end
 
 local function number(value) return string.format('%.0f', value) end
 
-local function line_of(seq, branch, version, front, back)
+local function whole(text)
+  return text and #text <= 15 and string.match(text, '^%d+$') and tonumber(text)
+end
+
+local function line_of(seq, branch, version, front, middle, back)
   if branch ~= '0' then front = front .. ',"branch":' .. branch end
   if version then front = front .. ',"version":' .. version end
-  return '{"dragoman":' .. format .. ',"kind":"Record","value":{"seq":' .. seq .. front .. back
+  return '{"dragoman":' .. format .. ',"kind":"Record","value":{"seq":' .. seq .. front .. middle
+    .. branch .. '.' .. seq .. back
 end
 
 local function has_branch(branch)
@@ -65,38 +81,135 @@ local function drop(seq, branch, id)
   redis.call('ZREM', branches .. branch, seq)
 end
 
-local function drop_all()
-  local held = redis.call('HLEN', rows)
-  redis.call('UNLINK', rows, ids, branches .. '0')
-  for _, field in ipairs(redis.call('HKEYS', head)) do
-    local branch = string.match(field, '^fork:(%d+)$') or string.match(field, '^stray:(%d+)$')
-    if branch then
-      redis.call('UNLINK', branches .. branch)
-      redis.call('HDEL', head, field)
+local function is_hash(key) return redis.call('TYPE', key).ok == 'hash' end
+
+local function branches_known()
+  local known = {['0'] = true}
+  if is_hash(head) then
+    for _, field in ipairs(redis.call('HKEYS', head)) do
+      local branch = string.match(field, '^fork:(%d+)$') or string.match(field, '^stray:(%d+)$')
+      if branch then known[branch] = true end
     end
   end
+  return known
+end
+
+local function drop_all()
+  local held = is_hash(rows) and redis.call('HLEN', rows) or 0
+  local known = branches_known()
+  if is_hash(ids) then
+    for _, place in ipairs(redis.call('HVALS', ids)) do
+      local branch = string.match(place, '^%d+ (%d+)$')
+      if branch then known[branch] = true end
+    end
+  end
+  redis.call('UNLINK', rows, ids)
+  for branch in pairs(known) do redis.call('UNLINK', branches .. branch) end
   return held
 end
 
-local function touch(version, at)
-  redis.call('HSET', head, 'version', number(version), 'updated_at', at, 'generation', token)
+local function drop_branches()
+  for _, field in ipairs(redis.call('HKEYS', head)) do
+    if string.match(field, '^fork:') or string.match(field, '^stray:') then
+      redis.call('HDEL', head, field)
+    end
+  end
+end
+
+local function count(now)
+  now.rows, now.forks = 0, 0
+  for branch in pairs(branches_known()) do
+    if has_branch(branch) then
+      local own = branches .. branch
+      now.rows = now.rows + redis.call('ZCOUNT', own, 1, number(now.last))
+      if branch ~= '0' then now.forks = now.forks + 1 end
+      if redis.call('ZCOUNT', own, '(' .. number(now.last), '+inf') > 0 then
+        now.wrong = {'damaged'}
+      end
+    end
+  end
 end
 
 local function state(expected)
-  local found = redis.call('HMGET', head, 'version', 'last_seq', 'token')
-  local version = tonumber(found[1] or 0)
-  local wrong = nil
-  if expected ~= '' and tonumber(expected) ~= version then
-    wrong = {'conflict', number(version)}
+  local found = redis.call('HMGET', head, 'version', 'last_seq', 'token', 'chain')
+  local version, last, chain = whole(found[1]), whole(found[2]), found[4] or ''
+  local now = {version = 0, last = 0, rows = 0, forks = 0, token = found[3]}
+  if version and last then
+    now.there, now.version, now.last = true, version, last
+    if string.sub(chain, 1, 3) == 'n1-' then
+      local v, l, held, forks = string.match(chain, '^n1%-(%d+)%.(%d+)%.(%d+)%.(%d+)$')
+      if v == found[1] and l == found[2] and whole(held) and whole(forks) then
+        now.rows, now.forks = tonumber(held), tonumber(forks)
+      else
+        now.wrong = {'damaged'}
+      end
+    else
+      count(now)
+    end
+  elseif is_lost or redis.call('EXISTS', head, rows, ids) > 0 then
+    now.wrong = {'damaged'}
   end
-  return found[1], version, tonumber(found[2] or 0), found[3], wrong
+  if not now.wrong and expected ~= '' and tonumber(expected) ~= now.version then
+    now.wrong = {'conflict', number(now.version)}
+  end
+  return now
+end
+
+local function tally(now)
+  return 'n1-' .. number(now.version) .. '.' .. number(now.last) .. '.' .. number(now.rows) .. '.'
+    .. number(now.forks)
+end
+
+local function touch(now, at)
+  now.version = now.version + 1
+  redis.call('HSET', head, 'version', number(now.version), 'updated_at', at, 'generation', token,
+             'chain', tally(now))
+end
+
+local function shape()
+  local forks, all = {}, redis.call('HGETALL', head)
+  local text = redis.call('HGET', head, 'active') or '0'
+  for i = 1, #all, 2 do
+    local branch = string.match(all[i], '^fork:(%d+)$')
+    if branch then forks[#forks + 1] = {tonumber(branch), all[i + 1]} end
+  end
+  table.sort(forks, function(one, other) return one[1] < other[1] end)
+  for _, fork in ipairs(forks) do text = text .. ';' .. number(fork[1]) .. ':' .. fork[2] end
+  if #forks == 0 then redis.call('HDEL', head, 'shape')
+  else redis.call('HSET', head, 'shape', 'f1-' .. string.sub(redis.sha1hex(text), 1, 16)) end
+end
+
+local function keep_seal(given)
+  if given == '-' then redis.call('HDEL', head, 'seal')
+  elseif given ~= '' then redis.call('HSET', head, 'seal', string.sub(given, 2)) end
 end
 
 local function enlist()
-  bar()
   redis.call('ZADD', KEYS[6], 0, digest)
+  bar()
 end
 """.replace("$VERSION", str(document.VERSION))
+ONCE = (
+    _COMMON
+    + """
+local done = redis.call('TYPE', KEYS[9]).ok
+if done ~= 'list' and done ~= 'none' then redis.call('UNLINK', KEYS[9]) end
+for _, text in ipairs(redis.call('LRANGE', KEYS[9], 0, -1)) do
+  if string.sub(text, 1, #token + 1) == token .. ' ' then
+    local reply = {'ok'}
+    for word in string.gmatch(string.sub(text, #token + 2), '%d+') do reply[#reply + 1] = word end
+    return reply
+  end
+end
+
+local function finished(...)
+  redis.call('LPUSH', KEYS[9], token .. ' ' .. table.concat({...}, ' '))
+  redis.call('LTRIM', KEYS[9], 0, 63)
+  redis.call('EXPIRE', KEYS[9], 600)
+  return {'ok', ...}
+end
+"""
+)
 _KEPT = """
 local head, rows, ids = KEYS[1], KEYS[2], KEYS[5]
 if redis.call('EXISTS', head) == 0 then head, rows = KEYS[3], KEYS[4] end
@@ -105,174 +218,175 @@ if redis.call('EXISTS', head) == 0 then head, rows = KEYS[3], KEYS[4] end
 APPEND = (
     _COMMON
     + """
-local identity, expected, branch, first_at, last_at = unpack(ARGV, 4, 8)
-local there, version, last, before, wrong = state(expected)
-if before and string.sub(before, 1, #token) == token then
-  return {'ok', string.match(before, ' (%d+) (%d+)$')}
+local identity, expected, branch, first_at, last_at, seal = unpack(ARGV, 4, 9)
+local now = state(expected)
+if now.token and string.sub(now.token, 1, #token + 1) == token .. ' ' then
+  return {'ok', string.match(now.token, ' (%d+) (%d+)$')}
 end
-if wrong then return wrong end
+if now.wrong then return now.wrong end
 if not has_branch(branch) then return {'branch'} end
+redis.call('HLEN', rows)
+redis.call('ZCARD', branches .. branch)
 local known, seen, is_twice = {'duplicate'}, {}, false
-for i = 9, #ARGV, 3 do
+for i = 10, #ARGV, 4 do
   if redis.call('HEXISTS', ids, ARGV[i]) == 1 then known[#known + 1] = ARGV[i] end
   is_twice = is_twice or seen[ARGV[i]]
   seen[ARGV[i]] = true
 end
 if is_twice or #known > 1 then return known end
-if not there then
-  redis.call('HSET', head, 'identity', identity, 'created_at', first_at, 'generation', token)
+if not now.there then
   enlist()
+  redis.call('HSET', head, 'identity', identity, 'created_at', first_at, 'generation', token)
 end
-version = version + 1
-for i = 9, #ARGV, 3 do
-  last = last + 1
-  local seq = number(last)
-  put(seq, branch, ARGV[i], line_of(seq, branch, number(version), ARGV[i + 1], ARGV[i + 2]))
+now.version = now.version + 1
+for i = 10, #ARGV, 4 do
+  now.last, now.rows = now.last + 1, now.rows + 1
+  local seq = number(now.last)
+  put(seq, branch, ARGV[i],
+      line_of(seq, branch, number(now.version), ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]))
 end
-local done = number(version) .. ' ' .. number(last)
-redis.call('HSET', head, 'version', number(version), 'last_seq', number(last), 'updated_at',
-           last_at, 'token', token .. ' ' .. done)
-return {'ok', number(version), number(last)}
+local version, last = number(now.version), number(now.last)
+redis.call('HSET', head, 'version', version, 'last_seq', last, 'updated_at', last_at, 'token',
+           token .. ' ' .. version .. ' ' .. last, 'chain', tally(now))
+keep_seal(seal)
+return {'ok', version, last}
 """
 )
 
 REWRITE = (
-    _COMMON
+    ONCE
     + """
-local expected, now, replaced = ARGV[4], ARGV[5], tonumber(ARGV[6])
-local there, version, _, _, wrong = state(expected)
-if not there then return {'session'} end
-if wrong then return wrong end
-local removed, places, seen = 7 + 3 * replaced, {}, {}
+local expected, at, replaced, seal = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
+local now = state(expected)
+if not now.there then return now.wrong or {'session'} end
+if now.wrong then return now.wrong end
+redis.call('HLEN', rows)
+local removed, places, seen = 8 + 4 * replaced, {}, {}
 local function place(id)
   local found = redis.call('HGET', ids, id)
-  if not found then return false end
+  if not found then return {'message'} end
   local seq, branch = string.match(found, '^(%d+) (%d+)$')
+  if not seq then return {'damaged'} end
+  redis.call('ZSCORE', branches .. branch, seq)
   places[id] = {seq, branch}
-  return true
 end
-for i = 7, removed - 1, 3 do
-  if not place(ARGV[i]) then return {'message'} end
+for i = 8, removed - 1, 4 do
+  local wrong = place(ARGV[i])
+  if wrong then return wrong end
 end
 for i = removed, #ARGV do
-  if seen[ARGV[i]] or not place(ARGV[i]) then return {'message'} end
+  local wrong = seen[ARGV[i]] and {'message'} or place(ARGV[i])
+  if wrong then return wrong end
   seen[ARGV[i]] = true
 end
-for i = 7, removed - 1, 3 do
+for i = 8, removed - 1, 4 do
   local seq, branch = unpack(places[ARGV[i]])
-  redis.call('HSET', rows, seq, line_of(seq, branch, nil, ARGV[i + 1], ARGV[i + 2]))
+  redis.call('HSET', rows, seq,
+             line_of(seq, branch, nil, ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]))
 end
 for i = removed, #ARGV do
   local seq, branch = unpack(places[ARGV[i]])
   drop(seq, branch, ARGV[i])
+  now.rows = now.rows - 1
 end
-touch(version + 1, now)
-return {'ok', number(version + 1)}
+touch(now, at)
+keep_seal(seal)
+return finished(number(now.version))
 """
 )
 
 CLEAR = (
-    _COMMON
+    ONCE
     + """
-local identity, expected, at = ARGV[4], ARGV[5], ARGV[6]
-local there, version, last, _, wrong = state(expected)
-if wrong then return wrong end
-drop_all()
-if not there then
-  redis.call('HSET', head, 'identity', identity, 'created_at', at)
+local identity, expected, at, seal = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local now = state(expected)
+if now.wrong then return now.wrong end
+if not now.there then
   enlist()
+  redis.call('HSET', head, 'identity', identity, 'created_at', at)
 end
-redis.call('HDEL', head, 'window', 'windows', 'chain', 'seal', 'active', 'forks')
-redis.call('HSET', head, 'last_seq', number(last))
-touch(version + 1, at)
-return {'ok', number(version + 1)}
+drop_all()
+drop_branches()
+redis.call('HDEL', head, 'window', 'windows', 'seal', 'active', 'forks', 'shape')
+redis.call('HSET', head, 'last_seq', number(now.last))
+now.rows, now.forks = 0, 0
+touch(now, at)
+keep_seal(seal)
+return finished(number(now.version))
 """
 )
 
 FORK = (
-    _COMMON
+    ONCE
     + """
-local expected, now, parent, at = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local there, version, _, _, wrong = state(expected)
-if not there then return {'session'} end
-if wrong then return wrong end
+local expected, at, parent, after, seal = unpack(ARGV, 4, 8)
+local now = state(expected)
+if not now.there then return now.wrong or {'session'} end
+if now.wrong then return now.wrong end
 if not has_branch(parent) then return {'branch'} end
-local made = number(redis.call('HINCRBY', head, 'forks', 1))
-redis.call('HSET', head, 'fork:' .. made, parent .. ' ' .. at, 'active', made)
-touch(version + 1, now)
-return {'ok', made}
+local made = 1
+for branch in pairs(branches_known()) do made = math.max(made, tonumber(branch) + 1) end
+made = number(made)
+redis.call('HSET', head, 'fork:' .. made, parent .. ' ' .. after, 'active', made, 'forks', made)
+now.forks = now.forks + 1
+touch(now, at)
+shape()
+keep_seal(seal)
+return finished(made)
 """
 )
 
 ACTIVATE = (
-    _COMMON
+    ONCE
     + """
-if not state('') then return {'session'} end
-if not has_branch(ARGV[4]) then return {'branch'} end
-redis.call('HSET', head, 'active', ARGV[4])
-return {'ok'}
+local branch, expected, seal = ARGV[4], ARGV[5], ARGV[6]
+local now = state(expected)
+if not now.there then return now.wrong or {'session'} end
+if now.wrong then return now.wrong end
+if not has_branch(branch) then return {'branch'} end
+redis.call('HSET', head, 'active', branch)
+shape()
+keep_seal(seal)
+return finished()
 """
 )
 
-WINDOW = (
-    _COMMON
+WINDOWS = (
+    ONCE
     + """
-if not state('') then return {'session'} end
-if ARGV[4] == '' then redis.call('HDEL', head, 'window')
-else redis.call('HSET', head, 'window', ARGV[5]) end
-return {'ok'}
+if not redis.call('HGET', head, 'version') then return {'session'} end
+redis.call('HDEL', head, 'window')
+if ARGV[4] == '' then redis.call('HDEL', head, 'windows')
+else redis.call('HSET', head, 'windows', ARGV[5]) end
+return finished()
 """
 )
 
 DELETE = (
-    _COMMON
+    ONCE
     + """
-local there = redis.call('EXISTS', head)
+local there = (is_lost or redis.call('EXISTS', head, rows, ids) > 0) and '1' or '0'
 local held = drop_all()
 redis.call('UNLINK', head, old_head, old_rows)
 redis.call('ZREM', KEYS[6], digest)
-return {'ok', number(there), number(held)}
+return finished(there, number(held))
 """
 )
 
 RESTORE = (
-    _COMMON
+    ONCE
     + """
 local copied, fields = tonumber(ARGV[4]), tonumber(ARGV[5])
-local there, version = state('')
-if there and version >= copied then return {'ok', '0'} end
+local now = state('')
+if now.wrong then return now.wrong end
+if now.there and now.version >= copied then return finished('0') end
+enlist()
 drop_all()
 redis.call('UNLINK', head)
 for i = 6, 5 + 2 * fields, 2 do redis.call('HSET', head, ARGV[i], ARGV[i + 1]) end
 redis.call('HSET', head, 'generation', token)
 for i = 6 + 2 * fields, #ARGV, 4 do put(unpack(ARGV, i, i + 3)) end
-enlist()
-return {'ok', '1'}
-"""
-)
-
-SET_ASIDE = (
-    _COMMON
-    + """
-local identity, now, reason = ARGV[4], ARGV[5], ARGV[6]
-local there, version = state('')
-if not there then return {'session'} end
-local wanted, moved = {}, 0
-for i = 7, #ARGV do wanted[ARGV[i]] = true end
-local all = redis.call('HGETALL', ids)
-for i = 1, #all, 2 do
-  local seq, branch = string.match(all[i + 1], '^(%d+) (%d+)$')
-  if seq and wanted[seq] then
-    if redis.call('EXISTS', KEYS[7]) == 0 then redis.call('RPUSH', KEYS[7], identity) end
-    local line = redis.call('HGET', rows, seq) or ''
-    redis.call('RPUSH', KEYS[7], now .. ' ' .. seq .. ' ' .. reason .. '\\n' .. line)
-    drop(seq, branch, all[i])
-    moved = moved + 1
-  end
-end
-if moved > 0 then redis.call('SADD', KEYS[8], digest) end
-touch(version + 1, now)
-return {'ok', number(moved)}
+return finished('1')
 """
 )
 
@@ -282,14 +396,17 @@ PAGE = (
 local order, after, upto, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local found
 if order == 'newest' then
-  found = redis.call('ZREVRANGEBYSCORE', KEYS[6], upto, '(' .. after, 'LIMIT', 0, limit)
+  found = redis.call('ZREVRANGEBYSCORE', KEYS[6], upto, '(' .. after, 'WITHSCORES', 'LIMIT', 0,
+                     limit)
 else
-  found = redis.call('ZRANGEBYSCORE', KEYS[6], '(' .. after, upto, 'LIMIT', 0, limit)
+  found = redis.call('ZRANGEBYSCORE', KEYS[6], '(' .. after, upto, 'WITHSCORES', 'LIMIT', 0, limit)
 end
 local page = {redis.call('HGET', head, 'generation') or ''}
-for _, seq in ipairs(found) do
-  page[#page + 1] = seq
-  page[#page + 1] = redis.call('HGET', rows, seq) or ''
+for i = 1, #found, 2 do
+  local seq, score = found[i], found[i + 1]
+  -- An answer is read item by item: only where it is another, the place is told as well.
+  page[#page + 1] = seq == score and seq or ('!' .. score .. ' ' .. seq)
+  page[#page + 1] = seq == score and redis.call('HGET', rows, seq) or ''
 end
 return page
 """
@@ -299,10 +416,11 @@ BY_ID = (
     _KEPT
     + """
 local found = {}
-for i, id in ipairs(ARGV) do
+for _, id in ipairs(ARGV) do
   local place = redis.call('HGET', ids, id)
   local seq = place and string.match(place, '^(%d+) ')
-  found[i] = seq and redis.call('HGET', rows, seq) or ''
+  found[#found + 1] = place or ''
+  found[#found + 1] = seq and redis.call('HGET', rows, seq) or ''
 end
 return found
 """
@@ -310,7 +428,21 @@ return found
 
 HEAD = _KEPT + "return redis.call('HGETALL', head)"
 
-COUNT = _KEPT + "return redis.call('HLEN', rows)"
+COUNT = (
+    _KEPT
+    + """
+local last = redis.call('HGET', head, 'last_seq')
+if not last or not string.match(last, '^%d+$') then last = '+inf' end
+local held = redis.call('ZCOUNT', ARGV[1] .. '0', 1, last)
+for _, field in ipairs(redis.call('HKEYS', head)) do
+  local branch = string.match(field, '^fork:(%d+)$')
+  if branch then held = held + redis.call('ZCOUNT', ARGV[1] .. branch, 1, last) end
+end
+return held
+"""
+)
+
+RECORDS = _KEPT + "return redis.call('HLEN', rows)"
 
 LINES = (
     _KEPT

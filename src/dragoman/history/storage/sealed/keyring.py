@@ -2,14 +2,16 @@
 
 ```json
 {"dragoman":2,"kind":"SealedMessage",
- "value":{"key":"2026","check":"9f86d081","nonce":"…","data":"…"}}
+ "value":{"key":"2026","check":"9f86d081","nonce":"…","data":"…","place":"5d41402abc4b2a76.0.12"}}
 ```
 
 `check` is 4 bytes of a hash of the key: it tells a wrong key, which is a mistake in the
 configuration, from a record that was altered. Frozen: every later version reads this.
 
-Reserved in version 2: `place`, for records that are bound to their branch and number as well, and
-the kind `SealedHead`, for what proves the state of a whole session.
+Records with a `place` are bound to it, and to all that stands beside them in plain text; see
+`dragoman.history.storage.sealed.binding`. Those from before have none, and are bound to their
+session and id. The kind `SealedHead` proves the state of a whole session, `SealedCheckpoint` that
+of a whole store.
 """
 
 from __future__ import annotations
@@ -27,21 +29,32 @@ from dragoman.model import document
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-Kind = Literal["SealedMessage", "SealedWindow", "SealedHead"]
+Kind = Literal["SealedMessage", "SealedWindow", "SealedHead", "SealedCheckpoint"]
 _KEY, _NONCE = 32, 12
 
 
-class _Sealed(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+class Sealed(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """A record under encryption, as it is stored."""
+
     key: str
     check: str
     nonce: bytes
     data: bytes
     place: str | None = None
 
+    @property
+    def label(self) -> str:
+        """Which key it is under: its id is not enough, for a key may be given under a wrong one."""
+        return f"{self.check}.{self.key}"
 
-document.register("SealedMessage", _Sealed)
-document.register("SealedWindow", _Sealed)
-document.register("SealedHead", _Sealed)
+    def __repr__(self) -> str:
+        return f"Sealed({len(self.data)} bytes)"
+
+
+document.register("SealedMessage", Sealed)
+document.register("SealedWindow", Sealed)
+document.register("SealedHead", Sealed)
+document.register("SealedCheckpoint", Sealed)
 
 
 class Keyring:
@@ -62,52 +75,59 @@ class Keyring:
         msg = "keys can't be pickled or copied"
         raise TypeError(msg)
 
-    def seal(self, kind: Kind, raw: bytes, bound: bytes) -> bytes:
+    @property
+    def label(self) -> str:
+        """The current key's; see `Sealed.label`."""
+        return f"{self._checks[self.current]}.{self.current}"
+
+    def seal(self, kind: Kind, raw: bytes, bound: bytes, place: str | None = None) -> bytes:
         """A document that holds these bytes under the current key."""
         nonce = os.urandom(_NONCE)
         data = self._ciphers[self.current].encrypt(nonce, raw, bound)
-        return document.write(kind, _Sealed(self.current, self._checks[self.current], nonce, data))
+        check = self._checks[self.current]
+        return document.write(kind, Sealed(self.current, check, nonce, data, place))
 
-    def open(self, kind: Kind, raw: bytes, bound: bytes) -> bytes | None:
-        """What was sealed; None where it has been altered or belongs elsewhere."""
+    def open(self, sealed: Sealed, bound: bytes) -> bytes | None:
+        """What was sealed; None where it has been altered or belongs elsewhere.
+
+        Raises `ConfigError` where its key is missing, or another than the one given.
+        """
         from cryptography.exceptions import InvalidTag
 
-        sealed = _read(kind, raw)
-        if sealed is None:
-            return None
-        cipher = self._cipher_of(sealed)
+        problem = self.problem_with(sealed)
+        if problem is not None:
+            raise ConfigError(problem)
         try:
-            return cipher.decrypt(sealed.nonce, sealed.data, bound)
+            return self._ciphers[sealed.key].decrypt(sealed.nonce, sealed.data, bound)
         except (InvalidTag, ValueError):  # the latter for a nonce of another length
             return None
 
-    def is_current(self, kind: Kind, raw: bytes) -> bool:
-        """Whether these bytes are sealed under the current key."""
-        sealed = _read(kind, raw) if is_sealed_as(kind, raw) else None
-        return sealed is not None and sealed.key == self.current
-
-    def _cipher_of(self, sealed: _Sealed) -> AESGCM:
+    def problem_with(self, sealed: Sealed) -> str | None:
+        """What is wrong with the keys, going by what a record says that it is under."""
         if sealed.key not in self._ciphers:
             problem = f"the key {sealed.key!r} is missing"
         elif sealed.check != self._checks[sealed.key]:
             problem = f"the key {sealed.key!r} is not the one that messages were sealed with"
         else:
-            return self._ciphers[sealed.key]
-        msg = f"{problem}: give the store all keys that are in use, under their ids"
-        raise ConfigError(msg)
+            return None
+        return (
+            f"{problem}: give the store all keys that are in use, under their ids; if there never"
+            " was such a key, the record was altered"
+        )
+
+
+def read_sealed(kind: Kind, raw: bytes) -> Sealed | None:
+    """The sealed record in a document of that kind; None where it is none, or damaged."""
+    try:
+        sealed: Sealed = document.read(raw, kind)
+    except InvalidInputError:
+        return None
+    return sealed
 
 
 def is_sealed_as(kind: Kind, raw: bytes) -> bool:
     """Whether these bytes are a sealed document of that kind, going by their beginning."""
     return document.is_of_kind(raw, kind)
-
-
-def _read(kind: Kind, raw: bytes) -> _Sealed | None:
-    try:
-        sealed: _Sealed = document.read(raw, kind)
-    except InvalidInputError:
-        return None
-    return sealed
 
 
 def _checked(id: Any, key: Any) -> bytes:

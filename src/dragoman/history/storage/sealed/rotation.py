@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from dragoman.errors import Conflict, NotFound, StoreError
+from dragoman.errors import Conflict, Corrupt, NotFound, StoreError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
-from dragoman.history.storage.sealed.keyring import Keyring, Kind, is_sealed_as
+from dragoman.history.records import is_sealed
+from dragoman.history.storage.protocol import Row, Storage
+from dragoman.history.storage.sealed.examining import Examiner, Look
+from dragoman.history.storage.sealed.records import Field, Records, has_place
+from dragoman.history.storage.sealed.seen_states import Known
+from dragoman.history.storage.sealed.state import State
+from dragoman.history.storage.sealed.writing import Writer
+from dragoman.history.transfer import every_session
 
 _BATCH = 200
 _TRIES = 1000
-_PAGE = 200
+_BUSY = "a session is written to all the time; run the rotation again"
 
 
 class Rotation(msgspec.Struct, frozen=True):
@@ -21,89 +28,186 @@ class Rotation(msgspec.Struct, frozen=True):
 
     sealed: int
     broken: int
-
-
-def bound_to(identity: SessionIdentity, id: str | None = None) -> bytes:
-    """What a sealed record belongs to: its session and its id, or the session's window."""
-    return identity.digest.encode() + (
-        b"" if id is None else b":" + id.encode(errors="surrogatepass")
-    )
+    plain: int = 0
+    """How many of the broken ones are in plain text: sealed only with `accept_plain`."""
+    sessions: int = 0
+    """How many sessions were passed over, because they are not as their owner left them."""
 
 
 class Rotating:
     """A rotation under way; it may be broken off at any time and started again."""
 
-    def __init__(self, storage: Storage, keyring: Keyring) -> None:
+    def __init__(
+        self, storage: Storage, records: Records, known: Known, examiner: Examiner, writer: Writer
+    ) -> None:
         self._storage = storage
-        self._keyring = keyring
+        self._records = records
+        self._known = known
+        self._examiner = examiner
+        self._writer = writer
         self._sealed = 0
         self._broken = 0
+        self._plain = 0
+        self._passed = 0
 
     async def run(self) -> Rotation:
         """Go through all sessions."""
-        async for session in self._sessions():
-            for branch in (MAIN, *(fork.number for fork in session.forks)):
-                await self._branch(session.identity, branch)
-            await self._window(session.identity)
-        return Rotation(self._sealed, self._broken)
+        async for session in every_session(self._storage):
+            try:
+                await self._session(session.identity)
+            except Corrupt:  # nothing that is wrong with it may come out right
+                self._passed += 1
+        return Rotation(self._sealed, self._broken, self._plain, self._passed)
 
-    async def _sessions(self) -> AsyncGenerator[Session]:
-        after = ""
-        while page := await self._storage.sessions(limit=_PAGE, after=after):
-            for session in page:
-                yield session
-            after = page[-1].identity.digest
+    async def _session(self, identity: SessionIdentity) -> None:
+        found = await self._examiner.whole(identity)
+        if found is None:
+            return
+        look, rows, held = found
+        look.expect_sound()
+        state = look.state
+        if state is None and not self._records.accept_plain and _are_plain(rows):
+            self._broken += len(rows)
+            self._plain += len(rows)
+            return
+        is_sound = state is None or (held == state.rows and state.sum_of(rows) == state.total)
+        broken = self._broken
+        for branch in {row.branch for row in rows}:
+            after: int | None = 0
+            while after is not None:
+                after = await self._batch(identity, branch, after, is_sound=is_sound)
+        await self._windows(identity)
+        await self._head(identity, binds=is_sound and self._broken == broken)
 
-    async def _branch(self, identity: SessionIdentity, branch: int) -> None:
-        after: int | None = 0
-        while after is not None:
-            after = await self._batch(identity, branch, after)
-
-    async def _batch(self, identity: SessionIdentity, branch: int, after: int) -> int | None:
+    async def _batch(
+        self, identity: SessionIdentity, branch: int, after: int, *, is_sound: bool
+    ) -> int | None:
         """Seal some messages anew; the number of the last, None where there are no more."""
         size = _BATCH
-        for _ in range(_TRIES):
-            head = await self._storage.session(identity)
-            rows = await self._storage.rows(identity, branch=branch, after=after, limit=size)
-            if head is None or not rows:
-                return None
-            if await self._rewritten(head, rows):
-                return rows[-1].seq
+        for attempt in range(_TRIES):
+            async with self._writer.turns.of(identity.digest):
+                state = await self._state(identity)
+                rows = await self._storage.rows(identity, branch=branch, after=after, limit=size)
+                if state is None or not rows:
+                    return None
+                if await self._rewritten(identity, state, rows, is_sound=is_sound):
+                    return rows[-1].seq if rows[-1].seq > after else None
             size = max(1, size // 2)  # somebody wrote meanwhile: be quicker
-        msg = "a session is written to all the time; run the rotation again"
-        raise StoreError(msg)
+            await self._writer.pause(min(attempt, 3))
+        raise StoreError(_BUSY)
 
-    async def _rewritten(self, head: Session, rows: list[Row]) -> bool:
-        old = [row for row in rows if not self._keyring.is_current("SealedMessage", row.body)]
-        new = [self._anew(head.identity, row) for row in old]
-        replaced = [row for row in new if row is not None]
-        if replaced:
-            try:
-                await self._storage.rewrite(head.identity, replaced=replaced, expected=head.version)
-            except (Conflict, NotFound):
+    async def _state(self, identity: SessionIdentity) -> State | None:
+        look = await self._examiner.look(identity)
+        if look is None:
+            return None
+        look.expect_sound()
+        try:
+            return look.state or await self._writer.adopted(look)
+        except Conflict:  # somebody wrote meanwhile, and made a head
+            return await self._state(identity)
+
+    async def _rewritten(
+        self, identity: SessionIdentity, state: State, rows: Sequence[Row], *, is_sound: bool
+    ) -> bool:
+        old = [row for row in rows if not self._records.is_current(row)]
+        new = {row.id: self._anew(identity, row, state, is_sound=is_sound) for row in old}
+        kept = [row for row in new.values() if row is not None]
+        if kept:
+            gone = [row for row in old if new[row.id] is not None]
+            under = self._records.keyring.label
+            if not await self._write(identity, state, kept, added=kept, under=under, removed=gone):
                 return False
-        self._sealed += len(replaced)
-        self._broken += len(old) - len(replaced)
+        self._sealed += len(kept)
+        self._broken += len(old) - len(kept)
+        self._plain += sum(new[row.id] is None and not is_sealed(row.body) for row in old)
         return True
 
-    def _anew(self, identity: SessionIdentity, row: Row) -> Row | None:
-        bound = bound_to(identity, row.id)
-        body = self._resealed("SealedMessage", row.body, bound)
-        return None if body is None else msgspec.structs.replace(row, body=body)
+    def _anew(
+        self, identity: SessionIdentity, row: Row, state: State, *, is_sound: bool
+    ) -> Row | None:
+        """A row under the current key at its place; None where nothing says that it belongs there.
 
-    def _resealed(self, kind: Kind, raw: bytes, bound: bytes) -> bytes | None:
-        plain = self._keyring.open(kind, raw, bound) if is_sealed_as(kind, raw) else raw
-        return None if plain is None else self._keyring.seal(kind, plain, bound)
+        One from before there were places is believed only where all messages are as they were left.
+        """
+        if not is_sound and not has_place(row):
+            return None
+        body = self._records.body_in(identity, row, state)
+        if body is None:
+            return None
+        plain = msgspec.structs.replace(row, body=body)
+        return self._records.sealed(identity, plain, state.life, row.branch, row.seq)
 
-    async def _window(self, identity: SessionIdentity) -> None:
-        head = await self._storage.session(identity)
-        if head is None or head.window is None:
-            return
-        if self._keyring.is_current("SealedWindow", head.window):
-            return
-        window = self._resealed("SealedWindow", head.window, bound_to(identity))
-        if window is None:
+    async def _write(
+        self, identity: SessionIdentity, state: State, replaced: Sequence[Row], **changes: Any
+    ) -> bool:
+        """Store a state and its rows; False where somebody else was quicker."""
+        after = state.written(**changes)
+        try:
+            await self._storage.rewrite(
+                identity, replaced=replaced, expected=state.version,
+                seal=self._records.head(identity, after),
+            )  # fmt: skip
+        except (Conflict, NotFound):
+            return False
+        finally:
+            self._known.unsure(identity.digest)
+        self._known.saw(identity.digest, after)
+        return True
+
+    async def _head(self, identity: SessionIdentity, *, binds: bool) -> None:
+        """Seal the head itself anew; if it binds, what has no place is refused from now on."""
+        for attempt in range(_TRIES):
+            async with self._writer.turns.of(identity.digest):
+                look = await self._examiner.look(identity)
+                if look is None or look.state is None or await self._has_head(look, binds):
+                    return
+            await self._writer.pause(min(attempt, 3))
+        raise StoreError(_BUSY)
+
+    async def _has_head(self, look: Look, binds: bool) -> bool:  # noqa: FBT001 - as it was found
+        session, state = look.session, look.state
+        if state is None or look.problem is not None:
+            return True
+        if binds and not state.bound:
+            return await self._write(session.identity, state, (), bound=True)
+        if session.seal is None or self._records.is_current_head(session.seal):
+            return True
+        try:
+            await self._storage.activate(
+                session.identity, session.active, expected=session.version,
+                seal=self._records.head(session.identity, state),
+            )  # fmt: skip
+        except Conflict:
+            return False
+        return True
+
+    async def _windows(self, identity: SessionIdentity) -> None:
+        for attempt in range(_TRIES):
+            look = await self._examiner.look(identity)
+            if look is None or await self._has_windows(look):
+                return
+            await self._writer.pause(min(attempt, 3))
+        raise StoreError(_BUSY)
+
+    async def _has_windows(self, look: Look) -> bool:
+        """Seal the windows anew; False where somebody else may have written others meanwhile."""
+        session, state = look.session, look.state
+        # An earlier release's one cut goes on in the new place: keeping it there clears the old.
+        name: Field = "window" if session.windows is None else "windows"
+        raw: bytes | None = getattr(session, name)
+        life = None if state is None else state.life
+        if raw is None or (name == "windows" and self._records.is_current_window(raw, life)):
+            return True
+        opened = self._records.window_in(session, name, state)
+        if opened is None:
             self._broken += 1
-        elif await self._storage.session(identity) == head:  # it has no version to expect
-            await self._storage.keep_window(identity, window)
-            self._sealed += 1
+            return True
+        if await self._storage.session(session.identity) != session:
+            return False
+        await self._writer.keep_windows(session.identity, opened)
+        self._sealed += 1
+        return True
+
+
+def _are_plain(rows: Sequence[Row]) -> bool:
+    return bool(rows) and not any(is_sealed(row.body) for row in rows)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Never, TypeVar
+from typing import Never
 
 import msgspec
+from msgspec import UNSET
 
-from dragoman.errors import StoreError
+from dragoman.errors import ConfigError, InvalidInputError, StoreError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.records import is_sealed
 from dragoman.history.storage.protocol import (
     EVERYTHING,
     MAIN,
@@ -21,19 +21,26 @@ from dragoman.history.storage.protocol import (
     Group,
     Hit,
     Row,
+    Seal,
     Session,
     Storage,
     Total,
     expect_query,
 )
-from dragoman.history.storage.sealed.keyring import Keyring, is_sealed_as
-from dragoman.history.storage.sealed.rotation import Rotating, Rotation, bound_to
-from dragoman.model import document
+from dragoman.history.storage.sealed.checkpoint import checked, checkpoint
+from dragoman.history.storage.sealed.examining import Examiner
+from dragoman.history.storage.sealed.keyring import Keyring
+from dragoman.history.storage.sealed.reading import Reader
+from dragoman.history.storage.sealed.records import Records
+from dragoman.history.storage.sealed.repairing import Repairer
+from dragoman.history.storage.sealed.rotation import Rotating, Rotation
+from dragoman.history.storage.sealed.seen_states import Known
+from dragoman.history.storage.sealed.state import State
+from dragoman.history.storage.sealed.writing import Writer
+from dragoman.history.transfer import every_session
 from dragoman.model.value import expect
 
 _LOG = logging.getLogger("dragoman.history")
-_REFUSED = document.write("SealedMessage", None)
-Each = TypeVar("Each", bound=Entry)
 
 
 class SealedStorage:
@@ -48,12 +55,17 @@ class SealedStorage:
     and the store finds and sums up by them. So `totals` work, and `search` is refused: nothing is
     ever indexed in plain text.
 
-    A record is bound to its session and its id: who alters one, or swaps two, makes them
-    unreadable (`message_of` raises `Corrupt`), as if they were damaged. A key that is missing or
-    wrong is a `ConfigError` that names its id.
+    Who can write to the store, but has no key, can't put words into it: a message is bound to its
+    session, its branch and number, and all that is kept beside it. One that was altered, moved or
+    swapped is damaged (`message_in` raises `Corrupt`). Each session has a sealed head, which says
+    how many messages it has and what they add up to: what is missing, too many or put back to an
+    earlier state is told by `verify`, and by `ChatHistory.damaged`. What this storage has seen
+    of a session it remembers: an older state of it is `Corrupt`. For what happened before it was
+    opened, keep a `checkpoint` elsewhere, and give it to `verify`.
 
-    Messages from before the encryption are read as they are, until `rotate` has sealed them; then
-    say `accept_plain=False`, so that nobody who can write to the store can put words into it.
+    Everything that writes needs the keys. A key that is missing or wrong is a `ConfigError` that
+    names its id. Messages in plain text are refused, unless `accept_plain` says that the store
+    was not encrypted before: then call `rotate` once, and leave it out from then on.
     """
 
     def __init__(
@@ -62,11 +74,18 @@ class SealedStorage:
         *,
         keys: Mapping[str, bytes],
         current: str,
-        accept_plain: bool = True,
+        accept_plain: bool = False,
     ) -> None:
+        if isinstance(storage, SealedStorage):
+            msg = "a storage is encrypted once: there is no SealedStorage around another"
+            raise InvalidInputError(msg)
         self._storage = storage
-        self._keyring = Keyring(keys, current)
-        self._accept_plain = accept_plain
+        self._records = Records(Keyring(keys, current), accept_plain=accept_plain)
+        self._known = Known()
+        self._examiner = Examiner(storage, self._records, self._known)
+        self._reader = Reader(storage, self._records, self._known, self._examiner)
+        self._writer = Writer(storage, self._records, self._known, self._examiner)
+        self._repairer = Repairer(storage, self._records, self._known, self._examiner, self._writer)
 
     def __reduce__(self) -> Never:
         msg = "a storage with keys can't be pickled or copied"
@@ -91,22 +110,42 @@ class SealedStorage:
         await self._storage.close()
 
     async def rotate(self) -> Rotation:
-        """Seal what is not under the current key anew: under an older one, or in plain text.
+        """Seal what is not under the current key anew: under an older one, or not at its place.
 
-        Others may write meanwhile; it may be broken off and run again. First give all processes
-        the new key, then make it current everywhere, then rotate, then take the old one away.
-        A session that has something to seal gets a new version and time. What was set aside stays
-        under its old key, and so do backups; a database may hold what was plain in free pages,
-        logs and a search index until it is vacuumed.
+        Messages in plain text are sealed only with `accept_plain`, and what can't be opened is
+        left as it is: both are counted. A session that is not as its owner left it is passed over:
+        `verify` tells of it. Others may write meanwhile; it may be broken off and run again.
+
+        First give all processes the new key, then make it current everywhere, then rotate, then
+        take the old one away. A session that has something to seal gets a new version and time.
+        What was set aside stays under its old key, and so do backups; a database may hold what was
+        plain in free pages, logs and a search index until it is vacuumed.
         """
-        return await Rotating(self._storage, self._keyring).run()
+        rotating = Rotating(self._storage, self._records, self._known, self._examiner, self._writer)
+        return await rotating.run()
+
+    async def checkpoint(self) -> bytes:
+        """What is newest in the store now, sealed: to be kept elsewhere, for `verify(since=…)`.
+
+        About 150 bytes for each session. Raises `Corrupt` where a session is not as it should be.
+        """
+        return await checkpoint(self._storage, self._records, self._examiner)
 
     # --- one session
 
+    def problem_of(self, identity: SessionIdentity) -> str | None:
+        """What reading has shown to be wrong with a session as a whole, in plain words."""
+        return self._known.problem(identity.digest)
+
     async def session(self, identity: SessionIdentity) -> Session | None:
-        """The session; None where there is none."""
-        found = await self._storage.session(identity)
-        return None if found is None else self._opened_session(found)
+        """The session; None where there is none. Raises `Corrupt` where it is older than it was."""
+        look = await self._examiner.look(identity)
+        if look is None:
+            return None
+        found = look.session
+        if look.state is not None and look.problem is None:
+            found = msgspec.structs.replace(found, active=look.state.active)
+        return self._handed_out(found, look.state)
 
     async def append(
         self,
@@ -115,10 +154,11 @@ class SealedStorage:
         *,
         branch: int = MAIN,
         expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> Appended:
         """See `Storage.append`."""
-        sealed = self._sealed(identity, entries)
-        return await self._storage.append(identity, sealed, branch=branch, expected=expected)
+        _refuse(seal)
+        return await self._writer.append(identity, entries, branch, expected)
 
     async def rows(
         self,
@@ -130,16 +170,15 @@ class SealedStorage:
         limit: int | None = None,
         newest: bool = False,
     ) -> list[Row]:
-        """See `Storage.rows`; those that can't be opened are returned sealed."""
-        found = await self._storage.rows(
+        """See `Storage.rows`; those that can't be opened are returned as damaged ones."""
+        found = await self._reader.rows(
             identity, branch=branch, after=after, upto=upto, limit=limit, newest=newest
         )
-        return [self._opened(identity, row) for row in found]
+        return [each.row for each in found]
 
     async def row(self, identity: SessionIdentity, id: str) -> Row | None:
         """One message, on any branch."""
-        found = await self._storage.row(identity, id)
-        return None if found is None else self._opened(identity, found)
+        return await self._reader.row(identity, id)
 
     async def count(self, identity: SessionIdentity, branch: int | None = None) -> int:
         """See `Storage.count`."""
@@ -152,58 +191,86 @@ class SealedStorage:
         replaced: Sequence[Entry] = (),
         removed: Sequence[str] = (),
         expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> int:
         """See `Storage.rewrite`."""
-        sealed = self._sealed(identity, replaced)
-        return await self._storage.rewrite(
-            identity, replaced=sealed, removed=removed, expected=expected
-        )
+        _refuse(seal)
+        return await self._writer.rewrite(identity, replaced, removed, expected)
 
     async def clear(
-        self, identity: SessionIdentity, *, at: float, expected: int | None = None
+        self,
+        identity: SessionIdentity,
+        *,
+        at: float,
+        expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> int:
-        """See `Storage.clear`."""
-        return await self._storage.clear(identity, at=at, expected=expected)
+        """See `Storage.clear`; also where something is wrong with what was there."""
+        _refuse(seal)
+        return await self._writer.clear(identity, at, expected)
 
     async def fork(
-        self, identity: SessionIdentity, *, parent: int, at: int, expected: int | None = None
+        self,
+        identity: SessionIdentity,
+        *,
+        parent: int,
+        at: int,
+        expected: int | None = None,
+        seal: Seal = UNSET,
     ) -> int:
         """See `Storage.fork`."""
-        return await self._storage.fork(identity, parent=parent, at=at, expected=expected)
+        _refuse(seal)
+        return await self._writer.fork(identity, parent, at, expected)
 
-    async def activate(self, identity: SessionIdentity, branch: int) -> None:
-        """See `Storage.activate`."""
-        await self._storage.activate(identity, branch)
+    async def activate(
+        self,
+        identity: SessionIdentity,
+        branch: int,
+        *,
+        expected: int | None = None,
+        seal: Seal = UNSET,
+    ) -> None:
+        """See `Storage.activate`; a new version, as with all that is sealed."""
+        _refuse(seal)
+        await self._writer.activate(identity, branch, expected)
 
-    async def keep_window(self, identity: SessionIdentity, window: bytes | None) -> None:
-        """See `Storage.keep_window`."""
-        await self._storage.keep_window(identity, self._sealed_window(identity, window))
+    async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
+        """See `Storage.keep_windows`."""
+        await self._writer.keep_windows(identity, windows)
 
     async def delete(self, identity: SessionIdentity) -> bool:
         """See `Storage.delete`."""
-        return await self._storage.delete(identity)
+        async with self._writer.turns.of(identity.digest):
+            was_there = await self._storage.delete(identity)
+            self._known.deleted(identity.digest)
+            return was_there
 
     async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
-        """See `Storage.restore`."""
-        window = self._sealed_window(session.identity, session.window)
-        windows = self._sealed_window(session.identity, session.windows)
-        sealed = self._sealed(session.identity, rows)
-        copy = msgspec.structs.replace(session, window=window, windows=windows)
-        return await self._storage.restore(copy, sealed)
+        """See `Storage.restore`: what is given is sealed, as when it is appended."""
+        return await self._repairer.restore(session, rows)
 
-    async def set_aside(self, identity: SessionIdentity, seqs: Sequence[int], reason: str) -> int:
-        """See `Storage.set_aside`; they stay sealed."""
-        return await self._storage.set_aside(identity, seqs, reason)
+    async def set_aside(
+        self,
+        identity: SessionIdentity,
+        seqs: Sequence[int],
+        reason: str,
+        *,
+        expected: int | None = None,
+        seal: Seal = UNSET,
+    ) -> int:
+        """See `Storage.set_aside`; they stay sealed, and what is left gets a new head."""
+        _refuse(seal)
+        return await self._repairer.set_aside(identity, seqs, reason, expected)
 
     # --- many sessions
 
     async def sessions(
         self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
     ) -> list[Session]:
-        """See `Storage.sessions`."""
+        """See `Storage.sessions`. What is wrong with one is not told here, but by `verify`."""
         expect_query(which, limit=limit)
         found = await self._storage.sessions(which, limit=limit, after=after)
-        return [self._opened_session(session) for session in found]
+        return [self._listed(session) for session in found]
 
     async def search(
         self,
@@ -230,47 +297,43 @@ class SealedStorage:
         expect(user, str, "the user to forget")
         return await self._storage.forget(user)
 
-    async def verify(self) -> list[str]:
-        """See `Storage.verify`."""
-        return await self._storage.verify()
+    async def verify(self, *, since: bytes | None = None) -> list[str]:
+        """See `Storage.verify`, and all that somebody without the keys did to the sessions.
 
-    # --- sealing and opening
+        With a `checkpoint`, `since` when something must not have gone or become older, also what
+        was put back to a state before it, and sessions that are gone: who deleted them, their owner
+        or somebody else, can't be told.
+        """
+        newest = None if since is None else checked(self._records, since)
+        problems = await self._storage.verify()
+        async for session in every_session(self._storage):
+            for problem in await self._examiner.problems(session.identity):
+                problems.append(f"session {session.identity.digest}: {problem}")
+        if newest is not None:
+            problems += await newest.problems(self._storage, self._records)
+        return list(dict.fromkeys(problems))
 
-    def _sealed(self, identity: SessionIdentity, entries: Sequence[Each]) -> list[Each]:
-        return [self._sealed_entry(identity, entry) for entry in entries]
+    # --- what is handed out
 
-    def _sealed_entry(self, identity: SessionIdentity, entry: Each) -> Each:
-        if is_sealed(entry.body):  # a copy of one that can't be opened here
-            return entry
-        body = self._keyring.seal("SealedMessage", entry.body, bound_to(identity, entry.id))
-        return msgspec.structs.replace(entry, body=body)
-
-    def _sealed_window(self, identity: SessionIdentity, window: bytes | None) -> bytes | None:
-        if window is None or is_sealed_as("SealedWindow", window):
-            return window
-        return self._keyring.seal("SealedWindow", window, bound_to(identity))
-
-    def _opened(self, identity: SessionIdentity, row: Row) -> Row:
-        if is_sealed(row.body):
-            body = self._keyring.open("SealedMessage", row.body, bound_to(identity, row.id))
-        else:
-            body = row.body if self._accept_plain else _REFUSED
-        # One that can't be opened stays as it is: `message_of` says so, and the others can be read.
-        return row if body is None else msgspec.structs.replace(row, body=body)
-
-    def _opened_session(self, session: Session) -> Session:
-        if session.window is None and session.windows is None:
-            return session
-        window = self._opened_window(session.identity, session.window)
-        windows = self._opened_window(session.identity, session.windows)
-        return msgspec.structs.replace(session, window=window, windows=windows)
-
-    def _opened_window(self, identity: SessionIdentity, raw: bytes | None) -> bytes | None:
-        if raw is None:
-            return None
-        opened = raw if self._accept_plain else None
-        if is_sealed_as("SealedWindow", raw):
-            opened = self._keyring.open("SealedWindow", raw, bound_to(identity))
-        if opened is None:  # it can be made again, from the messages
+    def _handed_out(self, session: Session, state: State | None) -> Session:
+        if self._records.has_broken_window(session, state):  # it can be made again
             _LOG.warning("history store %s: a window can't be opened; it is left out", self.name)
-        return opened
+        return msgspec.structs.replace(
+            session,
+            window=self._records.window_in(session, "window", state),
+            windows=self._records.window_in(session, "windows", state),
+            seal=None,
+        )
+
+    def _listed(self, session: Session) -> Session:
+        try:
+            state, _ = self._records.state_in(session)
+            return self._handed_out(session, state)
+        except ConfigError:  # one session must not end a listing
+            return msgspec.structs.replace(session, window=None, windows=None, seal=None)
+
+
+def _refuse(seal: Seal) -> None:
+    if seal is not UNSET:
+        msg = "an encrypted store makes the seals itself"
+        raise InvalidInputError(msg)

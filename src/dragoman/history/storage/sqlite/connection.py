@@ -3,31 +3,53 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import Corrupt, StoreError
+from dragoman.history.storage.sqlite import privacy, shape
 from dragoman.history.storage.sqlite.schema import AS_STEP_2, MIGRATIONS, NO_VIEWS
+
+if TYPE_CHECKING:
+    from dragoman.history.storage.sqlite.numbers import Known
 
 _WAIT = 30.0  # seconds for another process's write: far longer than any takes
 _APPLICATION = 0x44726167  # "Drag", in the file's header: nobody else's database gets our tables
 _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 
 
-def connect(path: Path, durability: str) -> tuple[sqlite3.Connection, bool]:
+class Connection(sqlite3.Connection):
+    """A connection, and what this store remembers of what it wrote."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.known: dict[str, Known] = {}
+        """The numbers of sessions, by digest, as they were last seen."""
+        self.has_stale_words = False
+        """Whether the search index may hold words of messages that are gone."""
+
+
+def connect(path: Path, durability: str) -> tuple[Connection, bool]:
     """An open connection to a file, made if need be, and whether that is up to date.
 
     One that is not can be read; before it is written to, it has to `migrate`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+    is_exposed = str(path) != ":memory:" and privacy.prepare(path)
+    connection = sqlite3.connect(
+        path, timeout=_WAIT, isolation_level=None, check_same_thread=False, factory=Connection
+    )
     try:
-        _look(connection)
+        _distrust(connection)
+        before = _look(connection)
         _retried(connection, "PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={_SYNCHRONOUS[durability]}")
         connection.execute("PRAGMA secure_delete=ON")  # what is removed is gone from its page
-        done = _look(connection)
+        done = _look(connection, before)
+        if is_exposed:
+            privacy.expect_files(path)  # now that its log is there as well
         if done == 0:
             migrate(connection)
         elif done < len(MIGRATIONS):
@@ -38,10 +60,22 @@ def connect(path: Path, durability: str) -> tuple[sqlite3.Connection, bool]:
     return connection, done in {0, len(MIGRATIONS)}
 
 
-def _look(connection: sqlite3.Connection) -> int:
-    """The schema's number; raises where the file is somebody else's, before it is touched."""
+def _distrust(connection: sqlite3.Connection) -> None:
+    """What a file brings along is data: it may come from somebody else."""
+    connection.execute("PRAGMA trusted_schema=OFF")
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)  # noqa: FBT003 - positional only
+
+
+def _look(connection: sqlite3.Connection, before: int = 0) -> int:
+    """The schema's number; raises where the file is somebody else's, before it is touched.
+
+    Tables that have been looked at `before` are not looked at again.
+    """
     connection.execute("BEGIN")  # all that is looked at must be of one moment
     version = _version(connection)
+    if version != before:
+        shape.expect_ours(connection, version)
     connection.execute("COMMIT")
     return version
 
@@ -73,6 +107,8 @@ def migrate(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         done = _version(connection)  # another may have been quicker
+        if done:
+            shape.expect_ours(connection, done)
         _run(connection, NO_VIEWS)
         for step in MIGRATIONS[done:]:
             _run(connection, step)
@@ -96,6 +132,8 @@ def _version(connection: sqlite3.Connection) -> int:
     if application != _APPLICATION and (version or _tables(connection)):
         msg = "the file is another program's database; name a file of its own for the store"
         raise StoreError(msg)
+    if application == _APPLICATION and version < 1:
+        raise Corrupt(shape.INCOMPLETE)
     if version > len(MIGRATIONS):
         msg = (
             f"the store has schema {version}, this dragoman knows {len(MIGRATIONS)}:"
@@ -113,12 +151,13 @@ def _tables(connection: sqlite3.Connection) -> int:
 FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
 
 
-def explanation(error: Exception, name: str) -> StoreError:
+def explanation(error: Exception, name: str, *, is_opening: bool = False) -> StoreError:
     """What happened, and what to do about it. To be raised where `error` is no longer handled."""
     if isinstance(error, OSError):
         return StoreError(f"the store {name} can't be opened: {error.strerror}")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+    is_unreadable = is_opening and (isinstance(error, UnicodeError) or not code)
+    if is_unreadable or code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return Corrupt(
             f"the store {name} is damaged or no SQLite file; it has not been touched: restore a"
             " copy, or save what can be read with `sqlite3 FILE .recover`"

@@ -6,13 +6,14 @@ import sqlite3
 
 from dragoman.history.identity import escaped
 from dragoman.history.storage.protocol import Erasure
-from dragoman.history.storage.sqlite.search import has_index
+from dragoman.history.storage.sqlite.connection import Connection
+from dragoman.history.storage.sqlite.search import has_index, scour
 from dragoman.history.storage.sqlite.tables import empty
 
 _OUTSIDE = "backups and snapshots of the file, and blocks that the disk no longer uses"
 
 
-def erase(connection: sqlite3.Connection, user: str) -> Erasure:
+def erase(connection: Connection, user: str) -> Erasure:
     """Remove all rows of a user, within the caller's transaction."""
     column = escaped(user)
     ids = connection.execute("SELECT id FROM heads WHERE user = ?", (column,)).fetchall()
@@ -22,7 +23,7 @@ def erase(connection: sqlite3.Connection, user: str) -> Erasure:
     if has_index(connection):
         # A full-text index keeps removed words until its segments are merged: also those of
         # sessions that were deleted before.
-        connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
+        scour(connection)
     return Erasure(len(ids), messages, (_OUTSIDE,))
 
 

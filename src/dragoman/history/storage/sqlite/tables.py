@@ -1,15 +1,17 @@
-"""What is asked of the tables: functions of a connection, within the caller's transaction."""
+"""What is asked of one session: functions of a connection, within the caller's transaction."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from time import time
 from typing import Any
 
-from dragoman.errors import NotFound
+from msgspec import UNSET
+
+from dragoman.errors import Corrupt, NotFound
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import (
+    CLEARED,
     MAIN,
     NO_BRANCH,
     NO_MESSAGE,
@@ -17,42 +19,34 @@ from dragoman.history.storage.protocol import (
     Appended,
     DuplicateIds,
     Entry,
-    Filter,
     Fork,
-    Group,
     Row,
+    Seal,
     Session,
-    Total,
-    columns_of,
     conflict,
+    placed,
 )
+from dragoman.history.storage.sqlite.columns import (
+    NUMBERED,
+    ROW,
+    SESSION,
+    chain_of,
+    columns_of_row,
+    paths_of,
+    proofs_of,
+    row_of,
+    session_of,
+    usage_of,
+)
+from dragoman.history.storage.sqlite.connection import Connection
+from dragoman.history.storage.sqlite.numbers import existing, touch
 from dragoman.history.storage.sqlite.search import index_anew, unindex
-from dragoman.model.usage import Usage
 
-_TOUCH = """
-INSERT INTO heads (digest, agent, chat, user, "group", scope, version, last_seq, created_at,
-                   updated_at)
-VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)
-ON CONFLICT (digest) DO UPDATE SET version = version + 1,
-    last_seq = last_seq + excluded.last_seq, updated_at = excluded.updated_at
-RETURNING id, version, last_seq
-"""
 _INSERT = """
 INSERT INTO messages (session, branch, seq, id, at, model, input, output, cache_read, cache_write,
                       thinking, reported_total, checksum, chain, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-ROW = """m.seq, m.branch, m.id, m.at, m.model, m.input, m.output, m.cache_read, m.cache_write,
-m.thinking, m.reported_total, m.checksum, m.chain, m.body"""
-SESSION = """s.id, s.agent, s.chat, s.user, s."group", s.scope, s.version, s.last_seq,
-s.created_at, s.updated_at, s.active, s.window, s.windows, s.chain, s.seal"""
-_NO_USAGE = (None,) * 6
-_KEYS = {
-    "session": "s.digest",
-    "user": "s.user",
-    "model": "m.model",
-    "day": "strftime('%Y-%m-%d', CAST(m.at AS INTEGER), 'unixepoch')",
-}
 
 
 def session(connection: sqlite3.Connection, identity: SessionIdentity) -> Session | None:
@@ -60,43 +54,24 @@ def session(connection: sqlite3.Connection, identity: SessionIdentity) -> Sessio
     found = connection.execute(
         f"SELECT {SESSION} FROM heads s WHERE digest = ?", (identity.digest,)
     ).fetchone()
-    return None if found is None else _session(connection, found)
+    return None if found is None else session_of(connection, found, identity)
 
 
 def append(
-    connection: sqlite3.Connection,
+    connection: Connection,
     identity: SessionIdentity,
     entries: Sequence[Entry],
     branch: int,
     expected: int | None,
+    seal: Seal,
 ) -> Appended:
     """See `Storage.append`."""
-    times = entries[0].at, entries[-1].at
-    id, version, last = _touched(connection, identity, times, expected, len(entries))
+    now = touch(connection, identity, entries, expected, seal)
     if branch != MAIN:
-        _expect_branch(connection, id, branch)
-    insert(connection, id, ((last - len(entries) + n, branch, e) for n, e in enumerate(entries, 1)))
-    return Appended(version, last)
-
-
-def _touched(
-    connection: sqlite3.Connection,
-    identity: SessionIdentity,
-    times: tuple[float, float],
-    expected: int | None,
-    more: int = 0,
-) -> tuple[int, int, int]:
-    """The session's number, version and last message's number, after making it if need be.
-
-    The times are when it is made, if it is, and when it is written.
-    """
-    id: int
-    id, version, last = connection.execute(
-        _TOUCH, (identity.digest, *identity.columns, more, *times)
-    ).fetchone()
-    if expected is not None and version - 1 != expected:
-        raise conflict(expected, version - 1)
-    return id, version, last
+        _expect_branch(connection, now.id, branch)
+    first = now.last_seq - len(entries) + 1
+    insert(connection, now.id, ((seq, branch, each) for seq, each in enumerate(entries, first)))
+    return Appended(now.version, now.last_seq)
 
 
 def insert(
@@ -104,17 +79,26 @@ def insert(
 ) -> None:
     """Write messages with their numbers and branches."""
     for seq, branch, entry in placed:
-        values = (
-            session, branch, seq, entry.id, entry.at, entry.model, *_usage(entry),
-            *_proofs(entry), entry.body,
-        )  # fmt: skip
+        values = columns_of_row(session, seq, branch, entry, *proofs_of(entry, seq, branch))
         try:
             connection.execute(_INSERT, values)
         except sqlite3.IntegrityError:
             duplicate = entry.id
         else:
             continue
-        raise DuplicateIds([duplicate])
+        raise _refused(connection, session, duplicate)
+
+
+def _refused(connection: sqlite3.Connection, session: int, id: str) -> Exception:
+    found = connection.execute(
+        "SELECT count(*) FROM messages WHERE session = ? AND id = ?", (session, id)
+    ).fetchone()
+    if found[0]:
+        return DuplicateIds([id])
+    return Corrupt(  # its number is taken
+        "the session's numbers are damaged: it holds a message where the next one belongs; nothing"
+        " was changed: `dragoman history repair` counts its messages again"
+    )
 
 
 def rows(
@@ -127,7 +111,7 @@ def rows(
     newest: bool,  # noqa: FBT001 - called with what `Storage.rows` was given
 ) -> list[Row]:
     """See `Storage.rows`; of all branches where `branch` is None."""
-    clauses = ["m.session = (SELECT id FROM heads WHERE digest = ?)", "m.seq > ?"]
+    clauses = ["m.session = (SELECT id FROM heads WHERE digest = ?)", "m.seq > ?", NUMBERED]
     values: list[Any] = [identity.digest, after]
     if branch is not None:
         clauses.append("m.branch = ?")
@@ -157,61 +141,79 @@ def row(connection: sqlite3.Connection, identity: SessionIdentity, id: str) -> R
 
 
 def count(connection: sqlite3.Connection, identity: SessionIdentity, branch: int | None) -> int:
-    """See `Storage.count`."""
-    values: list[Any] = [identity.digest]
-    if branch is not None:
-        values.append(branch)
+    """See `Storage.count`: those that can be reached."""
+    chosen = "SELECT 0 UNION SELECT number FROM forks WHERE session = s.id"
     found = connection.execute(
-        "SELECT count(*) FROM messages WHERE session = (SELECT id FROM heads WHERE digest = ?)"
-        + ("" if branch is None else " AND branch = ?"),
-        values,
+        "SELECT count(*) FROM heads s JOIN messages m ON m.session = s.id"
+        f" WHERE s.digest = ? AND m.seq BETWEEN 1 AND s.last_seq AND {NUMBERED}"
+        f" AND m.branch {f'IN ({chosen})' if branch is None else '= ?'}",
+        (identity.digest,) if branch is None else (identity.digest, branch),
     ).fetchone()
     return int(found[0])
 
 
 def rewrite(
-    connection: sqlite3.Connection,
+    connection: Connection,
     identity: SessionIdentity,
     replaced: Sequence[Entry],
     removed: Sequence[str],
     expected: int | None,
+    seal: Seal,
 ) -> int:
     """See `Storage.rewrite`."""
-    id, version = existing(connection, identity, expected)
+    held = existing(connection, identity, expected)
     for entry in replaced:
-        unindex(connection, id, entry.id)
-        changed = connection.execute(
-            "UPDATE messages SET at = ?, model = ?, input = ?, output = ?, cache_read = ?,"
-            " cache_write = ?, thinking = ?, reported_total = ?, checksum = NULL, chain = NULL,"
-            " body = ? WHERE session = ? AND id = ?",
-            (entry.at, entry.model, *_usage(entry), entry.body, id, entry.id),
-        ).rowcount
-        _expect_one(changed)
-        index_anew(connection, id, entry.id)
+        _replace(connection, held.id, entry)
     for gone in removed:
-        unindex(connection, id, gone)
+        unindex(connection, held.id, gone)
         deleted = connection.execute(
-            "DELETE FROM messages WHERE session = ? AND id = ?", (id, gone)
+            "DELETE FROM messages WHERE session = ? AND id = ?", (held.id, gone)
         ).rowcount
         _expect_one(deleted)
-    return version
+    return held.save(connection, seal, more=-len(removed))
+
+
+def _replace(connection: Connection, session: int, entry: Entry) -> None:
+    found = connection.execute(
+        "SELECT rowid, seq, branch FROM messages WHERE session = ? AND id = ?", (session, entry.id)
+    ).fetchone()
+    if found is None:
+        raise NotFound(NO_MESSAGE)
+    rowid, seq, branch = found
+    row = placed(entry, seq, branch)
+    unindex(connection, session, entry.id)
+    connection.execute(
+        "UPDATE messages SET at = ?, model = ?, input = ?, output = ?, cache_read = ?,"
+        " cache_write = ?, thinking = ?, reported_total = ?, checksum = ?, chain = ?,"
+        " body = ? WHERE rowid = ?",
+        (row.at, row.model, *usage_of(row), row.checksum, row.chain, row.body, rowid),
+    )
+    index_anew(connection, session, entry.id)
 
 
 def clear(
-    connection: sqlite3.Connection, identity: SessionIdentity, at: float, expected: int | None
+    connection: Connection,
+    identity: SessionIdentity,
+    at: float,
+    expected: int | None,
+    seal: Seal,
 ) -> int:
     """See `Storage.clear`."""
-    id, version, _ = _touched(connection, identity, (at, at), expected)
-    empty(connection, id)
-    connection.execute(
-        "UPDATE heads SET active = 0, window = NULL, windows = NULL, chain = NULL, seal = NULL"
-        " WHERE id = ?",
-        (id,),
-    )
-    return version
+    kept = None if seal is UNSET else seal
+    try:
+        held = existing(connection, identity, expected)
+    except NotFound:
+        if expected:
+            raise conflict(expected, 0) from None
+        made = Session(identity, 1, 0, at, at, seal=kept)
+        _insert_head(connection, made, chain_of(made, 0))
+        return 1
+    empty(connection, held.id)
+    changes = {name: value for name, value in CLEARED.items() if name != "seal"}
+    return held.save(connection, kept, more=-held.rows, updated_at=at, **changes)
 
 
-def empty(connection: sqlite3.Connection, session: int) -> int:
+def empty(connection: Connection, session: int) -> int:
     """Remove a session's messages and branches; returns how many messages there were."""
     unindex(connection, session)
     connection.execute("DELETE FROM forks WHERE session = ?", (session,))
@@ -224,34 +226,41 @@ def fork(
     parent: int,
     at: int,
     expected: int | None,
+    seal: Seal,
 ) -> int:
     """See `Storage.fork`."""
-    id, _ = existing(connection, identity, expected)
-    _expect_branch(connection, id, parent)
-    number: int = connection.execute(
-        "SELECT coalesce(max(number), 0) + 1 FROM forks WHERE session = ?", (id,)
-    ).fetchone()[0]
-    connection.execute("INSERT INTO forks VALUES (?, ?, ?, ?)", (id, number, parent, at))
-    connection.execute("UPDATE heads SET active = ? WHERE id = ?", (number, id))
+    held = existing(connection, identity, expected)
+    _expect_branch(connection, held.id, parent)
+    forks = held.head.forks
+    number = max((fork.number for fork in forks), default=MAIN) + 1
+    connection.execute("INSERT INTO forks VALUES (?, ?, ?, ?)", (held.id, number, parent, at))
+    held.save(connection, seal, active=number, forks=(*forks, Fork(number, parent, at)))
     return number
 
 
-def activate(connection: sqlite3.Connection, identity: SessionIdentity, branch: int) -> None:
-    """See `Storage.activate`."""
-    id = _number(connection, identity)
-    _expect_branch(connection, id, branch)
-    connection.execute("UPDATE heads SET active = ? WHERE id = ?", (branch, id))
-
-
-def keep_window(
-    connection: sqlite3.Connection, identity: SessionIdentity, window: bytes | None
+def activate(
+    connection: sqlite3.Connection,
+    identity: SessionIdentity,
+    branch: int,
+    expected: int | None,
+    seal: Seal,
 ) -> None:
-    """See `Storage.keep_window`."""
+    """See `Storage.activate`."""
+    held = existing(connection, identity, expected)
+    _expect_branch(connection, held.id, branch)
+    head = held.head
+    held.save(connection, seal, active=branch, version=head.version, updated_at=head.updated_at)
+
+
+def keep_windows(
+    connection: sqlite3.Connection, identity: SessionIdentity, windows: bytes | None
+) -> None:
+    """See `Storage.keep_windows`."""
     id = _number(connection, identity)
-    connection.execute("UPDATE heads SET window = ? WHERE id = ?", (window, id))
+    connection.execute("UPDATE heads SET window = NULL, windows = ? WHERE id = ?", (windows, id))
 
 
-def delete(connection: sqlite3.Connection, identity: SessionIdentity) -> bool:
+def delete(connection: Connection, identity: SessionIdentity) -> bool:
     """See `Storage.delete`."""
     found = connection.execute(
         "SELECT id FROM heads WHERE digest = ?", (identity.digest,)
@@ -263,30 +272,14 @@ def delete(connection: sqlite3.Connection, identity: SessionIdentity) -> bool:
     return True
 
 
-def restore(connection: sqlite3.Connection, copy: Session, rows: Sequence[Row]) -> bool:
+def restore(connection: Connection, copy: Session, rows: Sequence[Row]) -> bool:
     """See `Storage.restore`."""
     there = session(connection, copy.identity)
     if there is not None and there.version >= copy.version:
         return False
     delete(connection, copy.identity)
-    id: int = connection.execute(
-        'INSERT INTO heads (digest, agent, chat, user, "group", scope, version, last_seq,'
-        " created_at, updated_at, active, window, windows, chain, seal)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-        (
-            copy.identity.digest,
-            *copy.identity.columns,
-            copy.version,
-            copy.last_seq,
-            copy.created_at,
-            copy.updated_at,
-            copy.active,
-            copy.window,
-            copy.windows,
-            copy.chain,
-            copy.seal,
-        ),
-    ).fetchone()[0]
+    chain = chain_of(copy, len(rows)) if copy.chain is None else copy.chain + paths_of(copy)
+    id = _insert_head(connection, copy, chain)
     connection.executemany(
         "INSERT INTO forks VALUES (?, ?, ?, ?)",
         [(id, fork.number, fork.parent, fork.at) for fork in copy.forks],
@@ -295,121 +288,18 @@ def restore(connection: sqlite3.Connection, copy: Session, rows: Sequence[Row]) 
     return True
 
 
-def set_aside(
-    connection: sqlite3.Connection, identity: SessionIdentity, seqs: Sequence[int], reason: str
-) -> int:
-    """See `Storage.set_aside`."""
-    id, _ = existing(connection, identity, None)
-    moved = 0
-    for seq in seqs:
-        _unindex_number(connection, id, seq)
-        connection.execute(
-            "INSERT INTO aside SELECT s.digest, s.user, m.seq, m.branch, m.id, m.at, ?, m.body"
-            " FROM messages m JOIN heads s ON s.id = m.session"
-            " WHERE m.session = ? AND m.seq = ?",
-            (reason, id, seq),
-        )
-        moved += connection.execute(
-            "DELETE FROM messages WHERE session = ? AND seq = ?", (id, seq)
-        ).rowcount
-    return moved
-
-
-def _unindex_number(connection: sqlite3.Connection, session: int, seq: int) -> None:
+def _insert_head(connection: sqlite3.Connection, head: Session, chain: str) -> int:
     found = connection.execute(
-        "SELECT id FROM messages WHERE session = ? AND seq = ?", (session, seq)
-    ).fetchone()
-    if found is not None:
-        unindex(connection, session, found[0])
-
-
-def sessions(
-    connection: sqlite3.Connection, which: Filter, limit: int | None, after: str
-) -> list[Session]:
-    """See `Storage.sessions`."""
-    clause, values = where(which)
-    found = connection.execute(
-        f"SELECT {SESSION} FROM heads s WHERE digest > ? {clause} ORDER BY digest LIMIT ?",
-        (after, *values, -1 if limit is None else limit),
-    ).fetchall()
-    return [_session(connection, each) for each in found]
-
-
-def totals(connection: sqlite3.Connection, by: Group, which: Filter) -> list[Total]:
-    """See `Storage.totals`."""
-    from dragoman.history.identity import unescaped
-
-    clause, values = where(which)
-    found = connection.execute(
-        f"SELECT {_KEYS[by]} AS key, sum(input), sum(output), sum(cache_read), sum(cache_write),"
-        " sum(thinking), sum(coalesce(reported_total,"
-        " input + output + cache_read + cache_write + thinking)),"
-        " count(reported_total), count(*)"
-        " FROM messages m JOIN heads s ON s.id = m.session"
-        f" WHERE m.input IS NOT NULL {clause} GROUP BY key ORDER BY key IS NOT NULL, key",
-        values,
-    ).fetchall()
-    return [
-        Total(
-            unescaped(key) if by == "user" else key,
-            Usage(fresh, out, read, wrote, thought, total if reported else None),
-            messages,
-        )
-        for key, fresh, out, read, wrote, thought, total, reported, messages in found
-    ]
-
-
-def where(which: Filter) -> tuple[str, list[Any]]:
-    """A filter as conditions on `s`, each with its AND, and their values."""
-    clauses: list[str] = []
-    values: list[Any] = []
-    for field, column in columns_of(which).items():
-        clauses.append(f'AND s."{field}" IS ?')
-        values.append(column)
-    for test, moment in (
-        ("AND s.updated_at >= ?", which.since),
-        ("AND s.updated_at < ?", which.until),
-    ):
-        if moment is not None:
-            clauses.append(test)
-            values.append(moment)
-    return " ".join(clauses), values
-
-
-def existing(
-    connection: sqlite3.Connection, identity: SessionIdentity, expected: int | None
-) -> tuple[int, int]:
-    """The number and the new version of a session that is there, and about to be changed."""
-    found = connection.execute(
-        "UPDATE heads SET version = version + 1, updated_at = ? WHERE digest = ?"
-        " RETURNING id, version",
-        (time(), identity.digest),
-    ).fetchone()
-    if found is None:
-        raise NotFound(NO_SESSION)
-    id, version = found
-    if expected is not None and version - 1 != expected:
-        raise conflict(expected, version - 1)
-    return id, version
-
-
-def row_of(found: Sequence[Any]) -> Row:
-    """A row from the columns of `ROW`."""
-    seq, branch, id, at, model, *usage, checksum, chain, body = found
-    used = None if usage[0] is None else Usage(*usage)
-    return Row(id, body, at, model, used, seq=seq, branch=branch, checksum=checksum, chain=chain)
-
-
-def _session(connection: sqlite3.Connection, found: Sequence[Any]) -> Session:
-    id, *columns, version, last, created, updated, active, window, windows, chain, seal = found
-    forks = connection.execute(
-        "SELECT number, parent, at FROM forks WHERE session = ? ORDER BY number", (id,)
-    ).fetchall()
-    identity = SessionIdentity.from_columns(tuple(columns))
-    return Session(
-        identity, version, last, created, updated, active,
-        tuple(Fork(*fork) for fork in forks), window, windows, chain, seal,
-    )  # fmt: skip
+        'INSERT INTO heads (digest, agent, chat, user, "group", scope, version, last_seq,'
+        " created_at, updated_at, active, window, windows, chain, seal)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        (
+            head.identity.digest, *head.identity.columns, head.version, head.last_seq,
+            head.created_at, head.updated_at, head.active, head.window, head.windows, chain,
+            head.seal,
+        ),
+    ).fetchone()  # fmt: skip
+    return int(found[0])
 
 
 def _number(connection: sqlite3.Connection, identity: SessionIdentity) -> int:
@@ -435,16 +325,3 @@ def _expect_branch(connection: sqlite3.Connection, session: int, branch: int) ->
 def _expect_one(changed: int) -> None:
     if changed != 1:
         raise NotFound(NO_MESSAGE)
-
-
-def _proofs(entry: Entry) -> tuple[str | None, str | None]:
-    """Checksum and chain; a copy's are kept."""
-    return (entry.checksum, entry.chain) if isinstance(entry, Row) else (None, None)
-
-
-def _usage(entry: Entry) -> tuple[int | None, ...]:
-    used = entry.usage
-    if used is None:
-        return _NO_USAGE
-    counts = (used.input, used.output, used.cache_read, used.cache_write, used.thinking)
-    return (*counts, used.reported_total)

@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import ConfigError, Conflict, Corrupt, NotFound, StoreError
+from dragoman.history.branch_paths import Stretch, read_path, read_tail, stretches
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.paths import Stretch, read_path, read_tail, stretches
-from dragoman.history.records import body_of, is_sealed, message_of
+from dragoman.history.records import body_of, is_sealed, message_in
 from dragoman.history.reported_tokens import usage_of
+from dragoman.history.storage.integrity import damage_to, missing_rows, tally_of
 from dragoman.history.storage.protocol import (
     MAIN,
     NO_MESSAGE,
@@ -23,6 +24,7 @@ from dragoman.history.storage.protocol import (
     Row,
     Session,
     Storage,
+    is_proving,
 )
 from dragoman.model.collection import Messages
 from dragoman.model.ids import new_id
@@ -30,11 +32,15 @@ from dragoman.model.messages import Message
 
 _log = logging.getLogger("dragoman.history")
 PINNED = "pinned"
+_MISSING = 0  # in place of a number: the first message has 1
 _SEALED = "the conversation is encrypted: open its store through a SealedStorage, with its keys"
 
 
 class Damaged(msgspec.Struct, frozen=True):
-    """A stored message that can't be read. It stays where it is; the rest loads without it."""
+    """A stored message that can't be read. It stays where it is; the rest loads without it.
+
+    For messages that are gone altogether, `seq` is 0 and the `reason` says how many they are.
+    """
 
     seq: int
     id: str
@@ -43,7 +49,7 @@ class Damaged(msgspec.Struct, frozen=True):
     reason: str
 
     def __repr__(self) -> str:
-        return f"Damaged(message {self.seq}: {self.reason})"  # without its id
+        return f"Damaged({f'message {self.seq}: ' * (self.seq > 0)}{self.reason})"  # without its id
 
     def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich takes any iterable
         return iter((self.seq, self.reason))
@@ -58,6 +64,18 @@ class _Loaded(msgspec.Struct):
     messages: Messages
 
 
+_MOST_CHANGES = 256
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What one write of this history did."""
+
+    branch: int
+    added: Sequence[Message] = ()
+    replaced: Sequence[Message] = ()
+    is_removal: bool = False
+
+
 class Keeper:
     """One session in one backend, on one branch."""
 
@@ -68,9 +86,14 @@ class Keeper:
         self.damaged: dict[int, Damaged] = {}
         self.is_closed = False
         self._storage = storage
+        self._proving = storage if is_proving(storage) else None
         self._process = getpid()
         self._store_meta = store_meta
         self._loaded: _Loaded | None = None
+        self._created_at = 0.0
+        # The latest of our own writes, by the version that they made: who is up to date with the
+        # one before need not read again.
+        self._changes: dict[int, Change] = {}
         # Ids of writes that failed in a way that leaves open whether they happened.
         self._uncertain: set[str] = set()
 
@@ -103,6 +126,10 @@ class Keeper:
         """The session now. A branch that went with a clearing gives way to the first one."""
         session = await self.storage.session(self.identity)
         self.version = 0 if session is None else session.version
+        created_at = 0.0 if session is None else session.created_at
+        if created_at != self._created_at:  # another session: it counts its versions anew
+            self._changes.clear()
+            self._created_at = created_at
         if self.branch != MAIN and not _has_branch(session, self.branch):
             self.branch = MAIN
         return session
@@ -128,10 +155,24 @@ class Keeper:
             rows = await read_path(self.storage, self.identity, stretches(session, branch))
             # Messages that came in while reading belong to a later version: not remembered.
             rows = [row for row in rows if row.seq <= session.last_seq]
+            await self._report_missing(session, rows)
             messages = Messages.wrapping(self.decoded(rows))
             held = _Loaded(session.version, branch, session.created_at, messages)
             self._loaded = held
         return held.messages
+
+    def changes(self, version: int, now: int) -> list[Change] | None:
+        """What was written between two versions; None where others wrote, or it is long ago."""
+        if now - version > len(self._changes):
+            return None
+        found = [self._changes.get(each) for each in range(version + 1, now + 1)]
+        known = [change for change in found if change is not None]
+        return known if len(known) == len(found) and version <= now else None
+
+    def _changed(self, version: int, change: Change) -> None:
+        self._changes[version] = change
+        if len(self._changes) > _MOST_CHANGES:
+            del self._changes[next(iter(self._changes))]
 
     async def tail(self, count: int) -> list[Message]:
         """The last messages of the branch."""
@@ -154,24 +195,48 @@ class Keeper:
         """The messages in rows; those that can't be read are reported and left out.
 
         But where all of them are encrypted, the keys are missing: that is no empty conversation.
+        One that was altered says nothing about keys.
         """
         rows = list(given)
         messages: list[Message] = []
         for row in rows:
             try:
-                messages.append(message_of(row.body))
+                messages.append(message_in(row))
             except Corrupt as error:
                 self._report(row, str(error))
-        if not messages and self.damaged and all(is_sealed(row.body) for row in rows):
+        if rows and not messages and all(map(_is_sealed_and_sound, rows)):
             raise ConfigError(_SEALED)
+        self._report_as_a_whole()
         return messages
+
+    def _report_as_a_whole(self) -> None:
+        """Tell what is wrong with the session beyond single messages."""
+        reason = self._proving.problem_of(self.identity) if self._proving is not None else None
+        if reason is not None:
+            self._report(Row("", b"", 0.0, seq=_MISSING), reason)
+
+    async def _report_missing(self, session: Session, rows: Sequence[Row]) -> None:
+        """Tell of messages that are gone, though nobody removed them."""
+        if tally_of(session) is None:
+            return
+        found = await self.storage.count(self.identity) if session.forks else len(rows)
+        reason = missing_rows(session, found)
+        if reason is None:
+            self.damaged.pop(_MISSING, None)
+            return
+        now = await self.storage.session(self.identity)
+        if now is not None and now.version == session.version:  # nobody wrote meanwhile
+            self._report(Row("", b"", 0.0, seq=_MISSING), reason)
 
     def _report(self, row: Row, reason: str) -> None:
         if row.seq in self.damaged:
             return
         where = f"{self.storage.name}, session {self.identity.digest}"
         self.damaged[row.seq] = Damaged(row.seq, row.id, where, reason)
-        _log.warning("message %d of %s is damaged and was left out: %s", row.seq, where, reason)
+        if row.seq == _MISSING:
+            _log.warning("%s is damaged: %s", where, reason)
+        else:
+            _log.warning("message %d of %s is damaged and was left out: %s", row.seq, where, reason)
 
     # --- writing
 
@@ -232,6 +297,7 @@ class Keeper:
         except BaseException:  # cancelled as well: the write may have happened
             self.doubt(messages)
             raise
+        self._changed(appended.version, Change(branch, added=tuple(messages)))
         held = self._loaded
         if (
             held is not None
@@ -266,11 +332,26 @@ class Keeper:
             except NotFound:
                 known = gone.copy()
             else:
+                self._rewrote(replaced, removed, gone)
                 break
             gone |= {id for id in wanted if await self.storage.row(self.identity, id) is None}
             if gone == known:
                 raise NotFound(NO_MESSAGE)
         return gone
+
+    def _rewrote(
+        self, replaced: Mapping[str, Message], removed: Collection[str], gone: set[str]
+    ) -> None:
+        """Bring what was loaded up to date: a round of tools need not read everything again."""
+        new = {id: message for id, message in replaced.items() if id not in gone}
+        old = frozenset(removed) - gone
+        change = Change(self.branch, replaced=tuple(new.values()), is_removal=bool(old))
+        self._changed(self.version, change)
+        held = self._loaded
+        if held is not None and held.version == self.version - 1:
+            left = (message for message in held.messages if message.id not in old)
+            held.messages = Messages.wrapping(new.get(message.id, message) for message in left)
+            held.version = self.version
 
     async def clear(self, expected: int | None) -> None:
         """Remove all messages, of all branches."""
@@ -286,6 +367,7 @@ class Keeper:
 
     def _reset(self) -> None:
         self.branch, self._loaded = MAIN, None
+        self._changes.clear()
         self.damaged.clear()
         self._uncertain.clear()
 
@@ -307,6 +389,10 @@ class Keeper:
         usage = usage_of(message)
         kept = {PINNED: True} if message.metadata.get(PINNED) else {}
         return message.replace(metadata=kept, usage=usage)
+
+
+def _is_sealed_and_sound(row: Row) -> bool:
+    return is_sealed(row.body) and damage_to(row) is None
 
 
 def _has_branch(session: Session | None, branch: int) -> bool:

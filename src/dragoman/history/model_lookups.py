@@ -7,7 +7,7 @@ in their place is looked up through the package's public face.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.requests import Request
@@ -32,15 +32,49 @@ class HasContextWindow(Protocol):
         ...
 
 
-def dialect_of(dialect: str | EncodesRequests) -> EncodesRequests:
-    """The dialect itself, or the one of that name."""
-    if isinstance(dialect, str):
-        found: EncodesRequests = import_module("dragoman").dialect(dialect)
-        return found
-    if not hasattr(dialect, "encode_request"):
-        msg = f"a dialect or its name is needed, not {type(dialect).__name__}"
-        raise InvalidInputError(msg)
-    return dialect
+class Recipient(NamedTuple):
+    """Whom a request is encoded for."""
+
+    dialect: EncodesRequests
+    target: Any = None
+    """The facts about a provider's model; None: the dialect's own."""
+    model: str | None = None
+    """The name that the model is sent under."""
+    spoken: str | None = None
+    """How the model was named, with its provider where one was."""
+
+    def encoded(self, request: Request) -> Any:
+        """The request as it is sent to them."""
+        if self.target is None:
+            return self.dialect.encode_request(request)
+        encode: Any = self.dialect.encode_request
+        return encode(request, self.target)
+
+
+def recipient_of(name: str | EncodesRequests, model: str | None) -> Recipient:
+    """Whom a dialect, its name, a provider's or `provider:model` means; a model named there counts.
+
+    Names are understood as `translate` does.
+    """
+    if not isinstance(name, str):
+        if not hasattr(name, "encode_request"):
+            msg = f"a dialect, its name or provider:model is needed, not {type(name).__name__}"
+            raise InvalidInputError(msg)
+        return Recipient(name, model=model, spoken=model)
+    ours = import_module("dragoman")
+    if ours.is_dialect(name):
+        return Recipient(ours.dialect(name), model=model, spoken=model)
+    target = ours.target_of(name, model)
+    named = target.model or model
+    spoken = name if ":" in name or named is None else f"{name}:{named}"
+    return Recipient(ours.dialect(target.dialect), target, named, None if named is None else spoken)
+
+
+def omission(path: str, reason: str) -> Any:
+    """The report of messages that are not in a request."""
+    return import_module("dragoman").Repair(
+        path=path, rule="window", action="dropped", reason=reason
+    )
 
 
 def window_of(model: str | int | HasContextWindow | None) -> int | None:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+from msgspec import UNSET
+
 from dragoman.errors import StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.chain.members import Member
-from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
+from dragoman.history.storage.protocol import MAIN, Row, Session, Storage, is_proving
 
 _TRIES = 50  # each is lost only to somebody else's write in between
 _BUSY = "the session is written to all the time; try again"
@@ -34,7 +37,9 @@ async def mend(primary: Member, member: Member, identity: SessionIdentity) -> bo
         elif ours.version == theirs.version:
             return await _aligned(member, ours, theirs)
         elif await primary.run(lambda storage: storage.session(identity)) == ours:
-            raise StoreError(_AHEAD)
+            if not await _is_ahead_of_nothing(primary, member, identity):
+                raise StoreError(_AHEAD)
+            await member.run(lambda storage: storage.delete(identity))
     raise StoreError(_BUSY)
 
 
@@ -55,16 +60,32 @@ async def _copied(
     return True
 
 
+async def _is_ahead_of_nothing(primary: Member, member: Member, identity: SessionIdentity) -> bool:
+    """Whether an encrypted copy has only counted on: it has versions where others have none."""
+    if not is_proving(member.storage):
+        return False
+    ours = await primary.run(lambda storage: snapshot(storage, identity))
+    theirs = await member.run(lambda storage: snapshot(storage, identity))
+    if ours is None or theirs is None or ours[0].created_at != theirs[0].created_at:
+        return False
+    return [_said(row) for row in ours[1]] == [_said(row) for row in theirs[1]]
+
+
+def _said(row: Row) -> Row:
+    return msgspec.structs.replace(row, checksum=None, chain=None)
+
+
 async def _aligned(member: Member, ours: Session, theirs: Session) -> bool:
     """Take over what has no version, of sessions that should be alike else."""
     alike = (theirs.created_at, theirs.last_seq, theirs.forks)
     if alike != (ours.created_at, ours.last_seq, ours.forks):
         raise StoreError(ANOTHER)
-    if ours.active != theirs.active:
-        await member.run(lambda storage: storage.activate(ours.identity, ours.active))
-    if ours.window != theirs.window:
-        await member.run(lambda storage: storage.keep_window(ours.identity, ours.window))
-    return (ours.active, ours.window) != (theirs.active, theirs.window)
+    if (ours.active, ours.seal) != (theirs.active, theirs.seal):
+        seal = UNSET if ours.seal == theirs.seal else ours.seal
+        await member.run(lambda storage: storage.activate(ours.identity, ours.active, seal=seal))
+    if ours.windows != theirs.windows:
+        await member.run(lambda storage: storage.keep_windows(ours.identity, ours.windows))
+    return (ours.active, ours.seal, ours.windows) != (theirs.active, theirs.seal, theirs.windows)
 
 
 async def snapshot(

@@ -1,0 +1,62 @@
+"""What a history sends: messages, and what of the history is not among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.model.collection import Messages
+from dragoman.model.messages import Message
+
+
+class Window(Messages):
+    """The messages to send to a model, and how many of the history's are left out.
+
+    ```python
+    window = await history.window("anthropic:claude-sonnet-4-5")
+    if window.omitted:
+        print(f"{window.omitted} earlier messages are not sent")
+    ```
+
+    A part of it, or a changed copy, is plain `Messages`.
+    """
+
+    __slots__ = ("_omitted", "_omitted_at")
+
+    _omitted: int
+    _omitted_at: int
+
+    @classmethod
+    def showing(cls, messages: Messages, *, omitted: int = 0, omitted_at: int = 0) -> Window:
+        """These messages, without copying them."""
+        made = cls.__new__(cls)
+        made._shared, made._length = messages._shared, messages._length
+        made._omitted, made._omitted_at = omitted, omitted_at
+        return made
+
+    @property
+    def omitted(self) -> int:
+        """How many messages of the history are left out."""
+        return self._omitted
+
+    @property
+    def omitted_at(self) -> int:
+        """Where they are missing: before the message in this place; before it, some were kept.
+
+        Where a marker or a summary stands for them, it is in this place.
+        """
+        return self._omitted_at
+
+    def __init__(self, *messages: Message) -> None:
+        super().__init__(*messages)
+        self._omitted = self._omitted_at = 0
+
+    @classmethod
+    def _view(cls, shared: list[Message], length: int | None = None) -> Any:
+        return Messages._view(shared, length)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _window, (tuple(self), self._omitted, self._omitted_at)
+
+
+def _window(messages: tuple[Message, ...], omitted: int, omitted_at: int) -> Window:
+    return Window.showing(Messages(*messages), omitted=omitted, omitted_at=omitted_at)

@@ -1,0 +1,184 @@
+"""Changing one session: each a script, which is known to the server by a token."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from secrets import token_hex
+from time import time
+
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.integrity import protected
+from dragoman.history.storage.protocol import Appended, Entry, Row, Seal, Session
+from dragoman.history.storage.redis import repairing, scripts
+from dragoman.history.storage.redis.fields import (
+    fields_of,
+    halves,
+    identity_field,
+    placed_rows,
+)
+from dragoman.history.storage.redis.server import (
+    Expected,
+    Lost,
+    Server,
+    checked,
+    seal_argument,
+)
+
+_VERSION = re.compile(
+    rb'\{"dragoman":\d+,"kind":"Record","value":\{"seq":(\d+),.*?,"version":(\d+),', re.DOTALL
+)
+
+
+async def append(
+    server: Server,
+    identity: SessionIdentity,
+    entries: Sequence[Entry],
+    branch: int,
+    expected: int | None,
+    seal: Seal,
+) -> Appended:
+    """See `Storage.append`. Where the connection breaks, it finds out what became of it."""
+    parts = [halves(entry) for entry in entries]
+    times = (repr(entries[0].at), repr(entries[-1].at))
+    values = [identity_field(identity), Expected.of(expected), branch, *times]
+    flat = [seal_argument(seal), *(value for part in parts for value in part)]
+    call = server.prepared(scripts.APPEND, identity, token_hex(8), *values, *flat)
+    try:
+        reply = await server.once(call)
+    except Lost:
+        reply = []
+    if not reply:
+        done = await _done(server, identity, parts, expected)
+        if done is not None:
+            return done
+        reply = await server.again(call)
+        if reply[0] in {b"duplicate", b"conflict"}:
+            # One of these attempts may have come through, its answer lost as well, and the
+            # token overwritten by somebody else's append since.
+            done = await _done(server, identity, parts, expected)
+            if done is not None:
+                return done
+    version, last = checked(reply, identity.digest, values)
+    return Appended(int(version), int(last))
+
+
+async def _done(
+    server: Server,
+    identity: SessionIdentity,
+    parts: Sequence[tuple[str, bytes, bytes, bytes]],
+    expected: int | None,
+) -> Appended | None:
+    """What an append made whose answer was lost; None where it was not done."""
+    found = await server.lines_by_id(identity.digest, [id for id, *_ in parts])
+    lines = [line for _, line in found]
+    # Others may have been stored before under the same ids, and at the same time.
+    for line, (_, *pieces) in zip(lines, parts, strict=True):
+        if not _is_made_of(line, pieces):
+            return None
+    place = _VERSION.match(lines[-1])
+    if place is None or (expected is not None and int(place[2]) != expected + 1):
+        return None
+    return Appended(int(place[2]), int(place[1]))
+
+
+def _is_made_of(line: bytes, pieces: Sequence[bytes]) -> bool:
+    """Whether a line is one that was made of these, wherever its message was put."""
+    start = 0
+    for piece in pieces:
+        start = line.find(piece, start)
+        if start < 0:
+            return False
+        start += len(piece)
+    return start == len(line)
+
+
+async def rewrite(
+    server: Server,
+    identity: SessionIdentity,
+    replaced: Sequence[Entry],
+    removed: Sequence[str],
+    expected: int | None,
+    seal: Seal,
+) -> int:
+    """See `Storage.rewrite`."""
+    flat = [value for entry in replaced for value in halves(entry)]
+    (version,) = await server.run(
+        scripts.REWRITE, identity, Expected.of(expected), repr(time()), len(replaced),
+        seal_argument(seal), *flat, *removed,
+    )  # fmt: skip
+    return int(version)
+
+
+async def clear(
+    server: Server, identity: SessionIdentity, at: float, expected: int | None, seal: Seal
+) -> int:
+    """See `Storage.clear`."""
+    (version,) = await server.run(
+        scripts.CLEAR, identity,
+        identity_field(identity), Expected.of(expected), repr(at), seal_argument(seal),
+    )  # fmt: skip
+    return int(version)
+
+
+async def fork(
+    server: Server,
+    identity: SessionIdentity,
+    parent: int,
+    at: int,
+    expected: int | None,
+    seal: Seal,
+) -> int:
+    """See `Storage.fork`."""
+    (number,) = await server.run(
+        scripts.FORK, identity,
+        Expected.of(expected), repr(time()), parent, at, seal_argument(seal),
+    )  # fmt: skip
+    return int(number)
+
+
+async def activate(
+    server: Server, identity: SessionIdentity, branch: int, expected: int | None, seal: Seal
+) -> None:
+    """See `Storage.activate`."""
+    await server.run(scripts.ACTIVATE, identity, branch, Expected.of(expected), seal_argument(seal))
+
+
+async def keep_windows(server: Server, identity: SessionIdentity, windows: bytes | None) -> None:
+    """See `Storage.keep_windows`."""
+    values = ("", "") if windows is None else ("1", windows)
+    await server.run(scripts.WINDOWS, identity, *values)
+
+
+async def delete(server: Server, identity: SessionIdentity) -> bool:
+    """See `Storage.delete`; what was set aside stays."""
+    there, _ = await server.run(scripts.DELETE, identity)
+    return there == b"1"
+
+
+async def restore(server: Server, session: Session, rows: Sequence[Row]) -> bool:
+    """See `Storage.restore`."""
+    rows = [protected(row) for row in rows]
+    fields = fields_of(session, rows)
+    flat = [value for pair in fields.items() for value in pair]
+    (did,) = await server.run(
+        scripts.RESTORE, session.identity,
+        session.version, len(fields), *flat, *placed_rows(rows),
+    )  # fmt: skip
+    return did == b"1"
+
+
+async def set_aside(
+    server: Server,
+    identity: SessionIdentity,
+    seqs: Sequence[int],
+    reason: str,
+    expected: int | None,
+    seal: Seal,
+) -> int:
+    """See `Storage.set_aside`; they are kept in a list beside the session."""
+    (moved,) = await server.run(
+        repairing.SET_ASIDE, identity, identity_field(identity), repr(time()),
+        reason.replace("\n", " "), Expected.of(expected), seal_argument(seal), *seqs,
+    )  # fmt: skip
+    return int(moved)

@@ -1,0 +1,92 @@
+"""What is newest in a store, kept elsewhere: what is put back or taken away since can be told."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.errors import ConfigError, Corrupt, InvalidInputError
+from dragoman.history.storage.protocol import Session, Storage
+from dragoman.history.storage.sealed.binding import CHECKPOINT
+from dragoman.history.storage.sealed.examining import Examiner
+from dragoman.history.storage.sealed.keyring import read_sealed
+from dragoman.history.storage.sealed.records import Records
+from dragoman.history.storage.sealed.state import State
+from dragoman.history.transfer import every_session
+from dragoman.model.value import expect
+
+_OLDER = "it is older than at the checkpoint: somebody put an earlier state back"
+_GONE = "it is gone since the checkpoint; if you did not delete it, somebody else did"
+
+
+class _Mark(msgspec.Struct, frozen=True, array_like=True):
+    """The newest state of a session; without a life it had no head."""
+
+    life: str = ""
+    made: float = 0.0
+    version: int = 0
+    total: str = ""
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """The newest states of all sessions, by digest."""
+
+    sessions: dict[str, _Mark]
+
+    async def problems(self, storage: Storage, records: Records) -> list[str]:
+        """Which sessions are gone or older, in plain words."""
+        told: list[str] = []
+        left = dict(self.sessions)
+        async for session in every_session(storage):
+            mark = left.pop(session.identity.digest, None)
+            if mark is not None and mark.life and _is_older(_state(records, session), mark):
+                told.append(f"session {session.identity.digest}: {_OLDER}")
+        return told + [f"session {digest}: {_GONE}" for digest in left]
+
+
+_CHECKPOINTS = msgspec.json.Decoder(Checkpoint)
+
+
+async def checkpoint(storage: Storage, records: Records, examiner: Examiner) -> bytes:
+    """See `SealedStorage.checkpoint`."""
+    marks: dict[str, _Mark] = {}
+    async for each in every_session(storage):
+        look = await examiner.look(each.identity)
+        if look is None:
+            continue
+        if look.problem is not None:
+            msg = f"session {each.identity.digest}: {look.problem}; `verify` tells more"
+            raise Corrupt(msg)
+        state = look.state
+        marks[each.identity.digest] = (
+            _Mark() if state is None else _Mark(state.life, state.made, state.version, state.total)
+        )
+    raw = msgspec.json.encode(Checkpoint(marks))
+    return records.keyring.seal("SealedCheckpoint", raw, CHECKPOINT)
+
+
+def checked(records: Records, given: bytes) -> Checkpoint:
+    """What was sealed in a checkpoint; raises where it is none of this store's keys."""
+    expect(given, bytes, "a checkpoint")
+    sealed = read_sealed("SealedCheckpoint", given)
+    raw = None if sealed is None else records.keyring.open(sealed, CHECKPOINT)
+    if raw is None:
+        msg = "this is no checkpoint, or it was altered: give what `checkpoint()` returned"
+        raise InvalidInputError(msg)
+    return _CHECKPOINTS.decode(raw)
+
+
+def _state(records: Records, session: Session) -> State | None:
+    try:
+        return records.state_in(session)[0]
+    except ConfigError:  # told by its own examination
+        return None
+
+
+def _is_older(state: State | None, mark: _Mark) -> bool:
+    if state is None:
+        return True
+    if state.made != mark.made:
+        return state.made < mark.made
+    if state.version != mark.version:
+        return state.version < mark.version
+    return (state.life, state.total) != (mark.life, mark.total)

@@ -1,0 +1,161 @@
+"""Reading a session and comparing it with what its owner sealed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from dragoman.errors import ConfigError, Corrupt, StoreError
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
+from dragoman.history.storage.sealed.records import GONE, Records, has_place
+from dragoman.history.storage.sealed.seen_states import Known
+from dragoman.history.storage.sealed.state import State
+
+_LOG = logging.getLogger("dragoman.history")
+_TRIES = 50
+REPLAYED = (
+    "it is older than this program has seen it, or was deleted: somebody put an earlier state back"
+)
+_WINDOW = "what was cut from it can't be opened: it was altered without the keys"
+_PUT_BACK = "messages were put back to an earlier state of theirs, or exchanged for others"
+
+
+class Look(msgspec.Struct, frozen=True):
+    """A session as it was found, what its seal says, and what is wrong with that."""
+
+    session: Session
+    state: State | None
+    problem: str | None
+    misses_key: bool = False
+
+    def expect_sound(self) -> None:
+        """Raise unless it can be written to."""
+        if self.problem is None:
+            return
+        if self.misses_key:
+            raise ConfigError(self.problem)
+        raise refusal(self.session.identity, self.problem)
+
+
+class Examiner:
+    """Looks at sessions in a storage, remembering what was seen."""
+
+    def __init__(self, storage: Storage, records: Records, known: Known) -> None:
+        self._storage = storage
+        self._records = records
+        self._known = known
+
+    async def look(self, identity: SessionIdentity) -> Look | None:
+        """The session now; raises `Corrupt` where it is older than it was."""
+        digest = identity.digest
+        before = self._known.newest(digest)  # others may see later states while we wait
+        session = await self._storage.session(identity)
+        if session is None:
+            self._known.unsure(digest)
+            return None
+        look = self.judged(session, before)
+        if look.problem is REPLAYED:
+            self._known.unsure(digest)
+            msg = f"session {digest}: {REPLAYED}"
+            raise Corrupt(msg)
+        return look
+
+    def judged(self, session: Session, before: State | None) -> Look:
+        """What a session that was found is worth."""
+        digest = session.identity.digest
+        try:
+            state, problem = self._records.state_in(session)
+        except ConfigError as error:  # the messages say so as well, unless it is forged
+            self.tell(digest, str(error))
+            return Look(session, None, str(error), misses_key=True)
+        had_one = state is None and problem is None and before is not None
+        if had_one or (state is not None and self._known.is_replay(digest, state, before)):
+            problem = REPLAYED
+        if problem is not None:
+            self.tell(digest, problem)
+        elif state is not None:
+            self._known.saw(digest, state)
+        return Look(session, state, problem)
+
+    def tell(self, digest: str, problem: str) -> None:
+        """Remember what is wrong with a session, and say so once."""
+        if self._known.tell(digest, problem):
+            _LOG.warning("history store %s, session %s: %s", self._storage.name, digest, problem)
+
+    # --- all of a session
+
+    async def rows(self, session: Session) -> list[Row]:
+        """All rows of all branches."""
+        rows: list[Row] = []
+        for branch in (MAIN, *(fork.number for fork in session.forks)):
+            rows += await self._storage.rows(session.identity, branch=branch)
+        return rows
+
+    async def whole(self, identity: SessionIdentity) -> tuple[Look, list[Row], int] | None:
+        """A session with all rows, and how many it has, as they were at one moment."""
+        look = await self.judged_now(identity)
+        for _ in range(_TRIES):
+            if look is None:
+                return None
+            rows = await self.rows(look.session)
+            held = await self._storage.count(identity)
+            after = await self.judged_now(identity)
+            if after is not None and after.session == look.session:
+                return look, rows, held
+            look = after
+        msg = "a session is written to all the time; try again"
+        raise StoreError(msg)
+
+    async def judged_now(self, identity: SessionIdentity) -> Look | None:
+        """As `look`; an older state is returned as well, with that as its problem."""
+        before = self._known.newest(identity.digest)
+        session = await self._storage.session(identity)
+        return None if session is None else self.judged(session, before)
+
+    async def problems(self, identity: SessionIdentity) -> list[str]:
+        """Everything that is wrong with a session, in plain words without content."""
+        try:
+            found = await self.whole(identity)
+            return [] if found is None else list(self._told(*found))
+        except (ConfigError, StoreError) as error:
+            return [str(error)]
+
+    def _told(self, look: Look, rows: Sequence[Row], held: int) -> Iterator[str]:
+        session, state = look.session, look.state
+        if look.problem is not None:
+            yield look.problem
+        elif state is None and any(map(has_place, rows)):
+            yield GONE
+        sound = 0
+        for row in rows:
+            problem = self._records.opened(session.identity, row, state).problem
+            sound += problem is None
+            if problem is not None:
+                yield f"message {row.seq}: {problem}"
+        if self._records.has_broken_window(session, state):
+            yield _WINDOW
+        if state is not None and look.problem is None:
+            yield from _mismatch(state, rows, held, are_sound=sound == len(rows))
+
+
+def _mismatch(state: State, rows: Sequence[Row], held: int, *, are_sound: bool) -> Iterator[str]:
+    """What the number of rows and their sum say, beyond those that are damaged by themselves."""
+    if held != state.rows:
+        yield (
+            f"{state.rows - held} of its {state.rows} messages are missing"
+            if held < state.rows
+            else f"it has {held - state.rows} messages more than were written to it"
+        )
+    elif are_sound and state.sum_of(rows) != state.total:
+        yield _PUT_BACK
+
+
+def refusal(identity: SessionIdentity, problem: str) -> Corrupt:
+    """The error for a write to a session that is not as its owner left it."""
+    return Corrupt(
+        f"session {identity.digest}: {problem}; nothing was written: `verify` tells more, and"
+        " `dragoman history repair` makes a new seal for what is left"
+    )

@@ -1,0 +1,131 @@
+"""Backends that block: their calls run on a thread of their own, or in the caller's."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import RLock
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+
+from dragoman.errors import InvalidInputError
+from dragoman.history.storage.backend import Answer, Backend, S, expect_open
+
+Durability = Literal["process", "power"]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def expect_durability(durability: str) -> None:
+    """Raise unless it is one that there is."""
+    if durability not in {"process", "power"}:
+        msg = "durability is 'process' (survives kill -9) or 'power' (survives a power cut)"
+        raise InvalidInputError(msg)
+
+
+class ThreadedBackend(Backend[S]):
+    """A backend whose functions block: one runs at a time, on a worker thread.
+
+    With `blocking` there is no thread: they run in the caller's, whichever that is.
+    """
+
+    def __init__(self, thread: str, *, blocking: bool) -> None:
+        self._worker = Worker(thread, is_blocking=blocking)
+        self._lock = RLock()  # blocking callers may be in several threads
+        self._kept: S | None = None
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What it is and where."""
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether calls run in the calling thread."""
+        return self._worker.is_blocking
+
+    async def open(self) -> None:
+        """Open what is there, or make it. Calling it again does nothing."""
+        self._worker.start()
+        await self._worker.run(self._open_once)
+
+    async def close(self) -> None:
+        """Let go of it. Calling it again does nothing."""
+        await self._worker.stop(self._close_once)
+
+    def _open_once(self) -> None:
+        with self._lock:
+            if self._kept is None:
+                self._kept = self._connect()
+
+    def _close_once(self) -> None:
+        with self._lock:
+            kept, self._kept = self._kept, None
+            if kept is not None:
+                self._disconnect(kept)
+
+    @property
+    def _opened(self) -> S:
+        return expect_open(self._kept, self.name)
+
+    async def _read(
+        self, work: Callable[Concatenate[S, P], Answer[T]], *arguments: P.args, **_none: P.kwargs
+    ) -> T:
+        return await self._worker.run(self._asked, work, arguments)
+
+    async def _write(
+        self, work: Callable[Concatenate[S, P], Answer[T]], *arguments: P.args, **_none: P.kwargs
+    ) -> T:
+        return await self._worker.run(self._changed, work, arguments)
+
+    _append = _write
+
+    # --- what a backend says of itself; all of it runs on the thread
+
+    @abstractmethod
+    def _connect(self) -> S:
+        """Open the store."""
+
+    @abstractmethod
+    def _disconnect(self, opened: S) -> None:
+        """Close the store."""
+
+    @abstractmethod
+    def _asked(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+        """What a function that only reads returns; called with the open store."""
+
+    @abstractmethod
+    def _changed(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+        """What a function that writes returns; called with the open store."""
+
+
+class Worker:
+    """One thread, while the store is open; none where the callers block."""
+
+    def __init__(self, name: str, *, is_blocking: bool) -> None:
+        self.is_blocking = is_blocking
+        self._name = name
+        self._thread: ThreadPoolExecutor | None = None
+
+    def start(self) -> None:
+        """Begin; calling it again does nothing."""
+        if not self.is_blocking and self._thread is None:
+            self._thread = ThreadPoolExecutor(1, self._name)
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """What the function returns."""
+        if self._thread is None:
+            return function(*arguments)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, function, *arguments)
+
+    async def stop(self, last: Callable[[], None]) -> None:
+        """Do one last thing, and end."""
+        thread = self._thread
+        try:
+            await self.run(last)
+        finally:  # cancelled or not: what was queued is done, then the thread ends
+            self._thread = None
+            if thread is not None:
+                thread.shutdown(wait=False)

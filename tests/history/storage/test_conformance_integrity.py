@@ -1,0 +1,139 @@
+"""Every backend writes what shows damage: checksums, places, and a tally of each session."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from msgspec import UNSET
+
+from dragoman.errors import Corrupt
+from dragoman.history.records import message_in
+from dragoman.history.storage.integrity import checksum_of, damage_to, tally_of
+from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
+from tests.history.conftest import Backend
+from tests.history.storage.making import NOON, ONE, copy_of, entry, fill, head
+
+
+async def is_sound(storage: Storage) -> None:
+    """Assert that rows, tally and `verify` find nothing wrong."""
+    session = await head(storage)
+    tally = tally_of(session)
+    assert tally is not None
+    assert tally.rows == await storage.count(ONE)
+    for branch in (MAIN, *(fork.number for fork in session.forks)):
+        for row in await storage.rows(ONE, branch=branch):
+            assert damage_to(row) is None
+            message_in(row)
+    assert await storage.verify() == []
+
+
+async def test_every_write_leaves_a_sound_session(backend: Backend) -> None:
+    """Whatever is written, the tally says what is there, also after reopening."""
+    async with backend.opened() as storage:
+        kept = await fill(storage, "a", "b", "c")
+        await is_sound(storage)
+        await storage.append(ONE, [entry("d"), entry("e")])
+        await is_sound(storage)
+        await storage.rewrite(ONE, replaced=[entry("B", id=kept[1].id)], removed=[kept[0].id])
+        await is_sound(storage)
+        await storage.fork(ONE, parent=MAIN, at=3)
+        await storage.append(ONE, [entry("f")], branch=1)
+        await storage.activate(ONE, MAIN)
+        await is_sound(storage)
+        assert await storage.set_aside(ONE, [2], "it was broken") == 1
+        await is_sound(storage)
+    async with backend.opened() as storage:
+        await is_sound(storage)
+        await storage.clear(ONE, at=NOON)
+        await is_sound(storage)
+        await fill(storage, "g")
+        await is_sound(storage)
+
+
+async def test_a_copy_without_proofs_gets_its_own(backend: Backend) -> None:
+    """What was stored before there were checksums is protected where it is copied to."""
+    session, rows = copy_of(9, 2, 3, 5, 8)
+    async with backend.opened() as storage:
+        assert await storage.restore(session, rows) is True
+        await is_sound(storage)
+        await storage.append(ONE, [entry("new")], branch=1)
+        await is_sound(storage)
+
+
+async def test_setting_nothing_aside_counts_again(backend: Backend) -> None:
+    """A session whose tally says more than there is can be made sound again."""
+    session, rows = copy_of(9, 2, 3, 5, 8)
+    short = msgspec.structs.replace(session, chain=f"n1-9.20.{len(rows) + 2}.1")
+    async with backend.opened() as storage:
+        await storage.restore(short, rows)
+        assert [problem for problem in await storage.verify() if "2 of its 6" in problem]
+        assert await storage.set_aside(ONE, [], "two are missing") == 0
+        await is_sound(storage)
+
+
+def test_a_checksum_covers_all_that_is_stored() -> None:
+    """Each field of an entry changes it, and nothing can move from one field to the next."""
+    first = entry("a", id="x", at=NOON, model="m")
+    variants = {
+        "id": "y", "body": first.body + b" ", "at": NOON + 1e-6, "model": "n",
+    }  # fmt: skip
+    sums = {checksum_of(msgspec.structs.replace(first, **{k: v})) for k, v in variants.items()}
+    assert len(sums | {checksum_of(first)}) == len(variants) + 1
+    assert checksum_of(entry("a", id="x", at=NOON, model=None)) != checksum_of(first)
+
+
+@pytest.mark.parametrize("change", [{"seq": 2}, {"branch": 1}, {"body": b"{}"}, {"at": NOON}])
+def test_a_changed_row_is_damaged(change: dict[str, object]) -> None:
+    """Whether it moved or its content changed; without a checksum nothing can be told."""
+    given = entry("a")
+    row = Row(given.id, given.body, given.at, seq=1, checksum=checksum_of(given), chain="p1-0.1")
+    assert damage_to(row) is None
+    changed = msgspec.structs.replace(row, **change)
+    assert damage_to(changed) is not None
+    with pytest.raises(Corrupt):
+        message_in(changed)
+    assert damage_to(msgspec.structs.replace(changed, checksum=None, chain=None)) is None
+
+
+@pytest.mark.parametrize(
+    "chain", ["", "1", "1.2.3", "1.1.1.0.0", "x.1.1.0", "2.1.1.0", "1.2.1.0", "1.1.1.1"]
+)
+def test_numbers_that_disagree_are_corrupt(chain: str) -> None:
+    """A tally that can't be read, or says otherwise than the session's own numbers."""
+    session = Session(ONE, 1, 1, NOON, NOON, chain=f"n1-{chain}")
+    with pytest.raises(Corrupt, match="history repair"):
+        tally_of(session)
+
+
+async def test_what_has_another_form_is_not_looked_at(backend: Backend) -> None:
+    """A later form is no damage; the next write counts, and protects what it writes."""
+    session, rows = copy_of(9, 2, 4)
+    session = msgspec.structs.replace(session, chain="x9-1")
+    strange = [msgspec.structs.replace(row, checksum="x9-a", chain="x9-b") for row in rows]
+    async with backend.opened() as storage:
+        await storage.restore(session, strange)
+        assert await storage.verify() == []
+        await storage.append(ONE, [entry("new")])
+        await is_sound(storage)
+
+
+async def test_a_seal_is_kept_with_the_write(bare_backend: Backend) -> None:
+    """Given with a write it is stored with it, and left out it stays; clearing takes it away."""
+    async with bare_backend.opened() as storage:
+        await storage.append(ONE, [entry("a")], seal=b'{"s":1}')
+        assert (await head(storage)).seal == b'{"s":1}'
+        await storage.append(ONE, [entry("b")], seal=UNSET)
+        assert (await head(storage)).seal == b'{"s":1}'
+        await storage.fork(ONE, parent=MAIN, at=1, seal=b'{"s":2}')
+        assert (await head(storage)).seal == b'{"s":2}'
+        await storage.activate(ONE, MAIN, expected=3, seal=b'{"s":3}')
+        assert (await head(storage)).seal == b'{"s":3}'
+        row = (await storage.rows(ONE))[0]
+        await storage.rewrite(ONE, removed=[row.id], seal=b'{"s":4}')
+        assert (await head(storage)).seal == b'{"s":4}'
+        await storage.set_aside(ONE, [2], "broken", seal=b'{"s":5}')
+        assert (await head(storage)).seal == b'{"s":5}'
+        await storage.clear(ONE, at=NOON)
+        assert (await head(storage)).seal is None
+        await storage.clear(ONE, at=NOON, seal=b'{"s":6}')
+        assert (await head(storage)).seal == b'{"s":6}'

@@ -1,0 +1,216 @@
+"""kill -9 and power cuts at every step that changes the disk: a file is whole, before or after."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from dragoman.history.records import message_in, row_line, session_line
+from dragoman.history.storage.files import FileStorage
+from tests.environment import PATIENCE
+from tests.history.golden import SESSION, WHO, rows
+from tests.history.storage.killed_files import SECTOR, change, change_until_killed
+from tests.history.storage.making import entry
+from tests.history.storage.test_versions import expect_golden
+from tests.history.storage.version_1 import is_refused, plant
+from tests.history.torture import IN_FULL
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="files need POSIX locks")
+OLD = SESSION[1]
+CUTS = 400 if IN_FULL else 40
+processes = multiprocessing.get_context("forkserver")
+
+
+# --- kill -9
+
+
+def _killed_at(step: int, durability: str, change: str, where: Path) -> bool:
+    process = processes.Process(target=change_until_killed, args=(step, durability, change, where))
+    process.start()
+    process.join(PATIENCE)
+    assert process.exitcode in {0, -signal.SIGKILL}
+    return process.exitcode == -signal.SIGKILL
+
+
+def _plant_version_1(root: Path) -> None:
+    asyncio.run(plant(FileStorage(root), OLD, rows(1)))
+
+
+def _plant_without_tally(root: Path) -> None:
+    """A file as version 2 left it before there were tallies."""
+    path = root / WHO.digest[:2] / f"{WHO.digest}.jsonl"
+    path.parent.mkdir(parents=True)
+    lines = [session_line(OLD), *(row_line(row, version=OLD.version) for row in rows(1))]
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+
+
+def _plant_with_tally(root: Path) -> None:
+    """As it is today."""
+    _plant_without_tally(root)
+    asyncio.run(change(FileStorage(root, blocking=True), "mend"))
+
+
+PLANTS = {
+    "version 1": _plant_version_1,
+    "no tally": _plant_without_tally,
+    "tally": _plant_with_tally,
+}
+
+
+def _states(tmp_path: Path, plant: str, change: str, durability: str) -> Iterator[Path]:
+    """A copy of the store for each step at which its writer was killed, and the one it finished."""
+    step = 0
+    while True:
+        step += 1
+        root = tmp_path / str(step)
+        PLANTS[plant](root)
+        is_killed = _killed_at(step, durability, change, root)
+        yield root
+        if not is_killed:
+            assert step > 1
+            return
+
+
+async def _held(root: Path) -> int:
+    """Assert that the session is whole; how many messages it holds."""
+    storage = FileStorage(root, blocking=True)
+    await storage.open()
+    assert [problem for problem in await storage.verify() if "torn" not in problem] == []
+    held = await storage.count(WHO)
+    await storage.append(WHO, [entry("later")], branch=2)
+    await expect_golden(storage, 1, *["on"] * (held - 17), "later")
+    await storage.close()
+    return held
+
+
+@pytest.mark.parametrize(
+    ("plant", "change", "durability"),
+    [
+        ("version 1", "append", "process"),
+        ("version 1", "append two", "power"),
+        ("version 1", "mend", "power"),
+        ("no tally", "append two", "power"),
+        ("no tally", "keep a window", "process"),
+        ("tally", "append", "process"),
+        ("tally", "append two", "power"),
+        ("tally", "activate", "power"),
+    ],
+)
+def test_killed_at_any_step_a_file_is_whole(
+    tmp_path: Path, plant: str, change: str, durability: str
+) -> None:
+    """As it was, or as it was to be; the next write goes on, and nothing is taken for damage.
+
+    Version 1 goes on with what is its own, and refuses the rest.
+    """
+    held: list[int] = []
+    refused: list[bool] = []
+    for root in _states(tmp_path, plant, change, durability):
+        refused.append(is_refused(FileStorage(root), OLD))
+        held.append(asyncio.run(_held(root)))
+    added = {"append": 1, "append two": 2}.get(change, 0)
+    assert set(held) == {17, 17 + added}  # all of it or nothing
+    assert held == sorted(held)
+    assert (held[0], held[-1]) == (17, 17 + added)
+    assert refused == sorted(refused)
+    assert (refused[0], refused[-1]) == (plant != "version 1", True)
+
+
+# --- power cuts
+
+
+class Disk:
+    """What has reached a disk of a file, and what may have: sectors, in any order."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inode = path.stat().st_ino
+        self.safe = path.read_bytes()
+        self._pending: list[tuple[int, bytes]] = []
+
+    def is_of(self, fd: int) -> bool:
+        """Whether this is the file."""
+        return os.fstat(fd).st_ino == self._inode
+
+    def write(self, at: int, raw: bytes) -> None:
+        """Not on the disk yet."""
+        self._pending.append((at, raw))
+
+    def sync(self) -> None:
+        """Now it is."""
+        self.safe, self._pending = self._path.read_bytes(), []
+
+    def left(self, chance: Random) -> bytes:
+        """What a power cut leaves, by chance."""
+        image = bytearray(self.safe)
+        for at, raw in self._pending:
+            for start in range(at - at % SECTOR, at + len(raw), SECTOR):
+                if chance.random() < 0.5:
+                    low, high = max(start, at), min(start + SECTOR, at + len(raw))
+                    image.extend(bytes(max(0, high - len(image))))
+                    image[low:high] = raw[low - at : high - at]
+        return bytes(image)
+
+
+async def test_a_power_cut_at_any_moment_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers in the first line reach the disk when they like: what they tell of is there."""
+    chance = Random(7)
+    storage = FileStorage(tmp_path / "in", durability="power", blocking=True)
+    await storage.open()
+    await storage.append(WHO, [entry("0")])
+    path = tmp_path / "in" / WHO.digest[:2] / f"{WHO.digest}.jsonl"
+    disk, acknowledged, images = Disk(path), 1, []
+    pwrite, fsync = os.pwrite, os.fsync
+
+    def writing(fd: int, raw: Any, at: int) -> int:
+        if disk.is_of(fd):
+            disk.write(at, bytes(raw))
+        done = pwrite(fd, raw, at)
+        images.append((acknowledged, disk.left(chance)))
+        return done
+
+    def syncing(fd: int) -> None:
+        images.append((acknowledged, disk.left(chance)))
+        fsync(fd)
+        if disk.is_of(fd):
+            disk.sync()
+
+    monkeypatch.setattr(os, "pwrite", writing)
+    monkeypatch.setattr(os, "fsync", syncing)
+    for number in range(CUTS):
+        group = [entry("x" * chance.randrange(1500)) for _ in range(chance.randrange(1, 4))]
+        await storage.append(WHO, group, seal=b"%d" % number)
+        acknowledged += len(group)
+        images += [(acknowledged, disk.left(chance)) for _ in range(2)]
+    await storage.close()
+    monkeypatch.undo()
+    assert len(images) > 4 * CUTS
+    for number, (told, image) in enumerate(images):
+        await _check_image(tmp_path / str(number), path, image, told)
+
+
+async def _check_image(root: Path, path: Path, image: bytes, told: int) -> None:
+    (root / path.parent.name).mkdir(parents=True)
+    (root / path.parent.name / path.name).write_bytes(image)
+    storage = FileStorage(root, blocking=True)
+    await storage.open()
+    assert [problem for problem in await storage.verify() if "torn" not in problem] == []
+    found = await storage.rows(WHO)
+    assert [row.seq for row in found] == list(range(1, len(found) + 1))
+    assert told <= len(found) <= told + 3
+    for row in found:
+        message_in(row)
+    appended = await storage.append(WHO, [entry("on")])
+    assert appended.last_seq == len(found) + 1
+    assert await storage.verify() == []
+    await storage.close()

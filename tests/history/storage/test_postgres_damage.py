@@ -1,0 +1,209 @@
+"""What is damaged in PostgreSQL's tables is told: numbers, names, text, what is gone."""
+
+# ruff: noqa: S608 - names of tables and columns, and values that these tests have chosen
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from dragoman.errors import Corrupt
+from dragoman.history.storage.integrity import damage_to
+from dragoman.history.storage.postgres import PostgresStorage
+from dragoman.history.storage.protocol import MAIN
+from dragoman.history.storage.soundness import is_damaged
+from dragoman.model.usage import Usage
+from tests.history.storage.backend_postgres import asked, opened, schema
+from tests.history.storage.making import NOON, ONE, TWO, entry, said, texts
+
+pytest.importorskip("psycopg")
+_OF_ONE = f"WHERE digest = '{ONE.digest}'"
+
+
+@asynccontextmanager
+async def made() -> AsyncGenerator[tuple[PostgresStorage, str]]:
+    """Two sessions, the first with a branch; all of them indexed."""
+    with schema() as place:
+        async with opened(place, connections=2) as storage:
+            for each in ("a", "b", "c"):
+                await storage.append(
+                    ONE, [entry(each, id=each, at=NOON, model="m", usage=Usage(input=1))]
+                )
+            await storage.fork(ONE, parent=MAIN, at=2)
+            await storage.append(ONE, [entry("d", id="d", at=NOON)], branch=1)
+            await storage.append(TWO, [entry("other", id="o", at=NOON)])
+            await storage.search("a")
+            yield storage, place
+
+
+HEADS = [
+    *(f"{name} = {value}" for name in ("version", "last_seq") for value in (-1, 0, 2, 2**62)),
+    *(f"{name} = '{value}'" for name in ("created_at", "updated_at") for value in ("NaN", "-inf")),
+    *(f"active = {value}" for value in (0, 7, -1)),
+    *(
+        f"forks = '{value}'"
+        for value in (
+            "{}", "{1}", "{1,0,2}", "{{1,0}}", "{{1,0,2,3}}", "{{1,NULL,2}}", "{{1,0,1}}",
+            "{{2,0,2}}", "{{{1,0,2}}}", "{{1,0,2},{2,1,3}}", "[5:5]={1}",
+        )
+    ),
+    *(
+        f"chain = '{value}'"
+        for value in ("n1-", "n1-x.4.4.1", "n1-5.4", "n1-5.4.4.1.1", "n1-5.4.x.1", "n1-5.4.4.2")
+    ),
+    "chain = replace(chain, 'f1-', 'f1-0')",
+    "chat = '%FF'",
+    "chat = 'another'",
+    "chat = NULL",
+    'agent = NULL, chat = NULL, "user" = NULL',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", HEADS)
+async def test_a_damaged_head_is_corrupt_and_can_be_mended(change: str) -> None:
+    """No rewrite builds on it, a listing shows it, `verify` tells; then it is whole again."""
+    async with made() as (storage, place):
+        await asked(place, f"UPDATE our.heads SET {change} {_OF_ONE}")
+        with pytest.raises(Corrupt, match="history repair"):
+            await storage.session(ONE)
+        listed = await storage.sessions()
+        assert [each.identity for each in listed if not is_damaged(each)] == [TWO]
+        assert {each.identity for each in listed} <= {ONE, TWO}
+        assert [problem for problem in await storage.verify() if ONE.digest in problem]
+        for write in (
+            lambda: storage.rewrite(ONE, removed=["a"]),
+            lambda: storage.clear(ONE, at=NOON),
+            lambda: storage.fork(ONE, parent=MAIN, at=1),
+            lambda: storage.activate(ONE, MAIN),
+        ):
+            with pytest.raises(Corrupt):
+                await write()
+        await storage.search("a")
+        await storage.totals("user")
+        try:
+            await storage.append(ONE, [entry("new")])
+        except Corrupt:
+            pass
+        else:
+            await asked(place, "DELETE FROM our.messages WHERE seq > 4")
+        assert await storage.set_aside(ONE, [], "its numbers") == 0
+        assert texts(await storage.rows(ONE)) == ["a", "b", "c"]
+        assert texts(await storage.rows(ONE, branch=1)) == ["d"]
+        assert await storage.verify() == []
+        assert said(await storage.search("d")) == ["d"]
+        assert (await storage.append(ONE, [entry("new")])).last_seq >= 5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "version = version - 1", "last_seq = 1", "last_seq = 3", "chain = 'n1-5.4.x.1'",
+        "chain = 'n1-5.4.99999999999999999999.1'", "chain = NULL, last_seq = 1",
+        "chain = 'x9-1', last_seq = 3",
+    ],
+)  # fmt: skip
+async def test_an_append_does_not_build_on_damaged_numbers(change: str) -> None:
+    """It would give numbers out again: nothing is written, on any branch."""
+    async with made() as (storage, place):
+        await asked(place, f"UPDATE our.heads SET {change} {_OF_ONE}")
+        for branch in (MAIN, 1):
+            for several in ([entry("x")], [entry("x"), entry("y")]):
+                with pytest.raises(Corrupt, match="nothing was changed"):
+                    await storage.append(ONE, several, branch=branch)
+        assert await asked(place, "SELECT count(*) FROM our.messages") == [(5,)]
+
+
+ROWS = [
+    *(f"body = '{value}'" for value in ("", "{}", "base64:", "base64:é", "base64:A", "no JSON")),
+    *(f"at = '{value}'" for value in ("NaN", "inf", "-inf", "1e300", "0")),
+    *(f"{name} = {v}" for name in ("input", "output", "thinking") for v in ("-1", "NULL", "5")),
+    "reported_total = -1",
+    "id = 'other'",
+    "id = '\\0'",
+    "model = NULL",
+    "model = 'n'",
+    "checksum = 'c1-'",
+    "chain = 'p1-0.9'",
+]
+
+
+@pytest.mark.parametrize("change", ROWS)
+async def test_a_damaged_row_shows_it(change: str) -> None:
+    """The others are read as before; set aside, it is out of the way."""
+    async with made() as (storage, place):
+        await asked(place, f"UPDATE our.messages SET {change} WHERE id = 'b'")
+        first, second, third = await storage.rows(ONE)
+        assert damage_to(second) is not None
+        assert [damage_to(first), damage_to(third)] == [None, None]
+        assert [problem for problem in await storage.verify() if "message 2" in problem]
+        await storage.row(ONE, "b")
+        assert said(await storage.search("a")) == ["a"]
+        for group in ("session", "user", "model", "day"):
+            await storage.totals(group)
+        await storage.append(ONE, [entry("new")])
+        assert await storage.set_aside(ONE, [2], "broken") == 1
+        assert await storage.verify() == []
+        assert texts(await storage.rows(ONE)) == ["a", "c", "new"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("DELETE FROM our.messages WHERE id = 'b'", "1 of its 4 messages are missing"),
+        ("UPDATE our.messages SET branch = 7 WHERE id = 'b'", "none of their branches"),
+        ("UPDATE our.messages SET branch = 1 WHERE id = 'b'", "not where it was written"),
+        ("UPDATE our.messages SET seq = -2 WHERE id = 'b'", "none of their branches"),
+        ("UPDATE our.messages SET seq = 99 WHERE id = 'b'", "beyond their last number"),
+        ("UPDATE our.messages SET session = 2, seq = 9 WHERE id = 'b'", "messages are missing"),
+        ("UPDATE our.messages SET session = 77 WHERE id = 'b'", "sessions that are not there"),
+        ("UPDATE our.heads SET indexed = 99", "indexed further than they go"),
+        ("DELETE FROM our.texts WHERE seq = 2", "a search may miss them (1"),
+        ("UPDATE our.texts SET words = '{x}' WHERE seq = 2", "a search may miss them (1"),
+        ("UPDATE our.texts SET words = '{{b},{b}}' WHERE seq = 2", "a search may miss them (1"),
+        ("UPDATE our.texts SET at = 1 WHERE seq = 2", "a search may miss them (1"),
+        ("UPDATE our.texts SET seq = 50 WHERE seq = 2", "the index has messages"),
+        (f"UPDATE our.heads SET digest = 'x' {_OF_ONE}", "nobody finds it"),
+    ],
+)
+async def test_what_is_missing_or_moved_is_told(change: str, told: str) -> None:
+    """By `verify`; and what is counted is what can be read."""
+    async with made() as (storage, place):
+        await asked(place, change)
+        assert told in " ".join(await storage.verify())
+        listed = [*await storage.rows(ONE), *await storage.rows(ONE, branch=1)]
+        readable = [row for row in listed if row.seq <= 4]
+        assert await storage.count(ONE) == (0 if "digest" in change else len(readable))
+
+
+async def test_a_session_under_another_digest_is_put_in_its_place() -> None:
+    """Its names are known, and nothing is there."""
+    async with made() as (storage, place):
+        await asked(place, f"UPDATE our.heads SET digest = 'x' {_OF_ONE}")
+        assert await storage.session(ONE) is None
+        await storage.set_aside(ONE, [], "moved")
+        assert texts(await storage.rows(ONE)) == ["a", "b", "c"]
+        assert await storage.verify() == []
+
+
+@pytest.mark.parametrize("column", ['"window"', "windows", "seal"])
+async def test_a_damaged_document_is_given_as_it_is(column: str) -> None:
+    """Whoever reads it finds out; the conversation is there."""
+    async with made() as (storage, place):
+        await asked(place, f"UPDATE our.heads SET {column} = 'base64:odd' {_OF_ONE}")
+        session = await storage.session(ONE)
+        assert session is not None
+        assert getattr(session, column.strip('"')) == b"base64:odd"
+
+
+async def test_a_page_of_damaged_sessions_does_not_end_a_listing() -> None:
+    """Those behind it are listed nevertheless; one whose names can't be read is not."""
+    with schema() as place:
+        async with opened(place) as storage:
+            people = sorted((ONE, TWO), key=lambda who: who.digest)
+            for who in people:
+                await storage.append(who, [entry("a")])
+            digest = people[0].digest
+            await asked(place, f"UPDATE our.heads SET chat = '%FF' WHERE digest = '{digest}'")
+            assert [each.identity for each in await storage.sessions(limit=1)] == people[1:]

@@ -1,0 +1,130 @@
+"""Two programs on one encrypted store: what one writes between two steps of the other.
+
+No step of an operation may see the session before, and the next one after, and take the
+difference for an attack. The other program writes before each step in turn.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from inspect import ismethod
+from typing import Any
+
+import pytest
+
+from dragoman.errors import NotFound
+from dragoman.history.storage.memory import MemoryStorage
+from dragoman.history.storage.protocol import Storage
+from dragoman.history.storage.sealed import SealedStorage
+from tests.history.golden import SESSION, WHO, rows
+from tests.history.storage.making import entry
+from tests.history.storage.version_1 import plant
+
+KEYS = {"2025": b"\1" * 32, "2026": b"\2" * 32}
+Step = Callable[[SealedStorage], Awaitable[object]]
+
+
+class Interfering:
+    """A storage; before its nth call, somebody else gets in between."""
+
+    def __init__(self, storage: Storage, step: int, other: Callable[[], Awaitable[object]]) -> None:
+        self._storage = storage
+        self._left = step
+        self._other = other
+
+    @property
+    def was_late(self) -> bool:
+        """Whether there was no such call."""
+        return self._left > 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._storage, name)
+        if not ismethod(found):
+            return found
+
+        async def call(*arguments: Any, **named: Any) -> Any:
+            self._left -= 1
+            if self._left == 0:
+                with suppress(NotFound):  # what it would change may be gone
+                    await self._other()
+            return await found(*arguments, **named)
+
+        return call
+
+
+def sealed(inner: Any, current: str = "2026") -> SealedStorage:
+    """The store as a program opens it."""
+    return SealedStorage(inner, keys=KEYS, current=current)
+
+
+OPERATIONS: dict[str, Step] = {
+    "append": lambda storage: storage.append(WHO, [entry("on")]),
+    "replace": lambda storage: storage.rewrite(WHO, replaced=rows(2)[:1]),
+    "remove": lambda storage: storage.rewrite(WHO, removed=["msg_16"]),
+    "fork": lambda storage: storage.fork(WHO, parent=0, at=1),
+    "activate": lambda storage: storage.activate(WHO, 1),
+    "keep_windows": lambda storage: storage.keep_windows(WHO, b"{}"),
+    "set_aside": lambda storage: storage.set_aside(WHO, [1], "broken"),
+    "clear": lambda storage: storage.clear(WHO, at=1.0),
+    "delete": lambda storage: storage.delete(WHO),
+    "rotate": lambda storage: storage.rotate(),
+    "rows": lambda storage: storage.rows(WHO),
+    "row": lambda storage: storage.row(WHO, "msg_02"),
+    "session": lambda storage: storage.session(WHO),
+    "verify": lambda storage: storage.verify(),
+    "checkpoint": lambda storage: storage.checkpoint(),
+}
+_SAMPLED = ("append", "clear", "rotate")
+OTHERS = [
+    *_SAMPLED,
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("replace", "remove", "fork", "keep_windows", "set_aside", "delete")
+    ),
+]
+
+
+async def _old(inner: MemoryStorage) -> None:
+    """From before there were heads."""
+    await plant(sealed(inner, "2025"), SESSION[1], rows(1))
+
+
+async def _new(inner: MemoryStorage) -> None:
+    """As a session is today, under the key before this one."""
+    await sealed(inner, "2025").restore(SESSION[2], rows(2))
+
+
+@pytest.mark.parametrize("before", [_old, _new])
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_another_writes_between_any_two_steps(
+    operation: str,
+    other: str,
+    before: Callable[[MemoryStorage], Awaitable[None]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Both get through, and nobody is told of an attack that was none."""
+    caplog.set_level(logging.WARNING)
+    step = 1
+    while True:
+        inner = MemoryStorage()
+        await before(inner)
+        between = Interfering(inner, step, lambda: OPERATIONS[other](sealed(inner)))  # noqa: B023
+        storage = sealed(between)
+        try:
+            made = await OPERATIONS[operation](storage)
+        except NotFound:
+            assert other in {"clear", "delete", "remove", "set_aside"}
+        else:
+            if operation == "verify":
+                assert made == []
+        assert await sealed(inner).verify() == [], step
+        assert storage.problem_of(WHO) is None, step
+        await storage.append(WHO, [entry("later")])
+        assert await storage.verify() == [], step
+        assert not caplog.records, step
+        if between.was_late:
+            return
+        step += 1

@@ -1,0 +1,518 @@
+"""A window is cut for one model and limit: it hides nothing from any other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman import Message, Messages
+from dragoman.errors import ConfigError, ContextTooSmall
+from dragoman.history import ChatHistory, ChatHistoryConfig, MemoryStorage, SessionIdentity, Window
+from dragoman.history.remembered_cuts import MOST, Key, StoredWindow, read
+from dragoman.history.storage.protocol import Session, Storage
+from dragoman.history.truncation import Cut, LastTurns, Summarise, notes
+from dragoman.model import document
+from tests.history.conftest import Backend
+from tests.history.truncation.histories import run
+
+ONE = SessionIdentity(agent="guide", chat="7")
+CONFIG = ChatHistoryConfig(reserved_for_completion=0)
+SMALL = ChatHistoryConfig(context_window=900, reserved_for_completion=0)
+
+
+def turn(number: int, words: int = 50) -> list[Message]:
+    """A question and its answer."""
+    asked = Message.user(f"question {number} " + "word " * words)
+    return [asked, Message.assistant(f"answer {number}")]
+
+
+async def filled(
+    storage: Storage, turns: int = 40, config: ChatHistoryConfig = CONFIG
+) -> ChatHistory:
+    """A session with instructions and that many turns."""
+    history = await ChatHistory.open(ONE, storage, config)
+    await history.extend([Message.system("Be brief."), *(m for n in range(turns) for m in turn(n))])
+    return history
+
+
+def own(window: Messages) -> list[str]:
+    """The ids of the history's own messages."""
+    return [message.id for message in window if notes.kind_of(message) is None]
+
+
+async def head(storage: Storage) -> Session:
+    """The session as it is stored."""
+    found = await storage.session(ONE)
+    assert found is not None
+    return found
+
+
+async def legacy(storage: MemoryStorage, cut: Cut) -> None:
+    """The one cut of an earlier release, on the first branch."""
+    cut.settle()
+    raw = document.write("Window", StoredWindow(0, cut))
+    kept = storage._sessions[ONE.digest]
+    kept.head = msgspec.structs.replace(kept.head, window=raw)
+
+
+class TestNothingIsHidden:
+    """Asking for a small window changes no larger one."""
+
+    async def test_a_small_window_hides_nothing_from_a_larger_one(self, backend: Backend) -> None:
+        """Neither from another number, nor from another model, nor after it is opened again."""
+        async with backend.opened() as storage:
+            history = await filled(storage)
+            assert len(await history.window(500)) < 20
+            assert len(await history.window(60_000)) == 81
+            assert len(await history.window("openai:gpt-4o")) == 81
+            await history.to_wire("openai-chat", model="gpt-4")
+        async with backend.opened() as storage:
+            again = await ChatHistory.open(ONE, storage, CONFIG)
+            assert len(await again.window(60_000)) == 81
+            assert len(await again.window()) == 81
+            assert len(await again.window(500)) < 20
+
+    async def test_each_has_its_own_cut_and_keeps_it(self, backend: Backend) -> None:
+        """Models that take turns do not move each other's windows."""
+        async with backend.opened() as storage:
+            history = await filled(storage)
+            sizes = (500, 900, 1_500)
+            before = {size: await history.window(size) for size in sizes}
+            for number in range(40, 42):
+                await history.extend(turn(number, words=2))
+                for size in sizes:
+                    after = await history.window(size)
+                    assert own(after)[: len(own(before[size]))] == own(before[size])
+            fresh = await ChatHistory.open(ONE, storage, CONFIG)
+            for size in sizes:
+                assert own(await fresh.window(size)) == own(await history.window(size))
+
+    async def test_two_models_of_one_size_have_two_cuts(self) -> None:
+        """By their names."""
+
+        class Model(msgspec.Struct):
+            name: str
+            context_window: int = 900
+
+        storage = MemoryStorage()
+        history = await filled(storage)
+        for name in ("one", "two"):
+            await history.window(Model(name))
+        assert list(read(await head(storage))) == [Key(0, "one", 900), Key(0, "two", 900)]
+
+    @pytest.mark.parametrize("name", ["x" * 100_000, "\ud800", "a\nb"])
+    async def test_any_name_will_do(self, name: str) -> None:
+        """However long, and whatever is in it."""
+        storage = MemoryStorage()
+        history = await filled(storage, config=SMALL)
+        await history.window(name)
+        assert len((await head(storage)).windows or b"") < 10_000
+        await history.window(10**30)
+
+    async def test_eight_cuts_are_remembered(self, backend: Backend) -> None:
+        """The oldest goes when there is a ninth."""
+        async with backend.opened() as storage:
+            history = await filled(storage)
+            for size in range(500, 1_500, 50):
+                await history.window(size)
+            limits = [key.limit for key in read(await head(storage))]
+            assert limits == list(range(1_500 - 50 * MOST, 1_500, 50))
+            assert len(history._state.live) == MOST
+            assert len(await history.window(500)) < 20
+
+    async def test_a_summary_is_paid_for_once(self) -> None:
+        """By the same branch, model and limit, also after others were asked for, and reopened."""
+        asked: list[int] = []
+
+        def sum_up(messages: Messages, _before: str) -> str:
+            asked.append(len(messages))
+            return "They talked."
+
+        config = ChatHistoryConfig(
+            reserved_for_completion=0, strategy=Summarise(sum_up, max_tokens=100, batch=1_000)
+        )
+        storage = MemoryStorage()
+        history = await filled(storage, config=config)
+        first = await history.window(700)
+        await history.window(1_200)
+        assert len(asked) == 2
+        again = await ChatHistory.open(ONE, storage, config)
+        for each in (history, again):
+            assert all(map(Message.identical, await each.window(700), first))
+            await each.window(1_200)
+            await each.window(60_000)
+        await history.save()
+        assert len(asked) == 2
+
+    async def test_a_save_makes_no_window_that_nobody_asks_for(self) -> None:
+        """With a model that is named, the window without one is not cut as well."""
+        made: list[int] = []
+        config = ChatHistoryConfig(
+            context_window=900, reserved_for_completion=0,
+            after_truncate=lambda messages, _: made.append(len(messages)),
+        )  # fmt: skip
+        history = await filled(MemoryStorage(), config=config)
+        await history.window("somebody:unknown")
+        await history.add("more")
+        await history.save()
+        assert len(made) == 1
+
+
+class TestWhatIsLeftOut:
+    """It is in the result."""
+
+    async def test_a_window_says_what_it_leaves_out(self, backend: Backend) -> None:
+        """How many, and where; it is a sequence of messages as any other."""
+        async with backend.opened() as storage:
+            history = await filled(storage)
+            window = await history.window(500)
+            assert isinstance(window, Window)
+            assert window.omitted == 81 - len(own(window))
+            assert notes.kind_of(window[window.omitted_at]) == "marker"
+            assert isinstance(window, Messages)
+            assert type(window[1:]) is Messages
+            assert type(window.append(Message.user("more"))) is Messages
+            assert len(await history.window(500)) == len(window)
+            copy = pickle.loads(pickle.dumps(window))  # noqa: S301 - our own
+            assert copy == window
+            assert (copy.omitted, copy.omitted_at) == (window.omitted, window.omitted_at)
+            whole = await history.window(60_000)
+            assert (whole.omitted, whole.omitted_at) == (0, 0)
+
+    async def test_what_is_added_is_not_left_out(self) -> None:
+        """The number stays, while the window grows; and goes up when it is cut again."""
+        history = await filled(MemoryStorage())
+        window = await history.window(900)
+        for number in range(40, 60):
+            await history.extend(turn(number))
+            before, window = window, await history.window(900)
+            assert window.omitted == 81 + 2 * (number - 39) - len(own(window))
+            assert window.omitted >= before.omitted
+
+    @pytest.mark.parametrize(
+        "to", ["anthropic", "groq", "openai:some-model", dragoman.dialect("gemini")]
+    )
+    async def test_a_request_says_it_among_its_repairs(self, to: Any) -> None:
+        """First of all; a request with everything has none."""
+        history = await filled(MemoryStorage(), config=SMALL)
+        window = await history.window()
+        encoded = await history.to_wire(to, model="some-model")
+        assert encoded.repairs[0].rule == "window"
+        assert encoded.repairs[0].action == "dropped"
+        assert encoded.repairs[0].path == f"messages[{window.omitted_at}]"
+        assert encoded.repairs[0].reason.startswith(f"{window.omitted} earlier messages")
+        whole = await (await ChatHistory.open(ONE, history.storage, CONFIG)).to_wire(to)
+        assert all(repair.rule != "window" for repair in whole.repairs)
+
+    async def test_a_request_may_name_a_provider_and_a_model(self) -> None:
+        """As `translate` does: the model's own window, and the host's own ways."""
+        history = await filled(MemoryStorage())
+        encoded = await history.to_wire("anthropic:claude-sonnet-4-5")
+        assert encoded.body["model"] == "claude-sonnet-4-5"
+        groq = await history.to_wire("groq:llama-3.3-70b-versatile", max_tokens=10)
+        assert groq.body["model"] == "llama-3.3-70b-versatile"
+        assert groq.body["messages"][0]["role"] == "system"
+        named = await history.to_wire("groq", model="llama-3.3-70b-versatile", max_tokens=10)
+        assert named.body == groq.body
+        for name in ("nobody:unknown", "nobody", ":m", "groq:"):
+            with pytest.raises(ConfigError):
+                await history.to_wire(name)
+
+    def test_the_blocking_twin_does_too(self) -> None:
+        """Both."""
+        with ChatHistory.open_sync(ONE, "memory:", CONFIG) as history:
+            history.extend([message for number in range(40) for message in turn(number)])
+            assert history.window(500).omitted > 0
+            assert history.window(60_000).omitted == 0
+            assert history.to_wire("anthropic:claude-sonnet-4-5").body["model"]
+
+
+class TestWhatEarlierReleasesStored:
+    """One cut for everything."""
+
+    async def test_it_hides_nothing_that_is_stored(self) -> None:
+        """A larger window shows all of it."""
+        storage = MemoryStorage()
+        history = await filled(storage)
+        messages = await history.messages()
+        note = notes.marker(70)
+        await legacy(storage, Cut(messages[71].id, (messages[0].id,), (note,), 70))
+        fresh = await ChatHistory.open(ONE, storage, CONFIG)
+        window = await fresh.window(60_000)
+        assert (len(window), window.omitted) == (81, 0)
+
+    async def test_it_goes_on_where_it_still_serves(self) -> None:
+        """Its summary is not paid for again."""
+        storage = MemoryStorage()
+        history = await filled(storage)
+        messages = await history.messages()
+        note = notes.summary("They talked.", 60)
+        await legacy(storage, Cut(messages[61].id, (messages[0].id,), (note,), 60))
+
+        def refuse(_messages: Messages, _before: str) -> str:
+            raise AssertionError
+
+        config = ChatHistoryConfig(
+            context_window=900, reserved_for_completion=0, strategy=Summarise(refuse, max_tokens=50)
+        )
+        fresh = await ChatHistory.open(ONE, storage, config)
+        window = await fresh.window()
+        assert any("They talked." in message.text for message in window)
+        assert own(window) == [messages[0].id, *(m.id for m in messages[61:])]
+
+    @pytest.mark.parametrize("left", [71, 51])
+    async def test_its_notes_stay_where_messages_were_deleted(self, left: int) -> None:
+        """All that it left out, or some: the summary is all there is of those."""
+        storage = MemoryStorage()
+        history = await filled(storage)
+        messages = await history.messages()
+        note = notes.summary("They talked.", 70)
+        await legacy(storage, Cut(messages[71].id, (messages[0].id,), (note,), 70))
+        for message in messages[1:left]:
+            await history.remove(message.id)
+        fresh = await ChatHistory.open(ONE, storage, CONFIG)
+        for size in (60_000, 700, 60_000):
+            window = await fresh.window(size)
+            assert any("They talked." in message.text for message in window)
+        assert own(window) == [messages[0].id, *(m.id for m in messages[left:])]
+        assert window.omitted == left - 1
+
+    async def test_damaged_windows_are_ignored_with_a_warning(
+        self, backend: Backend, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A later release's, and what is none at all; once, not with every window."""
+        async with backend.opened() as storage:
+            history = await filled(storage)
+            window = own(await history.window(500))
+            for raw in (b'{"dragoman":99,"kind":"Windows","value":[]}', b'{"half":[1]}'):
+                await storage.keep_windows(ONE, raw)
+                with caplog.at_level(logging.WARNING, "dragoman.history"):
+                    caplog.clear()
+                    fresh = await ChatHistory.open(ONE, storage, CONFIG)
+                    assert len(await fresh.window(60_000)) == 81
+                    assert len(await fresh.window(60_000)) == 81
+                assert "half" not in caplog.text
+                assert len([r for r in caplog.records if "made anew" in r.message]) == 1
+                assert own(await fresh.window(500)) == window
+
+
+class TestDeleted:
+    """`delete_truncated`: the notes are for every window."""
+
+    CONFIG = ChatHistoryConfig(
+        context_window=1_000, reserved_for_completion=200, delete_truncated=True,
+        strategy=Summarise(lambda _messages, _before: "They talked.", max_tokens=50),
+    )  # fmt: skip
+
+    async def test_a_summary_of_what_was_deleted_is_in_every_window(self, backend: Backend) -> None:
+        """In those of other models and limits, now and later, also when others remember cuts."""
+        async with backend.opened() as storage:
+            history = await filled(storage, config=self.CONFIG)
+            await history.window("somebody:unknown")
+            await history.save()
+            stored = await history.count()
+            assert stored < 40
+            fresh = await ChatHistory.open(ONE, storage, CONFIG)
+            for size in (60_000, *range(700, 1_200, 50)):
+                window = await fresh.window(size)
+                assert any("They talked." in message.text for message in window)
+            window = await fresh.window(60_000)
+            assert any("They talked." in message.text for message in window)
+            assert len(own(window)) == stored
+            assert window.omitted == 81 - stored
+
+    async def test_what_a_window_left_out_goes_at_the_next_save(self) -> None:
+        """Though the cut is where it was."""
+        history = await filled(MemoryStorage(), config=self.CONFIG)
+        window = await history.window()
+        assert await history.count() == 81
+        await history.save()
+        assert await history.count() == len(own(window))
+        assert own(await history.window()) == own(window)
+
+
+class TestTogether:
+    """Branches, pins, unsaved changes, hooks, several at once."""
+
+    async def test_each_branch_has_its_own(self) -> None:
+        """A fork begins without a cut; the old branch keeps its own."""
+        history = await filled(MemoryStorage())
+        window = own(await history.window(500))
+        messages = await history.messages()
+        await history.fork(messages[-1].id)
+        assert len(await history.window(60_000)) == 81
+        await history.add("on the side")
+        assert own(await history.window(500))[-1] != window[-1]
+        await history.switch(0)
+        assert own(await history.window(500)) == window
+
+    async def test_what_is_pinned_is_in_all_of_them(self, backend: Backend) -> None:
+        """Whichever was cut before."""
+        async with backend.opened() as storage:
+            history = await filled(storage)
+            for size in (500, 900):
+                await history.window(size)
+            old = (await history.messages())[3]
+            await history.pin(old.id)
+            fresh = await ChatHistory.open(ONE, storage, CONFIG)
+            for size in (500, 900, 1_500):
+                assert old.id in own(await history.window(size))
+                assert old.id in own(await fresh.window(size))
+
+    async def test_messages_that_are_changed_change_in_every_window(self) -> None:
+        """Replaced, removed and cleared, here and elsewhere, without reading all anew."""
+        storage = MemoryStorage()
+        history = await filled(storage)
+        other = await ChatHistory.open(ONE, storage, CONFIG)
+        for size in (500, 60_000):
+            last = (await history.window(size))[-1]
+            await history.replace(last.id, Message.assistant(f"here {size}"))
+            assert (await history.window(size))[-1].text == f"here {size}"
+            await other.replace(last.id, Message.assistant(f"there {size}"))
+            assert (await history.window(size))[-1].text == f"there {size}"
+            await history.remove(last.id)
+            assert last.id not in own(await history.window(size))
+            await other.add("one more")
+            assert (await history.window(size))[-1].text == "one more"
+        await other.delete()
+        assert not await history.window(500)
+        await history.add("anew")
+        assert [m.text for m in await history.window(500)] == ["anew"]
+        await history.clear()
+        assert not await history.window(500)
+
+    async def test_a_session_made_anew_is_another(self) -> None:
+        """Though it counts its versions from the beginning, as this history did."""
+        storage = MemoryStorage()
+        history = await ChatHistory.open(ONE, storage, CONFIG)
+        for number in range(3):
+            await history.add(f"old {number}")
+            await history.window()
+        other = await ChatHistory.open(ONE, storage, CONFIG)
+        await other.delete()
+        for number in range(2):
+            await other.add(f"new {number}")
+        assert [m.text for m in await history.window()] == ["new 0", "new 1"]
+        await other.add("new 2")
+        assert [m.text for m in await history.window()] == ["new 0", "new 1", "new 2"]
+
+    async def test_unsaved_changes_are_in_every_window(self) -> None:
+        """`autosave=False`: the cuts are stored with them."""
+        config = ChatHistoryConfig(reserved_for_completion=0, autosave=False)
+        storage = MemoryStorage()
+        history = await filled(storage, config=config)
+        small, large = own(await history.window(500)), own(await history.window(900))
+        assert len(await history.window(60_000)) == 81
+        assert await storage.session(ONE) is None
+        await history.save()
+        assert {key.limit for key in read(await head(storage))} >= {500, 900}
+        fresh = await ChatHistory.open(ONE, storage, CONFIG)
+        assert own(await fresh.window(500)) == small
+        assert own(await fresh.window(900)) == large
+        await history.clear()
+        assert not await history.window(500)
+
+    async def test_hooks_hear_of_the_cut_of_each(self) -> None:
+        """Through the twin that asks; a window that stays is no cut."""
+        heard: list[str] = []
+        history = await filled(MemoryStorage())
+        twin = history.with_hooks(after_truncate=lambda *_: heard.append("twin"))
+        await history.window(500)
+        for size in (500, 500, 900, 900, 60_000):
+            await twin.window(size)
+        assert heard == ["twin"]
+
+    async def test_several_at_once_lose_nothing(self, backend: Backend) -> None:
+        """Two processes that remember cuts at the same time: both have their windows."""
+        async with backend.opened() as storage, backend.opened() as same:
+            one = await filled(storage)
+            two = await ChatHistory.open(ONE, same, CONFIG)
+            if await two.count() == 0:
+                pytest.skip("two histories in memory share nothing")
+            expected = {size: own(await one.window(size)) for size in range(500, 1_500, 100)}
+            await storage.keep_windows(ONE, None)
+            found = await asyncio.gather(
+                *(each.window(size) for size in expected for each in (one, two))
+            )
+            assert [own(window) for window in found[::2]] == [*expected.values()]
+            assert [own(window) for window in found[1::2]] == [*expected.values()]
+
+    async def test_a_strategy_that_does_more_than_fit_is_always_asked(self) -> None:
+        """`LastTurns` leaves so many turns, whatever was cut for others."""
+        config = ChatHistoryConfig(strategy=LastTurns(3, marker=False), reserved_for_completion=0)
+        history = await filled(MemoryStorage(), config=config)
+        for number in range(40, 44):
+            for size in (5_000, 60_000, 900):
+                assert len(await history.window(size)) == 7
+            await history.extend(turn(number))
+
+
+sizes = st.sampled_from([120, 200, 210, 300, 330, 500, 1_000])
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 30)),
+        st.tuples(st.just("window"), sizes),
+        st.tuples(st.just("reopen"), st.just(0)),
+    ),
+    min_size=5,
+    max_size=60,
+)
+
+
+async def _asked(history: ChatHistory, size: int) -> list[str] | None:
+    try:
+        return own(await history.window(size))
+    except ContextTooSmall:
+        return None
+
+
+async def _holds(taken: list[tuple[str, int]]) -> None:
+    storage = MemoryStorage()
+    history = await ChatHistory.open(ONE, storage, CONFIG)
+    before: dict[int, list[str]] = {}
+    for number, (step, value) in enumerate(taken):
+        if step == "add":
+            await history.extend(turn(number, value))
+        elif step == "reopen":
+            history = await ChatHistory.open(ONE, storage, CONFIG)
+        else:
+            window = await _asked(history, value)
+            bare = await ChatHistory.open(ONE, storage, CONFIG)
+            if window is None:
+                continue
+            everything = [message.id for message in await bare.messages()]
+            assert window == everything[len(everything) - len(window) :]
+            assert window == await _asked(history, value)
+            assert window == await _asked(bare, value)
+            earlier = before.get(value)
+            if earlier is not None and window[: len(earlier)] != earlier:
+                assert window[0] != earlier[0]  # it had to move
+                fits = await _asked(await _copy(bare), value)
+                assert fits is not None
+                assert len(window) >= len(fits)
+            before[value] = window
+            shorter = [each for each in (120, 200, 210, 300, 330, 500) if each < value]
+            for each in shorter:
+                smaller = await _asked(bare, each)
+                assert smaller is None or len(smaller) <= len(window)
+
+
+async def _copy(history: ChatHistory) -> ChatHistory:
+    """The same messages, and no cuts."""
+    copy = await ChatHistory.open(ONE, MemoryStorage(), CONFIG)
+    await copy.extend(await history.messages())
+    return copy
+
+
+@given(taken=steps)
+def test_any_sequence_of_windows(taken: list[tuple[str, int]]) -> None:
+    """A window moves only when it must, shows no less than a new one, and no smaller shows more."""
+    run(_holds(taken))
